@@ -1,8 +1,8 @@
-//! Results that were too large to be shown, or of which only a part was: kept so that nothing is cut and lost.
+//! Stored results: those too large to be shown, or shown in part only, so that nothing is lost.
 //!
-//! Each run of the program has a directory of its own, and in it each client that has a session; results there are named
-//! by an id that cannot be guessed from another. They go with age and when there are too many; a result that is gone is
-//! cleanly gone. Where the user wants results to outlast a session, they stand on a shelf that all runs share.
+//! Each run of the program has a directory, and in it each client that has a session; a result's id cannot be derived
+//! from another. Results are removed by age and total size. With the setting that keeps results beyond a session, they
+//! are stored on a shelf that all runs share.
 
 use std::fmt;
 use std::fs;
@@ -17,16 +17,16 @@ use crate::files;
 /// Results older than this are removed.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Those on the common shelf, where this run does not know how long they are to be kept.
+/// Results on the common shelf are removed after this time if this run has no setting for it.
 const COMMON_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The directory of the common shelf; runs are named by numbers.
 const COMMON: &str = "common";
 
-/// The oldest go when all together are larger than this, in bytes.
+/// When all results are larger than this, in bytes, the oldest are removed.
 const LARGEST_TOTAL: u64 = 512 * 1024 * 1024;
 
-/// Where results of this run are kept.
+/// The results of this run.
 #[derive(Debug)]
 pub(crate) struct Results {
     root: PathBuf,
@@ -34,43 +34,43 @@ pub(crate) struct Results {
     counter: AtomicU64,
 }
 
-/// What a result is called, such as `r1k3x9q`.
+/// The name of a result, such as `r1k3x9q`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultId(String);
 
-/// Whose results stand together.
+/// A group of results that share one directory and one set of readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shelf {
-    /// Those of the client of this number.
+    /// The results of the client with this number.
     Client(u64),
-    /// Those of all clients of the run that have no session by which they could be told apart.
+    /// The results of all clients of this run that have no session to distinguish them.
     Run,
-    /// Those of all runs, kept for so long.
+    /// The results of all runs, kept for this time.
     Common(Duration),
 }
 
-/// Why there is no stored result.
+/// A result that could not be stored or loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The text is not an id, or nothing of this run has it any more.
+    /// The text is not an id, or no result on the shelf has it any more.
     #[error(
         "there is no stored result `{id}`; results are kept for a time, and for the client that made the call"
     )]
     Unknown {
-        /// The text as it was written.
+        /// The id as it was written.
         id: String,
     },
     /// The disk failed.
     #[error("the result cannot be kept: {source}")]
     Disk {
-        /// What the system says.
+        /// The system's error.
         #[from]
         source: io::Error,
     },
 }
 
 impl Results {
-    /// Results under `root`; touches no file yet.
+    /// Creates the store under `root`; it touches no file yet.
     #[must_use]
     pub(crate) fn new(root: &Path) -> Self {
         let run = format!("{}-{:x}", std::process::id(), random(0));
@@ -81,7 +81,7 @@ impl Results {
         }
     }
 
-    /// Keeps `result` on a shelf, and makes room by removing the oldest.
+    /// Stores `result` on a shelf, and removes the oldest results if it needs room.
     ///
     /// # Errors
     /// When the disk fails.
@@ -93,13 +93,13 @@ impl Results {
         Ok(id)
     }
 
-    /// How many this run has kept, or tried to.
+    /// The number of results that this run has stored or tried to store.
     #[must_use]
     pub(crate) fn stored(&self) -> u64 {
         self.counter.load(Ordering::Relaxed)
     }
 
-    /// The result of this name on a shelf.
+    /// The result with this id on a shelf.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
@@ -107,7 +107,7 @@ impl Results {
         let unknown = || Error::Unknown {
             id: id.chars().take(40).collect(),
         };
-        // Only what an id is made of reaches the disk.
+        // Only the characters of an id reach the disk.
         let id = ResultId::parse(id).ok_or_else(unknown)?;
         fs::read(self.path(shelf, &id)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => unknown(),
@@ -124,7 +124,7 @@ impl Results {
         directory.join(format!("{id}.json"))
     }
 
-    /// Removes what is too old, of all runs, and then the oldest beyond the total.
+    /// Removes expired results of all runs, and then the oldest ones beyond the total.
     fn tidy(&self, shelf: Shelf) {
         let common = self.root.join(COMMON);
         let mut kept = Vec::new();
@@ -140,7 +140,7 @@ impl Results {
             };
             let is_old = written.elapsed().is_ok_and(|age| age > limit);
             if is_old || total > LARGEST_TOTAL {
-                // Another process may have been quicker; an emptied directory goes with its last file.
+                // Another process may have removed it first. An emptied directory is removed with its last file.
                 let _ = fs::remove_file(&path);
                 let _ = path
                     .ancestors()
@@ -154,7 +154,7 @@ impl Results {
 
 impl Drop for Results {
     fn drop(&mut self) {
-        // Results belong to the client that is leaving; there may be none, and then no directory.
+        // The results belong to the client that is leaving. Without results there is no directory.
         let _ = fs::remove_dir_all(self.root.join(&self.run));
     }
 }
@@ -175,7 +175,7 @@ impl fmt::Display for ResultId {
     }
 }
 
-/// The keys of a fresh `RandomState` are random, which is all that is asked of a name.
+/// The keys of a fresh `RandomState` are random, which is enough for a name.
 fn random(number: u64) -> u64 {
     RandomState::new().hash_one(number)
 }
@@ -190,10 +190,10 @@ fn base36(mut number: u64) -> String {
     digits.into_iter().rev().collect()
 }
 
-/// The files in `directory` and those in it, so many levels deep: when each was written, its length, its path.
+/// The files in `directory` and up to `levels` levels below it: modification time, length, path.
 fn files_below(directory: &Path, levels: usize, found: &mut Vec<(SystemTime, u64, PathBuf)>) {
     for path in entries(directory) {
-        // What is gone meanwhile need not be removed.
+        // A file that is gone needs no removal.
         let Ok(metadata) = fs::symlink_metadata(&path) else {
             continue;
         };
@@ -206,7 +206,7 @@ fn files_below(directory: &Path, levels: usize, found: &mut Vec<(SystemTime, u64
 }
 
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    // A directory that cannot be read has nothing that could be removed.
+    // An unreadable directory has nothing to remove.
     fs::read_dir(directory)
         .into_iter()
         .flatten()

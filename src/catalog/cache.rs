@@ -1,9 +1,9 @@
 //! The catalog's disk form: one file per server and configuration, replaced whole.
 //!
-//! A file is a line that names the format, a JSON header with what is known of each tool, prompt, resource and template,
-//! and the definitions, one behind the other, in the server's own bytes. The name holds the hash of the server's configuration entry, so that an
-//! edited entry never meets the tools of its old self. Writers need no lock: each writes a file of its own and renames
-//! it, and whichever comes last is whole.
+//! A file is a line that names the format, a JSON header with the known properties of each tool, prompt, resource and
+//! template, and then the definitions, one after another, in the server's own bytes. The file name contains the hash
+//! of the server's configuration entry, so an edited entry never meets the tools of its old self. Writers need no
+//! lock: each writes its own file and renames it, and the last one is whole.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -15,36 +15,36 @@ use super::server_tools::{Body, Listed, ServerTools};
 use crate::files;
 use crate::tool::{ServerName, ToolHash};
 
-/// Where, below the cache directory, the lists are: a directory for each format.
+/// The directory of the lists, below the cache directory: one directory per format.
 pub(crate) const DIRECTORY: &str = "catalog";
 
 /// Changes with every change of the format; files of other formats are left alone.
 pub(crate) const FORMAT: &str = "v3";
 
-/// A header beyond this is no header, in bytes.
+/// The largest header that is read, in bytes. A larger one means a damaged file.
 const LARGEST_HEADER: u64 = 256 * 1024 * 1024;
 
-/// Lists are confirmed with every start that uses them.
+/// Lists not confirmed for this long are removed. Each start that uses a list confirms it.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// The cache directory's part that holds the servers' lists.
+/// The part of the cache directory that holds the servers' lists.
 #[derive(Debug)]
 pub struct Cache {
-    /// `None` where nothing is to be kept on disk.
+    /// `None` when nothing is kept on disk.
     directory: Option<PathBuf>,
 }
 
-/// What a list belongs to: a server under one configuration entry.
+/// The owner of a list: a server under one configuration entry.
 #[derive(Debug, Clone)]
 pub struct Key {
     /// The server's name.
     pub server: ServerName,
-    /// The hash of its configuration entry, safe in a file name.
+    /// The hash of its configuration entry, usable as a file name.
     pub configuration: String,
 }
 
 impl Cache {
-    /// The cache under `directory`, or none.
+    /// Creates the cache under `directory`. `None` keeps lists in memory only.
     #[must_use]
     pub fn new(directory: Option<&Path>) -> Self {
         Self {
@@ -52,8 +52,7 @@ impl Cache {
         }
     }
 
-    /// What the server listed when it was asked last, if that is known and whole. A file that cannot be used is set
-    /// aside and reported.
+    /// Reads the server's last list, if there is a complete one. A damaged file is set aside and reported.
     #[must_use]
     pub fn load(&self, key: &Key) -> Option<ServerTools> {
         let path = self.path(key)?;
@@ -68,7 +67,7 @@ impl Cache {
         }
     }
 
-    /// Keeps a list, on disk where that works, and returns it in the form the catalog holds.
+    /// Stores a list, on disk if possible, and returns it in the form the catalog holds.
     #[must_use]
     pub fn store(&self, key: &Key, listed: &Listed) -> ServerTools {
         let (header, body) = Header::of(&key.server, listed);
@@ -90,13 +89,13 @@ impl Cache {
         }
     }
 
-    /// Removes files that nobody has written or confirmed for a month: of servers that are gone, of entries that were
-    /// edited, and what was set aside.
+    /// Removes files that were not written or confirmed for a month: of removed servers, of edited entries, and
+    /// damaged ones that were set aside.
     pub fn tidy(&self) {
         let Some(directory) = &self.directory else {
             return;
         };
-        // A directory that cannot be read has nothing that could be removed.
+        // An unreadable directory has nothing to remove.
         let files = fs::read_dir(directory).into_iter().flatten().flatten();
         for file in files {
             let age = file
@@ -111,7 +110,7 @@ impl Cache {
         }
     }
 
-    /// Sets the list aside that turned out damaged while it was in use.
+    /// Sets aside a list that turned out to be damaged while in use.
     pub fn discard(&self, key: &Key) {
         if let Some(path) = self.path(key) {
             set_aside(&path);
@@ -132,7 +131,7 @@ impl Cache {
     }
 }
 
-/// Writes the file, or, where it holds the same already, only notes the time.
+/// Writes the file. If it already has this content, only its time is updated.
 fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::Result<Body> {
     if let Ok(Known {
         header: known,
@@ -142,7 +141,7 @@ fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::
         && serde_json::from_str::<Header<'_>>(&known).is_ok_and(|known| known == *header)
         && holds(path, start, body)
     {
-        // The time of listing is the file's own; a file that cannot be touched looks older than it is, no more.
+        // The file's time is the time of listing. Without the update it only looks older than it is.
         let _ = File::options()
             .append(true)
             .open(path)
@@ -168,7 +167,8 @@ fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::
     })
 }
 
-/// Whether the file's content from `start` on is `body`: a header that is whole says nothing of what follows.
+/// Whether the file's content from `start` on is `body`. A correct header proves nothing about the definitions after
+/// it.
 fn holds(path: &Path, start: u64, body: &[u8]) -> bool {
     let start = usize::try_from(start).unwrap_or(usize::MAX);
     fs::read(path).is_ok_and(|content| content.get(start..) == Some(body))
@@ -197,7 +197,7 @@ fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
     read.ok_or_else(|| damaged("a name or the capabilities are unusable"))
 }
 
-/// A file's beginning: the text of its header, and where what follows it starts.
+/// The beginning of a file: the text of its header, and the offset of the definitions.
 struct Known {
     header: String,
     start: u64,
@@ -475,7 +475,7 @@ mod tests {
             .unwrap();
         old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60))
             .unwrap();
-        // An open file stays on some systems.
+        // On some systems an open file stays.
         drop(old);
         cache.tidy();
         assert!(cache.load(&key("a")).is_none());

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::ToolHash;
 
-/// What a list is a list of.
+/// The kinds of lists a server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -18,7 +18,7 @@ pub enum Kind {
     Template,
 }
 
-/// A server's list of prompts, resources or templates, in its own order; the definitions are in its cache file.
+/// A server's list of prompts, resources or templates, in its own order. The definitions stay in its cache file.
 #[derive(Debug, Default)]
 pub struct Entries {
     entries: Vec<Entry>,
@@ -26,7 +26,7 @@ pub struct Entries {
     by_key: Vec<u32>,
 }
 
-/// One of them: what is needed to find it.
+/// One prompt, resource or template: the data needed to find it.
 #[derive(Debug)]
 pub struct Entry {
     /// A prompt's `name`, a resource's `uri`, a template's `uriTemplate`.
@@ -38,7 +38,7 @@ pub struct Entry {
 }
 
 impl Kind {
-    /// The member of a definition by which it is known.
+    /// The member of a definition that identifies it.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -68,25 +68,25 @@ impl Entries {
         Self { entries, by_key }
     }
 
-    /// All of them.
+    /// All entries, in the server's order.
     #[must_use]
     pub fn as_slice(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// How many there are.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Where in the list the one with this key stands.
+    /// The position of the entry with this key.
     #[must_use]
     pub fn position(&self, key: &str) -> Option<usize> {
         let at = self
@@ -96,13 +96,13 @@ impl Entries {
         Some(self.by_key[at] as usize)
     }
 
-    /// Whether the one with this key is there.
+    /// Whether an entry has this key.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
 
-    /// Whether the server said the same in both lists.
+    /// Whether both lists have the same entries with the same definitions.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.entries

@@ -16,10 +16,10 @@ const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const LARGEST: u64 = 64 * 1024;
 const LONGEST_REASON: usize = 4 * 1024;
 
-/// The records, one file per server and configuration entry, so that an edited entry begins without one.
+/// The records: one file per server and configuration entry, so that an edited entry begins without one.
 #[derive(Debug)]
 pub(crate) struct Failures {
-    /// `None` where nothing is to be kept on disk.
+    /// `None` when nothing is kept on disk.
     directory: Option<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure of this moment.
+    /// Creates the record of a failure that happens now.
     #[must_use]
     pub(crate) fn now(reason: &str) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Failure {
 }
 
 impl Failures {
-    /// The records under the cache directory, or none.
+    /// Creates the records below the cache directory. `None` keeps none.
     #[must_use]
     pub(crate) fn new(cache: Option<&Path>) -> Self {
         Self {
@@ -58,14 +58,14 @@ impl Failures {
         }
     }
 
-    /// The last failure of a server, if its last listing failed.
+    /// Reads a server's last failure, if its last listing failed.
     #[must_use]
     pub(crate) fn load(&self, key: &Key) -> Option<Failure> {
         let bytes = files::read_regular(&self.path(key)?, LARGEST).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Keeps the failure; where that does not work, only the log has it.
+    /// Stores the failure. If the disk refuses it, only the log has it.
     pub(crate) fn store(&self, key: &Key, failure: &Failure) {
         let (Some(directory), Some(path)) = (&self.directory, self.path(key)) else {
             return;
@@ -82,7 +82,7 @@ impl Failures {
     /// Removes the record of a server that has listed its tools.
     pub(crate) fn remove(&self, key: &Key) {
         if let Some(path) = self.path(key) {
-            // Mostly there is none.
+            // Usually there is none.
             let _ = fs::remove_file(path);
         }
     }
@@ -98,7 +98,7 @@ fn tidy(directory: &Path) {
         let modified = file.metadata().and_then(|metadata| metadata.modified());
         let age = modified.ok().and_then(|at| at.elapsed().ok());
         if age.is_some_and(|age| age > KEPT_FOR) {
-            // Another process may have been quicker.
+            // Another process may have removed it first.
             let _ = fs::remove_file(file.path());
         }
     }

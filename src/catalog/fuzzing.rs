@@ -1,4 +1,4 @@
-//! What must hold of cache files and of names, whatever stands in them.
+//! The properties of cache files and of names that hold for every input.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use bytes::Bytes;
 use super::{Cache, Catalog, Key, Listed, Resolution, Snapshot};
 use crate::tool::{Definition, QualifiedName, ServerName, ToolName};
 
-/// A list file. With an even first byte the rest is the file; it loads or is set aside. Otherwise each line is an entry
-/// that a server listed, and what is stored comes back; then one byte of the file is changed, which nobody takes for true.
+/// A list file. With an even first byte the rest is the file's content, which loads or is set aside. Otherwise each
+/// line is an entry that a server listed, and the stored list must come back; then one byte of the file is changed,
+/// which must be detected.
 pub(crate) fn cache(data: &[u8]) {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let Some((first, rest)) = data.split_first() else {
@@ -21,7 +22,7 @@ pub(crate) fn cache(data: &[u8]) {
         std::process::id(),
         RUNS.fetch_add(1, Ordering::Relaxed)
     );
-    // Each file is synced, which is most of what a run costs but where the directory is in memory.
+    // Each file is synced, which dominates a run unless the directory is in memory.
     let in_memory = Path::new("/dev/shm");
     let directory = if in_memory.is_dir() {
         in_memory.to_owned()
@@ -30,7 +31,7 @@ pub(crate) fn cache(data: &[u8]) {
     }
     .join(name);
     check_cache(&directory, *first, rest);
-    // What stays is the system's to remove.
+    // A directory that is left behind is removed by the system.
     let _ = std::fs::remove_dir_all(&directory);
 }
 
@@ -46,7 +47,7 @@ fn check_cache(directory: &Path, first: u8, rest: &[u8]) {
     if first.is_multiple_of(2) {
         std::fs::write(&path, rest).expect("there is room");
         if let Some(tools) = cache.load(&key) {
-            // Each is there, or is known to be damaged.
+            // Each definition is there, or known to be damaged.
             let _ = tools
                 .entries()
                 .iter()
@@ -104,7 +105,7 @@ fn check_cache(directory: &Path, first: u8, rest: &[u8]) {
     }
 }
 
-/// Names. Of the lines, the first is what an agent writes, the others are tools of two servers.
+/// Names. The first line is the name an agent writes, the others are tools of two servers.
 pub(crate) fn names(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -134,7 +135,7 @@ pub(crate) fn names(data: &[u8]) {
             QualifiedName::readings(&joined).any(|reading| reading == name),
             "`{joined}` does not read as itself"
         );
-        // Another server's tool may be written the same; white space around a name is not looked at.
+        // Another server's tool may have this spelling. White space around a name is ignored.
         let is_trimmed = joined.trim() == joined;
         let Resolution::Tool(found) = snapshot.resolve(&joined) else {
             assert!(!is_trimmed, "`{joined}` is not found");
@@ -153,7 +154,7 @@ pub(crate) fn names(data: &[u8]) {
     }
 }
 
-/// Servers that all have `tools`, as far as they are names.
+/// Servers that all have `tools`, as far as these are valid names.
 fn snapshot(servers: &[&str], tools: &[&str]) -> Arc<Snapshot> {
     let catalog = Catalog::new();
     let listed: Vec<Bytes> = tools

@@ -1,4 +1,4 @@
-//! What stands in front of the definitions in a cache file: what is known of each without reading it.
+//! The header of a cache file: the properties of each definition that are known without reading it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -14,13 +14,13 @@ use super::server_tools::{Body, InvalidEntry, Listed, ServerTools, ToolEntry};
 use crate::mcp::{Object, Revision, ServerCapabilities};
 use crate::tool::{Definition, DefinitionError, Hints, ServerName, ToolHash, ToolName};
 
-/// The definitions follow in the order of the lists: tools, prompts, resources, templates.
+/// The header. The definitions follow in the order of the lists: tools, prompts, resources, templates.
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
 pub(super) struct Header<'a> {
     pub(super) server: String,
     software: Option<String>,
     instructions: Option<String>,
-    /// The server's own JSON.
+    /// The server's capabilities, in its own JSON.
     capabilities: String,
     revision: Option<String>,
     fresh_for_ms: Option<u64>,
@@ -33,7 +33,7 @@ pub(super) struct Header<'a> {
     flaws: Vec<(Kind, usize, String)>,
 }
 
-/// Borrowed where a file is read: a start waits for thousands of them.
+/// One tool. Its texts are borrowed from the file, because a start waits for thousands of them.
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
 struct HeaderTool<'a> {
     #[serde(borrow)]
@@ -57,7 +57,7 @@ struct HeaderEntry<'a> {
 }
 
 impl Header<'_> {
-    /// Sorts out what can be used, and lays the definitions behind one another.
+    /// Sorts out the usable entries and joins their definitions.
     pub(super) fn of(server: &ServerName, listed: &Listed) -> (Self, Vec<u8>) {
         let mut body = Vec::new();
         let mut flaws = Vec::new();
@@ -105,7 +105,7 @@ impl Header<'_> {
         (header, body)
     }
 
-    /// What the catalog holds of it; `None` when a name or the capabilities cannot be used.
+    /// Converts the header to the catalog's form. `None` if a name or the capabilities are invalid.
     pub(super) fn to_tools(
         &self,
         name: ServerName,
@@ -173,7 +173,7 @@ impl Header<'_> {
         })
     }
 
-    /// How many bytes of definitions follow.
+    /// The length of the definitions that follow, in bytes.
     pub(super) fn body_length(&self) -> u64 {
         let others = [&self.prompts, &self.resources, &self.templates];
         let others = others.into_iter().flatten().map(|entry| entry.length);
@@ -186,7 +186,7 @@ impl Header<'_> {
     }
 }
 
-/// The usable entries of a list, each but the first of its name left out; what is wrong with the others goes to `flaws`.
+/// The usable entries of a list: the first of each name. The faults of the others go to `flaws`.
 fn usable<T>(
     kind: Kind,
     entries: &[Bytes],

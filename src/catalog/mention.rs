@@ -1,20 +1,20 @@
 //! Bare names that mention a server.
 //!
-//! Clients and agents put words of their own around a server's name: `functions.github.delete_repo`,
-//! `mcp_my_proxy_github_delete_repo`, `delete_repo_github`. Such a name was meant for that server, so nothing of another server
-//! answers to it unless it is asked for with its own server's name.
+//! Clients and agents put their own words around a server's name: `functions.github.delete_repo`,
+//! `mcp_my_proxy_github_delete_repo`, `delete_repo_github`. Such a name was meant for that server, so no other server
+//! answers to it unless the name also contains that other server's name.
 
 use super::Snapshot;
 use super::names::{fold, word_ends};
 
-/// Server names with fewer letters are looked for as whole words only: `git` is a part of `digit`.
+/// Server names with fewer letters are searched as whole words only: `git` is a part of `digit`.
 const SHORTEST: usize = 4;
 
-/// Whether a server has an entry of a folded name; `None` where its entries are not known.
+/// Whether a server has an entry with a folded name. `None` if its entries are not known.
 pub(crate) type Has<'h> = &'h dyn Fn(&str, &str) -> Option<bool>;
 
 impl Snapshot {
-    /// Whether `name`, which names something of `owners`, may have been meant for another server.
+    /// Whether `name`, which matches entries of `owners`, may have been meant for another server.
     #[must_use]
     pub(crate) fn mentions_another(&self, name: &str, owners: &[&str], has: Has<'_>) -> bool {
         let words = words(name);
@@ -46,7 +46,7 @@ fn mentions(words: &[String], server: &str, has: Has<'_>) -> bool {
     at_words || wanted.chars().count() >= SHORTEST && run_together()
 }
 
-/// What stands before and behind each run of whole words that is `server`.
+/// The texts before and after each run of whole words that is `server`.
 fn around_words<'w>(
     words: &'w [String],
     server: &'w str,
@@ -66,7 +66,7 @@ fn around_words<'w>(
     })
 }
 
-/// Whether `text` is one of the words that clients put before the names of tools.
+/// Whether `text` is one of the words that clients put before tool names.
 fn is_prefix(text: &str) -> bool {
     ["mcp", "mcpmcpzip", "mcpzip", "functions", "tools"].contains(&text)
 }

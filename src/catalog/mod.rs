@@ -1,8 +1,8 @@
-//! Which tools exist, and prompts and resources beside them: what every server listed last, known at once after a start
-//! and replaced whole when it changes.
+//! The catalog: all tools, prompts and resources that the servers listed last. It is available right after a start and
+//! is replaced whole when it changes.
 //!
-//! Readers take a [`Snapshot`] and keep it for their request; a refresh builds the next one beside it. Only names, URIs,
-//! hashes and hints are held in memory; the definitions are read from the cache when somebody wants them.
+//! Readers take a [`Snapshot`] and keep it for their request; a refresh builds the next one. Only names, URIs, hashes
+//! and hints are held in memory; definitions are read from the cache on demand.
 //!
 //! *Invariant*: nothing here connects to a server, and nothing here parses a tool beyond its [`Definition`].
 //!
@@ -36,30 +36,31 @@ pub(crate) use server_tools::{ReadError, ServerTools, ToolEntry};
 
 use crate::tool::{QualifiedName, ServerName, ToolHash, ToolName};
 
-/// The current snapshot, and the way to the next.
+/// The current snapshot, and the way to replace it.
 #[derive(Debug, Default)]
 pub struct Catalog {
     current: RwLock<Arc<Snapshot>>,
 }
 
-/// All known tools at one moment. Those that are withheld are not there for whoever asks by name or for all.
+/// All known tools at one moment. Withheld tools are left out of lookups by name and of iteration.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     servers: BTreeMap<ServerName, Arc<ServerTools>>,
-    /// Positions of the tools that are withheld, where there are any.
+    /// The positions of withheld tools.
     withheld: BTreeMap<ServerName, BTreeSet<usize>>,
     rules: Option<Rules>,
-    /// The names of all servers that are or were configured: what speaks to them is meant for nobody else.
+    /// The names of all servers that are or were configured. A tool name that contains one of them never reaches
+    /// another server.
     reserved: Arc<BTreeSet<String>>,
 }
 
-/// Says which tools are withheld.
+/// Decides which tools are withheld.
 #[derive(Clone)]
 pub struct Rules(Arc<Judge>);
 
 type Judge = dyn Fn(&ServerName, &ToolEntry) -> bool + Send + Sync;
 
-/// A tool as the catalog holds it: its entry and the server it belongs to.
+/// A tool in the catalog: its entry and its server.
 #[derive(Debug, Clone)]
 pub struct Tool {
     server: Arc<ServerTools>,
@@ -67,19 +68,19 @@ pub struct Tool {
 }
 
 impl Catalog {
-    /// An empty catalog.
+    /// Creates an empty catalog.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is known now.
+    /// The current snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.read().clone()
     }
 
-    /// Replaces the tools of some servers and forgets others, in one step.
+    /// Replaces the tools of some servers and removes others, in one step.
     pub fn update(
         &self,
         change: impl FnOnce(&mut BTreeMap<ServerName, Arc<ServerTools>>),
@@ -92,7 +93,7 @@ impl Catalog {
         current.clone()
     }
 
-    /// Keeps the names of servers for them, for as long as this process runs.
+    /// Reserves the names of servers for as long as this process runs.
     pub fn reserve(&self, names: impl IntoIterator<Item = String>) {
         let mut current = self.current.write();
         let mut reserved = (*current.reserved).clone();
@@ -101,7 +102,7 @@ impl Catalog {
         *current = Arc::new(Snapshot::new(servers, rules, reserved.into()));
     }
 
-    /// Withholds tools by other rules from now on.
+    /// Replaces the rules by which tools are withheld.
     pub fn restrict(&self, rules: Option<Rules>) {
         let mut current = self.current.write();
         let (servers, reserved) = (current.servers.clone(), current.reserved.clone());
@@ -110,7 +111,7 @@ impl Catalog {
 }
 
 impl Rules {
-    /// Rules by which a tool is withheld if `is_withheld` says so.
+    /// Creates rules that withhold the tools for which `is_withheld` is true.
     #[must_use]
     pub fn new(
         is_withheld: impl Fn(&ServerName, &ToolEntry) -> bool + Send + Sync + 'static,
@@ -126,7 +127,7 @@ impl std::fmt::Debug for Rules {
 }
 
 impl Snapshot {
-    /// Whether no more than one server was ever heard of, in whatever state.
+    /// Whether at most one server has ever been known, in any state.
     #[must_use]
     pub fn has_one_server(&self) -> bool {
         self.reserved.len() <= 1
@@ -161,13 +162,13 @@ impl Snapshot {
         }
     }
 
-    /// The same with all that is withheld, to tell somebody why it is not there.
+    /// A copy that includes the withheld tools, to explain why a tool is not visible.
     #[must_use]
     pub fn unrestricted(&self) -> Self {
         Self::new(self.servers.clone(), None, self.reserved.clone())
     }
 
-    /// The same without some servers, as if they were not there.
+    /// A copy without some servers, as if they did not exist.
     #[must_use]
     pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
         let (mut all, mut withheld) = (self.servers.clone(), self.withheld.clone());
@@ -181,13 +182,13 @@ impl Snapshot {
         }
     }
 
-    /// How many tools of a server are withheld.
+    /// The number of a server's withheld tools.
     #[must_use]
     pub fn withheld(&self, server: &ServerName) -> usize {
         self.withheld.get(server).map_or(0, BTreeSet::len)
     }
 
-    /// The servers whose tools are known, by name.
+    /// The servers with known tools, by name.
     pub fn servers(&self) -> impl Iterator<Item = &Arc<ServerTools>> {
         self.servers.values()
     }
@@ -198,7 +199,7 @@ impl Snapshot {
         self.servers.get(name)
     }
 
-    /// The tool of this very name.
+    /// The tool with exactly this name.
     #[must_use]
     pub fn tool(&self, server: &ServerName, tool: &ToolName) -> Option<Tool> {
         let server = self.servers.get(server)?;
@@ -209,7 +210,7 @@ impl Snapshot {
         })
     }
 
-    /// All tools, by server and in the server's own order.
+    /// All tools, by server, in the server's own order.
     pub fn tools(&self) -> impl Iterator<Item = Tool> + '_ {
         self.servers
             .values()
@@ -221,7 +222,7 @@ impl Snapshot {
             })
     }
 
-    /// How many tools there are.
+    /// The number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
         let known: usize = self
@@ -238,7 +239,7 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// What identifies this state: every tool with its hash, by server and in the order of their names.
+    /// The identity of this state: every tool with its hash, by server and tool name.
     pub fn identities(&self) -> impl Iterator<Item = (&ServerName, &ToolName, ToolHash)> {
         let positions = self
             .servers
@@ -260,13 +261,13 @@ impl Snapshot {
 }
 
 impl Tool {
-    /// Its server.
+    /// The tool's server.
     #[must_use]
     pub fn server(&self) -> &Arc<ServerTools> {
         &self.server
     }
 
-    /// Its entry.
+    /// The tool's entry.
     #[must_use]
     pub fn entry(&self) -> &ToolEntry {
         &self.server.entries()[self.index]
@@ -281,10 +282,10 @@ impl Tool {
         }
     }
 
-    /// Its definition, in the server's own bytes.
+    /// The tool's definition, in the server's own bytes.
     ///
     /// # Errors
-    /// When the cache file it stands in cannot be read any more.
+    /// When its cache file can no longer be read.
     pub fn json(&self) -> Result<Box<serde_json::value::RawValue>, ReadError> {
         self.server.json(self.entry())
     }

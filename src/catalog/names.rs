@@ -1,38 +1,39 @@
-//! From what an agent writes to the tool it means.
+//! Resolution of the names that agents write to tools.
 //!
-//! A name that speaks to a server, in whatever spelling, is looked up among that server's tools and nowhere else: the
-//! arguments of a call were written for that server. That holds for every server the program has heard of, also one that is
-//! disabled, fails to start, belongs to another project or was taken out of the configuration (see [`Snapshot::reserved`]).
-//! Tools that are withheld take part, so that no other tool answers in their place.
+//! A name that contains a server's name, in any spelling, is looked up among that server's tools and nowhere else: the
+//! arguments of a call were written for that server. This holds for every server the program has heard of, including
+//! those that are disabled, fail to start, belong to another project or were removed from the configuration (see
+//! [`Snapshot::reserved`]). Withheld tools take part, so that no other tool answers in their place.
 
 use super::{Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
 use crate::tool::{SEPARATOR, ServerName, ToolName};
 
-/// What clients put in front of the names of tools: `mcp__proxy__name`.
+/// The prefix that clients put before tool names: `mcp__proxy__name`.
 const CLIENT_PREFIX: &str = "mcp__";
 
-/// Where, in bytes, a server's name has ended at the latest: such names are short, and those that agents write need not be.
+/// The position, in bytes, by which a server's name has ended. Server names are short; the names that agents write may
+/// be long.
 const FARTHEST: usize = 256;
 
-/// What a name stands for.
+/// The result of resolving a name.
 #[derive(Debug)]
 pub enum Resolution {
-    /// One tool.
+    /// Exactly one tool.
     Tool(Tool),
-    /// One of these tools could be meant, or one of a server that has not listed its tools; each is spelled so that it can
-    /// mean no other.
+    /// Several tools match, or a server that has not listed its tools. Each candidate is spelled so that it matches
+    /// nothing else.
     Ambiguous(Vec<String>),
-    /// None.
+    /// No tool.
     Unknown,
 }
 
-/// One way to read a name: a server, and what follows its name.
+/// One reading of a name: a server, and the text after its name.
 type Reading<'n> = (String, &'n str);
 
 impl Snapshot {
-    /// Finds the tool that `name` means: `server__tool` as it is printed, then with another separator (`:`, `.`, `/`), with
-    /// other letter case and dashes, or with a client's prefix in front; else a bare tool name that only one server has.
+    /// Finds the tool for `name`. It tries `server__tool` as printed, then other separators (`:`, `.`, `/`), other
+    /// letter case and dashes, and a client's prefix; last a bare tool name that only one server has.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Resolution {
         let name = name.trim();
@@ -50,7 +51,7 @@ impl Snapshot {
             };
             return self.decide(found, readings.iter().map(|(server, _)| server.as_str()));
         }
-        // Whatever has the separator was meant for a server, even if nothing is known of it any more.
+        // A name with the separator was meant for a server, even for one that is no longer known.
         if name.contains(SEPARATOR) {
             return Resolution::Unknown;
         }
@@ -74,7 +75,7 @@ impl Snapshot {
         self.decide(found, std::iter::empty())
     }
 
-    /// The servers that `name` speaks to, in whatever state they are.
+    /// The servers that `name` addresses, in any state.
     #[must_use]
     pub fn addressed(&self, name: &str) -> Vec<String> {
         let name = name.trim();
@@ -85,14 +86,14 @@ impl Snapshot {
         readings.into_iter().map(|(server, _)| server).collect()
     }
 
-    /// The one tool of `found` that is meant. Where several servers could be, each has to have listed its tools.
+    /// The one tool of `found` that is meant. If several servers match, each must have listed its tools.
     fn decide<'s>(
         &self,
         mut found: Vec<Tool>,
         servers: impl Iterator<Item = &'s str> + Clone,
     ) -> Resolution {
         if found.len() > 1 {
-            // A bare `status` means a tool of the servers that are there for the work.
+            // A bare `status` means a tool of the user's servers.
             found.retain(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
         }
         let is_settled = servers.clone().count() <= 1
@@ -109,7 +110,7 @@ impl Snapshot {
         self.to_choose(&found)
     }
 
-    /// What can be meant, in spellings that mean nothing else.
+    /// The candidates, in spellings that match nothing else.
     fn to_choose(&self, found: &[Tool]) -> Resolution {
         let shown: Vec<String> = found
             .iter()
@@ -122,8 +123,8 @@ impl Snapshot {
         }
     }
 
-    /// The ways to read `name` as a server and its tool, what a client puts before it left out. Server names that end in `_`
-    /// make for more than one.
+    /// The ways to read `name` as a server and its tool, without a client's prefix. Server names that end in `_` allow
+    /// more than one.
     fn readings<'n>(&self, name: &'n str) -> Vec<Reading<'n>> {
         let readings = self.own_readings(name);
         let Some(rest) = name
@@ -145,7 +146,7 @@ impl Snapshot {
             && server == BUILT_IN_SERVER
             && self.exact(server, rest).is_none()
         {
-            // Clients know us by that name too: `mcpzip__github__create_issue`.
+            // Clients know us by that name, too: `mcpzip__github__create_issue`.
             let inner = self.plain_readings(rest);
             if !inner.is_empty() {
                 return inner;
@@ -156,7 +157,7 @@ impl Snapshot {
 
     fn plain_readings<'n>(&self, name: &'n str) -> Vec<Reading<'n>> {
         let joined = || splits(name, SEPARATOR);
-        // A server's name may have dots in it.
+        // A server's name may contain dots.
         let others: &[&str] = match name.contains(SEPARATOR) {
             true => &[":", "/"],
             false => &[":", "/", "."],
@@ -182,8 +183,8 @@ impl Snapshot {
         joined().chain(separated()).flat_map(folded).collect()
     }
 
-    /// The servers whose name begins `name` up to the end of one of its words, with the rest of `name` from there:
-    /// `github_create_issue`, `GithubCreateIssue`, and `mcp_github_create_issue` behind a client's prefix.
+    /// The servers whose name begins `name` and ends at the end of a word, with the rest of `name`:
+    /// `github_create_issue`, `GithubCreateIssue`, and `mcp_github_create_issue` after a client's prefix.
     fn begun_with<'n>(&self, name: &'n str) -> Vec<Reading<'n>> {
         let known: Vec<(String, &str)> = self.known().map(|known| (fold(known), known)).collect();
         let mut found: Vec<Reading<'n>> = Vec::new();
@@ -198,7 +199,7 @@ impl Snapshot {
         found
     }
 
-    /// The tools that names mean which begin with their servers' names.
+    /// The tools for names that begin with a server's name.
     fn among(&self, begun: &[Reading<'_>]) -> Vec<Tool> {
         let exact: Vec<Tool> = begun
             .iter()
@@ -217,9 +218,9 @@ impl Snapshot {
         folded.collect()
     }
 
-    /// The tools of all servers that are named `name`, or else those whose names differ from it in letter case and dashes;
-    /// none where it may be another spelling of a server's tool that is not there: `Githubdeleterepo`. A tool whose own name has
-    /// the separator in it is called with its server's name only.
+    /// The tools of all servers with the name `name`, or else with a name that differs in letter case and dashes only.
+    /// Empty if it may be a spelling of a server's tool that does not exist: `Githubdeleterepo`. A tool whose own name
+    /// contains the separator is called with its server's name only.
     fn bare(&self, name: &str) -> Vec<Tool> {
         let servers = || self.servers().map(|server| server.name().as_str());
         let exact: Vec<Tool> = servers()
@@ -250,14 +251,14 @@ impl Snapshot {
         }
     }
 
-    /// The tool of a server by its own name, a withheld one too.
+    /// The tool of a server by its own name, including withheld ones.
     fn exact(&self, server: &str, tool: &str) -> Option<Tool> {
         let server = self.listed(server)?.clone();
         let index = server.position(&ToolName::new(tool).ok()?)?;
         Some(Tool { server, index })
     }
 
-    /// The tools of a server, withheld ones too, whose name is wanted.
+    /// The tools of a server, including withheld ones, whose name satisfies `is_wanted`.
     fn named(&self, server: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Tool> {
         let Some(server) = self.listed(server) else {
             return Vec::new();
@@ -272,7 +273,7 @@ impl Snapshot {
             .collect()
     }
 
-    /// The name of a tool such that it is read in one way only.
+    /// A spelling of the tool's name that has only one reading.
     fn spelled(&self, tool: &Tool) -> String {
         let name = tool.qualified_name();
         match self.readings(&name.to_string()).len() {
@@ -296,7 +297,7 @@ impl Snapshot {
     }
 }
 
-/// What stands before and behind each `separator` of `name`, where both are something.
+/// The texts before and after each `separator` of `name`, if neither is empty.
 fn splits<'n>(name: &'n str, separator: &str) -> impl Iterator<Item = (&'n str, &'n str)> {
     let length = separator.len();
     (1..name.len().saturating_sub(length).min(FARTHEST))
@@ -304,11 +305,11 @@ fn splits<'n>(name: &'n str, separator: &str) -> impl Iterator<Item = (&'n str, 
         .map(move |at| (&name[..at], &name[at + length..]))
 }
 
-/// Where a server's name may begin, in bytes: at the start, behind the words that clients put first (`mcp`, our own name), and
-/// behind the name by which a client knows us: `mcp_tools_github_create_issue`.
+/// The positions, in bytes, at which a server's name may begin: the start, after the words that clients put first
+/// (`mcp`, our own name), and after the name by which a client knows us: `mcp_tools_github_create_issue`.
 fn starts(name: &str) -> Vec<usize> {
     let ends: Vec<usize> = word_ends(name).collect();
-    // Between two words there may be separators, which count as words here; they fold to nothing.
+    // Separators between words count as words here; they fold to nothing.
     let mut words = Vec::new();
     let mut from = 0;
     for end in ends.into_iter().chain([name.len()]) {
@@ -322,14 +323,14 @@ fn starts(name: &str) -> Vec<usize> {
     let prefixes = words.iter().take_while(|(_, word)| is_prefix(word)).count();
     let last = match prefixes {
         0 => 0,
-        // The word behind `mcp` may be a name of ours that the user chose.
+        // The word after `mcp` may be a name of ours that the user chose.
         _ => prefixes + 1,
     };
     let behind = words.iter().map(|(start, _)| *start).take(last + 1).skip(1);
     std::iter::once(0).chain(behind).collect()
 }
 
-/// Where the words of a name end, but for the last one.
+/// The positions at which the words of a name end, without the last one.
 pub(super) fn word_ends(name: &str) -> impl Iterator<Item = usize> {
     let characters: Vec<(usize, char)> = name.char_indices().take(FARTHEST).collect();
     (1..characters.len()).filter_map(move |at| {
@@ -344,7 +345,7 @@ pub(super) fn word_ends(name: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A name without what writers vary: letter case, dashes and separators.
+/// A name without the differences between writers: letter case, dashes and separators.
 pub(crate) fn fold(name: &str) -> String {
     name.chars()
         .filter(|c| c.is_alphanumeric())

@@ -1,4 +1,4 @@
-//! Whether two definitions of a tool say the same, though not in the same bytes.
+//! Comparison of two definitions of a tool by meaning, independent of their bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,25 +6,25 @@ use std::fmt;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Whether two definitions differ at most in the order of their members, and of those lists in their schemas that are sets
-/// in JSON Schema. What cannot be read, or says something twice, is not the same as anything.
+/// Whether two definitions differ at most in the order of their members, and of the lists in their schemas that JSON
+/// Schema treats as sets. Invalid JSON, or an object with a duplicate key, equals nothing.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     let read = |json| serde_json::from_str::<Json>(json).ok();
     let (one, other) = (read(one), read(other));
     one.is_some_and(|one| other.is_some_and(|other| one.definition() == other.definition()))
 }
 
-/// JSON whose members are in the order of their names.
+/// JSON with sorted members.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Json {
-    /// Anything but a list or an object, as its JSON text.
+    /// A scalar, as its JSON text.
     Plain(String),
     List(Vec<Json>),
     Object(BTreeMap<String, Json>),
 }
 
 impl Json {
-    /// A tool's definition with its schemas in order.
+    /// Sorts the schemas of a tool's definition.
     fn definition(mut self) -> Self {
         if let Self::Object(members) = &mut self {
             for schema in ["inputSchema", "outputSchema"] {
@@ -36,7 +36,7 @@ impl Json {
         self
     }
 
-    /// Sorts the lists of a schema that are sets. Values that a schema only quotes stay as they are.
+    /// Sorts the lists of a schema that are sets. Values that a schema only quotes stay unsorted.
     fn order(&mut self) {
         let Self::Object(members) = self else { return };
         for (keyword, value) in members {
@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Json, E> {
-        // In quotes, so that `"1"` is not `1`.
+        // In quotes, so that `"1"` differs from `1`.
         Ok(Json::Plain(format!("\"{value}\"")))
     }
 
@@ -138,7 +138,7 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Json, A::Error> {
         let mut members = BTreeMap::new();
         while let Some((name, value)) = object.next_entry::<String, Json>()? {
-            // Readers take the first or the last of them, and a model sees both.
+            // Readers differ in which one they take, and a model sees both.
             if members.insert(name, value).is_some() {
                 return Err(Error::custom("a member is there twice"));
             }
@@ -187,7 +187,7 @@ mod tests {
             r#"{"prefixItems":[{"minimum":2},{"minimum":1}]}"#,
             false,
         );
-        // A property may be called like a keyword.
+        // A property may have the name of a keyword.
         check(
             r#"{"properties":{"enum":{"required":["a","b"]}}}"#,
             r#"{"properties":{"enum":{"required":["b","a"]}}}"#,

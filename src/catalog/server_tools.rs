@@ -11,8 +11,7 @@ use super::entries::{Entries, Entry, Kind};
 use crate::mcp::{Revision, ServerCapabilities};
 use crate::tool::{Hints, ServerName, ToolHash, ToolName};
 
-/// The tools that one server listed, and its prompts, resources and templates; the definitions left where they are: in
-/// its cache file.
+/// The tools, prompts, resources and templates that one server listed. Their definitions stay in its cache file.
 #[derive(Debug)]
 pub struct ServerTools {
     pub(super) name: ServerName,
@@ -34,7 +33,7 @@ pub struct ServerTools {
     pub(super) fresh_for: Option<Duration>,
 }
 
-/// The lists of a server as they came; each entry in its own bytes.
+/// The lists of a server as received; each entry in its own bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// The entries of `tools/list`.
@@ -45,58 +44,58 @@ pub struct Listed {
     pub resources: Vec<Bytes>,
     /// The entries of `resources/templates/list`.
     pub templates: Vec<Bytes>,
-    /// The server's name and version for itself.
+    /// The server's name and version, as it reports them.
     pub software: Option<String>,
-    /// What it tells agents about itself.
+    /// Its instructions for agents.
     pub instructions: Option<String>,
-    /// What it offers.
+    /// Its capabilities.
     pub capabilities: ServerCapabilities,
-    /// The revision it speaks.
+    /// The protocol revision of the listing.
     pub revision: Option<Revision>,
-    /// How long all of it stays fresh.
+    /// The time for which the lists are fresh.
     pub fresh_for: Option<Duration>,
 }
 
-/// One tool: what is needed to find, check and call it.
+/// One tool: the data needed to find, check and call it.
 #[derive(Debug, Clone)]
 pub struct ToolEntry {
     /// Its name on the server.
     pub name: ToolName,
     /// The hash of its definition.
     pub hash: ToolHash,
-    /// What its annotations claim.
+    /// The hints of its annotations.
     pub hints: Hints,
-    /// Whether no model may see it.
+    /// Whether it is meant for an app only and hidden from models.
     pub is_app_only: bool,
     pub(super) offset: u64,
     pub(super) length: u32,
 }
 
-/// An entry of one of a server's lists that cannot be used.
+/// An entry of a server's lists that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidEntry {
-    /// What it should have been.
+    /// The list it is in.
     pub kind: Kind,
-    /// Which entry, counted from zero.
+    /// Its position, counted from zero.
     pub index: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub reason: String,
 }
 
-/// Where the definitions are.
+/// The location of the definitions.
 #[derive(Debug)]
 pub(super) enum Body {
-    /// In the cache file, from `start` on. It stays readable when it is replaced, as the file is held open.
+    /// In the cache file, from `start` on. The file is held open, so it stays readable when it is replaced.
     File {
         file: File,
         start: u64,
         path: PathBuf,
     },
-    /// Here, where no cache can be written.
+    /// In memory, because no cache can be written.
     Memory(Bytes),
 }
 
-/// A definition cannot be read.
+/// A definition that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the definition of `{name}` in the cache file {} cannot be read: {reason}", .path.display())]
 pub struct ReadError {
@@ -136,7 +135,7 @@ impl ServerTools {
         &self.templates
     }
 
-    /// Whether it has named a resource in one of its lists, or as the interface of one of its tools.
+    /// Whether the server named the resource in one of its lists, or as the interface of one of its tools.
     #[must_use]
     pub fn names_resource(&self, uri: &str) -> bool {
         self.resources.has(uri) || self.interfaces.contains(uri)
@@ -148,19 +147,19 @@ impl ServerTools {
         &self.flaws
     }
 
-    /// The server's name and version for itself.
+    /// The server's name and version, as it reports them.
     #[must_use]
     pub fn software(&self) -> Option<&str> {
         self.software.as_deref()
     }
 
-    /// What the server tells agents about itself.
+    /// The server's instructions for agents.
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }
 
-    /// What the server offers.
+    /// The server's capabilities.
     #[must_use]
     pub fn capabilities(&self) -> &ServerCapabilities {
         &self.capabilities
@@ -172,19 +171,19 @@ impl ServerTools {
         self.revision
     }
 
-    /// When the list came from the server.
+    /// The time at which the server sent the list.
     #[must_use]
     pub fn listed_at(&self) -> SystemTime {
         self.listed_at
     }
 
-    /// How long after that it is fresh, if the server said so.
+    /// The time for which the list is fresh, if the server gave one.
     #[must_use]
     pub fn fresh_for(&self) -> Option<Duration> {
         self.fresh_for
     }
 
-    /// Where in the list the tool stands.
+    /// The tool's position in the list.
     #[must_use]
     pub fn position(&self, tool: &ToolName) -> Option<usize> {
         let at = self

@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(super) enum Trial {
     /// It listed its tools.
     Ready { tools: usize, took: Duration },
-    /// It wants a login first.
+    /// It requires a login first.
     Login,
     /// A variable that its entry names is not set here.
     Unset { variable: String },
@@ -76,7 +76,7 @@ impl Trial {
             Self::Ready { tools, took } => {
                 format!("  {} {tools} tools, in {:.1} s", good("works:"), took.as_secs_f64())
             }
-            Self::Login => format!("  it wants a login: `mcpzip login {name}`"),
+            Self::Login => format!("  it requires a login: `mcpzip login {name}`"),
             Self::Unset { variable } => format!(
                 "  not tried: the variable {variable} is not set here; it has to be where clients start mcpzip"
             ),

@@ -1,5 +1,5 @@
-//! `allowedMcpServers` in the user's own settings of Claude Code: our entry comes into the list, as Claude Code would not
-//! start it otherwise. Lists of administrators and projects are left alone.
+//! `allowedMcpServers` in the user's own settings of Claude Code: our entry is added to the list, because Claude Code
+//! would not start it otherwise. Lists of administrators and projects stay unchanged.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use super::{Client, Node, Surroundings, Syntax, fixed};
 
 const ALLOWED: &str = "allowedMcpServers";
 
-/// The settings whose list may be edited.
+/// The settings file whose list may be edited.
 pub(super) fn file(around: &Surroundings) -> PathBuf {
     around.claude_directory().join("settings.json")
 }
 
-/// The edit that permits our entry `name`; `None` where it is permitted already or there is no list.
+/// The edit that permits our entry `name`. `None` if it is permitted already or there is no list.
 ///
 /// # Errors
 /// When the settings cannot be read or edited.

@@ -1,4 +1,4 @@
-//! Whether a server of a project may run. Only files of the user's own say so: whatever is in the project's directory may
+//! The user's approval of a project's servers. Only the user's own files count: files in the project's directory may
 //! have come with it.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::cache::FileCache;
 use super::{Client, ConfigLocation, Found, Item, Node, Scope, Surroundings, Verdict};
 
-/// What is known of the user's decision.
+/// The user's decision, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approval {
     /// It may run.
@@ -17,8 +17,8 @@ pub(super) enum Approval {
     Refused,
 }
 
-/// The approval of the server `name` at `location`; `user` is what the client's user file says. Only Claude Code keeps its
-/// user's decisions in files: in settings and, formerly, by project.
+/// The approval of the server `name` at `location`; `user` is the content of the client's user file. Only Claude Code
+/// keeps these decisions in files: in settings and, formerly, by project.
 pub(super) fn of(
     location: &ConfigLocation,
     name: &str,
@@ -67,7 +67,7 @@ pub(super) fn of(
     }
 }
 
-/// Says of a server that moves why it is switched off, and how it is switched on.
+/// Explains why a migrated server is switched off, and how to switch it on.
 pub(super) fn note(found: &Found, verdict: &Verdict) -> Option<String> {
     match verdict {
         Verdict::Moves {
@@ -85,7 +85,7 @@ pub(super) fn note(found: &Found, verdict: &Verdict) -> Option<String> {
     }
 }
 
-/// Says that servers of projects come over switched off.
+/// Warns that servers of projects are migrated switched off.
 pub(super) fn warning(items: &[Item]) -> Option<String> {
     let is_project = |item: &&Item| item.is_off && item.scope == Scope::Project;
     let name = |item: &Item| match &item.verdict {
@@ -101,8 +101,8 @@ pub(super) fn warning(items: &[Item]) -> Option<String> {
     })
 }
 
-/// Whether a file is outside of the project, wherever links and relative names lead. In the home directory, all files are
-/// the user's.
+/// Whether a file is outside of the project after links and relative names are resolved. In the home directory all
+/// files are the user's.
 fn is_users_own(path: &Path, project: &Path, around: &Surroundings) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path);
     let (Ok(path), Ok(project)) = (real(path), real(project)) else {

@@ -1,5 +1,5 @@
-//! Whether a client would start mcpzip: the lists that keep other servers from running hold for its entry, too. Servers that
-//! moved behind one that does not run would be gone.
+//! Checks whether a client would start mcpzip: a client's lists of permitted and excluded servers apply to our entry,
+//! too. Servers that moved behind an entry that does not start would be lost.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
 };
 
-/// Why `client` would not start our entry, or not show its tools; the entry that is there, or else the one that would come in.
+/// The reason why `client` would not start our entry or not show its tools. It checks the existing entry, or else the
+/// one that would be written.
 #[must_use]
 pub(crate) fn barrier(
     client: Client,
@@ -88,7 +89,7 @@ pub(crate) fn barrier(
     }
 }
 
-/// Gemini CLI: `mcp.excluded` and `mcp.allowed`. Into the latter our entry comes where the file is the user's own.
+/// Gemini CLI: `mcp.excluded` and `mcp.allowed`. Our entry is added to the latter if the file is the user's own.
 fn gemini(name: &str, path: &Path, settings: &Node, is_own: bool) -> Option<String> {
     let allowed = settings
         .at(&["mcp", "allowed"])
@@ -109,7 +110,7 @@ fn has(list: Option<&Node>, name: &str) -> bool {
     list.is_some_and(|list| list.names(name) != Some(false))
 }
 
-/// Our entry in the user's file of `client`: the one that is there, or else the one that would come in.
+/// Our entry in the user's file of `client`: the existing one, or else the one that would be written.
 pub(super) fn own_entry(
     client: Client,
     survey: &Survey,

@@ -1,5 +1,4 @@
-//! Reading clients' files: regular files of a bounded size only, and those beside the lists of servers (settings, policies,
-//! permissions) once each.
+//! Reads clients' files: regular files of limited size only. Settings, policies and permissions are read once each.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,11 +9,11 @@ use std::sync::Arc;
 use super::{ConfigLocation, Node, Scope, Syntax, Text};
 use crate::files::read_regular;
 
-/// The size of a file that the user's servers are in: some clients keep histories in it, too.
+/// The largest file of the user's servers, in bytes; some clients keep histories in it, too.
 const USER_LIMIT: u64 = 128 * 1024 * 1024;
-/// The size that such a file may have after an edit.
+/// The largest size of such a file after an edit, in bytes.
 pub(super) const FILE_LIMIT: u64 = 2 * USER_LIMIT;
-/// The size of any other file: many of them are in repositories.
+/// The largest size of any other file, in bytes; many of them are in repositories.
 const OTHER_LIMIT: u64 = 8 * 1024 * 1024;
 
 /// A file as it was read.
@@ -24,7 +23,7 @@ pub(super) struct Source {
     pub(super) text: Text,
 }
 
-/// Files that are read once, and why some of them could not be.
+/// The files read so far, and the errors of those that could not be read.
 #[derive(Debug, Default)]
 pub(super) struct FileCache {
     nodes: RefCell<BTreeMap<PathBuf, Result<Option<Node>, String>>>,
@@ -32,10 +31,10 @@ pub(super) struct FileCache {
 }
 
 impl ConfigLocation {
-    /// Reads the file, which may not be there.
+    /// Reads the file, which may be missing.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     pub(super) fn source(&self) -> Result<Source, String> {
         let limit = match self.scope {
             Scope::User | Scope::Local => USER_LIMIT,
@@ -46,10 +45,10 @@ impl ConfigLocation {
 }
 
 impl FileCache {
-    /// What the file at `path` says; nothing where there is no file.
+    /// The content of the file at `path`. `None` if there is no file.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     pub(super) fn node(&self, path: &Path, syntax: Syntax) -> Result<Option<Node>, String> {
         let mut nodes = self.nodes.borrow_mut();
         let read = || {
@@ -59,12 +58,12 @@ impl FileCache {
         nodes.entry(path.to_owned()).or_insert_with(read).clone()
     }
 
-    /// What a JSON file says, as far as it can be read.
+    /// The content of a JSON file. `None` if it cannot be read.
     pub(super) fn json(&self, path: &Path) -> Option<Node> {
         self.node(path, Syntax::Json).ok().flatten()
     }
 
-    /// The content of the text file at `path`, as far as it can be read.
+    /// The text of the file at `path`. `None` if it cannot be read.
     pub(super) fn text(&self, path: &Path) -> Option<String> {
         let text = content(path, OTHER_LIMIT);
         if let Err(problem) = &text {
@@ -74,7 +73,7 @@ impl FileCache {
         text.ok().flatten()
     }
 
-    /// The files that could not be read, and why.
+    /// The files that could not be read, with the reasons.
     pub(super) fn unreadable(&self) -> Vec<(PathBuf, String)> {
         let nodes = self.nodes.borrow();
         let failed = nodes
@@ -84,10 +83,10 @@ impl FileCache {
     }
 }
 
-/// Reads a file that may not be there and is not one of a client's lists of servers.
+/// Reads a file that may be missing and is not one of a client's lists of servers.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why it cannot be read.
 pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, String> {
     source(path, syntax, USER_LIMIT)
 }
@@ -104,7 +103,7 @@ fn content(path: &Path, limit: u64) -> Result<Option<String>, String> {
         Ok(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|_| "is not UTF-8".to_owned()),
-        // Below a file there is nothing either.
+        // A path below a file does not exist either.
         Err(error)
             if matches!(
                 error.kind(),

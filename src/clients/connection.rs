@@ -1,4 +1,4 @@
-//! The one entry alone: into a client's file, and out of it.
+//! Connects and disconnects a client: adds our entry to its file, and removes it.
 
 use std::path::PathBuf;
 
@@ -9,27 +9,27 @@ use super::{
 };
 use crate::secret::Masker;
 
-/// What connecting comes to.
+/// The plan of a connection.
 #[derive(Debug)]
 pub(crate) enum Connected {
-    /// The files as they would be, what the user should know of it, and what hides their secrets.
+    /// The changed files, a note for the user, and the masker of their secrets.
     Edit(Vec<Edit>, Option<String>, Masker),
-    /// It is connected, by the entry of this name, and what the user should know of that.
+    /// The client is connected by the entry with this name; with a note for the user.
     Already(String, Option<String>),
     /// The name belongs to another server.
     Taken,
 }
 
-/// What disconnecting comes to.
+/// The plan of a disconnection.
 #[derive(Debug)]
 pub(crate) enum Disconnected {
-    /// The file as it would be, without these entries, and what hides its secrets.
+    /// The changed file, the names of the removed entries, and the masker of its secrets.
     Edit(Edit, Vec<String>, Masker),
-    /// It was not connected.
+    /// The client was not connected.
     Already,
 }
 
-/// Plans the entry `name` at `location`; `entry::NAME` where there is no name.
+/// Plans the entry `name` at `location`; without a name, `entry::NAME`.
 ///
 /// # Errors
 /// When the file cannot be read or edited.
@@ -98,7 +98,7 @@ pub(super) fn permission(
     }
 }
 
-/// Plans the removal of our entries at `location`, whatever their names.
+/// Plans the removal of our entries at `location`, under any name.
 ///
 /// # Errors
 /// When the file cannot be read or edited.
@@ -131,7 +131,7 @@ pub(crate) fn disconnect(location: &ConfigLocation) -> Result<Disconnected, Plan
     }))
 }
 
-/// The variables that our servers need. A configuration that cannot be read, or is not there yet, needs none.
+/// The variables that our servers need; empty if the configuration is missing or cannot be read.
 pub(super) fn variables_of(config_file: &std::path::Path) -> Vec<String> {
     let config = read_source(config_file, super::Syntax::Json).ok();
     let servers = config

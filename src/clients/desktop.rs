@@ -1,12 +1,12 @@
-//! What a program that is started from the desktop finds: less than one in a shell.
+//! The environment of programs that are started from the desktop, which is smaller than that of a shell.
 
 use std::path::Path;
 
 use super::{Client, Node, Platform, Surroundings, references};
 use crate::config::env::is_inherited;
 
-/// The `PATH` of programs that are started from the desktop, where it is another than a shell's. That of Linux differs
-/// from system to system; this is what all have.
+/// The `PATH` of programs that are started from the desktop, if it differs from a shell's. On Linux it differs between
+/// systems; this is the common part.
 #[must_use]
 pub(crate) const fn desktop_path(platform: Platform) -> Option<&'static str> {
     match platform {
@@ -18,7 +18,7 @@ pub(crate) const fn desktop_path(platform: Platform) -> Option<&'static str> {
     }
 }
 
-/// What of `servers` would not work behind clients that are started from the desktop, a sentence each.
+/// Warnings about those of `servers` that would not work in clients started from the desktop, one sentence each.
 pub(super) fn warnings(
     servers: &[(String, Node)],
     clients: &[Client],
@@ -66,7 +66,7 @@ pub(super) fn warnings(
                 "`{name}`: started by {who}, `{command}` is not on the PATH of the desktop; {mend}"
             ));
         }
-        // One with a default, or that every process has, is no matter.
+        // A variable with a default, or one that every process has, is harmless.
         let json = entry.to_json();
         let is_needed = |variable: &String| {
             json.contains(&format!("${{{variable}}}")) && !is_inherited(variable)

@@ -1,4 +1,4 @@
-//! Which lines changed: shown before a migration, and followed backwards by an undo.
+//! Line differences: shown before a migration, and reversed by an undo.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
-/// How long the smallest set of changes is looked for. After that, more lines than necessary count as changed.
+/// The time limit of the search for the smallest difference. After it, the difference has more lines than necessary.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How many unchanged lines are shown around a change.
+/// The number of unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// Lines of the one text that stand in the place of lines of the other.
+/// Lines of one text that replace lines of the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hunk {
     pub(super) old: Range<usize>,
     pub(super) new: Range<usize>,
 }
 
-/// Each line with its end.
+/// The lines, each with its line end.
 pub(super) fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// The changes that lead from `old` to `new`, in order.
+/// The changes from `old` to `new`, in order.
 pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     let deadline = Some(Instant::now() + PATIENCE);
@@ -42,7 +42,7 @@ pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
     hunks
 }
 
-/// The change as text, with `-` and `+` and a few lines around; empty when there is none.
+/// The change as a unified diff; empty if there is none.
 #[must_use]
 pub(super) fn unified_diff(old: &str, new: &str) -> String {
     let (old, new) = (lines(old), lines(new));
@@ -50,7 +50,7 @@ pub(super) fn unified_diff(old: &str, new: &str) -> String {
     let mut text = String::new();
     let mut rest = hunks.as_slice();
     while let Some(first) = rest.first() {
-        // Those whose surroundings meet are shown as one.
+        // Changes whose context lines meet are shown as one.
         let near = |pair: &[Hunk]| pair[1].old.start - pair[0].old.end <= 2 * CONTEXT;
         let count = 1 + rest.windows(2).take_while(|pair| near(pair)).count();
         let (group, behind) = rest.split_at(count);
@@ -97,8 +97,8 @@ fn push(text: &mut String, sign: char, line: &str) {
     text.push('\n');
 }
 
-/// `current`, which came from `after`, with the change from `before` to `after` taken back; nothing where `current` was
-/// changed at the same position.
+/// `current`, an edited form of `after`, without the change from `before` to `after`. `None` if `current` was changed
+/// at the same position.
 pub(super) fn reversed(before: &str, after: &str, current: &str) -> Option<String> {
     let (before, after, current) = (lines(before), lines(after), lines(current));
     let theirs = hunks(&after, &current);
@@ -111,7 +111,7 @@ pub(super) fn reversed(before: &str, after: &str, current: &str) -> Option<Strin
         {
             return None;
         }
-        // How far their changes before it have moved it.
+        // The number of lines by which earlier changes have moved it.
         let moved = theirs
             .iter()
             .rev()

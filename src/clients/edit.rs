@@ -1,4 +1,4 @@
-//! A file as a plan would leave it, and why there may be no such plan.
+//! A planned change of a file, and the errors of planning.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use super::diff::unified_diff;
 use super::{Client, Node, Syntax, Text, TextError};
 use crate::secret::Masker;
 
-/// A file as it is and as it will be.
+/// A file before and after a change.
 #[derive(Debug, Clone)]
 pub(crate) struct Edit {
-    /// Whose file; `mcpzip`'s own where there is none.
+    /// The client of the file. `None` for `mcpzip`'s own.
     pub client: Option<Client>,
     /// The file.
     pub path: PathBuf,
-    /// How it is written.
+    /// Its syntax.
     pub syntax: Syntax,
-    /// Its content; nothing where there is no file.
+    /// Its content. `None` if there is no file.
     pub before: Option<Arc<String>>,
-    /// Its content afterwards.
+    /// Its content after the change.
     pub after: String,
-    /// Both without what concerns no server, as they are shown.
+    /// Both contents for display, without the parts that are not about servers.
     pub(super) shown: [Arc<String>; 2],
     pub(super) steps: Vec<Step>,
 }
 
-/// One value that an edit changes.
+/// A value that an edit changes.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub(super) path: Vec<String>,
@@ -34,29 +34,29 @@ pub(super) struct Step {
     pub(super) after: Option<Node>,
 }
 
-/// Why there is no plan.
+/// A plan that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
-    /// A file that has to be changed cannot be read.
+    /// A file that must be changed cannot be read.
     #[error("`{path}` cannot be read: {problem}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
-    /// A file that has to be changed cannot be edited.
+    /// A file that must be changed cannot be edited.
     #[error("`{path}` cannot be edited")]
     Edit {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: TextError,
     },
 }
 
 impl PlanError {
-    /// The file that it is about.
+    /// The file of the error.
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Unreadable { path, .. } | Self::Edit { path, .. } => path,
@@ -65,7 +65,8 @@ impl PlanError {
 }
 
 impl Edit {
-    /// The edit that makes `after` of what was read, changing the values at `paths`; nothing where all stays.
+    /// The edit that replaces the content that was read by `after`, changing the values at `paths`. `None` if nothing
+    /// changes.
     pub(super) fn new(
         client: Option<Client>,
         path: &Path,
@@ -100,7 +101,7 @@ impl Edit {
         (!edit.steps.is_empty()).then_some(edit)
     }
 
-    /// The changes as a text with `-` and `+`, without the secrets that `masker` knows.
+    /// The changes as a unified diff, without the secrets that `masker` knows.
     #[must_use]
     pub(crate) fn diff(&self, masker: &Masker) -> String {
         let [before, after] = &self.shown;

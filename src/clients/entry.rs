@@ -1,29 +1,29 @@
-//! The one entry: how each client starts `mcpzip`, with what it needs to use it well.
+//! Our entry in a client's file: the command that starts `mcpzip`, and the settings the client needs to use it well.
 
 use std::path::Path;
 
 use super::{Client, ConfigLocation, Node, Syntax, Text, TextError};
 use crate::config::Environment;
 
-/// The name of the entry, where the user wants no other.
+/// The default name of the entry.
 pub(super) const NAME: &str = "mcpzip";
 
-/// The tools that it has for clients.
+/// The tools that mcpzip offers to clients.
 pub(super) const META_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "execute_tool"];
 
-/// The switch by which Codex shows the tools of a server without a search of its own.
+/// The switch by which Codex shows a server's tools without its own tool search.
 const DIRECT_NAMESPACES: [&str; 3] = ["features", "code_mode", "direct_only_tool_namespaces"];
 
 /// Gemini CLI's list of the servers that it starts.
 const GEMINI_ALLOWED: [&str; 2] = ["mcp", "allowed"];
 
-/// The key by which Codex is told which calls it asks about.
+/// The key for Codex's question before a call.
 const APPROVAL: &str = "default_tools_approval_mode";
 
-/// What Codex does before it calls `execute_tool`, which it knows to change things at times, and nothing else of.
+/// The behaviour of Codex before it calls `execute_tool`; it only knows that this tool may change things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodexApproval {
-    /// It asks; where it may not ask, it refuses every call.
+    /// It asks; if it may not ask, it refuses every call.
     Auto,
     /// It calls without asking.
     Approve,
@@ -39,7 +39,7 @@ impl CodexApproval {
         }
     }
 
-    /// The one of this name.
+    /// The value with this name.
     #[must_use]
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::Auto, Self::Approve]
@@ -47,7 +47,7 @@ impl CodexApproval {
             .find(|approval| approval.name() == name)
     }
 
-    /// What is right for a file of Codex as it is: a policy of asking is kept, any other refuses every call without it.
+    /// The value that fits a file of Codex: a policy of asking is kept; with any other, Codex would refuse every call.
     pub(super) fn fitting(file: &Node) -> Self {
         match file.get("approval_policy") {
             None => Self::Approve,
@@ -56,7 +56,7 @@ impl CodexApproval {
         }
     }
 
-    /// What it means for the user, who may want the other.
+    /// The consequence for the user, who may prefer the other value.
     const fn warning(self) -> &'static str {
         match self {
             Self::Approve => {
@@ -73,14 +73,14 @@ impl CodexApproval {
     }
 }
 
-/// What the user should know of our entry `name` in a file.
+/// A note for the user about our entry `name` in a file.
 pub(super) fn warning(text: &Text, location: &ConfigLocation, name: &str) -> Option<String> {
     let written = text.node().at(&location.path_of(name))?.get(APPROVAL)?;
     let approval = CodexApproval::named(written.as_text()?)?;
     (location.client == Client::Codex).then(|| approval.warning().to_owned())
 }
 
-/// The warning for our entry `name` if Codex refuses every call through it: it is to ask first, and may not.
+/// A warning about our entry `name` if Codex refuses every call through it because it must ask and may not.
 pub(super) fn refusal(settings: &Node, location: &ConfigLocation, name: &str) -> Option<String> {
     let mode = settings
         .at(&location.path_of(name))?
@@ -97,23 +97,23 @@ pub(super) fn refusal(settings: &Node, location: &ConfigLocation, name: &str) ->
     })
 }
 
-/// How `mcpzip` is started.
+/// The way to start `mcpzip`.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
-    /// The program by its whole path.
+    /// The program's absolute path.
     pub program: String,
-    /// Whether the name alone leads a shell to the same program.
+    /// Whether a shell finds the same program by its name.
     pub is_on_path: bool,
-    /// `serve`, and what else.
+    /// The arguments: `serve` and its options.
     pub args: Vec<String>,
-    /// The variables that the configuration's servers need, for clients that hand on only some.
+    /// The variables that the configuration's servers need, for clients that pass on only some.
     pub variables: Vec<String>,
-    /// What Codex does before each call; what fits its file where nothing was said.
+    /// The behaviour of Codex before each call. `None` chooses the one that fits its file.
     pub approval: Option<CodexApproval>,
 }
 
 impl Launch {
-    /// How this very program is started, with the configuration `config` if it is not where it would be looked for.
+    /// The way to start this program, with the configuration `config` if that is not in the default location.
     #[must_use]
     pub(crate) fn of(program: &Path, config: Option<&Path>, environment: &Environment) -> Self {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -136,7 +136,7 @@ impl Launch {
         }
     }
 
-    /// What is written as the command: a shell finds the name alone, also after an update elsewhere.
+    /// The command to write: the name alone if a shell finds it, so that it stays valid after an update elsewhere.
     fn command(&self, client: Client) -> &str {
         if self.is_on_path && !client.is_graphical() {
             NAME
@@ -172,7 +172,7 @@ pub(super) fn write(
         .at(&location.container)
         .is_none_or(|servers| matches!(servers, Node::Null));
     if location.client == Client::Continue && location.syntax == Syntax::Yaml && is_first {
-        // A list there, which the first of them makes.
+        // A list, which our entry creates.
         text.set(&location.container, &Node::List(vec![Node::map(entry)]))?;
     } else {
         text.set(&location.path_of(name), &Node::map(entry))?;
@@ -183,7 +183,7 @@ pub(super) fn write(
     admit(text, location, name)
 }
 
-/// Puts our entry into the client's lists of what may be used, where there are such.
+/// Adds our entry to the client's lists of permitted servers, if it has any.
 fn admit(text: &mut Text, location: &ConfigLocation, name: &str) -> Result<(), TextError> {
     if location.client == Client::GeminiCli
         && let Some(Node::List(allowed)) = text.node().at(&GEMINI_ALLOWED)
@@ -203,7 +203,7 @@ fn gemini_allowed() -> Vec<String> {
     GEMINI_ALLOWED.map(str::to_owned).to_vec()
 }
 
-/// Where Zed's default profile has our tools, if it has not all.
+/// The path of the tool settings in Zed's default profile, if that profile does not enable all tools.
 fn zed_preset(settings: &Node, location: &ConfigLocation, name: &str) -> Option<Vec<String>> {
     if location.client != Client::Zed {
         return None;
@@ -218,7 +218,7 @@ fn zed_preset(settings: &Node, location: &ConfigLocation, name: &str) -> Option<
     (!has_all).then(|| path.map(str::to_owned).to_vec())
 }
 
-/// Whether nothing hides our tools behind a search of the client's own, as far as it is said outside of the entry.
+/// Whether no tool search of the client hides our tools, as far as settings outside of the entry decide that.
 pub(super) fn is_shown_directly(text: &Text, location: &ConfigLocation, name: &str) -> bool {
     let own = Node::Text(format!("mcp__{name}"));
     location.client != Client::Codex
@@ -228,7 +228,7 @@ pub(super) fn is_shown_directly(text: &Text, location: &ConfigLocation, name: &s
             .is_some_and(|namespaces| namespaces.items().contains(&own))
 }
 
-/// The profile that Zed begins with.
+/// The profile that Zed starts with.
 pub(super) fn zed_profile(settings: &Node) -> &str {
     let profile = settings
         .at(&["agent", "default_profile"])
@@ -236,12 +236,12 @@ pub(super) fn zed_profile(settings: &Node) -> &str {
     profile.unwrap_or("write")
 }
 
-/// Whether a profile of Zed's own has the tools of all servers, where nothing else is said.
+/// Whether one of Zed's own profiles enables the tools of all servers by default.
 pub(super) fn has_all_servers(profile: &str) -> bool {
     matches!(profile, "write" | "ask")
 }
 
-/// Has Codex show our tools without a search of its own.
+/// Lets Codex show our tools without its own tool search.
 pub(super) fn show_directly(text: &mut Text, name: &str) {
     let mut namespaces = text
         .node()
@@ -250,11 +250,11 @@ pub(super) fn show_directly(text: &mut Text, name: &str) {
         .unwrap_or_default()
         .to_vec();
     namespaces.push(Node::Text(format!("mcp__{name}")));
-    // `features.code_mode` may be a mere switch; then what the user switched stays, and the tools stay hidden.
+    // `features.code_mode` may be a plain switch. The user's setting then stays, and the tools stay hidden.
     let _ = text.set(&direct_namespaces(), &Node::List(namespaces));
 }
 
-/// Takes the entry `name`, and what came with it, out of `text`.
+/// Removes the entry `name`, and the settings written with it, from `text`.
 ///
 /// # Errors
 /// When the text cannot be edited.
@@ -337,13 +337,13 @@ fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'s
         Client::Codex => {
             let mut entry = vec![("command", command), ("args", args)];
             if !launch.variables.is_empty() {
-                // It hands on hardly any by itself.
+                // It passes on hardly any variables without being asked.
                 entry.push(("env_vars", Node::texts(&launch.variables)));
             }
             entry
         }
         Client::GeminiCli => {
-            // It keeps back what looks like a secret. One that is not set would be handed on as it is written here.
+            // It withholds variables that look like secrets. One that is not set would be passed on literally.
             let is_set =
                 |name: &&String| environment.get(name).is_some_and(|value| !value.is_empty());
             let kept_back = launch.variables.iter().filter(is_set);

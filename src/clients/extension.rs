@@ -1,5 +1,5 @@
-//! What is added to a plan beside the servers that move: servers that nobody had, and our entry in more clients. All of it is
-//! one run then, which is taken back as one.
+//! Additions to a plan: new servers, and our entry in more clients. They are part of one run, which is undone as a
+//! whole.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::{
 
 const SERVERS: &str = "mcpServers";
 
-/// What becomes of a client's file.
+/// The change of a client's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Connection {
-    /// Our entry comes in, by this name.
+    /// Our entry is added, with this name.
     New(String),
-    /// It is there.
+    /// The client has our entry, with this name.
     Already(String),
 }
 
 impl Plan {
-    /// Our configuration as it will be.
+    /// Our configuration after the plan.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -44,8 +44,8 @@ impl Plan {
             .unwrap_or_default())
     }
 
-    /// Adds servers to our configuration, each by its name and its entry in JSON; a name that is taken stays what it is. Gives
-    /// the names that are new.
+    /// Adds servers to our configuration, each with its name and its entry in JSON; existing names stay unchanged.
+    /// Returns the names that are new.
     ///
     /// # Errors
     /// When the configuration cannot be read or edited.
@@ -57,7 +57,7 @@ impl Plan {
         let mut added = Vec::new();
         self.amend(None, config_file, Syntax::Json, |text| {
             let mut paths = Vec::new();
-            // A configuration has to be there, if only to be added to later.
+            // The configuration file must exist, even if servers are only added later.
             if servers.is_empty() && text.node().get(SERVERS).is_none() {
                 text.set(&[SERVERS.to_owned()], &Node::Map(Vec::new()))?;
                 paths.push(vec![SERVERS.to_owned()]);
@@ -123,8 +123,8 @@ impl Plan {
         Ok(outcome.expect("the change has run"))
     }
 
-    /// Makes `change` in the file as it would be, whether or not the plan has an edit of it already; `change` gives the paths
-    /// that it may have changed.
+    /// Applies `change` to the planned content of the file, also if the plan edits it already. `change` returns the
+    /// paths that it may have changed.
     fn amend(
         &mut self,
         client: Option<Client>,
@@ -158,7 +158,7 @@ impl Plan {
         let edit = Edit::new(client, path, syntax, &source, &text, paths);
         match (at, edit) {
             (Some(at), Some(edit)) => self.edits[at] = edit,
-            // A server is there before it leaves its client.
+            // A server is added here before it is removed from its client.
             (None, Some(edit)) if client.is_none() => self.edits.insert(0, edit),
             (None, Some(edit)) => self.edits.push(edit),
             (_, None) => {}

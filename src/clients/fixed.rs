@@ -1,4 +1,4 @@
-//! Servers that are in no list of a client's that could be edited, and what an administrator says of all the others.
+//! Servers that are in no editable list of a client, and administrators' policies about all others.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ const PLUGIN: &str = "comes with a plugin, and goes with it";
 const BUNDLE: &str = "is a bundle (`.mcpb`), which the client installs and starts itself";
 const MANAGED: &str = "is set by an administrator (`managed-mcp.json`)";
 
-/// Those of `clients`.
+/// The fixed servers of `clients`.
 pub(super) fn find(
     survey: &Survey,
     clients: &[Client],
@@ -129,15 +129,15 @@ fn plugin_servers(directory: &Path, cache: &FileCache) -> Vec<String> {
     names
 }
 
-/// The servers that an administrator has set. Where there are any, Claude Code loads no others.
+/// The servers that an administrator has set. If there are any, Claude Code loads no others.
 fn managed_servers(around: &Surroundings, cache: &FileCache) -> Option<(PathBuf, Node)> {
     let path = around.managed.as_ref()?.join("managed-mcp.json");
     let node = cache.json(&path)?;
     Some((path, node))
 }
 
-/// Why a policy keeps a server from running at its client, if one does: behind the proxy it must not run either. The list of
-/// permitted servers in the file `editable` does not count.
+/// The reason why a policy keeps a server from running in its client, if one does: it must not run behind the proxy
+/// either. The list of permitted servers in the file `editable` is ignored.
 pub(super) fn blocked(
     found: &Found,
     around: &Surroundings,
@@ -194,7 +194,8 @@ pub(super) fn blocked(
     None
 }
 
-/// Whether a list of permitted servers has a server. Where it has commands or URLs, a name alone does not do for such a server.
+/// Whether a list of permitted servers contains a server. If the list has commands or URLs, a name alone does not
+/// permit such a server.
 pub(super) fn is_permitted(list: &Node, name: &str, entry: &Entry) -> bool {
     let key = match &entry.target {
         Target::Local { .. } => "serverCommand",
@@ -208,7 +209,7 @@ pub(super) fn is_permitted(list: &Node, name: &str, entry: &Entry) -> bool {
     }
 }
 
-/// Whether it cannot be told which servers a rule of a policy is about.
+/// Whether the servers that a rule of a policy matches are unclear.
 fn is_unclear(rule: &Node) -> bool {
     let is_known = |(key, value): (&str, &Node)| match key {
         "serverName" | "serverUrl" => value.as_text().is_some(),
@@ -219,7 +220,7 @@ fn is_unclear(rule: &Node) -> bool {
     members.is_empty() || !members.into_iter().all(is_known)
 }
 
-/// Whether a rule of a policy is about a server: by name, command or URL.
+/// Whether a rule of a policy matches a server: by name, command or URL.
 fn is_meant(rule: &Node, name: &str, entry: &Entry) -> bool {
     rule.get("serverName").and_then(Node::as_text) == Some(name) || is_meant_by_target(rule, entry)
 }

@@ -1,9 +1,10 @@
-//! What must hold of the files of other programs, whatever stands in them.
+//! The properties of other programs' files that hold for every content.
 
 use super::text::{Syntax, Text};
 use super::{Client, Node, reading};
 
-/// A client's file. The first byte says which syntax and which edit; then it is read, its entries are, and it is edited.
+/// A client's file. The first byte selects the syntax and the edit; then the file and its entries are read, and it is
+/// edited.
 pub(crate) fn client_file(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -19,7 +20,7 @@ pub(crate) fn client_file(data: &[u8]) {
     for key in ["mcpServers", "mcp_servers", "servers", "mcp", "extensions"] {
         for (_, entry) in read.node().get(key).map(Node::members).unwrap_or_default() {
             for client in Client::ALL {
-                // Any words will do for what cannot be used.
+                // Any reason is fine for an unusable entry.
                 if let Ok(entry) = reading::read(client, entry, None) {
                     let _ = (entry.to_node(), entry.secrets().len());
                 }
@@ -27,7 +28,7 @@ pub(crate) fn client_file(data: &[u8]) {
         }
     }
     let path = ["mcpServers".to_owned(), "mcpzip".to_owned()];
-    // In a list of servers, its name is how it is found again.
+    // An item of a list is found by its name.
     let entry = Node::map([
         ("name", Node::text("mcpzip")),
         ("command", Node::text("/usr/bin/mcpzip")),

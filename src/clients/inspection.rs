@@ -1,6 +1,6 @@
-//! Our own entries in clients' files: what they start, what they lack, and how that is mended.
+//! Checks our own entries in clients' files: the program they start, their missing keys, and the repair.
 //!
-//! An entry should have what [`entry::write`] would write now, so that only `entry` knows what a client needs.
+//! An entry should have the keys that [`entry::write`] would write now, so only `entry` knows what a client needs.
 
 use std::path::Path;
 
@@ -13,23 +13,23 @@ use crate::config::Environment;
 /// An entry of ours in a client's file.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnEntry {
-    /// Where.
+    /// Its location.
     pub location: ConfigLocation,
-    /// Its name there.
+    /// Its name in the file.
     pub name: String,
-    /// The program that it starts, as it is written.
+    /// The program that it starts, as written.
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
     /// Whether the client does not start it.
     pub is_disabled: bool,
-    /// The keys that the client needs and that it has not.
+    /// The missing keys that the client needs.
     pub lacks: Vec<String>,
-    /// The warning where the client refuses every call through the entry.
+    /// The warning, if the client refuses every call through the entry.
     pub refusal: Option<String>,
 }
 
-/// What Codex hands on.
+/// The variables that Codex passes on.
 const VARIABLES: &str = "env_vars";
 
 /// Keys whose absence changes nothing.
@@ -37,7 +37,7 @@ const INDIFFERENT: &[&str] = &[
     "type", "command", "cmd", "args", "env", "envs", "enabled", "name", "timeout",
 ];
 
-/// Our entries among what was found.
+/// Our entries in a survey.
 #[must_use]
 pub(crate) fn own_entries(
     survey: &Survey,
@@ -75,11 +75,12 @@ pub(crate) fn own_entries(
     .collect()
 }
 
-/// Plans to give `own` what it lacks, and, where it is `dead`, this program to start. Nothing where there is nothing to do.
+/// Plans to add the missing keys of `own`, and, if it is `dead`, to start this program. `None` if there is nothing to
+/// do.
 ///
 /// # Errors
 /// When the file cannot be read or edited.
-pub(crate) fn mend(
+pub(crate) fn repair(
     own: &OwnEntry,
     is_dead: bool,
     launch: &Launch,

@@ -1,8 +1,9 @@
-//! What was done to files, so that it can be taken back.
+//! The journal of changes to files, from which they are undone.
 //!
-//! A record is written before the first file changes, and holds every file as it was and as it will be. So after a crash
-//! each file is the old one or the new one, and the record knows both. Taking back restores the old bytes where nobody
-//! wrote since, and otherwise only our part: line by line where our lines are still there, value by value where not.
+//! A record is written before the first file changes, and has every file before and after the change. So after a crash
+//! each file is the old one or the new one, and the record knows both. An undo restores the old bytes if no other
+//! program has written since; otherwise it removes only our changes: by lines while our lines are still there, and by
+//! values otherwise.
 
 use std::fs;
 use std::io;
@@ -23,36 +24,36 @@ use crate::files::{self, read_regular};
 const RECORD: &str = "record.json";
 const VERSION: u32 = 1;
 
-/// The records, in a directory of the state.
+/// The records, in the state directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Journal {
     directory: PathBuf,
 }
 
-/// Why files were not changed, or not restored.
+/// Files that were not changed, or not restored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalError {
-    /// Somebody wrote a file after it was read; all is as it was.
+    /// Another program wrote a file after it was read; nothing was changed.
     #[error("`{path}` was changed by somebody else in the meantime; nothing was done, try again")]
     Changed {
         /// The file.
         path: PathBuf,
     },
-    /// A file cannot be read or written; what was changed before it was taken back.
+    /// A file cannot be read or written; the changes before it were undone.
     #[error("`{path}` cannot be read or written: {source}")]
     Disk {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no such run.
+    /// There is no run with this name.
     #[error("there is no run `{id}`; `mcpzip undo --list` shows all")]
     Unknown {
-        /// The name that was asked for.
+        /// The requested name.
         id: String,
     },
-    /// Nothing is left to take back.
+    /// There is no run left to undo.
     #[error("there is nothing to undo")]
     Nothing,
     /// A record is damaged.
@@ -60,20 +61,20 @@ pub(crate) enum JournalError {
     Record {
         /// The record.
         path: PathBuf,
-        /// Why not.
+        /// The fault.
         problem: String,
     },
 }
 
-/// How far a run came.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RunState {
-    /// It began, and never said that it ended.
+    /// It started, and did not record its end.
     Begun,
-    /// It was done.
+    /// It is complete.
     Done,
-    /// It was taken back.
+    /// It was undone.
     Undone,
 }
 
@@ -82,30 +83,30 @@ pub(crate) enum RunState {
 pub(crate) struct Summary {
     /// Its name.
     pub id: String,
-    /// What was run.
+    /// Its command line.
     pub command: String,
-    /// How far it came.
+    /// Its state.
     pub state: RunState,
     /// The files that it changed.
     pub files: Vec<PathBuf>,
-    /// Where they are as they were.
+    /// The directory with the previous files.
     pub backups: PathBuf,
 }
 
-/// What became of a file when a run was taken back.
+/// The result of an undo for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Restored {
-    /// It is as it was, to the byte.
+    /// It is restored to the byte.
     Whole,
-    /// It was not there before, and is gone again.
+    /// It did not exist before, and is removed.
     Removed,
-    /// It was as it had been.
+    /// It had its previous content already.
     Untouched,
-    /// It was edited since: only our part was taken back.
+    /// It was edited since; only our changes were undone.
     Part,
-    /// It was edited since, and these of its values are not ours any more; all else was taken back.
+    /// It was edited since, and these values are no longer ours; all others were restored.
     Kept(Vec<String>),
-    /// It was deleted since, and is there again as it was before.
+    /// It was deleted since, and is restored.
     Back,
 }
 
@@ -122,13 +123,13 @@ struct FileRecord {
     path: PathBuf,
     client: Option<String>,
     syntax: String,
-    /// The file's name beside the record; nothing where there was no file.
+    /// The name of the saved file next to the record. `None` if there was no file.
     before: Option<String>,
     after: String,
     steps: Vec<StepRecord>,
 }
 
-/// Values as JSON text, for the order of their keys.
+/// Values as JSON text, which keeps the order of their keys.
 #[derive(Debug, Serialize, Deserialize)]
 struct StepRecord {
     path: Vec<String>,
@@ -137,7 +138,7 @@ struct StepRecord {
 }
 
 impl Journal {
-    /// The journal in `state_dir`, which need not be there.
+    /// Opens the journal in `state_dir`, which may not exist yet.
     #[must_use]
     pub(crate) fn new(state_dir: &Path) -> Self {
         Self {
@@ -145,11 +146,11 @@ impl Journal {
         }
     }
 
-    /// Makes the edits, all or none of them, and gives the run's name. Blocks on the disk, and for some seconds on others
-    /// who write the same files.
+    /// Applies all edits or none, and returns the run's name. Blocks on the disk, and for some seconds on other
+    /// programs that write the same files.
     ///
     /// # Errors
-    /// When a file is not as it was read, or cannot be written. All files are then as they were.
+    /// When a file has changed since it was read, or cannot be written. All files then have their previous content.
     pub(crate) fn apply(&self, command: &str, edits: &[Edit]) -> Result<String, JournalError> {
         let _exclusive = exclusive(&self.directory).map_err(disk(&self.directory))?;
         let _locks = locks(edits.iter().map(|edit| (edit.client, edit.path.as_path())))?;
@@ -200,7 +201,7 @@ impl Journal {
                         None => fs::remove_file(&done.path).map_err(disk(&done.path))?,
                     }
                 }
-                // Nothing is left of the run.
+                // Nothing of the run remains.
                 let _ = fs::remove_dir_all(&directory);
                 return Err(error);
             }
@@ -210,7 +211,7 @@ impl Journal {
         Ok(id)
     }
 
-    /// All runs, the newest first. Damaged records are left out.
+    /// All runs, the newest first, without damaged records.
     #[must_use]
     pub(crate) fn list(&self) -> Vec<Summary> {
         let summary = |id: String| {
@@ -228,10 +229,10 @@ impl Journal {
         self.ids().into_iter().rev().filter_map(summary).collect()
     }
 
-    /// Takes back the run `id`, or the newest that was not taken back; says its name, and what became of each file.
+    /// Undoes the run `id`, or the newest one that was not undone. Returns its name and the result for each file.
     ///
     /// # Errors
-    /// When there is none, or a file cannot be written. Running it again goes on where it stopped.
+    /// When there is no such run, or a file cannot be written. Another call continues the undo.
     pub(crate) fn undo(
         &self,
         id: Option<&str>,
@@ -257,7 +258,7 @@ impl Journal {
                 .map(|file| (client(file), file.path.as_path())),
         )?;
         let mut restored = Vec::new();
-        // Servers are back at their clients before they leave `mcpzip`.
+        // Servers return to their clients before they are removed from `mcpzip`.
         for file in record.files.iter().rev() {
             restored.push((file.path.clone(), self.restore(&id, file)?));
         }
@@ -277,14 +278,14 @@ impl Journal {
         let current = match read_regular(&file.path, FILE_LIMIT) {
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => text,
-                // It was UTF-8 when we wrote it; whoever made it something else has it.
+                // We wrote it as UTF-8, so another program changed it.
                 Err(_) => {
                     return Ok(Restored::Kept(
                         file.steps.iter().map(|step| step.path.join(".")).collect(),
                     ));
                 }
             },
-            // Servers that left it would be in no file at all otherwise.
+            // Otherwise servers that were moved from it would be in no file at all.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let Some(before) = &before else {
                     return Ok(Restored::Untouched);
@@ -360,7 +361,7 @@ impl Journal {
     }
 }
 
-/// `current` without our steps, and the keys of those that cannot be taken back. No text where nothing can be.
+/// `current` without our steps, and the keys of the steps that cannot be undone. The text is `None` if none can be.
 fn without(
     before: &str,
     after: &str,
@@ -423,7 +424,7 @@ fn without(
     (Some(text.text()), kept)
 }
 
-/// What on the way to `path` is empty now and was not there before, the deepest first.
+/// The parents of `path` that are empty now and did not exist before, the deepest first.
 fn left_empty(now: &Node, before: &Node, path: &[String]) -> Option<Vec<String>> {
     let prefixes = (1..path.len()).rev().map(|length| &path[..length]);
     let is_left = |prefix: &&[String]| {
@@ -472,7 +473,7 @@ fn locks<'a>(
     Ok(locks)
 }
 
-/// Fails unless the file is as it was read.
+/// Fails if the file has changed since it was read.
 fn check(edit: &Edit) -> Result<(), JournalError> {
     let is_same = match read_regular(&edit.path, FILE_LIMIT) {
         Ok(bytes) => edit
@@ -491,7 +492,7 @@ fn check(edit: &Edit) -> Result<(), JournalError> {
     }
 }
 
-/// Replaces a file whole; of a symbolic link, what it leads to.
+/// Replaces a file atomically, following symbolic links.
 fn put(path: &Path, text: &str) -> Result<(), JournalError> {
     let target = link_target(path).map_err(disk(path))?;
     files::replace_in_place(&target, text.as_bytes()).map_err(disk(path))
@@ -506,7 +507,7 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
     |source| JournalError::Disk { path, source }
 }
 
-/// The time, such that names sort by it.
+/// The time, as a name that sorts chronologically.
 fn new_id() -> String {
     let format =
         format_description!("[year][month][day]-[hour][minute][second]-[subsecond digits:6]");

@@ -1,35 +1,35 @@
-//! Where each client keeps its servers, per platform.
+//! The locations of each client's servers, by platform.
 
 use std::path::{Path, PathBuf};
 
 use super::{Client, Platform, Surroundings, Syntax};
 use crate::config::env;
 
-/// For whom a client's servers are.
+/// The users that a client's servers are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
-    /// For the user, wherever they work.
+    /// The user, in all directories.
     User,
-    /// For the user in one project.
+    /// The user, in one project.
     Local,
-    /// For all who work in a project.
+    /// All users who work in a project.
     Project,
 }
 
-/// A file, and where in it the servers are.
+/// A file, and the position of the servers in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigLocation {
-    /// Whose.
+    /// The client.
     pub client: Client,
-    /// For whom.
+    /// The scope.
     pub scope: Scope,
     /// The file; it need not exist.
     pub path: PathBuf,
-    /// How it is written.
+    /// Its syntax.
     pub syntax: Syntax,
-    /// The keys that lead to the servers.
+    /// The path of keys to the servers.
     pub container: Vec<String>,
-    /// The project, where it is that of one.
+    /// The project, for a file of one project.
     pub project: Option<PathBuf>,
 }
 
@@ -44,7 +44,7 @@ impl Scope {
         }
     }
 
-    /// The scope of this name.
+    /// The scope with this name.
     #[must_use]
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::User, Self::Local, Self::Project]
@@ -54,7 +54,7 @@ impl Scope {
 }
 
 impl ConfigLocation {
-    /// The keys that lead to the server `name`.
+    /// The path of keys to the server `name`.
     #[must_use]
     pub(crate) fn path_of(&self, name: &str) -> Vec<String> {
         self.container
@@ -66,7 +66,7 @@ impl ConfigLocation {
 }
 
 impl Client {
-    /// The key below which its servers are.
+    /// The path of keys to the client's servers.
     fn container(self) -> &'static [&'static str] {
         match self {
             Self::VsCode => &["servers"],
@@ -135,7 +135,7 @@ impl Client {
         location
     }
 
-    /// The files of the user's profiles other than the default one, where the client has such; those that exist.
+    /// The existing files of the user's profiles other than the default one, for clients with profiles.
     pub(super) fn profile_places(self, around: &Surroundings) -> Vec<ConfigLocation> {
         if self != Self::VsCode {
             return Vec::new();
@@ -153,7 +153,7 @@ impl Client {
             .collect()
     }
 
-    /// The file of the servers of the project in `directory`, where the client has such.
+    /// The file of a project's servers in `directory`, for clients with such files.
     #[must_use]
     pub(crate) fn project_location(self, directory: &Path) -> Option<ConfigLocation> {
         let path = match self {
@@ -175,7 +175,7 @@ impl Client {
         Some(self.location(Scope::Project, path, Some(directory.to_owned())))
     }
 
-    /// Where Claude Code keeps the user's servers of one project.
+    /// The location of the user's servers for one project in Claude Code.
     #[must_use]
     pub(crate) fn local_location(
         self,
@@ -192,13 +192,13 @@ impl Client {
         Some(location)
     }
 
-    /// All files with servers of projects that count in the surroundings' directory and exist.
+    /// All existing files with servers of projects that apply in the current directory.
     pub(super) fn project_locations(self, around: &Surroundings) -> Vec<ConfigLocation> {
         let Some(directory) = &around.directory else {
             return Vec::new();
         };
         match self {
-            // It reads those of all directories above, too.
+            // It also reads those of all parent directories.
             Self::ClaudeCode => directory
                 .ancestors()
                 .filter_map(|above| self.project_location(above))
@@ -233,7 +233,7 @@ impl Client {
         }
     }
 
-    /// Whether there is anything of it on this machine.
+    /// Whether this machine has any trace of the client.
     #[must_use]
     pub(crate) fn is_installed(self, around: &Surroundings) -> bool {
         let location = self.user_location(around);
@@ -264,7 +264,7 @@ impl Client {
 }
 
 impl Surroundings {
-    /// The root of the project that the directory is in: where its repository is, otherwise the directory itself.
+    /// The root of the current project: its repository, or else the directory itself.
     #[must_use]
     pub(crate) fn project(&self) -> Option<PathBuf> {
         let directory = self.directory.as_deref()?;
@@ -274,7 +274,7 @@ impl Surroundings {
         Some(root.unwrap_or(directory).to_owned())
     }
 
-    /// Claude Code's directory of settings.
+    /// Claude Code's settings directory.
     pub(super) fn claude_directory(&self) -> PathBuf {
         self.named(env::CLAUDE_CONFIG_DIR)
             .unwrap_or_else(|| self.home.join(".claude"))
@@ -307,7 +307,7 @@ impl Surroundings {
         })
     }
 
-    /// The directory that a variable names.
+    /// The directory in a variable.
     fn named(&self, variable: env::Variable) -> Option<PathBuf> {
         self.environment
             .get(variable.name)
@@ -350,7 +350,7 @@ fn claude_desktop(around: &Surroundings) -> PathBuf {
             let local = around
                 .named(env::LOCALAPPDATA)
                 .unwrap_or_else(|| around.home.join("AppData/Local"));
-            // Since February 2026 it is a package, with an own view of the user's directory.
+            // Since February 2026 it is a package, with its own view of the user's directory.
             let packages = std::fs::read_dir(local.join("Packages"))
                 .into_iter()
                 .flatten()
@@ -365,7 +365,7 @@ fn claude_desktop(around: &Surroundings) -> PathBuf {
     }
 }
 
-/// The file that is there; the plain one where neither is.
+/// The existing file of the two; the plain one if there is neither.
 fn json_or_jsonc(directory: &Path, stem: &str) -> PathBuf {
     let (json, jsonc) = (
         directory.join(format!("{stem}.json")),

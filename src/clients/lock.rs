@@ -1,4 +1,4 @@
-//! Who may write a file now: one `mcpzip` at a time, and no client that keeps a lock of its own.
+//! Locks on clients' files: against other `mcpzip` processes, and against clients with locks of their own.
 
 use std::fs;
 use std::io;
@@ -9,17 +9,17 @@ use super::Client;
 use crate::config::{FileLock, link_target};
 use crate::files;
 
-/// How long a client is waited for.
+/// The time to wait for a client.
 const LIMIT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A lock directory that was not touched for so long has no owner any more: its owner would have.
+/// A lock directory not touched for this long is abandoned: an owner touches it more often.
 const ABANDONED: Duration = Duration::from_secs(10);
 
-/// Waits for the right to change clients' files, which is kept in `directory`; until it is dropped, no other `mcpzip` does.
+/// Waits for the lock in `directory` that only one `mcpzip` process holds while it changes clients' files.
 ///
 /// # Errors
-/// When another process has it for long, or the directory cannot be written to.
+/// When another process holds it for too long, or the directory cannot be written.
 pub(super) fn exclusive(directory: &Path) -> io::Result<FileLock> {
     files::create_private_directory(directory)?;
     let lock = FileLock::take(&directory.join("runs"))?;
@@ -31,24 +31,24 @@ pub(super) fn exclusive(directory: &Path) -> io::Result<FileLock> {
     })
 }
 
-/// The lock of one file, by the rules of whoever else writes it.
+/// The lock of one file, in the form that its other writers use.
 #[derive(Debug)]
 pub(super) enum Lock {
-    /// The client's own.
+    /// The client's own lock.
     Client(#[expect(dead_code, reason = "it is held, not read")] ClientLock),
-    /// That of our own configuration.
+    /// The lock of our own configuration.
     Own(#[expect(dead_code, reason = "it is held, not read")] FileLock),
 }
 
-/// A directory, for making one is atomic.
+/// A lock directory, because creating one is atomic.
 #[derive(Debug)]
 pub(super) struct ClientLock(PathBuf);
 
 impl Lock {
-    /// Waits for the lock of `path`, a file of the client or of ours; nothing where the client has none.
+    /// Waits for the lock of `path`, a file of the client or of ours. `None` if the client has no locks.
     ///
     /// # Errors
-    /// When somebody keeps it for long, or it cannot be made.
+    /// When another program holds it for too long, or it cannot be created.
     pub(super) fn take(client: Option<Client>, path: &Path) -> io::Result<Option<Self>> {
         let Some(client) = client else {
             let lock = FileLock::take(&link_target(path)?)?;
@@ -60,7 +60,7 @@ impl Lock {
         if !is_locked {
             return Ok(None);
         }
-        // Beside the file that a link leads to.
+        // Next to the file that a link leads to.
         let mut lock = link_target(path)?.into_os_string();
         lock.push(".lock");
         let lock = PathBuf::from(lock);
@@ -94,14 +94,14 @@ fn is_abandoned(lock: &Path) -> bool {
     age.is_some_and(|age| age > ABANDONED)
 }
 
-/// Removes an abandoned lock as the client's own library does: an empty directory, and nothing else.
+/// Removes an abandoned lock as the client's own library does: only an empty directory.
 ///
 /// # Errors
-/// When it is something else, which nobody will ever remove.
+/// When it is something else, which no program will ever remove.
 fn remove_abandoned(lock: &Path) -> io::Result<()> {
     match fs::remove_dir(lock) {
         Ok(()) => Ok(()),
-        // Another process was faster.
+        // Another process removed it first.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(io::Error::new(
             error.kind(),
@@ -115,7 +115,7 @@ fn remove_abandoned(lock: &Path) -> io::Result<()> {
 
 impl Drop for ClientLock {
     fn drop(&mut self) {
-        // It is abandoned after a while in any case.
+        // It counts as abandoned after a while in any case.
         let _ = fs::remove_dir(&self.0);
     }
 }

@@ -1,8 +1,8 @@
-//! The programs that speak MCP, and their files: which servers they have, how the one entry comes in, how others leave.
+//! MCP clients and their files: the servers in them, our entry, and the migration of the others.
 //!
-//! [`Client`] knows where each program keeps its servers; `reading` brings what it finds there into one form, [`Entry`],
-//! and `entry` writes our own. A [`Plan`] says what a migration would do, [`Journal`] does it and takes it back. Nothing
-//! here looks at the process: home directory and variables come in as [`Surroundings`], so that tests have their own.
+//! [`Client`] knows where each program keeps its servers; `reading` converts them to one form, [`Entry`], and `entry`
+//! writes our own. A [`Plan`] describes a migration; [`Journal`] applies and undoes it. This module does not read the
+//! process: home directory and variables are given as [`Surroundings`], so that tests use their own.
 
 mod allowed;
 mod approval;
@@ -46,58 +46,58 @@ pub(crate) use desktop::desktop_path;
 pub(crate) use edit::{Edit, PlanError};
 pub(crate) use entry::{CodexApproval, Launch};
 pub(crate) use extension::Connection;
-pub(crate) use inspection::{OwnEntry, mend, own_entries};
+pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{Journal, Restored, RunState};
 pub(crate) use location::{ConfigLocation, Scope};
-pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Rule, Survey, Target, Verdict};
+pub(crate) use model::{Carried, Entry, Fixed, Found, Rule, Survey, Target};
 pub(crate) use node::Node;
 pub(crate) use older::Import;
-pub(crate) use plan::{Choice, Plan};
+pub(crate) use plan::{Choice, Item, Plan, Verdict};
 pub(crate) use text::{Syntax, Text, TextError};
 
 use crate::config::Environment;
 
-/// A program that has MCP servers.
+/// A program that uses MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Client {
     /// Anthropic's command line agent.
     ClaudeCode,
     /// Anthropic's desktop program.
     ClaudeDesktop,
-    /// The editor.
+    /// An editor.
     Cursor,
-    /// The editor, its own agent.
+    /// The agent of the editor.
     VsCode,
-    /// The editor.
+    /// An editor.
     Windsurf,
     /// OpenAI's command line agent and its editor extension.
     Codex,
     /// Google's command line agent.
     GeminiCli,
-    /// The editor.
+    /// An editor.
     Zed,
-    /// The command line agent.
+    /// A command line agent.
     OpenCode,
-    /// The extension of VS Code.
+    /// An extension of VS Code.
     Cline,
-    /// The extension of VS Code.
+    /// An extension of VS Code.
     Roo,
-    /// The extension of several editors.
+    /// An extension of several editors.
     Continue,
-    /// The agent.
+    /// An agent.
     Goose,
-    /// The editor.
+    /// An editor.
     Kiro,
     /// GitHub's command line agent.
     CopilotCli,
-    /// The runner of local models.
+    /// A runner of local models.
     LmStudio,
 }
 
-/// The kinds of systems, by where programs keep their files.
+/// The platforms, by the locations of programs' files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Platform {
-    /// Linux and its like.
+    /// Linux and similar systems.
     Linux,
     /// macOS.
     Mac,
@@ -105,23 +105,23 @@ pub(crate) enum Platform {
     Windows,
 }
 
-/// Where a client's files are looked for.
+/// The environment in which a client's files are found.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     /// The user's home directory.
     pub home: PathBuf,
-    /// The system whose locations count.
+    /// The platform whose locations are used.
     pub platform: Platform,
-    /// The variables, some of which name locations.
+    /// The environment variables, some of which contain locations.
     pub environment: Environment,
-    /// The directory whose project's files are looked at too.
+    /// The directory whose project files are read as well.
     pub directory: Option<PathBuf>,
-    /// Where an administrator keeps settings for Claude Code.
+    /// The directory of an administrator's settings for Claude Code.
     pub managed: Option<PathBuf>,
 }
 
 impl Platform {
-    /// That of this program.
+    /// The platform of this program.
     #[must_use]
     pub(crate) const fn current() -> Self {
         if cfg!(windows) {
@@ -133,7 +133,7 @@ impl Platform {
         }
     }
 
-    /// Where an administrator keeps settings for Claude Code.
+    /// The directory of an administrator's settings for Claude Code.
     #[must_use]
     pub(crate) fn managed(self) -> PathBuf {
         PathBuf::from(match self {
@@ -145,7 +145,7 @@ impl Platform {
 }
 
 impl Client {
-    /// All of them.
+    /// All clients.
     pub(crate) const ALL: [Self; 16] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
@@ -211,13 +211,13 @@ impl Client {
         }
     }
 
-    /// The client of this name.
+    /// The client with this name.
     #[must_use]
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|client| client.name() == name)
     }
 
-    /// Whether it is started from a desktop, which has another `PATH` than a shell.
+    /// Whether it is started from a desktop, with another `PATH` than a shell's.
     #[must_use]
     pub(crate) const fn is_graphical(self) -> bool {
         !matches!(

@@ -1,6 +1,6 @@
-//! Names of servers and entries that are still free.
+//! Unused names for servers and entries.
 
-/// `name`, or where that is taken, one that says where the server comes from.
+/// `name`, or, if that is taken, a name with the server's origin.
 pub(super) fn free(name: &str, origin: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let told_apart = format!("{name}-{origin}");
     let numbered = (2..).map(|number| format!("{name}-{number}"));

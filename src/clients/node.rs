@@ -1,26 +1,26 @@
-//! What a file says, whatever syntax it is written in: the tree that all clients' readers look at.
+//! The content of a file in any syntax, as one tree that all readers of clients use.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use jsonc_parser::ast::Value;
 
-use crate::mcp::object::quoted;
+use crate::mcp::frame::quoted;
 
-/// A value. Members keep their order; of a key that stands twice, the last counts.
+/// A value. Members keep their order; of a duplicate key the last one counts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node {
-    /// Nothing.
+    /// Null, or no value.
     Null,
     /// True or false.
     Flag(bool),
-    /// As it is written.
+    /// A number, as written.
     Number(String),
     /// A text.
     Text(String),
-    /// In order.
+    /// A list.
     List(Vec<Node>),
-    /// By key.
+    /// A map, in the order of its members.
     Map(Vec<(String, Node)>),
 }
 
@@ -45,7 +45,7 @@ impl Node {
         )
     }
 
-    /// The member `key`; of a list, the item whose `name` it is, which is how lists of servers are addressed.
+    /// The member `key`; in a list, the item with this `name`, which is how lists of servers are addressed.
     #[must_use]
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         match self {
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    /// What stands at the end of `path`.
+    /// The value at `path`.
     #[must_use]
     pub(crate) fn at<K: AsRef<str>>(&self, path: &[K]) -> Option<&Self> {
         path.iter()
@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// A text's content.
+    /// The content of a text.
     #[must_use]
     pub(crate) fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self {
@@ -108,7 +108,7 @@ impl Node {
         }
     }
 
-    /// True or false.
+    /// The value of a flag.
     #[must_use]
     pub(crate) fn as_flag(&self) -> Option<bool> {
         if let Self::Flag(flag) = self {
@@ -118,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Whether a list of names has `name`; nothing where that cannot be told, as it is no list of texts.
+    /// Whether a list of names contains `name`. `None` if it is not a list of texts.
     pub(super) fn names(&self, name: &str) -> Option<bool> {
         let items = match self {
             Self::Null => &[],
@@ -130,7 +130,7 @@ impl Node {
         (is_there || is_clear).then_some(is_there)
     }
 
-    /// Whether any text in it, or any key, is such a one.
+    /// Whether any text or key in it satisfies `is_one`.
     pub(super) fn any_text(&self, is_one: fn(&str) -> bool) -> bool {
         match self {
             Self::Text(text) => is_one(text),
@@ -142,7 +142,7 @@ impl Node {
         }
     }
 
-    /// Puts `value` at `path`; maps that are missing on the way are made. Says whether that can be.
+    /// Sets the value at `path`, creating missing maps. Returns whether that was possible.
     pub(super) fn set(&mut self, path: &[String], value: Self) -> bool {
         let Some((key, rest)) = path.split_first() else {
             *self = value;
@@ -173,7 +173,7 @@ impl Node {
         }
     }
 
-    /// Takes away what stands at `path`.
+    /// Removes the value at `path`.
     pub(super) fn remove(&mut self, path: &[String]) {
         match (path, self) {
             ([key], Self::Map(members)) => members.retain(|(known, _)| known != key),
@@ -192,8 +192,8 @@ impl Node {
         }
     }
 
-    /// Whether both say the same: the order of members does not count, and nothing, an empty map and no member at all are
-    /// alike, since a syntax may have only one of them.
+    /// Whether both have the same meaning: the order of members is ignored, and null, an empty map and a missing
+    /// member are equal, because a syntax may have only one of them.
     #[must_use]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -218,7 +218,7 @@ impl Node {
         }
     }
 
-    /// As JSON in one line.
+    /// The value as JSON in one line.
     #[must_use]
     pub(crate) fn to_json(&self) -> String {
         let mut json = String::new();

@@ -1,38 +1,39 @@
-//! The layout of mcpzip 0.1, in `~/.config/compressed-mcp-proxy`: what of it is known is taken over, what is not is told.
+//! Import of the configuration of mcpzip 0.1, in `~/.config/compressed-mcp-proxy`. Settings without a counterpart are
+//! reported.
 //!
-//! Nothing there is changed: the older program may still be in use. Its cache is worth nothing here, as servers are asked anew.
-//! Its logins are for whoever carries this out: they lack the client that they were given to, so that nobody can renew them.
+//! No file there is changed, because the older program may still be in use. Its cache is not used: servers are listed
+//! again. Its logins cannot be renewed, because they lack the client registration.
 
 use std::path::{Path, PathBuf};
 
-use super::Item;
 use super::cache::read_source;
+use super::plan::Item;
 use super::reading;
 use super::servers::Servers;
 use super::{Client, Edit, Entry, Node, PlanError, Scope, Syntax, Verdict};
 use crate::secret::{Masker, Secret};
 
-/// An import as it would be.
+/// A planned import.
 #[derive(Debug)]
 pub(crate) struct Import {
-    /// A verdict for each server, as if they were a client's.
+    /// A verdict for each server, as for a client's servers.
     pub items: Vec<Item>,
-    /// Our configuration, where it changes.
+    /// Our configuration, if it changes.
     pub edit: Option<Edit>,
-    /// What is not taken over, a sentence each.
+    /// The settings that are not taken over, one sentence each.
     pub notes: Vec<String>,
     /// Hides the secrets.
     pub masker: Masker,
 }
 
-/// The keys of a server that were read there; all others were ignored.
+/// The keys of a server that it read; it ignored all others.
 const SERVER_KEYS: &[&str] = &["type", "command", "args", "env", "url", "headers"];
 
 impl Import {
-    /// Plans to take over the configuration at `older` into the one at `config_file`.
+    /// Plans to import the configuration at `older` into the one at `config_file`.
     ///
     /// # Errors
-    /// When one of them cannot be read, or ours not edited.
+    /// When one of them cannot be read, or ours cannot be edited.
     pub(crate) fn new(older: &Path, config_file: &Path) -> Result<Self, PlanError> {
         let read = |path: &Path| {
             let unreadable = |problem| PlanError::Unreadable {
@@ -59,7 +60,7 @@ impl Import {
                 Node::Map(_) => Node::map(known.map(|(key, value)| (key, value.clone()))),
                 other => other.clone(),
             };
-            // It filled in no references, as Claude Desktop does not.
+            // It expanded no references, like Claude Desktop.
             let entry = reading::read(Client::ClaudeDesktop, &entry, None);
             secrets.extend(
                 entry
@@ -117,7 +118,7 @@ impl Import {
     }
 }
 
-/// The settings in our words.
+/// The settings in our keys.
 fn settings(node: &Node, notes: &mut Vec<String>) -> Vec<(Vec<&'static str>, Node)> {
     let mut settings = Vec::new();
     let mut time = |key: &str, ours: &'static str, unit: &str| match node.get(key) {
@@ -146,7 +147,7 @@ fn settings(node: &Node, notes: &mut Vec<String>) -> Vec<(Vec<&'static str>, Nod
     settings
 }
 
-/// What is left there.
+/// The settings that stay behind.
 fn left(older: &Path, node: &Node) -> Vec<String> {
     let mut notes = Vec::new();
     let known = [

@@ -1,4 +1,4 @@
-//! What a migration would do: a verdict for each server, and each file as it would be.
+//! The plan of a migration: a verdict for each server, and the new content of each file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,52 +9,92 @@ use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::servers::Servers;
 use super::{
-    Carried, Client, ConfigLocation, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings,
-    Survey, Syntax, Text, TextError, Verdict,
+    Carried, Client, ConfigLocation, Entry, Fixed, Found, Launch, Rule, Scope, Surroundings,
+    Survey, Syntax, Text, TextError,
 };
 use super::{approval, barrier, desktop, entry, names, secrets};
 use crate::secret::Masker;
 use crate::text::chain;
 
-/// What of all that was found is meant.
+/// The user's selection among everything found.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Choice {
-    /// These scopes; all where there are none.
+    /// These scopes; empty selects all.
     pub scopes: Vec<Scope>,
-    /// These servers, by the client's name; all where there are none. A server that is named is moved though it is a proxy.
+    /// These servers, by the client's name; empty selects all. A named server is moved even if it is a proxy.
     pub only: Vec<String>,
-    /// Whether servers move that a rule protects which cannot be carried over.
+    /// Whether to move servers that are protected by a rule that cannot be carried over.
     pub drop_rules: bool,
 }
 
-/// What would be done, all of it.
+/// A complete plan.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// A verdict for each server.
     pub items: Vec<Item>,
-    /// The files that change, `mcpzip`'s own first: a server is there before it leaves.
+    /// The files that change, `mcpzip`'s own first, so that a server is added before it is removed.
     pub edits: Vec<Edit>,
     /// The rules that keep servers from moving.
     pub blocking: Vec<Rule>,
-    /// The rules that the proxy has afterwards.
+    /// The rules that the proxy applies afterwards.
     pub carried: Vec<Rule>,
-    /// The rules that stop working, because they protect nothing or the user wants it so.
+    /// The rules that stop working, because they protect nothing or the user gave them up.
     pub lost: Vec<Rule>,
-    /// Whether Codex gets an entry, whose user has a choice.
+    /// Whether Codex gets an entry, whose approval the user can choose.
     pub asks_for_approval: bool,
-    /// The servers of ours that were behind `mcp-remote`, which may have logins there.
+    /// The migrated servers that were behind `mcp-remote`, which may have logins.
     pub unwrapped: Vec<String>,
-    /// What else the user should know, a sentence each.
+    /// Further warnings, one sentence each.
     pub warnings: Vec<String>,
     /// Hides the secrets of all servers.
     pub masker: Masker,
 }
 
+/// A server and its verdict.
+#[derive(Debug)]
+pub(crate) struct Item {
+    /// The client.
+    pub client: Client,
+    /// Its scope.
+    pub scope: Scope,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its name in the file.
+    pub server: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Its keys without a counterpart.
+    pub left_behind: Vec<String>,
+    /// The differences after the migration.
+    pub notes: Vec<String>,
+    /// Whether it is migrated switched off.
+    pub is_off: bool,
+}
+
+/// The decision about a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It moves.
+    Moves {
+        /// Its name in `mcpzip`.
+        name: String,
+        /// Whether `mcpzip` has it already.
+        is_known: bool,
+    },
+    /// Its name belongs to another server, so it moves under a new one.
+    Conflicts {
+        /// Its name in `mcpzip`.
+        name: String,
+    },
+    /// It stays, for this reason.
+    Stays(String),
+}
+
 impl Plan {
-    /// Plans to move what `survey` found and `choice` means into the configuration at `config_file`.
+    /// Plans to move the servers of `survey` that `choice` selects into the configuration at `config_file`.
     ///
     /// # Errors
-    /// When a file that has to change cannot be read or edited.
+    /// When a file that must change cannot be read or edited.
     pub(crate) fn new(
         survey: &Survey,
         choice: &Choice,
@@ -66,7 +106,7 @@ impl Plan {
         loop {
             let plan = Self::without(&refused, survey, choice, config_file, launch, around);
             match plan {
-                // A client's file costs that client only: its servers stay in the next round.
+                // An unusable file of a client affects that client only: its servers stay in the next attempt.
                 Err(error)
                     if error.path() != config_file && !refused.contains_key(error.path()) =>
                 {
@@ -79,7 +119,7 @@ impl Plan {
         }
     }
 
-    /// The same without the clients' files in `refused`, each with the reason.
+    /// The plan without the clients' files in `refused`, each with its reason.
     fn without(
         refused: &BTreeMap<PathBuf, String>,
         survey: &Survey,
@@ -238,7 +278,7 @@ fn rules_of<'s>(survey: &'s Survey, found: &Found) -> impl Iterator<Item = &'s R
     survey.rules.iter().filter(|rule| rule.is_about(found))
 }
 
-/// Why a server stays, if it does; the rules that keep it are added to `blocking`.
+/// The reason why a server stays, if it does. The rules that keep it are added to `blocking`.
 fn stays(
     found: &Found,
     survey: &Survey,
@@ -289,8 +329,8 @@ fn stays(
     Some(reason)
 }
 
-/// The clients' files without the servers that leave. Our entry comes into the file that is the user's alone: one of a
-/// project may be everybody's, and would start a program that others don't have.
+/// The clients' files without the migrated servers. Our entry is written to the user's own file only: a project's file
+/// may be shared, and would start a program that others do not have.
 fn client_edits(
     survey: &Survey,
     moving: &[&Found],
@@ -300,7 +340,7 @@ fn client_edits(
 ) -> Result<Vec<Edit>, PlanError> {
     let mut locations: Vec<ConfigLocation> = Vec::new();
     for found in moving {
-        // A profile has an entry of its own; all else is served by the one in the user's file.
+        // A profile gets its own entry; the entry in the user's file serves everything else.
         let user = Some(found.location.client.user_location(around))
             .filter(|_| found.scope() != Scope::User);
         for location in user.into_iter().chain([found.location.clone()]) {
@@ -379,7 +419,7 @@ fn needs_entry(location: &ConfigLocation, survey: &Survey) -> bool {
     location.scope == Scope::User && !survey.found.iter().any(is_connected)
 }
 
-/// Takes servers out, and puts our entry in; the values that change, and the entry's name.
+/// Removes servers and adds our entry. Returns the changed values, and the entry's name.
 fn leave(
     text: &mut Text,
     location: &ConfigLocation,
@@ -395,7 +435,7 @@ fn leave(
             text.node().at(&location.path_of(name)).is_some() && !leaving.contains(&name)
         };
         own = names::free(entry::NAME, "proxy", is_taken);
-        // One that leaves may have the name: then it goes first.
+        // A migrated server may have the name; then it is removed first.
         if leaving.contains(&own.as_str()) {
             text.remove(&location.path_of(&own))?;
         }
@@ -408,7 +448,7 @@ fn leave(
     Ok((paths, own))
 }
 
-/// What the user should know before they say yes.
+/// The warnings for the user before they agree.
 fn told(
     survey: &Survey,
     moving: &[&Found],

@@ -1,35 +1,35 @@
-//! References to variables, from each client's way of writing them to ours, `${NAME}`. They are never filled in here.
+//! Converts references to variables from each client's syntax to ours, `${NAME}`. It never expands them.
 
 use super::Client;
 
-/// What a text is.
+/// The role of a text in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Part of a command line, which a shell may look into.
+    /// Part of a command line, which a shell may expand.
     Command,
     /// The value of a variable or a header, or a URL.
     Value,
 }
 
-/// How a client writes a reference.
+/// A client's syntax of references.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// `${NAME}`, `${NAME:-default}`
     Shell,
     /// These, and `$NAME`.
     Dollar,
-    /// `${env:NAME}`, and others that only the client can fill in.
+    /// `${env:NAME}`, and others that only the client can expand.
     Colon,
     /// `{env:NAME}`
     Braces,
-    /// None that it fills in itself.
+    /// The client expands none.
     None,
 }
 
-/// `text` with its references in our form; what is no reference to the client is none to us.
+/// `text` with its references in our syntax. Text that is not a reference for the client becomes literal.
 ///
 /// # Errors
-/// When it needs something that only the client can fill in; says what.
+/// A description of the reference that only the client can expand.
 pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String, String> {
     let style = style(client);
     let only_there = |written: &str| {
@@ -108,7 +108,7 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
     Ok(out)
 }
 
-/// The names of the variables that a text in our form refers to.
+/// The names of the variables in a text in our syntax.
 pub(super) fn variables(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = text;
@@ -154,8 +154,8 @@ fn reference(style: Style, inner: &str, role: Role) -> Reading {
         }
     }
     match style {
-        // A variable's value that is nothing but a reference is meant as one, whatever the client makes of it. A command
-        // line may be a shell's, which fills it in itself.
+        // A value that is only a reference is meant as one, even if the client does not expand it. A command line may
+        // be a shell's, which expands it.
         _ if !is_name(name) => Reading::Literal,
         Style::Shell | Style::Dollar => Reading::Variable(inner.to_owned()),
         _ if role == Role::Value => Reading::Variable(inner.to_owned()),

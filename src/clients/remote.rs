@@ -1,4 +1,5 @@
-//! `mcp-remote`: a program that stands before a remote server for clients that know none. Here the URL is enough.
+//! `mcp-remote`: a program that connects a remote server to clients that support only local ones. Here the URL is
+//! enough.
 
 use std::path::Path;
 
@@ -6,25 +7,25 @@ use super::Node;
 use super::model::{Carried, Target, ToolRule};
 use crate::config::program_name;
 
-/// What was behind it.
+/// The server behind it.
 pub(super) struct Unwrapped {
     pub(super) target: Target,
     pub(super) tool_rules: Vec<ToolRule>,
-    /// What of its own is not needed any more.
+    /// Notes on its options that are no longer needed.
     pub(super) notes: Vec<String>,
 }
 
-/// What a program is.
+/// The kind of a program.
 pub(super) enum Outcome {
     /// `mcp-remote`, which is not needed.
     Unwrapped(Unwrapped),
-    /// `mcp-remote`, which is needed, and why.
+    /// `mcp-remote` that is needed, with the reason.
     Kept(String),
-    /// Something else.
+    /// Another program.
     Other,
 }
 
-/// The server that `mcp-remote` stands before, where all that it was told has a word here.
+/// The server behind `mcp-remote`, if all of its options have a counterpart here.
 pub(super) fn unwrapped(target: &Target) -> Outcome {
     let Target::Local { env, .. } = target else {
         return Outcome::Other;
@@ -67,7 +68,7 @@ pub(super) fn unwrapped(target: &Target) -> Outcome {
     Outcome::Unwrapped(unwrapped)
 }
 
-/// Whether a variable is about how the program itself is found and started.
+/// Whether a variable only affects how the program itself is found and started.
 fn is_of_node(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     matches!(
@@ -80,7 +81,7 @@ fn is_whole_path(path: &str) -> bool {
     Path::new(path).is_absolute() || path.starts_with("~/") || path.starts_with("${")
 }
 
-/// What its arguments say, and the variables that they take up.
+/// The parsed arguments, and the variables that they use.
 fn arguments(target: &Target) -> Option<(Unwrapped, Vec<String>)> {
     let Target::Local {
         command, args, env, ..
@@ -130,7 +131,7 @@ fn arguments(target: &Target) -> Option<(Unwrapped, Vec<String>)> {
                     value: pattern.to_owned(),
                 });
             }
-            // How it talks to the browser and to its log.
+            // Options of its browser login and its log.
             "--host" | "--auth-timeout" => drop(words.next()?),
             "--allow-http" | "--debug" | "--silent" => {}
             port if port.parse::<u16>().is_ok() => {
@@ -163,8 +164,8 @@ fn arguments(target: &Target) -> Option<(Unwrapped, Vec<String>)> {
     Some((unwrapped, used))
 }
 
-/// It fills in `${NAME}` itself, from the entry's variables. In our form of a text that is `$${NAME}` where the client
-/// leaves it alone, and `${NAME}` where the client fills in what it has itself; such a variable is one of `used`.
+/// Expands references as `mcp-remote` does: it expands `${NAME}` from the entry's variables. In our syntax that text
+/// is `$${NAME}` if the client does not expand it, and `${NAME}` if it does; such a variable is added to `used`.
 fn filled_in(text: &str, env: &[(String, String)], used: &mut Vec<String>) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -189,7 +190,7 @@ fn filled_in(text: &str, env: &[(String, String)], used: &mut Vec<String>) -> St
 mod tests {
     use super::*;
 
-    /// A URL, whether it is of the older transport, and headers.
+    /// A URL, whether it uses the older transport, and headers.
     type Reached<'a> = (&'a str, bool, &'a [(&'a str, &'a str)]);
 
     fn check(args: &[&str], expected: Option<Reached<'_>>) {

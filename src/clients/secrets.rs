@@ -1,11 +1,11 @@
-//! What no preview of a client's file may show: the secrets of all its servers, those that stay as well, and whatever
-//! else its keys say is one.
+//! The secrets that a preview of a client's file must hide: those of all its servers, including the ones that stay,
+//! and other values whose keys name a secret.
 
 use super::{Node, Text};
 use crate::config::{secret_arguments, secret_parameters};
 use crate::secret::{Masker, Secret, is_secret_name};
 
-/// The keys whose members are variables or headers, of whatever names.
+/// The keys whose members are variables or headers with any names.
 const GIVEN: &[&str] = &[
     "env",
     "environment",
@@ -15,17 +15,17 @@ const GIVEN: &[&str] = &[
     "requestOptions",
 ];
 
-/// Shorter values of variables say nothing.
+/// Shorter values of variables are not secret.
 const SHORTEST: usize = 8;
 
-/// The secrets that are written in a file.
+/// The secrets in a file.
 pub(super) fn of(node: &Node) -> Vec<Secret<String>> {
     let mut secrets = Vec::new();
     collect(node, false, &mut secrets);
     secrets
 }
 
-/// Hides the secrets that are written in `text`.
+/// A masker of the secrets in `text`.
 pub(super) fn masker(text: &Text) -> Masker {
     Masker::new(of(text.node()))
 }
@@ -37,7 +37,7 @@ fn collect(node: &Node, is_given: bool, secrets: &mut Vec<Secret<String>>) {
                 if let Node::Text(text) = value
                     && (is_secret_name(key) || is_given && is_telling(text))
                 {
-                    // `Bearer abc`: the token may also turn up alone.
+                    // `Bearer abc`: the token may also appear alone.
                     let last = text.rsplit_once(' ').map(|(_, last)| last);
                     let parts = last.into_iter().chain([text.as_str()]);
                     let literal = parts.filter(|part| !is_reference(part));
@@ -65,7 +65,7 @@ fn is_telling(value: &str) -> bool {
     value.chars().count() >= SHORTEST && !is_path && !value.contains("://")
 }
 
-/// Whether a client fills it in, which some do in braces alone.
+/// Whether a client expands it; some do so for braces alone.
 fn is_reference(value: &str) -> bool {
     value.starts_with("${") || value.starts_with("{env:") || value.starts_with("{file:")
 }

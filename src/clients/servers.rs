@@ -1,4 +1,4 @@
-//! The servers of our own configuration, as a migration or an import finds and leaves them.
+//! The servers of our own configuration during a migration or an import.
 
 use std::collections::BTreeSet;
 
@@ -6,18 +6,18 @@ use super::rules::Rights;
 use super::{Entry, Found, Node, Text, TextError, Verdict, names, references};
 use crate::config::safe_name;
 
-/// The servers of `mcpzip`, those to come included.
+/// The servers of `mcpzip`, including new ones.
 pub(super) struct Servers {
     all: Vec<(String, Node)>,
     changed: BTreeSet<String>,
-    /// Those that came in this run.
+    /// The servers added in this run.
     new: BTreeSet<String>,
 }
 
 const SERVERS: &str = "mcpServers";
 
 impl Servers {
-    /// Those of a configuration.
+    /// The servers of a configuration.
     pub(super) fn of(config: &Text) -> Self {
         let known = config
             .node()
@@ -35,7 +35,7 @@ impl Servers {
         }
     }
 
-    /// All of them, by name.
+    /// All servers, by name.
     pub(super) fn all(&self) -> &[(String, Node)] {
         &self.all
     }
@@ -46,7 +46,7 @@ impl Servers {
             .position(|(known, _)| known.eq_ignore_ascii_case(name))
     }
 
-    /// Takes a server in with its rules, unless it is there; then its rules come to those that are.
+    /// Adds a server with its rules. If it exists, its rules are merged into the existing entry.
     pub(super) fn take(
         &mut self,
         entry: &Entry,
@@ -60,7 +60,7 @@ impl Servers {
             Some(project) => safe_name(&project.file_name().unwrap_or_default().to_string_lossy()),
             None => found.location.client.name().to_owned(),
         };
-        // As often as there were others of its name, it was given a number.
+        // A number was appended for each other server with its name.
         let told_apart = [name.clone(), format!("{name}-{origin}")].into_iter();
         let numbered = (2..10).map(|number| format!("{name}-{number}"));
         for known in told_apart.chain(numbered) {
@@ -72,11 +72,12 @@ impl Servers {
             };
             let (known, there) = self.all[at].clone();
             let before = Rights::read(&there);
-            // What the user has for some projects alone stays so.
+            // A server that the user limited to some projects stays limited.
             if rights.is_for_all() && !before.is_for_all() && !self.new.contains(&known) {
                 continue;
             }
-            // One that is switched off in a project does not come on there, nor keep another off, by being the same.
+            // A server that is switched off in a project must neither be switched on there nor switch off another one
+            // that is equal to it.
             let is_off = there.get("disabled") == Some(&Node::Flag(true));
             if is_off != entry.is_disabled && !before.is_where(rights) {
                 continue;
@@ -112,7 +113,7 @@ impl Servers {
         }
     }
 
-    /// Takes a server in as it is, unless there is one of its name.
+    /// Adds a server unchanged, unless its name is taken.
     pub(super) fn add(&mut self, name: &str, node: Node) -> Verdict {
         let name = safe_name(name);
         match self.position(&name) {
@@ -145,7 +146,7 @@ impl Servers {
         names.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Writes those that changed into `text`; the values that change.
+    /// Writes the changed servers to `text`. Returns the changed values.
     pub(super) fn write(&self, text: &mut Text) -> Result<Vec<Vec<String>>, TextError> {
         let mut paths = Vec::new();
         for (name, node) in self
@@ -159,7 +160,7 @@ impl Servers {
                 paths.push(entry);
                 continue;
             }
-            // Of one that is there, all else stays as it is written.
+            // All other keys of an existing server stay as written.
             for key in ["tools", "projects"] {
                 let path = [entry.clone(), vec![key.to_owned()]].concat();
                 match node.get(key) {
@@ -174,7 +175,7 @@ impl Servers {
     }
 }
 
-/// Whether two entries lead to the same server, however it is used.
+/// Whether two entries connect to one server, with any settings.
 fn is_same_server(one: &Node, other: &Node) -> bool {
     let plain = |node: &Node| {
         let aside = [

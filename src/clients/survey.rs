@@ -1,4 +1,4 @@
-//! What there is: every client's files, read once, and the servers in them.
+//! Reads all clients' files once and collects their servers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl Survey {
             let mut locations = vec![user.clone()];
             locations.extend(client.profile_places(around));
             if let Some(text) = survey.open(&user) {
-                // Claude Code has them in the same file, by project.
+                // Claude Code has them in one file, by project.
                 let projects = text
                     .node()
                     .get("projects")
@@ -54,8 +54,8 @@ impl Survey {
         survey
     }
 
-    /// The files of the project's servers, but for those that are, or are links to, files of the user's own servers: a
-    /// migration would take those out of there.
+    /// The files of the project's servers, without files (or links to files) of the user's own servers: a migration
+    /// would remove servers from them.
     fn project_locations(&mut self, client: Client, around: &Surroundings) -> Vec<ConfigLocation> {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let own = real(&client.user_location(around).path);
@@ -72,7 +72,7 @@ impl Survey {
         locations
     }
 
-    /// The file's text; nothing when it is not there or cannot be read, which is noted.
+    /// The file's text. `None` if it is missing or cannot be read, which is recorded.
     fn open(&mut self, location: &ConfigLocation) -> Option<Text> {
         if let Some(source) = self.files.get(&location.path) {
             return Some(source.text.clone());
@@ -137,7 +137,7 @@ impl Survey {
     }
 }
 
-/// Whether the client keeps a server from starting by a list outside of the server's entry.
+/// Whether a list outside of the server's entry keeps the client from starting it.
 fn is_switched_off(location: &ConfigLocation, name: &str, node: &Node, cache: &FileCache) -> bool {
     // A list that is not understood may be about it.
     let may_have = |node: Option<&Node>| node.is_some_and(|list| list.names(name) != Some(false));

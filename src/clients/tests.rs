@@ -1,4 +1,4 @@
-//! What no test on one system could see: the locations on all of them.
+//! Tests that no run on one system covers: the locations on all platforms.
 
 use std::path::{Path, PathBuf};
 
@@ -103,7 +103,7 @@ fn names_lead_back_to_what_they_name() {
     }
 }
 
-/// Whatever is set and removed: what the text says is what was meant, or it is as it was.
+/// After any edit the text has the intended values, or is unchanged.
 #[test]
 fn any_edit_of_any_syntax_does_what_was_meant_or_nothing() {
     let texts = [
@@ -153,7 +153,7 @@ fn any_edit_of_any_syntax_does_what_was_meant_or_nothing() {
                     Ok(()) => {
                         done += 1;
                         let there = text.node().at(&path).unwrap_or(&Node::Null);
-                        // An item of a list goes by the name that it has itself.
+                        // An item of a list is found by its own name.
                         let is_item = path.len() == 2 && path[0] == "b";
                         assert!(
                             is_item || there.is_same(value.unwrap_or(&Node::Null)),

@@ -1,5 +1,5 @@
-//! Certificates that are trusted beside the system's: read with the configuration, so that a file that is missing or
-//! holds something else is a fault of the configuration and not of the first call.
+//! Certificates that are trusted in addition to the system's. They are read with the configuration, so that a missing
+//! or invalid file is a fault of the configuration and not of the first call.
 
 use std::fmt;
 use std::path::Path;
@@ -9,15 +9,15 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-/// The certificates of a file, each as DER; never none.
+/// The certificates of a file, as DER; never empty.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Certificates(Arc<[Vec<u8>]>);
 
 impl Certificates {
-    /// Reads the certificates among the PEM sections of a file; the other sections do not count.
+    /// Reads the certificates among the PEM sections of a file; other sections are ignored.
     ///
     /// # Errors
-    /// What is wrong with the file; it reads on after the file's name.
+    /// A description of the fault, which continues a sentence after the file's name.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let pem = std::fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
         let sections: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
@@ -43,7 +43,7 @@ impl Certificates {
         ))
     }
 
-    /// Each of them, as DER.
+    /// The certificates, as DER.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(Vec::as_slice)
     }

@@ -1,7 +1,7 @@
-//! Changes of servers' entries in a configuration file, by a person's command or by an agent.
+//! Changes of servers' entries in a configuration file, by a command or by an agent.
 //!
-//! All that is asked for at once is done at once, or nothing is: the text is changed first, read as a configuration, and
-//! written when the changed servers can be used. What somebody may not change is for the caller to say.
+//! A set of changes is made completely or not at all: the text is changed first, parsed as a configuration, and
+//! written if the changed servers are usable. The caller decides which changes are permitted.
 
 use std::path::Path;
 
@@ -19,39 +19,39 @@ const SERVERS: &str = "mcpServers";
 pub(crate) enum Change {
     /// A new server.
     Add(String),
-    /// The server, whether there is one of the name or not.
+    /// Adds or replaces a server.
     Put(String),
-    /// These members, each by the keys that lead to it in the entry; `null` removes one.
+    /// Sets members of the entry, each by its path of keys; `null` removes a member.
     Update(Vec<(Vec<String>, String)>),
-    /// No server.
+    /// Removes a server.
     Remove,
-    /// Switches it off or on.
+    /// Disables or enables a server.
     Switch {
-        /// Whether it is off then.
+        /// The new value of `disabled`.
         disabled: bool,
     },
 }
 
-/// Why a configuration stays as it is.
+/// A change that was not made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
     /// The file cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// The file is no configuration before or after the change.
+    /// The file is invalid before or after the change.
     #[error(transparent)]
     Configuration(#[from] Error),
-    /// A change cannot be made, or leads to an entry that cannot be used. Each server in backticks, with its reason.
+    /// A change cannot be made, or gives an entry that cannot be used. Each server in backticks, with its reason.
     #[error("{0}")]
     Refused(String),
 }
 
-/// What was found and made.
+/// The result of a change.
 #[derive(Debug)]
 pub(crate) struct Changed {
-    /// The configuration as it is now.
+    /// The new configuration.
     pub config: Config,
-    /// Whether each server of the changes was there before.
+    /// Whether each server of the changes existed before.
     pub was_there: Vec<bool>,
 }
 
@@ -59,7 +59,7 @@ impl Change {
     /// Makes the change to the server `name` in `document`.
     ///
     /// # Errors
-    /// Why it is not made, in words.
+    /// The reason why it is not made.
     pub(crate) fn make(&self, name: &str, document: &mut Document) -> Result<(), String> {
         let path = [SERVERS, name];
         let words = |error: super::DocumentError| error.to_string();
@@ -97,20 +97,20 @@ impl Change {
         }
     }
 
-    /// Whether the entry is to be usable afterwards.
+    /// Whether the entry must be usable afterwards.
     fn makes_entry(&self) -> bool {
         matches!(self, Self::Add(_) | Self::Put(_) | Self::Update(_))
     }
 }
 
-/// Makes `changes`, each of the server it names, in the file at `path`; a file that is not there is created. `permits`
-/// may say why one is not to be made; it sees the text as the changes before it have left it. A variable that is not set
-/// makes no entry unusable where `may_lack_variables`, as it may be set where the servers run.
+/// Makes `changes` in the file at `path`, each to the server it names; a missing file is created. `permits` may return
+/// a reason to refuse a change; it gets the text after the previous changes. With `may_lack_variables` a missing
+/// variable does not make an entry unusable, because it may be set where the servers run.
 ///
 /// Blocks on the disk, and up to ten seconds on other processes.
 ///
 /// # Errors
-/// When the file cannot be edited, or a change cannot be made; nothing is changed then.
+/// When the file cannot be edited, or a change cannot be made. Nothing is changed then.
 pub(crate) fn change_servers(
     path: &Path,
     changes: &[(String, Change)],
@@ -119,13 +119,13 @@ pub(crate) fn change_servers(
     permits: impl Fn(&Change, &str, &Document) -> Result<(), String>,
 ) -> Result<Changed, ChangeError> {
     edit(path, |document| {
-        // What is wrong with the file is told before what is wrong with the change.
+        // Faults of the file are reported before faults of the change.
         Config::parse(&document.text(), path, environment)?;
         let written = document.keys(&[SERVERS]);
         let keys = changes.iter().map(|(name, _)| written_name(&written, name));
         let was_there = keys.map(|key| key.is_some()).collect();
         let refusals = changes.iter().filter_map(|(name, change)| {
-            // Its name in the file may be another one than here.
+            // The server may have another name in the file.
             let keys = document.keys(&[SERVERS]);
             let key = written_name(&keys, name).unwrap_or(name);
             let made = permits(change, key, document).and_then(|()| change.make(key, document));
@@ -164,7 +164,7 @@ fn is_there(document: &Document, name: &str) -> bool {
 
 fn unusable(fault: &ServerFault) -> String {
     match &fault.fault {
-        // It names the server itself.
+        // The text of a name error includes the server's name.
         EntryError::Name(error) => error.to_string(),
         other => format!("`{}`: {other}", fault.name),
     }

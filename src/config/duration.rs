@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// What to tell somebody who wrote something else.
+/// The description of a valid time, for error messages.
 pub(super) const EXPECTED: &str =
     "a time like \"500ms\", \"120s\", \"2m\" or \"1h\", a number being seconds, at most a year";
 
-/// Far beyond any use, and safe to add to a clock.
+/// Longer times are refused; this is far beyond any use and safe to add to a clock.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// Reads `text`; without a unit it is seconds. `None` when it is no time, negative, or longer than a year.
+/// Parses `text`; without a unit it is in seconds. `None` if it is not a time, negative, or longer than a year.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     let text = text.trim();
     let split = text
@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
         .filter(|time| *time <= LONGEST)
 }
 
-/// Writes `time` as the configuration would.
+/// Formats `time` in the syntax of the configuration.
 pub(super) fn text(time: Duration) -> String {
     if time.subsec_millis() == 0 {
         format!("{}s", time.as_secs())

@@ -1,7 +1,7 @@
 //! Changes a configuration file on disk, ours or another program's.
 //!
-//! A lock beside the file lets one `mcpzip` at a time edit it. Editors know no such lock, so what was read is compared
-//! with what is there right before it is replaced, and the change is made again on what somebody else wrote meanwhile.
+//! A lock file lets one `mcpzip` process edit at a time. Editors do not know that lock, so the content is compared
+//! again right before it is replaced; if another program wrote meanwhile, the change is repeated on its content.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -12,20 +12,20 @@ use super::document::{Document, DocumentError};
 use super::paths::is_inline;
 use crate::files;
 
-/// How long the edit of another process is waited for.
+/// The time to wait for another process's edit.
 const LOCK_LIMIT: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// How often an edit is made again on what somebody else wrote.
+/// The number of attempts when other programs keep writing.
 const MOST_ATTEMPTS: usize = 8;
 
-/// How many links lead to a file at most.
+/// The longest chain of symbolic links that is followed.
 const MOST_LINKS: usize = 16;
 
-/// Why a file was not changed.
+/// A file that was not changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EditError {
-    /// Another process has been editing the file for long, or others write it all the time.
+    /// Another process holds the lock for too long, or other programs keep writing.
     #[error("`{path}` is being edited by somebody else")]
     Busy {
         /// The file.
@@ -42,33 +42,33 @@ pub(crate) enum EditError {
     Disk {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is in another encoding than UTF-8.
+    /// The file is not UTF-8.
     #[error("`{path}` is not UTF-8")]
     Encoding {
         /// The file.
         path: PathBuf,
     },
-    /// The file cannot be understood, or not be edited so.
+    /// The file cannot be parsed, or cannot be edited as asked.
     #[error("{path}:{source}")]
     Document {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The fault.
         source: DocumentError,
     },
 }
 
-/// Makes `change` in the file at `path`, of which a symbolic link is followed, and replaces it whole: after a crash it is
-/// the old one or the new one, with the old one's permissions. A file that is not there is created, open to the user
-/// alone. `change` may run several times; when it fails, or changes nothing, nothing is written.
+/// Applies `change` to the file at `path`, following symbolic links, and replaces it atomically: after a crash it is
+/// the old one or the new one, with the old permissions. A missing file is created, readable by the user alone.
+/// `change` may run several times; if it fails or changes nothing, nothing is written.
 ///
 /// Blocks on the disk, and up to ten seconds on other processes.
 ///
 /// # Errors
-/// What `change` gives, or why the file cannot be edited.
+/// The error of `change`, or the reason why the file cannot be edited.
 pub(crate) fn edit<T, E: From<EditError>>(
     path: &Path,
     mut change: impl FnMut(&mut Document) -> Result<T, E>,
@@ -126,7 +126,7 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// The file that links at `path` lead to; it need not exist.
+/// The file that the symbolic links at `path` lead to; it need not exist.
 ///
 /// # Errors
 /// When a link cannot be read, or there are too many.
@@ -149,7 +149,7 @@ pub(crate) fn link_target(path: &Path) -> io::Result<PathBuf> {
     ))
 }
 
-/// The right to edit a file, until it is dropped; a file beside it, which goes with it, keeps other processes out.
+/// The lock for editing a file, until it is dropped. A lock file next to the edited file keeps other processes out.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     path: PathBuf,
@@ -157,7 +157,7 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    /// Waits for the lock of `target`, up to ten seconds; nothing when others keep it longer.
+    /// Waits for the lock of `target`, up to ten seconds. `None` if another process holds it longer.
     ///
     /// # Errors
     /// When the directory cannot be written to.
@@ -173,7 +173,7 @@ impl FileLock {
         loop {
             let file = options.open(&path)?;
             match file.try_lock() {
-                // Whoever had it before removed the file, perhaps, and then it keeps nobody out.
+                // The previous owner may have removed the file; a lock on it then excludes no other process.
                 Ok(()) if is_at(&file, &path)? => return Ok(Some(Self { path, _file: file })),
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if start.elapsed() > LOCK_LIMIT => return Ok(None),
@@ -186,14 +186,14 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // It would lie about in a home directory. Elsewhere an open file cannot be removed, and it stays.
+        // It would stay behind in a home directory. On other systems an open file cannot be removed.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether `file` is what stands at `path`.
+/// Whether `file` is the file at `path`.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
@@ -238,7 +238,7 @@ mod tests {
             text,
             "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n"
         );
-        // The lock's file goes with the lock, where an open file can be removed.
+        // The lock file is removed with the lock on systems that can remove an open file.
         let files = if cfg!(unix) { 1 } else { 2 };
         assert_eq!(
             fs::read_dir(path.parent().unwrap()).unwrap().count(),

@@ -1,4 +1,4 @@
-//! An entry for a server, complete and typed.
+//! A server's entry, complete and typed.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -11,42 +11,42 @@ use super::{
 };
 use crate::secret::MASK;
 
-/// A server to connect to.
+/// A configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// How it is reached.
+    /// The way to reach it.
     pub transport: Transport,
-    /// Kept in the file and not used.
+    /// Whether it is switched off.
     pub disabled: bool,
-    /// How long a call may take.
+    /// The time limit of a call.
     pub timeout: Option<Duration>,
-    /// When its unused connection is closed.
+    /// When an unused connection is closed.
     pub idle_timeout: Option<IdleTimeout>,
     /// The bounds of an adaptive one.
     pub idle_bounds: OwnIdleBounds,
-    /// Which era of the protocol is spoken with it.
+    /// The era of the protocol to use.
     pub era: Era,
-    /// How many calls it may have at once.
+    /// The number of concurrent calls.
     pub max_concurrent: Option<NonZeroUsize>,
-    /// What the user says it is for.
+    /// The user's description.
     pub description: Option<String>,
-    /// What clients see of it beside its tools.
+    /// Which of its prompts and resources clients see.
     pub expose: OwnExposure,
-    /// The rules for its tools, beside those for all.
+    /// The rules for its tools, in addition to those for all servers.
     pub tools: Policy,
-    /// What becomes of a tool that is not what it was when it was first seen.
+    /// The treatment of tools that have changed since they were first seen.
     pub trust: Trust,
-    /// Where clients see it.
+    /// The projects in which clients see it.
     pub projects: Projects,
-    /// Which server of a registry the entry was made for, where it was.
+    /// The registry server it was made from, if any.
     pub registry: Option<Origin>,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }
 
 impl Server {
-    /// How it is reached, in a line for a person: of variables and headers the names alone, arguments and URLs without the
-    /// secrets that are found in them. The configuration's masker may know more.
+    /// The way to reach it, in one line for a person: only the names of variables and headers, and arguments and URLs
+    /// without the secrets found in them. The configuration's masker may know more secrets.
     #[must_use]
     pub(crate) fn way(&self) -> String {
         let names = |what: &str, names: Vec<&String>| match names.is_empty() {
@@ -81,8 +81,8 @@ impl Server {
         }
     }
 
-    /// How it is reached, in a line for an agent: the program's name and how many arguments it has, or a URL's scheme and
-    /// host. Nothing else of an entry is free of secrets for certain.
+    /// The way to reach it, in one line for an agent: the program's name and the number of arguments, or a URL's
+    /// scheme and host. No other part of an entry is certain to be free of secrets.
     #[must_use]
     pub(crate) fn outline(&self) -> String {
         match &self.transport {

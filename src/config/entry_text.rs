@@ -1,29 +1,29 @@
-//! A server's entry on its way into a configuration file.
+//! Formats a server's entry for a configuration file.
 
 use serde_json::json;
 
-/// The members of an entry, in the order in which they are to be written; what is empty is left out.
+/// The members of an entry, in the order in which they are written; empty ones are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct EntryText {
     members: Vec<(String, String)>,
 }
 
 impl EntryText {
-    /// A text, if there is one.
+    /// Adds a text, if there is one.
     pub(crate) fn text(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.json(key, json!(value).to_string());
         }
     }
 
-    /// A list of texts.
+    /// Adds a list of texts.
     pub(crate) fn texts(&mut self, key: &str, values: &[String]) {
         if !values.is_empty() {
             self.json(key, json!(values).to_string());
         }
     }
 
-    /// An object of texts.
+    /// Adds an object of texts.
     pub(crate) fn map(&mut self, key: &str, pairs: &[(String, String)]) {
         if !pairs.is_empty() {
             let pairs = pairs
@@ -33,12 +33,13 @@ impl EntryText {
         }
     }
 
-    /// Any value as JSON.
+    /// Adds any value, as JSON.
     pub(crate) fn json(&mut self, key: &str, json: String) {
         self.members.push((key.to_owned(), json));
     }
 
-    /// The same with what `other` has of the member `key` in its place, or behind the command or URL where it had none.
+    /// A copy in which the member `key` has the value of `other`: in its place, or after the command or URL if it had
+    /// none.
     #[must_use]
     pub(crate) fn with(mut self, key: &str, other: &Self) -> Self {
         let Some(new) = other.members.iter().find(|(known, _)| known == key) else {

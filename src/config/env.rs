@@ -1,6 +1,6 @@
-//! Every environment variable that `mcpzip` reads or hands on, its name beside its meaning.
+//! Every environment variable that `mcpzip` reads or passes on, with its meaning.
 //!
-//! The rest of the program gets an [`Environment`] as an argument; only [`Environment::process`] looks at the real one,
+//! The rest of the program gets an [`Environment`] as an argument. Only [`Environment::process`] reads the real one,
 //! so a test never has to set a variable of its process.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::secret::Secret;
 /// A variable and what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Variable {
-    /// Its name; a last `*` stands for any rest.
+    /// Its name; a trailing `*` stands for any suffix.
     pub name: &'static str,
     /// One sentence for the reference page.
     pub doc: &'static str,
@@ -48,7 +48,7 @@ pub(crate) const LOG_FORMAT: Variable = Variable {
     name: "MCPZIP_LOG_FORMAT",
     doc: "The form of log lines: `text` or `json`; it goes before `logs.format` in the configuration.",
 };
-/// The token of clients over HTTP.
+/// The token that HTTP clients must send.
 pub(crate) const TOKEN: Variable = Variable {
     name: "MCPZIP_TOKEN",
     doc: "What clients of `serve --http` have to send, where `--token-file` does not name it.",
@@ -73,7 +73,7 @@ pub(crate) const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
     doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
 };
-/// What completes the command line.
+/// The shell for which the command line is completed.
 pub(crate) const COMPLETE: Variable = Variable {
     name: "MCPZIP_COMPLETE",
     doc: "Set by the script of `mcpzip completions` for its own questions: the shell that asks.",
@@ -83,7 +83,7 @@ pub(crate) const GEMINI_API_KEY: Variable = Variable {
     name: "GEMINI_API_KEY",
     doc: "Gemini's key for `search.llm`, where it has no `api_key`.",
 };
-/// The same under its other name.
+/// Gemini's key, under its other name.
 pub(crate) const GOOGLE_API_KEY: Variable = Variable {
     name: "GOOGLE_API_KEY",
     doc: "The same, where `GEMINI_API_KEY` is not set.",
@@ -128,7 +128,7 @@ pub(crate) const XDG_CONFIG_HOME: Variable = Variable {
     name: "XDG_CONFIG_HOME",
     doc: "Linux: where programs keep their configuration.",
 };
-/// How logins are kept.
+/// The storage of logins.
 pub(crate) const CREDENTIALS: Variable = Variable {
     name: "MCPZIP_CREDENTIALS",
     doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
@@ -138,87 +138,87 @@ pub(crate) const REGISTRY: Variable = Variable {
     name: "MCPZIP_REGISTRY",
     doc: "The registry that servers are sought in; it goes before `registry` in the configuration.",
 };
-/// Where `mcp-remote` keeps its logins.
+/// The directory in which `mcp-remote` keeps its logins.
 pub(crate) const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
     name: "MCP_REMOTE_CONFIG_DIR",
     doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: switches everything off.
 pub(crate) const OTEL_SDK_DISABLED: Variable = Variable {
     name: "OTEL_SDK_DISABLED",
     doc: "`true` sends no traces.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the exporter of traces.
 pub(crate) const OTEL_TRACES_EXPORTER: Variable = Variable {
     name: "OTEL_TRACES_EXPORTER",
     doc: "How traces are sent: `otlp`, or not at all.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the collector's address for all signals.
 pub(crate) const OTEL_EXPORTER_OTLP_ENDPOINT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     doc: "The collector that traces go to, `/v1/traces` put behind; it goes before `otlp.endpoint` in the configuration.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the collector's address for traces.
 pub(crate) const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     doc: "The same as a whole URL.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the protocol for all signals.
 pub(crate) const OTEL_EXPORTER_OTLP_PROTOCOL: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_PROTOCOL",
     doc: "The collector's protocol: with `grpc`, which is not spoken, the variable of the endpoint does not count.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the protocol for traces.
 pub(crate) const OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
     doc: "The same for traces alone.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the headers for all signals.
 pub(crate) const OTEL_EXPORTER_OTLP_HEADERS: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_HEADERS",
     doc: "Headers for the collector: `name=value,name=value`.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the headers for traces.
 pub(crate) const OTEL_EXPORTER_OTLP_TRACES_HEADERS: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
     doc: "The same for traces alone.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the time limit for all signals.
 pub(crate) const OTEL_EXPORTER_OTLP_TIMEOUT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TIMEOUT",
     doc: "How long the collector has for an answer, in milliseconds.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the time limit for traces.
 pub(crate) const OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
     doc: "The same for traces alone.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the delay before a batch is sent.
 pub(crate) const OTEL_BSP_SCHEDULE_DELAY: Variable = Variable {
     name: "OTEL_BSP_SCHEDULE_DELAY",
     doc: "How long spans wait for others before they are sent, in milliseconds.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the name of this service.
 pub(crate) const OTEL_SERVICE_NAME: Variable = Variable {
     name: "OTEL_SERVICE_NAME",
     doc: "What this process is called in traces; it goes before `otlp.service_name` in the configuration.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the attributes of this service.
 pub(crate) const OTEL_RESOURCE_ATTRIBUTES: Variable = Variable {
     name: "OTEL_RESOURCE_ATTRIBUTES",
     doc: "What else traces say of this process: `key=value,key=value`.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the sampler.
 pub(crate) const OTEL_TRACES_SAMPLER: Variable = Variable {
     name: "OTEL_TRACES_SAMPLER",
     doc: "Which traces are recorded: `parentbased_always_on` and the others of OpenTelemetry.",
 };
-/// Of OpenTelemetry, for traces.
+/// OpenTelemetry: the sampler's argument.
 pub(crate) const OTEL_TRACES_SAMPLER_ARG: Variable = Variable {
     name: "OTEL_TRACES_SAMPLER_ARG",
     doc: "The share of traces for `traceidratio`, from 0 to 1.",
 };
-/// No colours; the crate `console` reads it.
+/// Switches colours off; the crate `console` reads it.
 #[cfg(test)]
 pub(crate) const NO_COLOR: Variable = Variable {
     name: "NO_COLOR",
@@ -281,8 +281,8 @@ pub(crate) const LOCALAPPDATA: Variable = Variable {
     doc: "Windows: settings of this machine.",
 };
 
-/// The variables that a server's process inherits; everything else it gets from its `env` only. Those of proxies and
-/// certificates also count for `mcpzip` itself, on its way to servers behind HTTP.
+/// The variables that a server's process inherits; it gets all others from its `env` only. The variables of proxies
+/// and certificates also apply to `mcpzip` itself, for connections to HTTP servers.
 pub(crate) const INHERITED: &[Variable] = &[
     Variable {
         name: "PATH",
@@ -441,15 +441,15 @@ pub(crate) const INHERITED: &[Variable] = &[
     },
 ];
 
-/// The variables a process was started with, or those a test says it was.
+/// The variables of this process, or those that a test gives.
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
 }
 
 impl Environment {
-    /// The variables of this process. What is no Unicode in a value becomes `U+FFFD`, so that one odd directory in `PATH`
-    /// does not cost the others.
+    /// Reads the variables of this process. Invalid Unicode in a value becomes `U+FFFD`, so that one odd directory in
+    /// `PATH` does not hide the others.
     #[must_use]
     pub(crate) fn process() -> Self {
         std::env::vars_os()
@@ -462,7 +462,7 @@ impl Environment {
             .collect()
     }
 
-    /// The value of `name`; on Windows, in whatever letter case it is written.
+    /// The value of `name`; on Windows in any letter case.
     #[must_use]
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         if cfg!(windows) {
@@ -481,7 +481,7 @@ impl Environment {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The user's home directory, where it is known.
+    /// The user's home directory, if it is known.
     #[must_use]
     pub(crate) fn home(&self) -> Option<PathBuf> {
         let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
@@ -502,14 +502,14 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     }
 }
 
-/// Names only: a value may be anybody's secret.
+/// Prints names only: a value may be a secret.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.variables.keys()).finish()
     }
 }
 
-/// Says whether a server's process inherits the variable `name`.
+/// Whether a server's process inherits the variable `name`.
 #[must_use]
 pub(crate) fn is_inherited(name: &str) -> bool {
     INHERITED
@@ -522,9 +522,10 @@ pub(crate) fn is_inherited(name: &str) -> bool {
         })
 }
 
-/// All that a server's process gets: the inherited variables, over them those of its entry, sorted by name.
+/// The variables of a server's process: the inherited ones, overridden by those of its entry, sorted by name.
 ///
-/// A value that starts with `()` is a function some shells export, which a server might run as code; it stays out.
+/// A value that starts with `()` is a function that some shells export, which a server might run as code; it is left
+/// out.
 #[must_use]
 pub(crate) fn child_environment(
     environment: &Environment,
@@ -546,7 +547,7 @@ pub(crate) fn child_environment(
     variables.into_iter().collect()
 }
 
-/// Windows knows a variable in any letter case.
+/// Compares names; Windows ignores their letter case.
 fn is_same(one: &str, other: &str) -> bool {
     if cfg!(windows) {
         one.eq_ignore_ascii_case(other)

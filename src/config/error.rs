@@ -1,7 +1,7 @@
-//! What can be wrong with a configuration, by how much it costs: all of it ([`Error`]), one server ([`ServerFault`]), or
-//! nothing but a word to the user ([`Warning`]).
+//! Problems of a configuration, by their effect: all of it is unusable ([`Error`]), one server is unusable
+//! ([`ServerFault`]), or the user gets a warning ([`Warning`]).
 //!
-//! Every text quotes the file as it is written, never a value with its variables filled in: that may be a secret.
+//! Messages quote the file as it is written, never a value with its variables filled in, which may be a secret.
 
 use std::fmt;
 use std::io;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 use crate::tool::NameError;
 
-/// Why there is no configuration.
+/// A configuration that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The file does not exist.
     #[error("there is no configuration at `{path}`")]
     Missing {
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
     /// The file exists and cannot be read.
@@ -23,39 +23,39 @@ pub(crate) enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is in another encoding than UTF-8.
+    /// The file is not UTF-8.
     #[error("the configuration `{path}` is not UTF-8; save it in that encoding")]
     Encoding {
         /// The file.
         path: PathBuf,
     },
-    /// The file has nothing in it but space and comments.
+    /// The file has only space and comments.
     #[error("the configuration `{path}` is empty; the least it can be is `{{}}`")]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// The text is no JSON, comments and trailing commas aside.
+    /// The text is not JSON, even with comments and trailing commas.
     #[error("{path}:{position}: {problem}")]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where the parser gave up.
+        /// The position at which the parser failed.
         position: Position,
-        /// Its words.
+        /// The parser's message.
         problem: String,
     },
-    /// The whole, or `mcpServers`, is not an object.
+    /// The root, or `mcpServers`, is not an object.
     #[error("{path}:{position}: {fault}")]
     Shape {
         /// The file.
         path: PathBuf,
-        /// Where the value begins.
+        /// The position of the value.
         position: Position,
-        /// What it is and should be; boxed, as an error is a part of every result.
+        /// The value found and the one expected; boxed, because an error is a part of every result.
         fault: Box<EntryError>,
     },
     /// A path is not given, and the platform's own cannot be determined.
@@ -69,48 +69,48 @@ pub(crate) enum Error {
     Path {
         /// The path as it was given.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Where something stands in the file; prints as `line:column`.
+/// A position in the file; prints as `line:column`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
 /// An entry of `mcpServers` that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerFault {
-    /// The name as it is written, which may be the fault itself.
+    /// The name as written, which may be the fault itself.
     pub name: String,
-    /// Where.
+    /// The position of the entry.
     pub position: Position,
-    /// Why.
+    /// The fault.
     pub fault: EntryError,
 }
 
-/// What is wrong with a value. Keys are relative to their server's entry.
+/// A fault of a value. Keys are relative to their server's entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EntryError {
     /// The server's name breaks the rules for names.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The server's name is taken.
+    /// The server's name is reserved.
     #[error("the name is reserved for the built-in server")]
     Reserved,
-    /// A value is of the wrong kind or out of bounds.
+    /// A value of the wrong kind or out of bounds.
     #[error("`{key}` must be {expected}, found {found}")]
     Value {
         /// The value's key.
         key: String,
-        /// What may stand there.
+        /// The permitted values.
         expected: String,
-        /// What stands there.
+        /// The value found.
         found: String,
     },
     /// `command` is a list, as a few clients write it.
@@ -118,7 +118,7 @@ pub(crate) enum EntryError {
         "`command` must be the program alone, found a list; write the rest of the list as `args`"
     )]
     CommandList,
-    /// A text that may not be empty is.
+    /// A text that must not be empty.
     #[error("`{key}` is empty")]
     Empty {
         /// The text's key.
@@ -132,22 +132,22 @@ pub(crate) enum EntryError {
         "has neither a `command` (a local server) nor a `url` (a remote one); did you mean `{meant}` by `{written}`?"
     )]
     MisspeltTarget {
-        /// The key as it is written.
+        /// The key as written.
         written: String,
-        /// The key that is like it.
+        /// The similar key.
         meant: &'static str,
     },
     /// Both `command` and `url`.
     #[error("has both a `command` (a local server) and a `url` (a remote one); keep one of them")]
     BothTargets,
-    /// `type` and what stands beside it disagree.
+    /// `type` contradicts the keys next to it.
     #[error("is of type `{kind}`, which needs a `{wanted}`, but has a `{found}`")]
     OtherTarget {
         /// The `type`.
         kind: String,
-        /// What the type needs.
+        /// The key that the type needs.
         wanted: &'static str,
-        /// What is there.
+        /// The key found.
         found: &'static str,
     },
     /// A variable that is not set.
@@ -155,84 +155,84 @@ pub(crate) enum EntryError {
         "`{key}` needs the variable `{variable}`, which is not set; set it, or write `${{{variable}:-default}}`"
     )]
     MissingVariable {
-        /// Where the variable is used.
+        /// The key that uses the variable.
         key: String,
-        /// Its name.
+        /// The variable's name.
         variable: String,
     },
-    /// `${` with something after it that is not understood.
+    /// `${` with an invalid reference after it.
     #[error(
         "`{key}` has `{written}`, which is neither `${{NAME}}` nor `${{NAME:-default}}`; {hint}"
     )]
     Reference {
-        /// Where.
+        /// The key.
         key: String,
         /// The reference as it is written.
         written: String,
-        /// What to write.
+        /// A correction.
         hint: String,
     },
     /// `~/` without a home directory.
     #[error("`{key}` begins with `~/`, and no home directory is known")]
     NoHome {
-        /// Where.
+        /// The key.
         key: String,
     },
-    /// No URL of a server.
+    /// Not a URL of a server.
     #[error("`url` must begin with `http://` or `https://` and name a host")]
     Url,
-    /// No URL of a proxy.
+    /// Not a URL of a proxy.
     #[error(
         "`proxy` must be \"none\", or begin with `http://`, `https://` or `socks5://` and name a host"
     )]
     Proxy,
-    /// A file of certificates that is not one.
+    /// An invalid file of certificates.
     #[error("`ca_file`: `{path}` {problem}")]
     Certificates {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
-    /// A private key that is not one.
+    /// An invalid private key.
     #[error("`oauth.private_key_file`: `{path}` {problem}")]
     PrivateKey {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
     /// A name or value that the system or the protocol cannot carry.
     #[error("`{key}` {problem}")]
     Unusable {
-        /// Where.
+        /// The key.
         key: String,
-        /// What it has.
+        /// The fault.
         problem: &'static str,
     },
 }
 
-/// Something in the file that is odd, or not what its author thought.
+/// Something in the file that its author probably did not intend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// Where.
+    /// The position.
     pub position: Position,
-    /// What.
+    /// The kind of warning.
     pub kind: ConfigWarning,
 }
 
-/// What a [`Warning`] is about. Keys are paths from the top of the file.
+/// The kinds of [`Warning`]. Keys are paths from the top of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConfigWarning {
-    /// No feature of this release has such a key.
+    /// A key that this release does not have.
     #[error("unknown key `{key}`{}", nearest.map(|key| format!("; did you mean `{key}`?")).unwrap_or_default())]
     UnknownKey {
         /// The key's path.
         key: String,
-        /// A known key like it.
+        /// A similar known key.
         nearest: Option<&'static str>,
     },
-    /// A key stands there twice.
+    /// A duplicate key.
     #[error("`{key}` is written twice; this, the last one, counts")]
     Duplicate {
         /// The key's path.
@@ -246,25 +246,25 @@ pub(crate) enum ConfigWarning {
     Unused {
         /// The key's path.
         key: String,
-        /// What decides the server's kind.
+        /// The key that decides the server's kind.
         target: &'static str,
     },
-    /// A setting cannot be used, so its default is.
+    /// A setting that cannot be used; its default applies.
     #[error("{fault}; the default is used, {default}")]
     Default {
-        /// What is wrong with it.
+        /// The fault.
         fault: EntryError,
-        /// The default as it would be written.
+        /// The default, in the syntax of the configuration.
         default: String,
     },
-    /// A variable that says how to run has another value than it may have.
+    /// A variable with an invalid value.
     #[error("the variable {name} must be {expected}; `\"{used}\"` is used")]
     Variable {
         /// Its name.
         name: &'static str,
-        /// What it may be.
+        /// The permitted values.
         expected: &'static str,
-        /// What holds instead.
+        /// The value used instead.
         used: String,
     },
     /// A number without a unit that would be a very long time.
@@ -277,7 +277,7 @@ pub(crate) enum ConfigWarning {
         /// The number.
         seconds: u64,
     },
-    /// A server is written under a name that it cannot have.
+    /// A server's name in the file that is not a valid name.
     #[error(
         "the server `{written}` is called `{name}` here: a name has at most 64 letters, digits, `-`, `_` and `.`, and no `__`"
     )]
@@ -287,12 +287,12 @@ pub(crate) enum ConfigWarning {
         /// Its name everywhere else.
         name: crate::tool::ServerName,
     },
-    /// A faulty entry that is switched off: nobody misses the server.
+    /// A faulty entry that is switched off, which changes nothing for the user.
     #[error("the disabled server `{name}` could not be used: {fault}")]
     Disabled {
         /// The server.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: EntryError,
     },
 }
@@ -316,7 +316,7 @@ impl fmt::Display for Position {
 impl fmt::Display for ServerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.fault {
-            // It names the server itself.
+            // The text of a name error includes the server's name.
             EntryError::Name(error) => write!(f, "{}: {error}", self.position),
             fault => write!(f, "{}: server `{}`: {fault}", self.position, self.name),
         }

@@ -1,20 +1,20 @@
-//! Fills in `${NAME}`, `${NAME:-default}` and a leading `~/`. `$${` stands for `${` itself; any other `$` is just one.
+//! Expands `${NAME}`, `${NAME:-default}` and a leading `~/`. `$${` stands for `${`; any other `$` is literal.
 //!
-//! The value that comes out knows which variables went in, for these may be secrets. A value filled in is not looked at
+//! The expanded value records the variables that it used, because they may be secrets. Expanded text is not expanded
 //! again: a variable cannot refer to another.
 
 use super::env::Environment;
 use super::error::EntryError;
 
-/// A text with its variables filled in.
+/// A text after expansion.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Expanded {
     pub(super) text: String,
-    /// Name and value of what came from the environment; defaults are not among them.
+    /// Name and value of the variables from the environment, without defaults.
     pub(super) variables: Vec<(String, String)>,
 }
 
-/// Fills in the variables of `written`, the value of `key`. As in a shell, the default also stands for an empty value.
+/// Expands the variables of `written`, the value of `key`. As in a shell, the default also replaces an empty value.
 pub(super) fn variables(
     key: &str,
     written: &str,
@@ -69,7 +69,7 @@ pub(super) fn variables(
     Ok(expanded)
 }
 
-/// `text` with a leading `~` or `~/` replaced; `None` when it has none, or no home directory is known.
+/// `text` with a leading `~` or `~/` replaced. `None` if it has none, or no home directory is known.
 pub(super) fn home(text: &str, environment: &Environment) -> Option<String> {
     let rest = home_relative(text)?;
     Some(
@@ -81,7 +81,7 @@ pub(super) fn home(text: &str, environment: &Environment) -> Option<String> {
     )
 }
 
-/// What follows a leading `~/`.
+/// The rest after a leading `~/`.
 pub(super) fn home_relative(text: &str) -> Option<&str> {
     if text == "~" {
         Some("")
@@ -97,7 +97,7 @@ impl Expanded {
     }
 }
 
-/// A reference as it is quoted: what has other characters than names have may be a secret.
+/// The quotation of a reference. One with characters other than those of names may be a secret and is not quoted.
 fn quotable(reference: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "${}_:.".contains(c);
     match reference.chars().all(is_plain) {
@@ -106,7 +106,7 @@ fn quotable(reference: &str) -> String {
     }
 }
 
-/// Some clients write `${env:NAME}`.
+/// A hint for `${env:NAME}`, which some clients write.
 fn hint(inner: &str) -> String {
     match inner.strip_prefix("env:") {
         Some(name) if is_variable_name(name) => format!("write `${{{name}}}`"),

@@ -1,7 +1,7 @@
-//! What may be written: the keys of the file and of a server's entry, checked for their kind and nothing else.
+//! The configuration file as it is written: the keys of the file and of a server's entry, checked for their kind only.
 //!
-//! A new key is a field and its `read` line here, and a line in `keys.rs`. Each field keeps its own fault, so that all keys are read, and the
-//! unknown ones told from them, before the first fault decides.
+//! A new key is a field and its `read` line here, and a line in `keys.rs`. Each field keeps its own fault, so that all
+//! keys are read, and unknown ones are found, before the first fault is reported.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -21,7 +21,7 @@ use super::{
     Management, Origin, Provider, SearchOptions, Trust, duration, log_level,
 };
 
-/// JSON with comments and trailing commas, and no other liberty: a forgotten comma is more often a slip than a wish.
+/// JSON with comments and trailing commas, and nothing else: a forgotten comma is more often a slip than intended.
 const SYNTAX: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -66,7 +66,7 @@ pub(super) struct LogsEntry {
     pub(super) max_days: Read<u64>,
 }
 
-/// How clients are served over HTTP.
+/// The HTTP endpoints next to MCP.
 pub(super) struct HttpEntry {
     pub(super) address: Option<At<String>>,
     pub(super) token_file: Option<At<String>>,
@@ -74,7 +74,7 @@ pub(super) struct HttpEntry {
     pub(super) metrics: Read<bool>,
 }
 
-/// Where traces go.
+/// The destination of traces.
 pub(super) struct TracesEntry {
     pub(super) endpoint: Option<At<String>>,
     pub(super) headers: Option<BTreeMap<String, At<String>>>,
@@ -82,12 +82,12 @@ pub(super) struct TracesEntry {
     pub(super) sample_percent: Read<u64>,
 }
 
-/// How long lists of tools are used.
+/// The age limit of lists of tools.
 pub(super) struct CatalogEntry {
     pub(super) max_age: Read<Duration>,
 }
 
-/// How tools are searched.
+/// The options of the search.
 pub(super) struct SearchEntry {
     pub(super) default_limit: Read<usize>,
     pub(super) semantic: Read<bool>,
@@ -96,7 +96,7 @@ pub(super) struct SearchEntry {
 
 /// The language model of the search.
 pub(super) struct LlmEntry {
-    /// Where it stands.
+    /// The offset of the object, in bytes.
     pub(super) offset: usize,
     pub(super) provider: Option<Provider>,
     pub(super) model: Option<At<String>>,
@@ -105,20 +105,20 @@ pub(super) struct LlmEntry {
     pub(super) timeout: Option<Duration>,
 }
 
-/// How results are answered.
+/// The options for results.
 pub(super) struct Results {
     pub(super) budget: Read<usize>,
     pub(super) duplicates: Read<Duplicates>,
     pub(super) kept_for: Read<Lifetime>,
 }
 
-/// What is shown beside the tools.
+/// The exposure of prompts and resources.
 pub(super) struct Exposed {
     pub(super) prompts: Read<bool>,
     pub(super) resources: Read<bool>,
 }
 
-/// Which tools may be used.
+/// The rules for tools.
 #[derive(Default)]
 pub(super) struct PolicyEntry {
     pub(super) allow: Option<Vec<At<String>>>,
@@ -180,12 +180,12 @@ pub(super) struct OAuthEntry {
     pub(super) redirect_port: Option<u16>,
 }
 
-/// Parses `text`; nothing when there is nothing in it.
+/// Parses `text`. `None` if it is empty.
 pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::errors::ParseError> {
     Ok(jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &SYNTAX)?.value)
 }
 
-/// Reads the whole file; it is a fault when it, or `mcpServers`, is no object.
+/// Reads the whole file. It is a fault if the root or `mcpServers` is not an object.
 pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryError>> {
     let Some(object) = root.as_object() else {
         let fault = EntryError::value(
@@ -213,7 +213,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
     let expose = members.read("expose", |field| expose(field, "", report));
-    // Rules that are not understood are no reason to go on without them.
+    // Invalid rules are never ignored.
     let tools = members
         .read("tools", |field| policy(field, "", report))?
         .unwrap_or_default();
@@ -466,7 +466,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         url: members.read("url", Field::text),
         headers: members.read("headers", Field::text_map),
         headers_command: members.read("headers_command", words),
-        // The name of Claude Code, whose command says the same in the same way.
+        // Claude Code's name for the key, with the same meaning.
         headers_helper: members.read("headersHelper", words),
         proxy: members.read("proxy", Field::text),
         ca_file: members.read("ca_file", Field::text),
@@ -505,7 +505,7 @@ fn oauth(field: &Field<'_>, scope: &str, report: &Report) -> Result<OAuthEntry, 
     Ok(entry)
 }
 
-/// What `mcpzip update` keeps there is for it alone to understand.
+/// Reads the member that `mcpzip update` maintains; only `update` interprets it.
 fn origin(field: &Field<'_>, scope: &str, report: &Report) -> Result<Origin, At<EntryError>> {
     let mut members = Members::new(field.object()?, keys::ORIGIN, scope, "registry.", report);
     let missing =

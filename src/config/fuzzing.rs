@@ -1,10 +1,10 @@
-//! What must hold of a configuration, whatever stands in it.
+//! The properties of a configuration that hold for every input.
 
 use std::path::Path;
 
 use super::{Config, Document, Environment, Transport};
 
-/// A configuration file: it is refused with a position, or every server of it is a usable entry or a fault.
+/// A configuration file: it is refused with a position, or each of its servers is a usable entry or a fault.
 pub(crate) fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -38,7 +38,7 @@ pub(crate) fn config(data: &[u8]) {
     }
     let again = read().expect("it was read before");
     assert_eq!(again.servers, config.servers, "the same text says the same");
-    // What came of a variable shows nowhere.
+    // The value of a variable is never displayed.
     for server in config.servers.values() {
         let shown = config.masker.mask(&server.way()).to_string();
         assert!(
@@ -48,8 +48,8 @@ pub(crate) fn config(data: &[u8]) {
     }
 }
 
-/// An edit of a configuration: `path.to.key` on the first line (`-` in front takes it out), a value in JSON on the
-/// second, then the document. What the edit does not concern stays as it is.
+/// An edit of a configuration: `path.to.key` on the first line (a leading `-` removes it), a JSON value on the second,
+/// then the document. The rest of the document stays unchanged.
 pub(crate) fn document(data: &[u8]) {
     let Ok(data) = std::str::from_utf8(data) else {
         return;
@@ -99,7 +99,7 @@ pub(crate) fn document(data: &[u8]) {
             "the same edit again says the same"
         );
     }
-    // The other keys beside it, at the top.
+    // The other keys at the top.
     for key in document.keys(&[]).iter().filter(|key| *key != path[0]) {
         assert_eq!(
             edited.get(&[key]),
@@ -107,13 +107,13 @@ pub(crate) fn document(data: &[u8]) {
             "`{key}` was not concerned"
         );
     }
-    // One with a quote may be the end of a text over several lines, one with `*/` that of a comment over several, with
-    // keys behind it.
+    // A line with a quote may end a text over several lines, one with `*/` a comment over several lines, with keys
+    // after it.
     let is_whole = |line: &str| !line.contains(['\r', '"']) && !line.contains("*/");
     let is_comment = |line: &&str| line.trim_start().starts_with("//") && is_whole(line);
     for line in text.lines().filter(|line| is_comment(line) && !removes) {
         let count = |text: &str| text.lines().filter(|other| *other == line).count();
-        // One that stands in what is replaced goes with it.
+        // A comment inside of the replaced value is removed with it.
         let is_in_value = document.get(&path).is_some();
         assert!(
             is_in_value || count(&edited.text()) == count(text),

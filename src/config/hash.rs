@@ -1,4 +1,4 @@
-//! A short name for what a server's entry says, by which its cached tools are found again.
+//! A hash of a server's entry, by which its cached tools are found.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,19 +9,19 @@ use sha2::{Digest, Sha256};
 use super::{Remote, Stdio, Transport};
 use crate::secret::Secret;
 
-/// Changes with all that may change which server answers; order of keys, comments, times, descriptions and the way to the
-/// server do not count.
+/// Changes with everything that may change which server answers. The order of keys, comments, times, descriptions and
+/// proxies do not count.
 ///
-/// Prints as 16 hexadecimal digits. Secrets enter into it and cannot be read from it.
+/// Prints as 16 hexadecimal digits. Secrets are part of it and cannot be derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConfigHash([u8; 8]);
 
 impl ConfigHash {
-    /// The hash of a transport with its variables filled in.
+    /// Computes the hash of a transport with its variables expanded.
     #[must_use]
     pub(crate) fn of(transport: &Transport) -> Self {
         let mut parts = Parts(Sha256::new());
-        // The first part is the version of this very encoding.
+        // The first part is the version of this encoding.
         parts.text("1");
         match transport {
             Transport::Stdio(Stdio {
@@ -53,7 +53,7 @@ impl fmt::Display for ConfigHash {
     }
 }
 
-/// Writes each part with its length, so that no two different entries read the same.
+/// Writes each part with its length, so that two different entries never read alike.
 struct Parts(Sha256);
 
 impl Parts {
@@ -78,7 +78,7 @@ impl Parts {
         self.text(kind);
         self.text(&remote.url);
         self.map(&remote.headers);
-        // Nothing where there is none, so that the hashes of entries without one stay.
+        // An entry without one adds nothing, so that existing hashes stay.
         if let Some(command) = &remote.headers_command {
             self.text(&command.program);
             command.args.iter().for_each(|word| self.text(word));
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(different.len(), all.len());
     }
 
-    /// A change here throws away everybody's cache: it must be meant.
+    /// A change here discards the cache of every user, so it must be intended.
     #[test]
     fn the_encoding_is_stable() {
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Every key of the configuration: its name, what may stand there, and what it means. What is unknown in a file is told from
-//! these, and the JSON Schema for editors is made of them; the reader in `file.rs` asks for each of them and for no other.
+//! Every key of the configuration: its name, its permitted values, and its meaning. Unknown keys are found by these
+//! tables, and the JSON Schema for editors is made from them; the reader in `file.rs` reads exactly these keys.
 
 /// The keys of one object.
 pub(super) type Table = &'static [Key];
@@ -9,13 +9,13 @@ pub(super) type Table = &'static [Key];
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) value: Value,
-    /// A sentence for whoever writes the file.
+    /// A sentence for the author of the file.
     pub(super) doc: &'static str,
-    /// What holds without it, as JSON.
+    /// The default, as JSON.
     pub(super) default: Option<&'static str>,
 }
 
-/// What may stand at a key, beside `null`, which is the same as nothing.
+/// The permitted values of a key; `null` always counts as absent.
 #[derive(Debug)]
 pub(super) enum Value {
     Text,
@@ -25,20 +25,20 @@ pub(super) enum Value {
     Flag,
     /// A whole number within bounds.
     Number(u64, Option<u64>),
-    /// A time that is more than none.
+    /// A time longer than zero.
     Time,
     /// A time, or one of some words.
     TimeOr(&'static [&'static str]),
     /// One of some words.
     Words(&'static [&'static str]),
-    /// A line, or a list with at least a program.
+    /// A command line, or a list with at least a program.
     Command,
     Object(Table),
     /// An object of servers' entries, each with the keys of [`ENTRY`].
     Servers,
-    /// An object that is not looked into.
+    /// An object whose members are not checked.
     Opaque,
-    /// Whatever it is.
+    /// Any value.
     Any,
 }
 
@@ -65,10 +65,10 @@ const fn with_default(
     }
 }
 
-/// The values of `type` that are offered; letter case, `-` and `_` do not count.
+/// The values of `type` that are offered; letter case, `-` and `_` are ignored.
 pub(super) const TYPES: &[&str] = &["stdio", "http", "streamable-http", "sse"];
 
-/// The whole file.
+/// The keys of the file.
 pub(super) const FILE: Table = &[
     key(
         "$schema",
@@ -129,7 +129,7 @@ pub(super) const FILE: Table = &[
     key(
         "ca_file",
         Value::Text,
-        "A PEM file of certificates that are trusted beside the system's.",
+        "A PEM file of certificates that are trusted in addition to the system's.",
     ),
     key(
         "expose",
@@ -165,7 +165,7 @@ pub(super) const FILE: Table = &[
     key(
         "http",
         Value::Object(HTTP),
-        "How `mcpzip serve --http` serves; all but `metrics` is read at the start.",
+        "The options of `mcpzip serve --http`; all but `metrics` are read at the start.",
     ),
     key(
         "otlp",
@@ -186,19 +186,19 @@ pub(super) const LOGS: Table = &[
         "format",
         Value::Words(&super::LOG_FORMATS),
         "\"text\"",
-        "The form of lines on stderr and in the main log; `MCPZIP_LOG_FORMAT` goes before it.",
+        "The format of lines on stderr and in the main log; `MCPZIP_LOG_FORMAT` takes precedence.",
     ),
     with_default(
         "max_megabytes",
         Value::Number(1, None),
         "10",
-        "The size at which a log file is put aside.",
+        "The size at which a log file is rotated.",
     ),
     with_default(
         "max_files",
         Value::Number(1, None),
         "5",
-        "How many files of each log are kept, the one that is written included.",
+        "The number of files kept of each log, including the current one.",
     ),
     with_default(
         "max_days",
@@ -213,23 +213,23 @@ pub(super) const HTTP: Table = &[
         "address",
         Value::Text,
         "\"127.0.0.1:8080\"",
-        "The address of `--http` without a value; `MCPZIP_HTTP_ADDRESS` goes before it.",
+        "The address of `--http` without a value; `MCPZIP_HTTP_ADDRESS` takes precedence.",
     ),
     key(
         "token_file",
         Value::Text,
-        "A file with the token that clients have to send, where neither `--token-file` nor `MCPZIP_TOKEN` names one.",
+        "A file with the token that clients must send, unless `--token-file` or `MCPZIP_TOKEN` is set.",
     ),
     key(
         "origins",
         Value::Texts,
-        "Web pages of these origins may call the server, beside those of `--allow-origin`.",
+        "Web pages of these origins may call the server, in addition to those of `--allow-origin`.",
     ),
     with_default(
         "metrics",
         Value::Flag,
         "false",
-        "Whether figures for Prometheus are at `/metrics`, for whoever may speak to the server.",
+        "Whether metrics for Prometheus are served at `/metrics`, to every client that may use the server.",
     ),
 ];
 
@@ -259,7 +259,7 @@ pub(super) const OTLP: Table = &[
 
 const IDLE_TIMEOUT: Value = Value::TimeOr(&["adaptive", "never"]);
 
-/// A server's entry.
+/// The keys of a server's entry.
 pub(super) const ENTRY: Table = &[
     key(
         "type",
@@ -275,7 +275,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "env",
         Value::TextMap,
-        "The program's variables, beside a short list that it inherits.",
+        "The program's variables, in addition to a short list that it inherits.",
     ),
     key(
         "cwd",
@@ -306,7 +306,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "ca_file",
         Value::Text,
-        "A PEM file of certificates that are trusted beside the system's.",
+        "A PEM file of certificates that are trusted in addition to the system's.",
     ),
     key(
         "oauth",
@@ -363,7 +363,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "tools",
         Value::Object(TOOLS),
-        "Rules for the server's tools, beside those for all servers.",
+        "Rules for the server's tools, in addition to those for all servers.",
     ),
     with_default(
         "trust",
@@ -463,7 +463,7 @@ pub(super) const ORIGIN: Table = &[
     key(
         "given",
         Value::Opaque,
-        "The entry as the registry had it, from which your changes are told.",
+        "The entry as installed from the registry, so that `mcpzip update` can tell your changes apart.",
     ),
 ];
 
@@ -517,7 +517,7 @@ pub(super) const RESULTS: Table = &[
         "budget",
         Value::Number(0, None),
         "100000",
-        "Characters that a result's text may have before it is stored; 0 is no limit.",
+        "Characters that a result's text may have before it is stored; 0 means no limit.",
     ),
     with_default(
         "duplicates",
@@ -533,5 +533,5 @@ pub(super) const RESULTS: Table = &[
     ),
 ];
 
-/// What a time looks like.
+/// The pattern of a time.
 pub(super) const TIME_PATTERN: &str = "^\\s*[0-9]*\\.?[0-9]+\\.?\\s*(ms|s|m|min|h)?\\s*$";

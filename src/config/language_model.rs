@@ -1,49 +1,49 @@
-//! The language model that may put a search's hits in order.
+//! The language model that reorders the hits of a search.
 
 use std::time::Duration;
 
 use super::env::{self, Variable};
 use crate::secret::Secret;
 
-/// A language model, and how it is asked.
+/// A language model and the way to call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LanguageModel {
-    /// Whose protocol it speaks.
+    /// The API protocol.
     pub provider: Provider,
-    /// The model's name there.
+    /// The model's name at the provider.
     pub model: String,
-    /// Where it is, without a last `/`.
+    /// The address, without a trailing `/`.
     pub base_url: String,
-    /// What lets us in.
+    /// The credential.
     pub key: ModelKey,
-    /// How long a search waits for it.
+    /// The time limit for a search.
     pub timeout: Duration,
 }
 
-/// What lets us in to a language model.
+/// The credential for a language model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ModelKey {
-    /// Nothing is needed, as with most on this machine.
+    /// No credential, as for most local models.
     None,
-    /// This.
+    /// A given key.
     Given(Secret<String>),
-    /// What the keychain has under [`Provider::keychain_name`].
+    /// The key that the keychain has under [`Provider::keychain_name`].
     Keychain,
 }
 
-/// Whose protocol a language model speaks.
+/// The API protocol of a language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Provider {
     /// Gemini's `generateContent`.
     Gemini,
     /// Anthropic's Messages.
     Anthropic,
-    /// OpenAI's chat completions, which many others and local ones speak, too.
+    /// OpenAI's chat completions, which many other providers and local servers use.
     OpenAi,
 }
 
 impl Provider {
-    /// As the file has it.
+    /// The word in the file.
     #[must_use]
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Provider {
         }
     }
 
-    /// Under which name the keychain keeps its key.
+    /// The name of the key in the keychain.
     #[must_use]
     pub(crate) fn keychain_name(self) -> String {
         format!("search.llm.{}", self.as_str())
@@ -67,7 +67,7 @@ impl Provider {
         }
     }
 
-    /// The variables that its own tools read the key from.
+    /// The variables from which the provider's own tools read the key.
     pub(super) fn variables(self) -> &'static [Variable] {
         match self {
             Self::Gemini => &[env::GEMINI_API_KEY, env::GOOGLE_API_KEY],

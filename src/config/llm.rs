@@ -1,4 +1,4 @@
-//! Reads `search.llm`, the language model that may put a search's hits in order.
+//! Reads `search.llm`, the language model that reorders the hits of a search.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::reader::At;
 use super::server::{Resolver, is_url};
 use crate::secret::Secret;
 
-/// In the place of a key.
+/// The value of `key` that refers to the keychain.
 const KEYCHAIN: &str = "keychain";
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Resolver<'_> {
-    /// Makes a language model of `search.llm`.
+    /// Converts `search.llm` to a language model.
     pub(super) fn language_model(
         &mut self,
         entry: LlmEntry,
@@ -67,7 +67,7 @@ impl Resolver<'_> {
                 });
             }
             Some(written) => Some(self.plain("llm.api_key", &written)?),
-            // A key goes to its own provider, and to nobody else without being told to.
+            // A key from a variable is sent to its own provider only; another address needs a key in the file.
             None if entry.base_url.is_none() => {
                 let known = provider
                     .variables()

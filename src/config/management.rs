@@ -1,19 +1,19 @@
-//! What agents may do to `mcpzip` itself, as the configuration says.
+//! The setting that permits agents to change `mcpzip` itself.
 
-/// What agents may do to `mcpzip` itself, by the tools of the built-in server.
+/// The permission of agents to change `mcpzip`, with the tools of the built-in server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Management {
-    /// Nothing.
+    /// They have no such tools.
     Off,
-    /// Look.
+    /// They may look at servers and logs.
     #[default]
     Read,
-    /// Also add, change, remove and switch servers.
+    /// They may also add, change, remove and switch servers.
     Full,
 }
 
 impl Management {
-    /// As the file would have it.
+    /// The word in the file.
     pub(super) fn text(self) -> String {
         let word = match self {
             Self::Off => "off",

@@ -1,8 +1,8 @@
-//! What the user wants: which servers there are, and how `mcpzip` behaves.
+//! The configuration: the user's servers and settings.
 //!
-//! A configuration has two shapes. `file` is what may be written; [`Config`] is what the program uses: complete, typed,
-//! with absolute paths and variables filled in. What is wrong with one server costs that server alone, so a [`Config`]
-//! also carries the faults and the warnings that were found. Nothing here is written back, and nothing is started.
+//! A configuration has two forms. `file` is the written form; [`Config`] is the one the program uses: complete, typed,
+//! with absolute paths and expanded variables. A fault in one server affects that server only, so a [`Config`] also
+//! carries the faults and warnings found. This module writes nothing back and starts nothing.
 
 mod certificates;
 mod change;
@@ -83,5 +83,5 @@ use settings::{lower_first, setting};
 
 pub(crate) use secrets::{secret_arguments, secret_parameters};
 
-/// The name of the built-in server, which no entry may take, in whatever letter case.
+/// The name of the built-in server, which no entry may use, in any letter case.
 pub(crate) const BUILT_IN_SERVER: &str = "mcpzip";

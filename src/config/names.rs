@@ -1,4 +1,4 @@
-//! The names that servers have here where the names in a file are none: clients allow spaces and much else.
+//! Valid names for servers whose names in a file are invalid: clients allow spaces and other characters.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::BUILT_IN_SERVER;
 use crate::tool::ServerName;
 
-/// How much of a name is kept; the rest is room for what tells it apart from another.
+/// The number of characters kept of a name; the rest leaves room for a suffix.
 const LONGEST: usize = 48;
 
 /// Whether a server may have this name.
@@ -14,7 +14,7 @@ fn is_safe(written: &str) -> bool {
     ServerName::new(written).is_ok() && !written.eq_ignore_ascii_case(BUILT_IN_SERVER)
 }
 
-/// A name like `written` that a server may have.
+/// A valid name that resembles `written`.
 pub(crate) fn safe_name(written: &str) -> String {
     if is_safe(written) {
         return written.to_owned();
@@ -41,8 +41,8 @@ pub(crate) fn safe_name(written: &str) -> String {
     }
 }
 
-/// The names of all servers of a file. Where two would have one name, those that are not written so have a part of their
-/// hash behind it, whatever their order.
+/// The names of all servers of a file. If two would get the same name, those that differ from the written one get a
+/// part of their hash as a suffix, independent of the order.
 pub(super) fn safe_names(written: &[&str]) -> Vec<String> {
     let safe: Vec<String> = written.iter().map(|name| safe_name(name)).collect();
     let is_shared = |name: &String| {
@@ -59,7 +59,7 @@ pub(super) fn safe_names(written: &[&str]) -> Vec<String> {
     told_apart.collect()
 }
 
-/// The key in a file whose keys are `written` that belongs to the server `name`.
+/// The key in `written`, the keys of a file, that belongs to the server `name`.
 pub(super) fn written_name<'k>(written: &'k [String], name: &str) -> Option<&'k str> {
     if let Some(key) = written.iter().find(|key| *key == name) {
         return Some(key);

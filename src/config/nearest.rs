@@ -1,8 +1,8 @@
-//! The known key that an unknown one was probably meant to be.
+//! Finds the known key that an unknown one was probably meant to be.
 
 use crate::text::distance;
 
-/// Keys of other clients' files, and habits, that no distance between spellings would lead to ours.
+/// Keys of other clients' files, and common mistakes, that a distance between spellings would not find.
 const HABITS: &[(&str, &str)] = &[
     ("cmd", "command"),
     ("arguments", "args"),
@@ -32,8 +32,8 @@ const HABITS: &[(&str, &str)] = &[
     ("mcp", "mcpServers"),
 ];
 
-/// The one of `known` that is most like `written`, if any is: by habit, otherwise by the number of letters to change,
-/// letter case, `-` and `_` aside, of which a third may differ.
+/// The member of `known` that is most similar to `written`: by common mistake, otherwise by the number of letters to
+/// change. Letter case, `-` and `_` are ignored, and at most a third of the letters may differ.
 pub(super) fn nearest(written: &str, known: &[&'static str]) -> Option<&'static str> {
     let plain = simplify(written);
     if let Some((_, key)) = HABITS

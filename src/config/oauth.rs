@@ -1,4 +1,4 @@
-//! How we log in to a server: all of it optional, as most servers tell what they need when they are asked.
+//! The OAuth settings of a server. All are optional, because most servers announce what they need.
 
 use std::fmt;
 use std::path::Path;
@@ -14,25 +14,25 @@ use crate::secret::Secret;
 /// The `oauth` of a server's entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OAuth {
-    /// Who logs in: a person, or this program by itself.
+    /// The party that logs in: a person, or this program.
     pub grant: Grant,
-    /// The only authorization server that logins are made at.
+    /// The only authorization server at which a login is made.
     pub issuer: Option<String>,
-    /// The client that was registered by hand.
+    /// The id of a client that was registered by hand.
     pub client_id: Option<String>,
-    /// Its secret.
+    /// The client's secret.
     pub client_secret: Option<Secret<String>>,
-    /// Where a document describes us, which then is our identity (2025-11-25, basic/authorization).
+    /// The URL of a document that describes this client and is its identity (2025-11-25, basic/authorization).
     pub client_metadata_url: Option<String>,
-    /// Signs in place of a secret (RFC 7523).
+    /// The key that signs in place of a secret (RFC 7523).
     pub private_key: Option<PrivateKey>,
-    /// What is asked for beside what the server says it needs.
+    /// Scopes to request in addition to those that the server names.
     pub scopes: Vec<String>,
-    /// The port of the redirect URL, where the authorization server knows only one.
+    /// The port of the redirect URL, for an authorization server that accepts one port only.
     pub redirect_port: Option<u16>,
 }
 
-/// A command of the user's that prints headers, `Authorization` say.
+/// A user's command that prints headers, for example `Authorization`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct HeadersCommand {
     /// The program: an absolute path, or a bare name to look for in `PATH`.
@@ -42,7 +42,7 @@ pub(crate) struct HeadersCommand {
 }
 
 impl HeadersCommand {
-    /// A line for the system's shell, as other clients run it.
+    /// A command line for the system's shell, as other clients run it.
     pub(super) fn shell(line: String) -> Self {
         let (program, options): (&str, &[&str]) = if cfg!(windows) {
             ("cmd", &["/d", "/s", "/c"])
@@ -61,7 +61,7 @@ impl HeadersCommand {
     }
 }
 
-/// Who logs in.
+/// The party that logs in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Grant {
     /// A person, in a browser.
@@ -71,14 +71,14 @@ pub(crate) enum Grant {
     ClientCredentials,
 }
 
-/// A key that signs assertions of who we are: PKCS #8, of an elliptic curve (P-256) or RSA.
+/// A key that signs client assertions: PKCS #8, P-256 or RSA.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct PrivateKey {
     der: Secret<Arc<[u8]>>,
     algorithm: SigningAlgorithm,
 }
 
-/// How a [`PrivateKey`] signs (RFC 7518, section 3.1).
+/// The algorithm of a [`PrivateKey`] (RFC 7518, section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SigningAlgorithm {
     /// ECDSA over P-256 with SHA-256.
@@ -91,7 +91,7 @@ impl PrivateKey {
     /// Reads the key of a PEM file.
     ///
     /// # Errors
-    /// What is wrong with the file; it reads on after the file's name.
+    /// A description of the fault, which continues a sentence after the file's name.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let pem = std::fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
         let der = PrivateKeyDer::from_pem_slice(&pem)
@@ -121,7 +121,7 @@ impl PrivateKey {
         })
     }
 
-    /// How it signs.
+    /// The algorithm of this key.
     #[must_use]
     pub(crate) fn algorithm(&self) -> SigningAlgorithm {
         self.algorithm
@@ -130,7 +130,7 @@ impl PrivateKey {
     /// The signature of `message`.
     ///
     /// # Panics
-    /// When the system has no randomness to give.
+    /// When the system has no randomness.
     #[must_use]
     pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
         const READ: &str = "the key was read before";
@@ -159,7 +159,7 @@ impl PrivateKey {
 }
 
 impl SigningAlgorithm {
-    /// As a token's head names it.
+    /// The name in a token's header.
     #[must_use]
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Settings with a type of their own, and what they are when nothing is said.
+//! Settings with types of their own, and their defaults.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tracing::level_filters::LevelFilter;
 use super::duration;
 use super::language_model::LanguageModel;
 
-/// What `credentials` may be.
+/// The permitted values of `credentials`.
 pub(super) const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
 
 /// The names of log levels, the quietest first.
@@ -29,27 +29,27 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// How logins are kept.
+/// The storage of logins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// In files that the system's keychain has the key of, where there is one that can be used; otherwise in plain ones.
+    /// Files encrypted with a key in the system's keychain if that is usable; otherwise plain files.
     #[default]
     Auto,
-    /// The same, and not at all without a keychain.
+    /// Files encrypted with a key in the keychain only.
     Keychain,
-    /// In plain files that are readable by the user alone.
+    /// Plain files, readable by the user alone.
     File,
 }
 
 /// When an unused connection is closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum IdleTimeout {
-    /// The later, the more the connection was used.
+    /// Later, the more the connection was used.
     #[default]
     Adaptive,
     /// After this time.
     After(Duration),
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -71,18 +71,18 @@ pub(crate) struct OwnIdleBounds {
     pub longest: Option<Duration>,
 }
 
-/// How tools are searched.
+/// The options of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SearchOptions {
-    /// How many hits are shown when the caller does not say; one of [`SearchOptions::LIMITS`].
+    /// The number of hits if the caller gives none; within [`SearchOptions::LIMITS`].
     pub default_limit: usize,
-    /// Whether tools are also sought by what they mean, where the program carries the model for it.
+    /// Whether to search by meaning as well, if the program contains the model.
     pub semantic: bool,
-    /// Puts the best hits in order, if there is one.
+    /// The model that reorders the best hits, if there is one.
     pub llm: Option<LanguageModel>,
 }
 
-/// What clients see beside the tools.
+/// The kinds of items that clients see in addition to tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exposure {
     /// The prompts.
@@ -94,69 +94,69 @@ pub(crate) struct Exposure {
 /// A server of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Its name there.
+    /// Its name in the registry.
     pub name: String,
-    /// The version that was taken.
+    /// The installed version.
     pub version: String,
 }
 
-/// What becomes of a tool whose text or schema is not what it was when it was first seen.
+/// The treatment of a tool whose text or schema has changed since it was first seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// The user is told.
+    /// The user gets a report.
     #[default]
     Report,
-    /// It is held back until a person approves it.
+    /// The tool is held until a person approves it.
     Pin,
 }
 
-/// Which era of the protocol is spoken with a server.
+/// The era of the protocol that a server speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// Found out when connecting.
+    /// Detected when connecting.
     #[default]
     Auto,
     /// With a handshake, up to 2025-11-25.
     Legacy,
-    /// Without, since 2026-07-28.
+    /// Without a handshake, since 2026-07-28.
     Modern,
 }
 
-/// What comes of a text block that is only the serialisation of a result's structured content.
+/// The treatment of a text block that only serializes a result's structured content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Duplicates {
-    /// The one that the client does not show its model is left out, where it is known which that is.
+    /// Leaves out the form that the client does not show its model, if that is known.
     #[default]
     Auto,
-    /// Both pass, as the server sent them.
+    /// Passes both, as the server sent them.
     Keep,
-    /// The text passes.
+    /// Passes the text.
     Text,
-    /// The structured content passes.
+    /// Passes the structured content.
     Structured,
 }
 
-/// How long stored results are kept, and for whom.
+/// The lifetime of stored results, and who can read them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// For the client that made the call, as long as `mcpzip` runs, and no more than a day.
+    /// For the client that made the call, as long as `mcpzip` runs, and at most a day.
     #[default]
     Session,
-    /// So long, for whoever knows their id.
+    /// For this time, for every client that knows the id.
     For(Duration),
 }
 
-/// What a server's entry says of it; nothing where the setting for all holds.
+/// The exposure that a server's entry sets; `None` leaves it to the general setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OwnExposure {
-    /// Whether its prompts are seen.
+    /// Whether clients see its prompts.
     pub prompts: Option<bool>,
-    /// Whether its resources are seen.
+    /// Whether clients see its resources.
     pub resources: Option<bool>,
 }
 
 impl Credentials {
-    /// Reads the word for it.
+    /// Parses the word in the file.
     pub(super) fn parse(word: &str) -> Option<Self> {
         match word {
             "auto" => Some(Self::Auto),
@@ -197,7 +197,7 @@ impl LogFormat {
 }
 
 impl SearchOptions {
-    /// How many hits there may be.
+    /// The permitted number of hits.
     pub(crate) const LIMITS: RangeInclusive<usize> = 1..=50;
 }
 
@@ -228,7 +228,7 @@ impl Default for Exposure {
 }
 
 impl OwnExposure {
-    /// What holds where the setting for all is `all`.
+    /// Fills in the general setting.
     pub(super) fn or(self, all: Exposure) -> Exposure {
         Exposure {
             prompts: self.prompts.unwrap_or(all.prompts),
@@ -276,7 +276,7 @@ impl OwnIdleBounds {
 }
 
 impl IdleTimeout {
-    /// As the file would have it.
+    /// The word in the file.
     pub(super) fn text(self) -> String {
         match self {
             Self::Adaptive => "adaptive".to_owned(),
@@ -286,7 +286,7 @@ impl IdleTimeout {
     }
 }
 
-/// Reads the name of a log level.
+/// Parses the name of a log level.
 #[must_use]
 pub(crate) fn log_level(name: &str) -> Option<LevelFilter> {
     name.to_lowercase()

@@ -1,7 +1,8 @@
-//! Where the configuration, the cache and the state are.
+//! The paths of the configuration, the cache and the state.
 //!
-//! A flag goes before a `MCPZIP_*` variable, and that before the platform's own directory. The platform's directories come from the
-//! crate `directories`, which looks at the process itself (`XDG_*`, the user database), past the [`Environment`].
+//! A flag takes precedence over a `MCPZIP_*` variable, and that over the platform's directory. The platform's
+//! directories come from the crate `directories`, which reads the process itself (`XDG_*`, the user database) and not
+//! the [`Environment`].
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +19,9 @@ const FILE_NAME: &str = "config.json";
 pub(crate) struct Paths {
     /// The configuration file; it need not exist. [`is_inline`] tells the configuration of a variable.
     pub config_file: PathBuf,
-    /// What may be deleted at any time.
+    /// The cache, which may be deleted at any time.
     pub cache_dir: PathBuf,
-    /// Log files and what must survive a restart.
+    /// Log files and data that must survive a restart.
     pub state_dir: PathBuf,
 }
 
@@ -36,11 +37,11 @@ pub(crate) struct PathFlags {
 }
 
 impl Paths {
-    /// Decides each path by flag, variable and platform, in this order.
+    /// Determines each path by flag, variable and platform, in this order.
     ///
     /// # Errors
-    /// When a path is left to the platform and no home directory is known, or a relative path is given and the current
-    /// directory is gone.
+    /// When a path depends on the platform and no home directory is known, or a path is relative and the current
+    /// directory no longer exists.
     pub(crate) fn resolve(flags: PathFlags, environment: &Environment) -> Result<Self, Error> {
         let PathFlags {
             config_file,
@@ -79,7 +80,7 @@ pub(crate) fn is_inline(path: &Path) -> bool {
     path == Path::new(env::CONFIG_JSON.name)
 }
 
-/// The configuration of the older layout, where there is one.
+/// The configuration file of the older layout, if there is one.
 #[must_use]
 pub(crate) fn older_config_file(environment: &Environment) -> Option<PathBuf> {
     let file = environment
@@ -103,7 +104,7 @@ fn directory(
             .filter(|value| !value.is_empty()),
     ) {
         (Some(flag), _) => flag,
-        // No shell has been over a variable that a client's configuration sets.
+        // A variable that a client's configuration sets was not expanded by a shell.
         (None, Some(value)) => {
             expand::home(value, environment).map_or_else(|| value.into(), PathBuf::from)
         }

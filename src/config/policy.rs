@@ -1,6 +1,6 @@
-//! Which tools may be called, and which only when the user says so.
+//! The rules that decide which tools may be called, and which only after the user agrees.
 //!
-//! Behind three tools a client's own rules no longer see which tool runs, so the rules are here.
+//! A client sees three tools, so its own rules cannot distinguish the tools behind them; these rules can.
 
 use super::BUILT_IN_SERVER;
 use super::error::EntryError;
@@ -8,52 +8,54 @@ use super::file::PolicyEntry;
 use super::reader::At;
 use crate::tool::{Hints, QualifiedName, SEPARATOR, ServerName};
 
-/// The rules for the tools of all servers, or of one. Where several match a tool, the strictest counts.
+/// The rules for the tools of all servers, or of one. If several match a tool, the strictest one counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Policy {
-    /// Where there are any, only these tools may be used.
+    /// If present, only these tools may be used.
     allow: Option<Vec<Pattern>>,
     ask: Vec<Pattern>,
     deny: Vec<Pattern>,
-    /// Servers by their names in the file, where these are others: rules may name either.
+    /// Servers whose names in the file differ from their names here: rules may use either.
     written: Vec<(ServerName, String)>,
 }
 
-/// What may be done with a tool, the strictest last.
+/// The decision on a tool, the strictest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// It may be called.
     Allowed,
-    /// It may be called when the user agrees to the very call.
+    /// It may be called after the user agrees to this call.
     Asked,
-    /// It is not there for anybody.
+    /// It is hidden from all clients.
     Denied,
 }
 
-/// Some tools: by name, or by what their servers claim of them.
+/// A set of tools: by name, or by the annotations of their servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
-    /// `*` stands for any characters, `?` for one, `_` also for one that is no part of plain names; letter case does not count. With `__` it is compared with
+    /// A name in which `*` stands for any characters, `?` for one, and `_` also for one that cannot be part of plain
+    /// names; letter case is ignored. With `__` it is compared with `server__tool`, otherwise with the tool's own
+    /// name.
     /// `server__tool`, else with the tool's own name.
     Name(String),
     Class(Class),
 }
 
-/// What annotations claim (specification, server/tools).
+/// A class of annotations (specification, server/tools).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Declared to only read.
+    /// Declared read-only.
     Read,
-    /// Declared to do more than that, what destroys included.
+    /// Not declared read-only; includes destructive tools.
     Write,
-    /// Declared to destroy.
+    /// Declared destructive.
     Destructive,
-    /// Nothing is declared.
+    /// Without any declaration.
     Unmarked,
 }
 
 impl Policy {
-    /// Reads what is written. A rule that is not understood is a fault, never left out.
+    /// Parses the rules. A rule that is not understood is a fault, never left out.
     pub(super) fn read(entry: PolicyEntry) -> Result<Self, At<EntryError>> {
         let patterns = |key: &str, written: Option<Vec<At<String>>>| {
             let one = |(index, written): (usize, At<String>)| {
@@ -87,22 +89,22 @@ impl Policy {
         })
     }
 
-    /// Has rules that name a server as `written` be about it, too.
+    /// Lets rules that name a server as `written` apply to it as well.
     pub(super) fn know_as(&mut self, server: &ServerName, written: &str) {
         self.written.push((server.clone(), written.to_lowercase()));
     }
 
-    /// The name of a server in the file, in lower case, where it is another.
+    /// The server's name in the file, in lower case, if it differs.
     fn written_name(&self, server: &ServerName) -> Option<&str> {
         let mut written = self.written.iter();
         let found = written.find(|(known, _)| known == server);
         found.map(|(_, written)| written.as_str())
     }
 
-    /// What the rules for all servers say of a tool.
+    /// The decision of the rules for all servers.
     ///
-    /// Rules hold for the built-in server as for any other, but for one tool: `mcpzip__read_result` gives back the rest of
-    /// what a permitted call returned, so that only rules that begin with `mcpzip__` say something of it.
+    /// The rules apply to the built-in server as to any other, with one exception: `mcpzip__read_result` returns the
+    /// rest of a permitted call's result, so only rules that begin with `mcpzip__` apply to it.
     #[must_use]
     pub(crate) fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
         if name.server.as_str() == BUILT_IN_SERVER && name.tool.as_str() == READ_RESULT {
@@ -112,7 +114,7 @@ impl Policy {
         self.judge_by(name, hints, |pattern| pattern.admits(name, hints))
     }
 
-    /// What the rules in the entry of a tool's own server say of it.
+    /// The decision of the rules in the entry of the tool's server.
     #[must_use]
     pub(crate) fn judge_own(&self, name: &QualifiedName, hints: Hints) -> Verdict {
         self.judge_by(name, hints, |pattern| pattern.matches(name, hints))
@@ -146,7 +148,7 @@ impl Policy {
         verdict(is_allowed, matches(&self.ask), matches(&self.deny))
     }
 
-    /// Whether it lets every tool through.
+    /// Whether it permits every tool.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.allow.is_none() && self.ask.is_empty() && self.deny.is_empty()
@@ -163,7 +165,7 @@ fn verdict(is_allowed: bool, is_asked: bool, is_denied: bool) -> Verdict {
     }
 }
 
-/// The tool of the built-in server that reads on in what was shortened.
+/// The tool of the built-in server that reads stored results.
 const READ_RESULT: &str = "read_result";
 
 const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive` or `@unmarked`";
@@ -181,7 +183,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it names `qualified`, in lower case.
+    /// Whether it matches `qualified`, in lower case.
     fn is_for(&self, qualified: &str) -> bool {
         matches!(self, Self::Name(glob) if glob.contains(SEPARATOR) && fits(glob, qualified))
     }
@@ -198,8 +200,8 @@ impl Pattern {
         }
     }
 
-    /// Whether it permits a tool: as [`Pattern::matches`], but a rule that names a server permits tools of that server
-    /// alone, whatever those of others are called.
+    /// Whether it permits a tool. Like [`Pattern::matches`], but a rule that names a server permits tools of that
+    /// server only, also when another server's tool has such a name.
     fn admits(&self, name: &QualifiedName, hints: Hints) -> bool {
         let Self::Name(glob) = self else {
             return self.matches(name, hints);
@@ -211,7 +213,7 @@ impl Pattern {
         self.is_of(&server, &name.tool.as_str().to_lowercase())
     }
 
-    /// Whether it names a server and a tool of it, both in lower case, with `__` between the two.
+    /// Whether it matches a server and its tool, both in lower case, with `__` between them.
     fn is_of(&self, server: &str, tool: &str) -> bool {
         let Self::Name(glob) = self else {
             return false;
@@ -220,7 +222,7 @@ impl Pattern {
         splits.any(|at| fits(&glob[..at], server) && fits(&glob[at + SEPARATOR.len()..], tool))
     }
 
-    /// Whether it matches a tool of the built-in server, and says that server's name.
+    /// Whether it matches a tool of the built-in server and names that server.
     fn names_built_in(&self, name: &QualifiedName) -> bool {
         let Self::Name(glob) = self else {
             return false;
@@ -243,7 +245,7 @@ impl Class {
     }
 }
 
-/// Whether `text` is what `glob` describes; linear but for the last `*`, which alone is tried again.
+/// Whether `text` matches `glob`; linear, because only the last `*` is tried again.
 fn fits(glob: &str, text: &str) -> bool {
     let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
     let (mut g, mut t) = (0, 0);
@@ -270,8 +272,8 @@ fn fits(glob: &str, text: &str) -> bool {
     glob[g..].iter().all(|c| *c == '*')
 }
 
-/// Whether a character of a pattern stands for one of a name. Clients write `_` for what they take for no part of a name,
-/// and people copy names from there.
+/// Whether a character of a pattern matches one of a name. Clients write `_` for characters that they do not allow in
+/// a name, and people copy names from there.
 fn stands_for(pattern: char, c: char) -> bool {
     pattern == '?' || pattern == c || pattern == '_' && !c.is_ascii_alphanumeric() && c != '-'
 }
@@ -393,7 +395,7 @@ mod tests {
             (policy(None, &[], &["@write"]), "a__b", destroys, Denied),
             (policy(None, &[], &["@write"]), "a__b", writes, Denied),
             (policy(None, &[], &["@write"]), "a__b", reads, Allowed),
-            // What says that it only reads cannot destroy by its own words.
+            // A read-only tool cannot be destructive by its own declaration.
             (
                 policy(None, &[], &["@destructive"]),
                 "a__b",

@@ -1,8 +1,8 @@
-//! For which projects a server is there.
+//! The projects in which a server is visible.
 //!
-//! A list on the server's own entry, and no second level of servers by project: so its name, its tools' names, its rules,
-//! logins and cached lists are those of any other server, and nothing else has to know of projects. Two projects with
-//! servers of one name have them under two names here.
+//! They are a list in the server's entry, not a second level of servers by project. So its name, its tools' names, its
+//! rules, logins and cached lists are those of any other server, and no other part has to know about projects. Two
+//! projects with servers of one name have them under two names here.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use super::error::EntryError;
 use super::expand;
 use super::reader::At;
 
-/// The directories in which clients see a server, and those in which they don't. Everywhere, where there are none.
+/// The directories in which clients see a server, and those in which they do not. Without any, clients see it
+/// everywhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Projects {
     within: Vec<PathBuf>,
@@ -20,7 +21,7 @@ pub(crate) struct Projects {
 const EXPECTED: &str = "the absolute path of a directory, or one with `!` before it, where the server is not to be seen";
 
 impl Projects {
-    /// Reads what is written, as `fill_in` makes it of each text.
+    /// Reads the lists; `fill_in` expands each text.
     pub(super) fn read(
         written: Vec<At<String>>,
         home: impl Fn(&str) -> Option<String>,
@@ -46,7 +47,7 @@ impl Projects {
         Ok(projects)
     }
 
-    /// Whether a client that is in `directories`, each without links in it, sees the server.
+    /// Whether a client in `directories` (without symbolic links) sees the server.
     #[must_use]
     pub(crate) fn admit(&self, directories: &[PathBuf]) -> bool {
         let is_in_any = |projects: &[PathBuf]| {
@@ -59,7 +60,7 @@ impl Projects {
         (self.within.is_empty() || is_in_any(&self.within)) && !is_in_any(&self.outside)
     }
 
-    /// Whether all clients see the server, wherever they are.
+    /// Whether clients see the server in all directories.
     #[must_use]
     pub(crate) fn is_everywhere(&self) -> bool {
         self.within.is_empty() && self.outside.is_empty()
@@ -86,7 +87,7 @@ impl std::fmt::Display for Projects {
     }
 }
 
-/// The path without links in it; as it is where nothing is there.
+/// The path with its symbolic links resolved; unchanged if nothing exists there.
 #[must_use]
 pub(crate) fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())

@@ -1,7 +1,7 @@
-//! Reads values out of a parsed file, each with its position.
+//! Reads values of a parsed file, each with its position.
 //!
-//! [`Members`] hands out an object's values by key. What its table of keys does not have is unknown; that the table and
-//! what is asked for are the same is checked with each object that is read, in builds with assertions.
+//! [`Members`] returns an object's values by key. Keys that are missing in its table are unknown. Builds with
+//! assertions check for each object that exactly the keys of the table were read.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,29 +16,29 @@ use super::error::{ConfigWarning, EntryError, Position, Warning};
 use super::keys::Table;
 use super::nearest::nearest;
 
-/// Beyond this a number without a unit was probably meant as milliseconds, as some clients have it.
+/// Above this, a number without a unit was probably meant as milliseconds, as in some clients.
 const MANY_SECONDS: u64 = 10_000;
 
-/// A value and where it stands, in bytes from the text's beginning.
+/// A value and its position, in bytes from the start of the text.
 #[derive(Debug, Clone)]
 pub(super) struct At<T> {
     pub(super) offset: usize,
     pub(super) value: T,
 }
 
-/// What was read for a key: nothing when it is absent or `null`.
+/// The value of a key; `None` if it is absent or `null`.
 pub(super) type Read<T> = Result<Option<T>, At<EntryError>>;
 
-/// Gathers what is odd.
+/// Collects the warnings.
 #[derive(Debug, Default)]
 pub(super) struct Report(RefCell<Vec<At<ConfigWarning>>>);
 
-/// An object's members; of a key that stands there twice, the last.
+/// An object's members; of a duplicate key, the last one.
 pub(super) struct Members<'a> {
     members: Vec<&'a ObjectProp<'a>>,
     table: Table,
     asked: Vec<&'static str>,
-    /// What goes before a key in a warning (`mcpServers.github.`) and in a fault (nothing, or `search.`).
+    /// The prefix of a key in a warning (`mcpServers.github.`) and in a fault (empty, or `search.`).
     scope: &'a str,
     prefix: &'static str,
     report: &'a Report,
@@ -46,9 +46,9 @@ pub(super) struct Members<'a> {
 
 /// A value and its key.
 pub(super) struct Field<'a> {
-    /// As faults name it.
+    /// The name in faults.
     key: String,
-    /// As warnings name it.
+    /// The path in warnings.
     path: String,
     value: &'a Value<'a>,
     report: &'a Report,
@@ -71,7 +71,7 @@ impl Report {
         self.0.borrow_mut().push(At::new(offset, warning));
     }
 
-    /// Takes back the first unknown key of a server's entry that was probably meant to be one of `keys`.
+    /// Removes and returns the first unknown key of a server's entry that was probably meant to be one of `keys`.
     pub(super) fn take_misspelt(
         &self,
         server: &str,
@@ -97,7 +97,7 @@ impl Report {
         Some(found)
     }
 
-    /// All of it, in the file's order.
+    /// All warnings, in the file's order.
     pub(super) fn into_warnings(self, lines: &Lines<'_>) -> Vec<Warning> {
         let mut found = self.0.into_inner();
         found.sort_by_key(|warning| warning.offset);
@@ -110,7 +110,7 @@ impl Report {
 }
 
 impl<'a> Members<'a> {
-    /// The members of an object with the keys of `table`; of one with any keys, the table is empty.
+    /// The members of an object with the keys of `table`; an empty table accepts all keys.
     pub(super) fn new(
         object: &'a Object<'a>,
         table: Table,
@@ -147,7 +147,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// What stands at `key`, which is in the table, read by `read`.
+    /// The value of `key`, a key of the table, as parsed by `read`.
     pub(super) fn read<T>(
         &mut self,
         key: &'static str,
@@ -169,7 +169,7 @@ impl<'a> Members<'a> {
             .transpose()
     }
 
-    /// All members, whatever their keys, with the keys' positions.
+    /// All members with any keys, and the positions of the keys.
     pub(super) fn into_fields(self) -> impl Iterator<Item = (At<&'a str>, Field<'a>)> {
         let members = self.members.clone();
         members.into_iter().map(move |property| {
@@ -180,7 +180,7 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// Reports the unknown keys, after all known ones were asked for.
+    /// Reports the unknown keys, after all known ones were read.
     pub(super) fn finish(self) {
         let known: Vec<&'static str> = self.table.iter().map(|key| key.name).collect();
         debug_assert!(
@@ -260,7 +260,7 @@ impl<'a> Field<'a> {
         array.elements.iter().enumerate().map(element).collect()
     }
 
-    /// An object of texts.
+    /// Parses an object of texts.
     pub(super) fn text_map(&self) -> Result<BTreeMap<String, At<String>>, At<EntryError>> {
         let object = self
             .value
@@ -277,7 +277,7 @@ impl<'a> Field<'a> {
             .collect()
     }
 
-    /// A time that is more than none.
+    /// Parses a time longer than zero.
     pub(super) fn positive_duration(&self) -> Result<Duration, At<EntryError>> {
         let time = self.duration(duration::EXPECTED)?;
         if time.is_zero() {
@@ -330,7 +330,7 @@ impl<'a> Field<'a> {
         self.value.as_array().is_some()
     }
 
-    /// The fault that another value should stand here; quotes the one that does.
+    /// The fault of an invalid value, which is quoted.
     pub(super) fn wrong(&self, expected: impl Into<String>) -> At<EntryError> {
         let found = match self.value {
             Value::StringLit(text) => format!("`\"{}\"`", text.value),
@@ -340,7 +340,7 @@ impl<'a> Field<'a> {
         At::new(self.offset(), EntryError::value(&self.key, expected, found))
     }
 
-    /// The fault that another kind of value should stand here. Quotes nothing: it may be a secret in the wrong place.
+    /// The fault of a value of the wrong kind. Quotes nothing: it may be a secret in the wrong place.
     fn wrong_kind(&self, expected: impl Into<String>) -> At<EntryError> {
         At::new(
             self.offset(),
@@ -379,7 +379,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// What a value is, for a sentence.
+/// The kind of a value, for a sentence.
 pub(super) const fn kind(value: &Value<'_>) -> &'static str {
     match value {
         Value::StringLit(_) => "a text",

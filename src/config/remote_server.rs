@@ -1,4 +1,4 @@
-//! Remote servers of the command line (`serve --server name=url`), beside those of the file.
+//! Remote servers of the command line (`serve --server name=url`), in addition to those of the file.
 
 use std::str::FromStr;
 

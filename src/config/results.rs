@@ -1,4 +1,4 @@
-//! How results are answered, as the configuration says.
+//! The options for results.
 
 use super::error::ConfigWarning;
 use super::file::Results;
@@ -6,17 +6,17 @@ use super::options::{Duplicates, Lifetime};
 use super::reader::{At, Read, Report};
 use super::{duration, setting};
 
-/// Characters: about 25,000 tokens, beyond which the clients that were looked at cut by themselves.
+/// The default budget in characters: about 25,000 tokens, beyond which the tested clients cut results.
 const BUDGET: usize = 100_000;
 
-/// How results are answered.
+/// The options for results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResultOptions {
-    /// The characters that a result's text may have before it is stored and answered by its head; 0 is no limit.
+    /// The characters that a result's text may have before it is stored and answered by its head; 0 means no limit.
     pub budget: usize,
-    /// What comes of a text that only repeats the structured content.
+    /// The treatment of a text that only repeats the structured content.
     pub duplicates: Duplicates,
-    /// How long stored results are kept, and for whom.
+    /// The lifetime of stored results, and who can read them.
     pub kept_for: Lifetime,
 }
 
@@ -31,7 +31,7 @@ impl Default for ResultOptions {
 }
 
 impl ResultOptions {
-    /// The options that were written, defaults for the others.
+    /// The options as written, with defaults for the others.
     pub(super) fn of(read: Read<Results>, report: &Report) -> Self {
         let default = Self::default();
         match read {
@@ -69,7 +69,7 @@ impl ResultOptions {
 }
 
 impl Duplicates {
-    /// As the file would have it.
+    /// The word in the file.
     fn text(self) -> String {
         let word = match self {
             Self::Auto => "auto",
@@ -82,7 +82,7 @@ impl Duplicates {
 }
 
 impl Lifetime {
-    /// As the file would have it.
+    /// The text in the file.
     fn text(self) -> String {
         match self {
             Self::Session => "session".to_owned(),

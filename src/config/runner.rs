@@ -1,15 +1,15 @@
-//! Programs that fetch what they run.
+//! Package runners: programs that download the program they start.
 
 use super::Stdio;
 
-/// Runners of packages and of images; some do other things, too, which start no slower for it.
+/// Runners of packages and images. Some do other things as well, which start no slower for it.
 const RUNNERS: &[&str] = &[
     "bun", "bunx", "deno", "dnx", "docker", "go", "npm", "npx", "pipx", "pnpm", "pnpx", "podman",
     "uv", "uvx", "yarn",
 ];
 
 impl Stdio {
-    /// Whether the server may have to be fetched before it starts, as package runners do the first time.
+    /// Whether the server may have to be downloaded before it starts, as package runners do at first.
     #[must_use]
     pub(crate) fn may_install(&self) -> bool {
         let program = match &self.args[..] {
@@ -25,7 +25,7 @@ impl Stdio {
     }
 }
 
-/// A program's name in a path or a package's: no directory, no ending, no version.
+/// The program's name in a path or package: without directory, extension and version.
 #[must_use]
 pub(crate) fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default();

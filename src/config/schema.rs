@@ -1,7 +1,7 @@
 //! The JSON Schema of the configuration, for editors.
 //!
-//! It is as strict as what the reader says without being asked: an unknown key, which is only remarked upon when the file is
-//! read, is wrong here, so that an editor underlines it.
+//! It is as strict as the reader's warnings: an unknown key, which the reader only warns about, is an error here, so
+//! that an editor underlines it.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -32,7 +32,7 @@ fn object(table: Table) -> Map<String, Json> {
     object
 }
 
-/// An entry is of a program or of a URL.
+/// A server's entry has a program or a URL.
 fn server() -> Json {
     let mut server = object(ENTRY);
     let has = |key: &str| json!({ "required": [key], "properties": { key: { "type": "string" } } });
@@ -55,7 +55,7 @@ fn property(key: &Key) -> Json {
     Json::Object(schema)
 }
 
-/// Of a value; `null` is as good as none.
+/// The schema of a value; `null` counts as absent.
 fn value(value: &Value) -> Json {
     let list = json!({ "type": "array", "items": { "type": "string" } });
     match value {
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::config::{Config, Environment};
 
-    /// What is said of a file: its warnings and faults.
+    /// The warnings and faults of a file.
     fn said(text: &str) -> Vec<String> {
         let config = Config::parse(text, Path::new("/config.json"), &Environment::default());
         match config {
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Values that may stand at a key, and such that may not.
+    /// Values that are permitted at a key, and values that are not.
     fn samples(value: &Value) -> (Vec<Json>, Vec<Json>) {
         let words = |words: &[&str]| words.iter().map(|word| json!(word)).collect::<Vec<_>>();
         match value {
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Checks that the reader and the schema think the same of what stands at a key.
+    /// Checks that the reader and the schema agree on the values of a key.
     fn compare(table: Table, file: &dyn Fn(&str, Json) -> Json) {
         let schema = jsonschema::validator_for(&json_schema()).unwrap();
         for key in table {
@@ -188,7 +188,7 @@ mod tests {
             {
                 let whole = file(key.name, value);
                 let said = said(&whole.to_string());
-                // What lacks something else, or is of another kind of server, is not about this value.
+                // Messages about another key or another kind of server are not about this value.
                 let said: Vec<_> = said.iter().filter(|text| !is_of_others(text)).collect();
                 assert_eq!(said.is_empty(), is_right, "the reader on {whole}: {said:?}");
                 assert_eq!(schema.is_valid(&whole), is_right, "the schema on {whole}");
@@ -202,7 +202,7 @@ mod tests {
             );
             assert!(!schema.is_valid(&unknown), "{unknown}");
             let null = file(key.name, Json::Null);
-            // An entry without either is none.
+            // An entry without either is invalid.
             assert!(
                 schema.is_valid(&null) || matches!(key.name, "command" | "url"),
                 "{null}"
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn the_reader_and_the_schema_agree_on_every_key() {
         compare(FILE, &|key, value| {
-            // Some settings are looked at when a server needs them.
+            // Some settings are read when a server needs them.
             let mut file = json!({ "mcpServers": { "r": { "url": "https://x" } } });
             file[key] = value;
             file

@@ -1,20 +1,20 @@
-//! Secrets within arguments, URLs and values: found, so that the masker knows them, and left out where entries are shown.
+//! Finds secrets in arguments, URLs and values, so that the masker hides them and displayed entries leave them out.
 //!
-//! What is understood: `--token VALUE`, `--token=VALUE`, `-k VALUE`, `-e NAME=VALUE`, `--header "Name: value"`, `NAME=VALUE`,
-//! `Name: value`, connection strings, JSON, the user and the query of a URL, and texts of the form of a token. A line for a
-//! shell is read word by word.
+//! It recognizes `--token VALUE`, `--token=VALUE`, `-k VALUE`, `-e NAME=VALUE`, `--header "Name: value"`,
+//! `NAME=VALUE`, `Name: value`, connection strings, JSON, the user and the query of a URL, and texts that look like a
+//! token. A command line for a shell is read word by word.
 
 use serde_json::Value;
 
 use crate::secret::{Masker, Secret, is_secret_name};
 
-/// Literal values of variables are masked from this length on, in characters.
+/// Literal values of variables are masked from this length, in characters.
 const SHORTEST_VALUE: usize = 8;
 
-/// How many letters and digits in a row, both among them, look like a token.
+/// The length of a run of letters and digits, with both among them, that looks like a token.
 const TOKEN_RUN: usize = 16;
 
-/// How tokens of well-known services begin.
+/// The prefixes of well-known services' tokens.
 const TOKEN_STARTS: &[&str] = &[
     "ghp_",
     "gho_",
@@ -43,7 +43,7 @@ const TOKEN_STARTS: &[&str] = &[
     "secret_",
 ];
 
-/// Headers whose values are nobody's secret.
+/// Headers whose values are not secret.
 const PLAIN_HEADERS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -57,7 +57,7 @@ const VARIABLE_OPTIONS: &[&str] = &["-e", "--env", "--environment", "--build-arg
 const USER_OPTIONS: &[&str] = &["-u", "--user"];
 const KEY_OPTIONS: &[&str] = &["-k"];
 
-/// Programs with a password behind a short option, which says so nowhere else: the option, and whether it is joined to it.
+/// Programs with a password after a short option: the option, and whether the value is joined to it.
 const PASSWORD_OPTIONS: &[(&[&str], &str, bool)] = &[
     (
         &[
@@ -93,12 +93,12 @@ pub(crate) fn secret_parameters(url: &str) -> Vec<Secret<String>> {
     found.into_iter().map(Secret::new).collect()
 }
 
-/// The secrets in the value of a variable, or of a header.
+/// The secrets in the value of a variable or a header.
 pub(super) fn secret_values(name: &str, value: &str, is_header: bool) -> Vec<Secret<String>> {
     let mut found = Vec::new();
     let is_plain = is_header && is_plain_header(name);
     if is_secret_name(name) || !is_plain && is_secret_value(value) {
-        // `Bearer abc`: the token may also turn up alone.
+        // `Bearer abc`: the token may also appear alone.
         found.extend(value.rsplit_once(' ').map(|(_, last)| last.to_owned()));
         found.push(value.to_owned());
     }
@@ -106,7 +106,7 @@ pub(super) fn secret_values(name: &str, value: &str, is_header: bool) -> Vec<Sec
     found.into_iter().map(Secret::new).collect()
 }
 
-/// A command's arguments as they are shown.
+/// A command's arguments for display.
 pub(crate) fn shown_arguments(command: &str, args: &[String]) -> Vec<String> {
     let mut known = Vec::new();
     passwords(&with_command(command, args), &mut known);
@@ -119,7 +119,7 @@ pub(crate) fn shown_arguments(command: &str, args: &[String]) -> Vec<String> {
     shown.collect()
 }
 
-/// A URL as it is shown.
+/// A URL for display.
 pub(crate) fn shown_url(url: &str) -> String {
     let mut found = Vec::new();
     url_parts(url, &mut found);
@@ -145,7 +145,7 @@ fn with_command<'a>(command: &'a str, args: &'a [String]) -> Vec<&'a str> {
     std::iter::once(command).chain(args).collect()
 }
 
-/// The passwords behind short options of known programs, among the words of a command.
+/// The passwords after short options of known programs, among the words of a command.
 fn passwords(words: &[&str], found: &mut Vec<String>) {
     let trimmed = |word: &str| word.trim_matches(['"', '\'']).to_owned();
     for (at, word) in words.iter().enumerate() {
@@ -168,7 +168,7 @@ fn passwords(words: &[&str], found: &mut Vec<String>) {
     }
 }
 
-/// The secrets in an argument that follows another, or nothing.
+/// The secrets in an argument; `before` is the previous argument, or empty.
 fn argument(before: &str, text: &str, found: &mut Vec<String>) {
     if let Some((option, value)) = joined_option(text) {
         return argument(option, value, found);
@@ -199,7 +199,7 @@ fn argument(before: &str, text: &str, found: &mut Vec<String>) {
     parts(text, found);
 }
 
-/// `--name=value`, `-eNAME=value` and `-HName: value` in two.
+/// Splits `--name=value`, `-eNAME=value` and `-HName: value`.
 fn joined_option(text: &str) -> Option<(&str, &str)> {
     if !text.starts_with('-') {
         return None;
@@ -222,13 +222,13 @@ fn is_secret_option(option: &str) -> bool {
         && (is_secret_name(option) || KEY_OPTIONS.contains(&option))
 }
 
-/// A value that is secret as a whole: `Bearer abc`, too, of which the token may turn up alone.
+/// A value that is secret as a whole, and the token in `Bearer abc`, which may also appear alone.
 fn credential(value: &str, found: &mut Vec<String>) {
     found.extend(value.rsplit_once(' ').map(|(_, last)| last.to_owned()));
     found.push(value.to_owned());
 }
 
-/// The secrets within a text that may be anything.
+/// The secrets within any text.
 fn parts(text: &str, found: &mut Vec<String>) {
     if text.starts_with(['{', '['])
         && let Ok(value) = serde_json::from_str::<Value>(text)
@@ -264,7 +264,7 @@ fn parts(text: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The texts in JSON that stand under the name of a secret, and what is in the others.
+/// The texts in JSON under the name of a secret, and the secrets in the others.
 fn members(name: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) if is_secret_name(name) => credential(text, found),
@@ -308,11 +308,12 @@ fn url_parts(text: &str, found: &mut Vec<String>) {
         .filter_map(|pair| pair.split_once('='));
     let secret = pairs.filter(|(name, value)| is_secret_name(name) || is_token(value));
     found.extend(secret.map(|(_, value)| value.to_owned()));
-    // Another URL may stand in its query.
+    // Its query may contain another URL.
     url_parts(rest, found);
 }
 
-/// Whether a literal value of a variable is masked: any of eight characters and more but plain paths and flags.
+/// Whether a literal value of a variable is masked: every value of eight or more characters, except plain paths and
+/// flags.
 fn is_secret_value(value: &str) -> bool {
     let value = value.trim();
     let is_flags = value.split_whitespace().all(is_flag);
@@ -325,7 +326,7 @@ fn is_plain_header(name: &str) -> bool {
         .any(|plain| name.eq_ignore_ascii_case(plain))
 }
 
-/// `-v`, `--verbose`, `--level=5`, `--file=/x`, but no secret behind a dash.
+/// `-v`, `--verbose`, `--level=5`, `--file=/x`, but not a secret after a dash.
 fn is_flag(word: &str) -> bool {
     let (name, value) = word
         .split_once('=')
@@ -345,7 +346,7 @@ fn is_flag(word: &str) -> bool {
         })
 }
 
-/// A path, or several with colons between, that begins as a path does and has nothing like a token in it.
+/// A path, or several with colons between them, without anything that looks like a token.
 fn is_plain_path(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "-_.~@ /\\".contains(c);
     let is_plain = |path: &str| {
@@ -361,8 +362,8 @@ fn is_plain_path(text: &str) -> bool {
     text.split(':').all(is_plain)
 }
 
-/// Whether a text looks like a token: it begins as those of a known service, has a long run of letters and digits, or is a
-/// UUID.
+/// Whether a text looks like a token: it has the prefix of a known service's tokens, a long run of letters and digits,
+/// or is a UUID.
 fn is_token(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.~+=".contains(c);
     if text.len() < TOKEN_RUN || !text.chars().all(is_part) {

@@ -1,4 +1,4 @@
-//! From a server's entry as written to a [`Server`]: variables filled in, paths absolute, the transport decided.
+//! Converts a server's written entry to a [`Server`]: variables expanded, paths absolute, the transport decided.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf, is_separator};
@@ -19,14 +19,14 @@ use super::{
 };
 use crate::secret::{Secret, is_secret_name};
 
-/// What an entry is read against, and the secrets found on the way.
+/// The context in which entries are read, and the secrets found on the way.
 pub(super) struct Resolver<'a> {
     pub(super) environment: &'a Environment,
-    /// The directory of the file, to which paths in it are relative.
+    /// The directory of the file, to which its paths are relative.
     directory: &'a Path,
     pub(super) report: &'a Report,
     pub(super) secrets: Vec<Secret<String>>,
-    /// For servers that do not say; what is wrong with them costs only servers that need them.
+    /// For servers without their own setting. A fault in it affects only the servers that need it.
     proxy: Result<Proxy, At<EntryError>>,
     certificates: Read<Certificates>,
 }
@@ -59,7 +59,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Sets by which way servers are reached that do not say.
+    /// Sets the proxy and the certificates of servers without their own.
     pub(super) fn set_defaults(&mut self, proxy: Read<At<String>>, ca_file: Read<At<String>>) {
         self.proxy = proxy.and_then(|written| {
             written.map_or(Ok(Proxy::default()), |written| self.proxy(&written))
@@ -68,7 +68,7 @@ impl<'a> Resolver<'a> {
             ca_file.and_then(|path| path.map(|path| self.certificates(&path)).transpose());
     }
 
-    /// Makes a server of the entry `name`, which stands at `offset`.
+    /// Converts the entry `name` at `offset` to a server.
     pub(super) fn server(
         &mut self,
         name: &str,
@@ -85,7 +85,7 @@ impl<'a> Resolver<'a> {
             entry.cwd?,
         );
         let headers = entry.headers?.unwrap_or_default();
-        // Both are read, so that a fault in either is told; ours goes first.
+        // Both are read, so that a fault in either is reported; ours takes precedence.
         let (headers_command, headers_helper) = (entry.headers_command?, entry.headers_helper?);
         let headers_command = headers_command.or(headers_helper);
         let (proxy, ca_file, oauth) = (entry.proxy?, entry.ca_file?, entry.oauth?);
@@ -154,7 +154,7 @@ impl<'a> Resolver<'a> {
         let home = |text: &str| expand::home(text, environment);
         let projects = entry.projects?.unwrap_or_default();
         let projects = Projects::read(projects, home, |key, written| self.plain(key, written))?;
-        // Without it the server runs as well.
+        // The server runs without it as well.
         let registry = entry.registry.unwrap_or_else(
             |At {
                  offset,
@@ -217,7 +217,7 @@ impl<'a> Resolver<'a> {
             .map(|cwd| self.path("cwd", &cwd))
             .transpose()?
             .map(|cwd| self.directory.join(cwd));
-        // A program without a separator is looked for in `PATH`.
+        // A program without a separator is searched in `PATH`.
         let command = if command.contains(is_separator) {
             self.absolute(&command)
         } else {
@@ -265,7 +265,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// A line is the shell's: it fills in variables itself.
+    /// Reads the command; a text is a line for the shell, which expands variables itself.
     fn headers_command(&mut self, words: Words) -> Result<HeadersCommand, At<EntryError>> {
         let key = "headers_command";
         let (program, words) = match words {
@@ -295,13 +295,13 @@ impl<'a> Resolver<'a> {
         Ok(HeadersCommand { program, args })
     }
 
-    /// `offset` is that of the entry's URL, for what is missing.
+    /// Reads `oauth`; `offset` is that of the entry's URL, for errors about missing keys.
     fn oauth(&mut self, entry: OAuthEntry, offset: usize) -> Result<OAuth, At<EntryError>> {
         let mut text = |key: &str, written: Option<At<String>>| {
             let text = written
                 .map(|written| self.plain(&format!("oauth.{key}"), &written))
                 .transpose();
-            // A variable that is set to nothing is no identity.
+            // An empty variable is not an identity.
             text.map(|text| text.filter(|text| !text.trim().is_empty()))
         };
         let metadata_offset = entry
@@ -419,7 +419,7 @@ impl<'a> Resolver<'a> {
         Certificates::read(&path).map_err(unusable)
     }
 
-    /// The values of `env` or `headers`, all of which may be secrets. `problem` judges a name and its value.
+    /// The values of `env` or `headers`, all of which may be secrets. `problem` checks a name and its value.
     fn values(
         &mut self,
         key: &str,
@@ -429,7 +429,7 @@ impl<'a> Resolver<'a> {
         let mut values = BTreeMap::new();
         for (name, written) in texts {
             let (key, offset) = (format!("{key}.{name}"), written.offset);
-            // What every process inherits, such as the home directory, is no secret.
+            // A variable that every process inherits, such as the home directory, is not a secret.
             let text = self.fill_in(&key, &written, |variable| !is_inherited(variable))?;
             if let Some(problem) = problem(&name, &text) {
                 return Err(At::new(offset, EntryError::Unusable { key, problem }));
@@ -443,7 +443,7 @@ impl<'a> Resolver<'a> {
         Ok(values)
     }
 
-    /// A text that is shown as it is, unless a variable in it looks like a secret.
+    /// A text that is displayed as it is, unless a variable in it looks like a secret.
     pub(super) fn plain(
         &mut self,
         key: &str,
@@ -524,7 +524,7 @@ fn is_inherited_alone(written: &str) -> bool {
     inner.is_some_and(is_inherited)
 }
 
-/// Without the `.` in `directory/./program`.
+/// Removes the `.` in `directory/./program`.
 fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }
@@ -549,7 +549,7 @@ fn kind(written: &At<String>) -> Result<Kind, At<EntryError>> {
     }
 }
 
-/// HTTP cannot carry it; a token read from a file often ends in a line break.
+/// The reason why HTTP cannot carry a header. A token read from a file often ends in a line break.
 fn header_problem(name: &str, value: &str) -> Option<&'static str> {
     if HeaderName::from_bytes(name.as_bytes()).is_err() {
         Some("is no name of a header")

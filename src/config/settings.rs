@@ -1,4 +1,4 @@
-//! All settings together, and how a file becomes them.
+//! All settings, and their conversion from a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -31,41 +31,41 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// All settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    /// The file it was read from.
+    /// The file they were read from.
     pub path: Option<PathBuf>,
-    /// The usable servers, disabled ones among them.
+    /// The usable servers, including disabled ones.
     pub servers: BTreeMap<ServerName, Server>,
-    /// The names that stand in the file for servers that have others here, as these are none.
+    /// The names in the file of servers whose names had to be changed.
     pub renamed: BTreeMap<ServerName, String>,
-    /// The entries that are not usable, in the file's order; they are shown as failed servers.
+    /// The unusable entries, in the file's order; they are shown as failed servers.
     pub faults: Vec<ServerFault>,
-    /// The names of all entries, as they are written and as they are here, whatever is wrong with them.
+    /// The names of all entries, as written and as used, including faulty ones.
     pub names: BTreeSet<String>,
-    /// What is odd about the file, in its order.
+    /// The warnings about the file, in its order.
     pub warnings: Vec<Warning>,
-    /// How long a call may take where its server has no `timeout`.
+    /// The time limit of a call for servers without `timeout`.
     pub call_timeout: Duration,
-    /// When an unused connection is closed, where its server does not say.
+    /// When an unused connection is closed, for servers without their own setting.
     pub idle_timeout: IdleTimeout,
     /// The bounds of an adaptive idle time, where its server does not say.
     pub idle_bounds: IdleBounds,
-    /// How old a server's list may be before it is renewed.
+    /// The age at which a server's list is renewed.
     pub max_age: Duration,
-    /// How tools are searched.
+    /// The options of the search.
     pub search: SearchOptions,
-    /// How results are answered.
+    /// The options for results.
     pub results: ResultOptions,
-    /// What clients see beside the tools, where a server does not say.
+    /// Whether clients see prompts and resources, for servers without their own setting.
     pub expose: Exposure,
     /// The rules for the tools of all servers.
     pub tools: Policy,
-    /// What agents may do to `mcpzip` itself.
+    /// The permission of agents to change `mcpzip` itself.
     pub management: Management,
-    /// How logins are kept.
+    /// The storage of logins.
     pub credentials: Credentials,
-    /// Where servers are sought: the address of a registry.
+    /// The address of the registry that is searched for servers.
     pub registry: String,
-    /// How much is logged, where nothing else says so.
+    /// The log level, if no flag or variable sets one.
     pub log: Option<LevelFilter>,
     /// How logs are written and kept.
     pub logs: LogOptions,
@@ -73,14 +73,14 @@ pub(crate) struct Config {
     pub metrics: bool,
     /// How clients are served over HTTP; a fault in it keeps that from being done without what was configured.
     pub http: Result<HttpOptions, EntryError>,
-    /// Where traces go, if anywhere.
+    /// The destination of traces, if there is one.
     pub traces: Option<Traces>,
-    /// Knows the secrets among the values above, also those within arguments and URLs.
+    /// Hides the secrets among the values above, including those in arguments and URLs.
     pub masker: Masker,
 }
 
 impl Config {
-    /// What may be done with a tool.
+    /// The decision of all rules on a tool.
     #[must_use]
     pub(crate) fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
         let own = self
@@ -90,7 +90,7 @@ impl Config {
         own.max(self.tools.judge(name, hints))
     }
 
-    /// The servers that a client in `directories`, each without links in it, does not see.
+    /// The servers that a client in `directories` (without symbolic links) does not see.
     #[must_use]
     pub(crate) fn unseen(&self, directories: &[PathBuf]) -> BTreeSet<ServerName> {
         let unseen = self
@@ -100,7 +100,7 @@ impl Config {
         unseen.map(|(server, _)| server.clone()).collect()
     }
 
-    /// The same without some servers.
+    /// A copy without some servers.
     #[must_use]
     pub(crate) fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
         let mut config = self.clone();
@@ -108,14 +108,14 @@ impl Config {
         config
     }
 
-    /// What clients see of a server beside its tools; nothing of one that is not used.
+    /// Whether clients see the prompts and resources of a server; neither for one that is not used.
     #[must_use]
     pub(crate) fn exposes(&self, server: &ServerName) -> Exposure {
         let entry = self.servers.get(server).filter(|entry| !entry.disabled);
         entry.map_or(Exposure::NOTHING, |entry| entry.expose.or(self.expose))
     }
 
-    /// What clients may see of any server, those to come included, beside its tools.
+    /// Whether clients may see prompts and resources of any server, including future ones.
     #[must_use]
     pub(crate) fn exposes_any(&self) -> Exposure {
         self.servers
@@ -127,10 +127,10 @@ impl Config {
             })
     }
 
-    /// Merges, in this order, what flags and variables said (both in `paths`), the file, and the defaults.
+    /// Merges, in this order, flags and variables (both in `paths`), the file, and the defaults.
     ///
     /// # Errors
-    /// When there is no file, or nothing in it can be used.
+    /// When there is no file, or it is not usable at all.
     pub(crate) fn load(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
         let text = Self::text(paths, environment)?;
         Self::parse(&text, &paths.config_file, environment)
@@ -175,10 +175,10 @@ impl Config {
         }
     }
 
-    /// The same; where there is no file, what variables and defaults say.
+    /// Like [`Config::load`], but a missing file gives the settings of variables and defaults.
     ///
     /// # Errors
-    /// When nothing in the file can be used.
+    /// When the file is not usable at all.
     pub(crate) fn load_or_default(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
         match Self::load(paths, environment) {
             Err(Error::Missing { path }) => Self::parse("{}", &path, environment),
@@ -189,7 +189,7 @@ impl Config {
     /// Reads `text`, the content of the file at the absolute `path`.
     ///
     /// # Errors
-    /// When the text is no JSON, or not an object of servers and settings.
+    /// When the text is not JSON, or not an object of servers and settings.
     pub(crate) fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Self, Error> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = Lines::new(text);
@@ -275,7 +275,7 @@ impl Config {
     }
 }
 
-/// A missing `command` or `url` that stands there misspelt is one fault, not a fault and a warning.
+/// Turns a missing `command` or `url` that is present but misspelt into one fault, not a fault and a warning.
 fn explain(fault: &mut ServerFault, report: &Report) {
     if fault.fault == EntryError::NoTarget
         && let Some((written, meant)) = report.take_misspelt(&fault.name, &["command", "url"])
@@ -315,7 +315,7 @@ impl Default for Config {
     }
 }
 
-/// Tells the usable entries from the others.
+/// Separates the usable entries from the others.
 fn servers(
     entries: Vec<file::Named>,
     resolver: &mut Resolver<'_>,
@@ -387,7 +387,7 @@ fn server_name(written: &str, name: &str) -> Result<ServerName, EntryError> {
     Ok(ServerName::new(name)?)
 }
 
-/// A setting that cannot be used is no reason to leave the user without any server.
+/// The value of a setting. An invalid setting gives a warning and its default, so that the user's servers stay usable.
 pub(super) fn setting<T: Copy>(
     read: Read<T>,
     default: T,
@@ -474,7 +474,7 @@ fn search(
     }
 }
 
-/// The variable goes before the file.
+/// Reads the setting; the variable takes precedence over the file.
 fn credentials(environment: &Environment, read: Read<Credentials>, report: &Report) -> Credentials {
     let written = setting(read, Credentials::default(), Credentials::text, report);
     match environment
@@ -498,7 +498,7 @@ fn credentials(environment: &Environment, read: Read<Credentials>, report: &Repo
     }
 }
 
-/// The variable goes before the file.
+/// Reads the setting; the variable takes precedence over the file.
 fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) -> String {
     let written = read.and_then(|read| match read {
         Some(At { offset, value }) if !server::is_url(&value, &["http", "https"]) => {

@@ -1,4 +1,4 @@
-//! Files as people write them, and what comes of them.
+//! Configuration files as people write them, and their results.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -29,7 +29,7 @@ fn parse(text: &str) -> Config {
         .unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// All that is said of `text`: the servers' names, then the faults, then the warnings.
+/// Everything reported about `text`: the servers' names, then the faults, then the warnings.
 fn said(text: &str) -> Vec<String> {
     let config = parse(text);
     let names: Vec<_> = config.servers.keys().map(ToString::to_string).collect();
@@ -43,7 +43,7 @@ fn said(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the reader takes without a word is right by the schema, and an unknown key is wrong.
+/// A file that the reader accepts without a warning is valid by the schema, and an unknown key is invalid.
 #[track_caller]
 fn check_schema(text: &str, config: &Config) {
     static SCHEMA: std::sync::LazyLock<jsonschema::Validator> =
@@ -71,7 +71,7 @@ fn check(text: &str, expected: &[&str]) {
     assert_eq!(said(text), expected, "{text}");
 }
 
-/// Checks what is said of the server `s` with the entry `entry`, which begins at column 21.
+/// Checks the report on the server `s` with the entry `entry`, which begins at column 21.
 #[track_caller]
 fn check_entry(entry: &str, expected: &[&str]) {
     check(&format!(r#"{{"mcpServers":{{"s": {entry}}}}}"#), expected);
@@ -649,7 +649,7 @@ fn the_way_to_a_server_is_its_own_or_that_of_all() {
             fault.contains(&format!("server `s`: {expected}")),
             "{fault}"
         );
-        // What is wrong for all costs those who need it.
+        // A fault in the default affects only the servers that use it.
         let config = parse(&format!(
             r#"{{"{key}": "{value}", "mcpServers": {{"s": {{"url": "https://x"}}, "t": {{"command": "x"}}}}}}"#
         ));

@@ -1,8 +1,8 @@
-//! Where traces go, by the variables of OpenTelemetry and by `otlp` in the file.
+//! The destination of traces, from the variables of OpenTelemetry and from `otlp` in the file.
 //!
 //! The variables are those of its specification ("Environment Variable Specification" and "OpenTelemetry Protocol
-//! Exporter"). They are often set for another program, a client that starts us among them, so what cannot be meant for
-//! us, such as a collector that wants gRPC, is no fault: it leaves traces off.
+//! Exporter"). They are often set for another program, such as a client that starts us. So a value that cannot be
+//! meant for us, such as a collector that needs gRPC, is not a fault: it leaves traces off.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::server::{Resolver, is_url};
 use super::setting;
 use crate::secret::Secret;
 
-/// What is behind a collector's address for traces.
+/// The path after a collector's address for traces.
 const PATH: &str = "/v1/traces";
 
-/// What we are called where nobody says otherwise.
+/// The default service name.
 const SERVICE: &str = "mcpzip";
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,33 +30,33 @@ const BATCH: usize = 512;
 
 const URL_EXPECTED: &str = "a URL with `http://` or `https://`";
 
-/// Where traces go, and which.
+/// The destination of traces, and the choice of traces.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Traces {
     /// The URL that spans are posted to.
     pub endpoint: String,
-    /// Sent with each of them.
+    /// The headers sent with each request.
     pub headers: BTreeMap<String, Secret<String>>,
-    /// What the process is called, and whatever else is to be known of it.
+    /// The attributes of this process, with its service name.
     pub resource: BTreeMap<String, String>,
-    /// Which traces are recorded.
+    /// The choice of traces that are recorded.
     pub sampler: Sampler,
-    /// How long the collector has for an answer.
+    /// The time limit of a request to the collector.
     pub timeout: Duration,
-    /// How long spans wait for others.
+    /// The time for which spans are collected for a batch.
     pub delay: Duration,
-    /// How many may wait; more are dropped.
+    /// The number of waiting spans; more are dropped.
     pub queue: usize,
-    /// How many go at once.
+    /// The number of spans in a batch.
     pub batch: usize,
 }
 
-/// Which traces are recorded.
+/// The choice of traces that are recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sampler {
-    /// Whether a trace that somebody else began is recorded where he says so, and only there.
+    /// Whether the sampled flag of a parent decides for traces that another process began.
     pub follows_parent: bool,
-    /// The share of the others, from 0 to 1.
+    /// The share of all other traces, from 0 to 1.
     pub share: f64,
 }
 
@@ -66,7 +66,7 @@ impl Sampler {
         share: 1.0,
     };
 
-    /// `OTEL_TRACES_SAMPLER` and its argument.
+    /// Parses `OTEL_TRACES_SAMPLER` and its argument.
     fn parse(name: &str, argument: Option<&str>) -> Option<Self> {
         let share = || match argument {
             None => Some(1.0),
@@ -92,7 +92,7 @@ impl Sampler {
 }
 
 impl Resolver<'_> {
-    /// Where traces go; nowhere unless a collector is named. The variables go before the file.
+    /// The settings of traces; `None` unless a collector is named. Variables take precedence over the file.
     pub(super) fn traces(&mut self, read: Read<TracesEntry>) -> Option<Traces> {
         let written = read.unwrap_or_else(
             |At {
@@ -197,7 +197,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// What a variable names, if it is meant for what we speak.
+    /// The endpoint that a variable names, if it is meant for our protocol.
     fn named_endpoint(&self) -> Option<String> {
         let variable = |variable: Variable| set(self.environment, variable);
         let protocol = variable(env::OTEL_EXPORTER_OTLP_TRACES_PROTOCOL)
@@ -293,7 +293,7 @@ impl Resolver<'_> {
     }
 }
 
-/// A variable that has a value; the empty one is none (general requirements of the specification).
+/// A variable with a value; an empty one counts as unset (general requirements of the specification).
 fn set(environment: &Environment, variable: Variable) -> Option<&str> {
     environment
         .get(variable.name)

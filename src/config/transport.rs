@@ -1,4 +1,4 @@
-//! The ways in which a server is reached.
+//! The transports of servers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,10 +7,11 @@ use super::certificates::Certificates;
 use super::oauth::{HeadersCommand, OAuth};
 use crate::secret::Secret;
 
-/// How a server is reached. Arguments and URLs print as they are: mask them with [`Config::masker`](super::Config::masker).
+/// The transport of a server. Arguments and URLs print unmasked: mask them with
+/// [`Config::masker`](super::Config::masker).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// A process of our own, spoken to over its standard input and output.
+    /// A process that we start, over its standard input and output.
     Stdio(Stdio),
     /// Streamable HTTP.
     Http(Remote),
@@ -18,44 +19,44 @@ pub(crate) enum Transport {
     Sse(Remote),
 }
 
-/// A server that is a process of our own.
+/// A server that we start as a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stdio {
-    /// The program: an absolute path, or a bare name to look for in `PATH`.
+    /// The program: an absolute path, or a bare name that is searched in `PATH`.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Its variables beside the inherited ones.
+    /// Its variables, in addition to the inherited ones.
     pub env: BTreeMap<String, Secret<String>>,
-    /// Its working directory, absolute; ours where there is none.
+    /// Its working directory, absolute. `None` uses ours.
     pub cwd: Option<PathBuf>,
 }
 
-/// A server that is reached by a URL.
+/// A server with a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remote {
-    /// The endpoint; of the event stream, for HTTP+SSE.
+    /// The endpoint; for HTTP+SSE, that of the event stream.
     pub url: String,
-    /// Sent with each request.
+    /// The headers of each request.
     pub headers: BTreeMap<String, Secret<String>>,
-    /// Gives more of them, for a time.
+    /// A command that prints further headers, which are valid for a time.
     pub headers_command: Option<HeadersCommand>,
-    /// By which way it is reached.
+    /// The proxy for its connections.
     pub proxy: Proxy,
-    /// Trusted beside the system's certificates.
+    /// Certificates trusted in addition to the system's.
     pub certificates: Option<Certificates>,
-    /// How we log in, where the server wants it and `headers` has no `Authorization`.
+    /// The OAuth settings, for a server that needs a login and has no `Authorization` in `headers`.
     pub oauth: OAuth,
 }
 
-/// By which way a server elsewhere is reached; one on this machine is always reached directly.
+/// The proxy for a remote server; a server on this machine is always reached directly.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Proxy {
-    /// As `HTTPS_PROXY` and its like say, or directly.
+    /// The proxy of `HTTPS_PROXY` and similar variables, if one is set.
     #[default]
     Environment,
-    /// Directly.
+    /// No proxy.
     None,
-    /// By the proxy with this URL, which may have a password in it.
+    /// The proxy with this URL, which may contain a password.
     Url(String),
 }

@@ -1,20 +1,20 @@
-//! Notices that the configuration file was edited, by looking at it.
+//! Detects edits of the configuration file by polling.
 //!
-//! Looking, rather than a notification of the system, works on every file system and needs no thread. A file that is gone
-//! is no edit: editors remove and create, and the running configuration stays until there is another.
+//! Polling, unlike notifications of the system, works on every file system and needs no thread. A removed file is not
+//! an edit: editors remove and create, and the running configuration stays until there is another.
 
 use std::fs::Metadata;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// Remembers how the file looked last.
+/// The state of the file at the last look.
 #[derive(Debug)]
 pub(crate) struct ConfigWatch {
     path: PathBuf,
     seen: Option<Stamp>,
 }
 
-/// What changes with an edit: in place by time and length, by a rename over it by identity.
+/// The identity of the file's content: an edit in place changes time and length, a rename changes the identity.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -23,7 +23,7 @@ struct Stamp {
 }
 
 impl ConfigWatch {
-    /// Takes the file as it is now for known. To miss no edit, create the watch before the file is read.
+    /// Records the current file as known. To miss no edit, create the watch before the file is read.
     #[must_use]
     pub(crate) fn new(path: PathBuf) -> Self {
         let mut watch = Self { path, seen: None };
@@ -31,7 +31,7 @@ impl ConfigWatch {
         watch
     }
 
-    /// Says whether the file there is another than at the last look; never when there is none.
+    /// Whether the file has changed since the last look; `false` if there is none.
     pub(crate) fn changed(&mut self) -> bool {
         match self.look() {
             Some(now) if self.seen.as_ref() != Some(&now) => {
@@ -42,7 +42,7 @@ impl ConfigWatch {
         }
     }
 
-    /// Follows a symbolic link: its target's content is what counts.
+    /// Reads the state of the file, following symbolic links to the content.
     fn look(&self) -> Option<Stamp> {
         let metadata = std::fs::metadata(&self.path).ok()?;
         Some(Stamp {
@@ -71,7 +71,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    /// Sets the time too, for a test is faster than the clock of some file systems.
+    /// Also sets the time, because a test is faster than the clock of some file systems.
     fn write(path: &std::path::Path, text: &str, second: u64) {
         fs::write(path, text).unwrap();
         set_time(path, second);

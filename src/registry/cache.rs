@@ -1,4 +1,5 @@
-//! Answers kept on the disk, each with the time it came: for not asking again, and for when nobody answers.
+//! Answers of the registry on disk, each with its time: to avoid repeated requests, and for use when the registry does
+//! not answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +10,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::files;
 
-/// The format is in the path: another release does not read it.
+/// The directory. The format's version is in its name, so another release does not read it.
 const DIRECTORY: &str = "registry-v1";
 
-/// What is older is of no use even where nobody answers.
+/// Older answers are not used, even if the registry does not answer.
 const OLDEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// A directory with a file per URL, which is named by the URL's hash.
+/// A directory with one file per URL, named by the URL's hash.
 #[derive(Debug, Clone)]
 pub(super) struct Cache(PathBuf);
 
@@ -24,7 +25,7 @@ impl Cache {
         Self(cache_dir.join(DIRECTORY))
     }
 
-    /// What was answered at `url`, and how long ago.
+    /// The answer stored for `url`, and its age.
     pub(super) fn get(&self, url: &str) -> Option<(Vec<u8>, Duration)> {
         let path = self.path(url);
         let age = fs::metadata(&path)
@@ -38,7 +39,7 @@ impl Cache {
         Some((fs::read(path).ok()?, age))
     }
 
-    /// Keeps an answer. One that cannot be kept is asked for again.
+    /// Stores an answer. If that fails, it is requested again.
     pub(super) fn put(&self, url: &str, body: &[u8]) {
         self.remove_old();
         if let Err(error) = files::replace(&self.path(url), &[body]) {
@@ -56,7 +57,7 @@ impl Cache {
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let modified = entry.metadata().and_then(|metadata| metadata.modified());
             if modified.is_ok_and(|time| now.duration_since(time).is_ok_and(|age| age > OLDEST)) {
-                // It only takes up room.
+                // A leftover file only takes up space.
                 let _ = fs::remove_file(entry.path());
             }
         }

@@ -1,37 +1,37 @@
-//! What can go wrong with a registry.
+//! Errors of requests to a registry.
 
-/// Why a registry gave nothing.
+/// A request to a registry that failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Its address is none.
+    /// The address is not a URL.
     #[error("the registry's address `{base}` is no URL that begins with `http://` or `https://`")]
     Address {
-        /// As it was written.
+        /// The address as it was written.
         base: String,
     },
-    /// What was asked for is no name.
+    /// The requested name is not a name in a registry.
     #[error(
         "`{name}` is no name of a registry, such as `io.github.user/server`; `mcpzip registry search` finds them"
     )]
     Name {
-        /// As it was written.
+        /// The name as it was written.
         name: String,
     },
-    /// What was asked for is no version.
+    /// The requested version is not a version.
     #[error("`{version}` is no version, such as `1.2.0`")]
     Version {
-        /// As it was written.
+        /// The version as it was written.
         version: String,
     },
-    /// Nobody answers there.
+    /// The registry cannot be reached.
     #[error("the registry {base} cannot be reached: {reason}")]
     Unreachable {
         /// Its address.
         base: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// It does not give what is asked for.
+    /// The registry answered with an error status.
     #[error("the registry {base} answers with HTTP {status}")]
     Status {
         /// Its address.
@@ -39,30 +39,30 @@ pub(crate) enum Error {
         /// The status.
         status: u16,
     },
-    /// It has no such server.
+    /// The registry has no such server.
     #[error("the registry has no server `{name}`{}", version.as_ref().map(|version| format!(" of version `{version}`")).unwrap_or_default())]
     NotFound {
         /// The name.
         name: String,
-        /// The version, if one was asked for.
+        /// The version, if one was requested.
         version: Option<String>,
     },
-    /// It says too much.
+    /// The answer is too long.
     #[error("the registry's answer has more than {limit} bytes")]
     TooLong {
-        /// The limit.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// It says something else.
+    /// The answer has an unexpected form.
     #[error("the registry's answer cannot be used: {reason}")]
     Unreadable {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether an old answer is as good as one gets.
+    /// Whether an old answer is the best available.
     #[must_use]
     pub(crate) fn is_absence(&self) -> bool {
         match self {

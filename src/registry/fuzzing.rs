@@ -1,10 +1,11 @@
-//! What must hold of what a registry says, whatever it is.
+//! The properties of recipes that hold for every answer of a registry.
 
 use serde_json::Value;
 
 use super::{Given, Listing, Recipe, Way, found_in, merge, read, wire};
 
-/// An answer: a page of servers, or one of them. What would be run or reached is what the recipe's promises say.
+/// An answer: a page of servers, or one server. The commands and URLs of its recipes must satisfy the promises of
+/// `recipe`.
 pub(crate) fn registry(data: &[u8]) {
     if let Ok(page) = read::<wire::Page>(data) {
         for server in page.servers {
@@ -68,7 +69,7 @@ fn check_recipe(recipe: &Recipe<'_>) {
                 "{json}"
             ),
             None => {
-                // A URL that something is missing of is left out.
+                // An incomplete URL is left out.
                 let Some(url) = value.get("url").and_then(Value::as_str) else {
                     continue;
                 };
@@ -77,7 +78,7 @@ fn check_recipe(recipe: &Recipe<'_>) {
                 assert!(url.starts_with("https://") || is_local, "{json}");
             }
         }
-        // A variable of the user is filled in where a secret input names it, nowhere else.
+        // A variable of the user appears only where a secret input names it.
         let secrets: Vec<String> = inputs
             .iter()
             .filter(|input| input.is_secret)

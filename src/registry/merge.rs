@@ -1,21 +1,21 @@
-//! An entry that was made of a registry's answer, brought up to date: member by member, from what the registry gave then,
-//! what stands there now, and what it gives today. What the user changed stays.
+//! Three-way merge of an entry that came from a registry: the entry as installed, the user's entry now, and the
+//! registry's current one. The user's changes win.
 
 use serde_json::Value;
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-/// The members of an entry that come from a registry; others are the user's.
+/// The members of an entry that come from a registry; all others are the user's.
 const MEMBERS: &[&str] = &["type", "command", "args", "env", "url", "headers"];
 
-/// Members that are merged by what is in them.
+/// The members that are merged key by key.
 const MAPS: &[&str] = &["env", "headers"];
 
-/// What is to be changed.
+/// The result of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Merged {
-    /// The way to each member, and its new value; without one it is taken out.
+    /// The path of each changed member, and its new value; `None` removes it.
     pub changes: Vec<(Vec<String>, Option<Value>)>,
-    /// What the user and the registry both changed; the user's stays.
+    /// The members that both the user and the registry changed; the user's values stay.
     pub kept: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl Merged {
     }
 }
 
-/// A list of texts; none is an empty one.
+/// A list of texts; a missing list is an empty one.
 fn texts(value: Option<&Value>) -> Option<Vec<String>> {
     let Some(value) = value else {
         return Some(Vec::new());
@@ -104,7 +104,7 @@ fn texts(value: Option<&Value>) -> Option<Vec<String>> {
         .collect()
 }
 
-/// How a list came of another: what became of each item, and what was put before each, and behind the last.
+/// The differences between two lists: the fate of each item, and the items inserted before each and after the last.
 struct Edits {
     items: Vec<Item>,
     inserted: Vec<Vec<String>>,
@@ -117,7 +117,7 @@ enum Item {
     Removed,
 }
 
-/// The merged list, and what of `now` stands in the way of `today`.
+/// The merged list, and the items of `now` that conflict with `today`.
 fn merge_lists(then: &[String], now: &[String], today: &[String]) -> (Vec<String>, Vec<String>) {
     let (ours, theirs) = (Edits::between(then, now), Edits::between(then, today));
     let (mut list, mut conflicts) = (Vec::new(), Vec::new());
@@ -155,7 +155,7 @@ impl Edits {
             .map(|pair| (pair, true))
             .chain([((old.len(), new.len()), false)]);
         for ((old_end, new_end), is_common) in ends {
-            // What lies between stands for each other, as far as it goes.
+            // Items between two common ones replace each other pairwise.
             let pairs = (old_end - old_at).min(new_end - new_at);
             for step in 0..pairs {
                 edits.items[old_at + step] = Item::Replaced(new[new_at + step].clone());
@@ -170,7 +170,7 @@ impl Edits {
     }
 }
 
-/// Where items of both lists are the same, in order: the index in each.
+/// The items common to both lists, in order: the index in each.
 fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     let ops = capture_diff_slices(Algorithm::Lcs, old, new);
     let equal = ops.iter().filter(|op| op.tag() == DiffTag::Equal);

@@ -1,8 +1,8 @@
-//! A registry of MCP servers: what there is, and what one of them needs to run. Speaks the official registry's API v0.1
-//! (`GET /v0.1/servers`, `GET /v0.1/servers/{name}/versions/{version}`).
+//! Client of an MCP server registry: searches it, and reads the data needed to run a server. It uses API v0.1 of the
+//! official registry (`GET /v0.1/servers`, `GET /v0.1/servers/{name}/versions/{version}`).
 //!
-//! Answers are others' words: they are bounded in size and time, and nothing of them reaches a shell, a terminal or the
-//! user's variables. An entry is made of them by [`Recipe`]; [`merge()`] brings one that was made before up to date.
+//! Answers are untrusted: they are limited in size and time, and no part of them reaches a shell, a terminal or the
+//! user's variables. [`Recipe`] turns them into a configuration entry; [`merge()`] updates an existing entry.
 
 mod cache;
 mod error;
@@ -28,41 +28,41 @@ pub(crate) use recipe::{Entry, Given, Input, Recipe, Unusable, Way};
 
 use cache::Cache;
 
-/// How long an answer counts as today's.
+/// An answer younger than this is not requested again.
 const FRESH: Duration = Duration::from_secs(15 * 60);
 
-/// How long one answer may take.
+/// The time limit of one request.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// How long an answer may be, in bytes.
+/// The longest answer, in bytes.
 const SIZE_LIMIT: usize = 4 * 1024 * 1024;
 
-/// How many servers are asked for at once, and how many pages of them at most.
+/// The number of servers per page, and the largest number of pages requested.
 const PAGE: usize = 50;
 const MOST_PAGES: usize = 10;
 
 const MOST_REDIRECTS: usize = 3;
 
-/// What stays as it is in a part of a path.
+/// The characters that are not encoded in a segment of a path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
 
 /// A registry.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    /// Without a last `/`.
+    /// The address, without a trailing `/`.
     base: String,
-    /// The same without a password in it.
+    /// The address without a password.
     shown: String,
     client: Client,
     cache: Cache,
 }
 
-/// An answer, and what there is to know of it.
+/// An answer with its age.
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
-    /// What was answered.
+    /// The answer.
     pub value: T,
-    /// Of an old answer, because there was no new one: how old it is, and why there was none.
+    /// For an old answer, used because there was no new one: its age, and the reason why there was none.
     pub stale: Option<(Duration, String)>,
 }
 
@@ -73,18 +73,18 @@ pub(crate) struct Found {
     pub name: String,
     /// Its newest version.
     pub version: String,
-    /// What it calls itself.
+    /// Its title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Its description.
     pub description: String,
-    /// How it can be used; nothing where `mcpzip` cannot.
+    /// The ways to use it; empty if `mcpzip` cannot use it.
     pub ways: Vec<&'static str>,
-    /// Whether its author advises against it.
+    /// Whether its author has deprecated it.
     pub is_deprecated: bool,
 }
 
-/// One version of a server, and all it takes to run it.
+/// One version of a server, with the data needed to run it.
 #[derive(Debug, Clone)]
 pub(crate) struct Listing {
     detail: wire::Detail,
@@ -92,10 +92,10 @@ pub(crate) struct Listing {
 }
 
 impl Registry {
-    /// The registry at `base`, which keeps its answers below `cache_dir`.
+    /// Creates a client of the registry at `base` that caches its answers below `cache_dir`.
     ///
     /// # Errors
-    /// When `base` is no URL, or no HTTP client can be made.
+    /// When `base` is not a URL, or no HTTP client can be made.
     pub(crate) fn new(base: &str, cache_dir: &Path) -> Result<Self, Error> {
         let base = base.trim().trim_end_matches('/');
         let url = Url::parse(base)
@@ -109,7 +109,7 @@ impl Registry {
             url.origin().ascii_serialization(),
             url.path().trim_end_matches('/')
         );
-        // It is there already when a client was made before; any provider will do.
+        // The provider is installed already if another client was made before; any provider will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder()
             .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
@@ -126,7 +126,7 @@ impl Registry {
                     attempt.stop()
                 }
             }));
-        // What is on this machine is reached directly, and no certificates are loaded for what needs none.
+        // A registry on this machine is reached directly. Certificates are loaded only for HTTPS.
         let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         let builder = if is_local {
             builder.no_proxy()
@@ -150,10 +150,10 @@ impl Registry {
         })
     }
 
-    /// The newest versions of servers whose names have `query` in them, at most `limit`.
+    /// The newest versions of servers whose names contain `query`, at most `limit`.
     ///
     /// # Errors
-    /// When there is no answer, old ones included, or it cannot be read.
+    /// When there is no answer, not even an old one, or it cannot be read.
     pub(crate) async fn search(
         &self,
         query: &str,
@@ -174,7 +174,7 @@ impl Registry {
             }
             let page: Answer<wire::Page> = self.get(&url, FRESH).await?;
             stale = stale.or(page.stale);
-            // One odd entry costs nobody else.
+            // An invalid entry does not affect the others.
             let listed = page
                 .value
                 .servers
@@ -200,10 +200,11 @@ impl Registry {
         })
     }
 
-    /// One version of the server `name`, the newest where none is given. A new answer is wanted where `is_urgent`.
+    /// One version of the server `name`, by default the newest. With `is_urgent`, the cache is used only if the
+    /// registry does not answer.
     ///
     /// # Errors
-    /// When there is none, or the answer cannot be had or read.
+    /// When there is no such version, or the answer cannot be obtained or read.
     pub(crate) async fn listing(
         &self,
         name: &str,
@@ -259,7 +260,7 @@ impl Registry {
         })
     }
 
-    /// Gets what is at `url`, from the cache where that is younger than `max_age`, or where nobody answers.
+    /// Gets `url`, from the cache if that is younger than `max_age`, or if the registry does not answer.
     async fn get<T: DeserializeOwned>(
         &self,
         url: &Url,
@@ -332,28 +333,29 @@ impl Listing {
         &self.detail.version
     }
 
-    /// What it is for.
+    /// Its description.
     #[must_use]
     pub(crate) fn description(&self) -> String {
         wire::clean(self.detail.description.as_deref().unwrap_or_default())
     }
 
-    /// Whether it was taken out of the registry.
+    /// Whether it was removed from the registry.
     #[must_use]
     pub(crate) fn is_deleted(&self) -> bool {
         self.status.as_deref() == Some("deleted")
     }
 
-    /// Whether its author advises against it.
+    /// Whether its author has deprecated it.
     #[must_use]
     pub(crate) fn is_deprecated(&self) -> bool {
         self.status.as_deref() == Some("deprecated")
     }
 
-    /// How to use it: in the way that is asked for, otherwise the first package that can be run, otherwise remotely.
+    /// The recipe for the way that is asked for, otherwise for the first package that can be run, otherwise for a
+    /// remote server.
     ///
     /// # Errors
-    /// When there is no such way, or none that can be trusted to be what it seems.
+    /// When there is no such way, or its data do not pass the checks.
     pub(crate) fn recipe(&self, way: Option<Way>) -> Result<Recipe<'_>, Unusable> {
         Recipe::of(&self.detail, way)
     }
@@ -379,13 +381,13 @@ fn found_in(response: &wire::Response) -> Option<Found> {
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    // The words of the reader may quote the answer.
+    // The parser's message may quote the answer.
     serde_json::from_slice(body).map_err(|error| Error::Unreadable {
         reason: wire::clean(&error.to_string()),
     })
 }
 
-/// The innermost cause, without the URL, which has what was sought.
+/// The innermost cause, without the URL, which contains the search text.
 fn words(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return format!("no answer within {LIMIT:?}");

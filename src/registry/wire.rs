@@ -1,7 +1,7 @@
-//! What a registry answers with, as far as it is looked at: its API v0.1, and `server.json` of 2025-09-29 and later.
+//! The parts of a registry's answers that are used: its API v0.1, and `server.json` of 2025-09-29 and later.
 //!
-//! Nothing here is trusted. A shape that is not the expected one is an error of the whole answer, or costs the one server
-//! in a list. Texts for people lose what a terminal would obey; names that are used have to be names.
+//! Nothing here is trusted. An unexpected shape fails the whole answer, or drops the one server of a list. Texts for
+//! people lose their control characters; names that are used must be valid names.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use crate::text::shortened;
 use crate::tool::is_hidden;
 
-/// What of a description is kept, in characters.
+/// The longest description that is kept, in characters.
 const LONGEST_TEXT: usize = 300;
 
 /// A page of `GET /v0.1/servers`.
@@ -28,7 +28,7 @@ pub(super) struct Metadata {
     pub(super) next_cursor: Option<String>,
 }
 
-/// A server as the registry has it, with what it says of it.
+/// A server in the registry's wrapper.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
     pub(super) server: Detail,
@@ -89,7 +89,7 @@ pub(super) struct Remote {
     pub(super) variables: Option<BTreeMap<String, Input>>,
 }
 
-/// Something that is put in, by the registry or by the user.
+/// A value from the registry or the user.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Input {
@@ -135,7 +135,7 @@ pub(super) struct Named {
     pub(super) input: Input,
 }
 
-/// What the official registry says of a version: `active`, `deprecated` or `deleted`.
+/// The status of a version in the official registry: `active`, `deprecated` or `deleted`.
 pub(super) fn status(meta: Option<&serde_json::Value>) -> Option<&str> {
     meta?
         .get("io.modelcontextprotocol.registry/official")?
@@ -143,7 +143,7 @@ pub(super) fn status(meta: Option<&serde_json::Value>) -> Option<&str> {
         .as_str()
 }
 
-/// A text of somebody else in one line, without what a terminal would obey or a reader would not see.
+/// An untrusted text in one line, without control or invisible characters.
 pub(super) fn clean(text: &str) -> String {
     let shown: String = text
         .chars()
@@ -154,7 +154,7 @@ pub(super) fn clean(text: &str) -> String {
     shortened(&shown, LONGEST_TEXT)
 }
 
-/// Whether a text is a server's name in a registry: `namespace/name`, at most 200 characters.
+/// Whether a text is the name of a server in a registry: `namespace/name`, at most 200 characters.
 pub(super) fn is_name(name: &str) -> bool {
     let is_part = |part: &str, more: &str| {
         part.contains(|c: char| c.is_ascii_alphanumeric())
@@ -167,7 +167,7 @@ pub(super) fn is_name(name: &str) -> bool {
         && parts.is_some_and(|(space, name)| is_part(space, ".-") && is_part(name, "._-"))
 }
 
-/// Whether a text is one version of something, fit for a path and a command line.
+/// Whether a text is a version that is safe in a path and a command line.
 pub(super) fn is_version(version: &str) -> bool {
     version.len() <= 255
         && version.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -176,7 +176,7 @@ pub(super) fn is_version(version: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || ".+_-".contains(c))
 }
 
-/// Texts, and what others write in their place.
+/// Reads a text, or a scalar that other registries write in its place.
 fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     match serde_json::Value::deserialize(deserializer)? {
         serde_json::Value::Null => Ok(None),

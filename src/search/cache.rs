@@ -9,14 +9,14 @@ use crate::tool::ServerName;
 
 const CAPACITY: usize = 1_000;
 
-/// Answers of one index, the least recently used forgotten first.
+/// Answers of one index; the least recently used are removed first.
 ///
-/// Each index has its own and takes it along when it is replaced, so that no answer outlives the tools it names. What
-/// hardly changes an answer does not distinguish two queries: case, spacing, punctuation, stop words, and the order of
-/// a need's words but where it makes a tool's exact name.
+/// Each index has its own cache and drops it when it is replaced, so no answer outlives the tools it names. Queries
+/// that differ only in case, spacing, punctuation or stop words share an entry, as do queries whose words are in
+/// another order, unless that order makes a tool's exact name.
 #[derive(Default)]
 pub(super) struct Cache {
-    // Held for a look-up only, never while searching.
+    // Locked for a look-up only, never during a search.
     entries: Mutex<Entries>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a request whose query was parsed; `is_name` knows the tools' names in compact form.
+    /// The key of a request with a parsed query. `is_name` knows the tools' names in compact form.
     pub(super) fn of(request: &Request<'_>, query: &Query, is_name: impl Fn(&str) -> bool) -> Self {
         let sorted = |need: &Need| {
             let mut words = need.words.clone();
@@ -86,7 +86,7 @@ impl Cache {
 }
 
 impl Entries {
-    /// Forgets a tenth at once, so that the scan is rare.
+    /// Removes a tenth of the entries at once, so that the scan is rare.
     fn forget_oldest(&mut self) {
         let mut uses: Vec<u64> = self.answers.values().map(|(_, used)| *used).collect();
         uses.sort_unstable();

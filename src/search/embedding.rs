@@ -1,6 +1,6 @@
-//! Meaning: what turns texts into vectors, and which text stands for a tool.
+//! Embeddings: the vectors of texts, and the text that represents a tool.
 //!
-//! Vectors are kept in bytes, a quarter of the size; a cosine changes in the third digit only.
+//! Vectors are stored as bytes, a quarter of the size; a cosine changes in the third digit only.
 
 use sha2::{Digest, Sha256};
 
@@ -8,24 +8,24 @@ use super::Document;
 use super::tokenizer::split;
 use crate::tool::{ServerName, ToolHash};
 
-/// Turns texts into vectors of length 1 that point the same way when the texts mean the same.
+/// Maps texts to vectors of length 1, so that texts with a similar meaning have a high cosine.
 ///
-/// Callers may rely on equal vectors for equal texts, from every process with the same [`Embedder::name`]. Whoever
-/// implements it may take milliseconds for a text; it is never called where messages pass.
+/// Equal texts have equal vectors, in every process with the same [`Embedder::name`]. An implementation may take
+/// milliseconds per text; it is never called on a thread that passes messages.
 pub trait Embedder: Send + Sync {
-    /// Names the model. Vectors of models with different names cannot be compared.
+    /// The model's name. Vectors of different models cannot be compared.
     fn name(&self) -> String;
 
     /// The numbers in a vector, a multiple of 16.
     fn width(&self) -> usize;
 
-    /// Whether this is a word of the language, so that it is no misspelling of another.
+    /// Whether this is a word of the language, and so not a misspelling of another.
     fn is_word(&self, word: &str) -> bool;
 
-    /// A vector for each text; what is longer than `longest` pieces, about as many words, is cut.
+    /// One vector per text. Texts longer than `longest` pieces (about as many words) are cut.
     ///
     /// # Errors
-    /// When it cannot tell; search then goes by words alone.
+    /// When the model fails; search then uses words alone.
     fn embed(&self, texts: &[&str], longest: usize) -> Result<Vec<Vec<f32>>, Unavailable>;
 
     /// The products of `vector` with each row of signed bytes.
@@ -40,20 +40,20 @@ pub trait Embedder: Send + Sync {
     }
 }
 
-/// There is no telling what a text means.
+/// The embedder could not give a vector.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the embedding is not available: {reason}")]
 pub struct Unavailable {
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Which tool a vector is of: its server, whose name is part of the text, and the hash of its definition.
+/// The identity of a tool's vector: its server, whose name is part of the text, and the hash of its definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VectorKey(pub(super) u64);
 
 impl VectorKey {
-    /// The key of a tool.
+    /// Computes the key of a tool.
     #[must_use]
     pub fn of(server: &ServerName, hash: ToolHash) -> Self {
         let digest = Sha256::digest(format!("{hash} {server}"));
@@ -63,12 +63,13 @@ impl VectorKey {
     }
 }
 
-/// The pieces of a tool that are looked at: what a tool is for stands in front, and more makes rankings worse.
+/// The number of a tool's pieces that are embedded. The purpose of a tool stands first; more text makes rankings
+/// worse.
 pub(super) const TOOL_PIECES: usize = 48;
-/// The pieces of a query.
+/// The number of a query's pieces that are embedded.
 pub(super) const QUERY_PIECES: usize = 64;
 
-/// What is embedded of a tool. Whoever changes it changes [`super::vectors::VERSION`].
+/// The text of a tool that is embedded. A change here needs a new [`super::vectors::VERSION`].
 pub(super) fn text(document: &Document) -> String {
     let Document {
         server,
@@ -82,7 +83,7 @@ pub(super) fn text(document: &Document) -> String {
     format!("{words}: {description}")
 }
 
-/// The model that the binary carries, opened when it is first used.
+/// The model in the binary, opened at first use.
 #[cfg(feature = "semantic")]
 #[derive(Debug, Default)]
 pub struct Bundled(

@@ -1,64 +1,64 @@
-//! Why a search found what it found: what each stage says of each hit.
+//! The explanation of a search: the scores of each stage for each hit.
 
 use super::Hit;
+use super::index::Index;
 use super::lexical::{self, Words};
 use super::meaning::Similarity;
 use super::postings::Postings;
 use super::query::Query;
 use super::schema::RANKED;
-use super::vocabulary::LazyVocabulary;
 
-/// A search, taken apart.
+/// A search with its intermediate results.
 #[derive(Debug, Clone)]
 pub struct Explanation {
-    /// What was looked for: one text for each need.
+    /// The texts that were searched: one per need.
     pub needs: Vec<String>,
-    /// Misspelt words, each with what was looked for instead.
+    /// Misspelt words, each with its replacement.
     pub repairs: Vec<(String, String)>,
-    /// Whether meaning was looked at too.
+    /// Whether meaning was used.
     pub is_by_meaning: bool,
-    /// Whether the best hit fits; a search shows none where it does not.
+    /// Whether the best hit fits. If it does not, a search returns no hits.
     pub fits: bool,
     /// The hits, best first.
     pub hits: Vec<Explained>,
 }
 
-/// What each stage says of a hit. Of several needs, scores are those of the whole query.
+/// The scores of one hit. With several needs they are those of the whole query.
 #[derive(Debug, Clone)]
 pub struct Explained {
     /// The hit, with its final score.
     pub hit: Hit,
-    /// What the words found in each field add: a share of the words' score.
+    /// The contribution of each field, as a share of the words' score.
     pub fields: Vec<(&'static str, f32)>,
-    /// How well the words match; 1 is as well as can be.
+    /// The score of the words; 1 is a perfect match.
     pub words: f32,
-    /// How near the meaning is: a cosine. `None` without one.
+    /// The cosine similarity. `None` without a vector.
     pub meaning: Option<f32>,
-    /// Both in one.
+    /// The combined score of words and meaning.
     pub fused: f32,
-    /// The rank by words alone, counted from 1; `None` when no word matches.
+    /// The rank by words alone, counted from 1. `None` if no word matches.
     pub rank_by_words: Option<usize>,
     /// The rank by meaning alone.
     pub rank_by_meaning: Option<usize>,
-    /// What the fused score was raised by, since the query names the server.
+    /// The amount added because the query names the server.
     pub server: f32,
     /// Whether the tool's exact name is in the query.
     pub is_named: bool,
-    /// The rank before a language model reordered the hits, counted from 1; `None` without one.
+    /// The rank before a language model reordered the hits, counted from 1. `None` without one.
     pub rank_before_model: Option<usize>,
 }
 
-/// The words' scores by field, of all documents.
+/// The words' scores by field, for all documents.
 pub(super) fn by_field(
     postings: &Postings,
-    vocabulary: &LazyVocabulary,
+    index: &Index,
     query: &Query,
     is_word: &impl Fn(&str) -> bool,
 ) -> Vec<Vec<f32>> {
     let mut fields = vec![postings.row(0.0); RANKED.len()];
     let mut best = 0.0;
     for need in &query.needs {
-        for alternatives in lexical::needed(postings, vocabulary, need, is_word) {
+        for alternatives in lexical::needed(postings, index.vocabulary(), need, is_word) {
             best += postings.add_word_by_field(&alternatives, &mut fields);
         }
     }
@@ -69,12 +69,12 @@ pub(super) fn by_field(
     fields
 }
 
-/// The rank of document `at` by the scores in `row`, counted from 1; `None` when its score is zero.
+/// The rank of document `at` by the scores in `row`, counted from 1. `None` if its score is zero.
 pub(super) fn rank(row: &[f32], at: usize) -> Option<usize> {
     (row[at] > 0.0).then(|| 1 + row.iter().filter(|other| **other > row[at]).count())
 }
 
-/// What is told of one hit.
+/// The inputs of one hit's explanation.
 pub(super) struct Parts<'a> {
     pub(super) words: &'a Words,
     pub(super) similarity: Option<&'a Similarity>,

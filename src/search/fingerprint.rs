@@ -5,23 +5,23 @@ use sha2::{Digest, Sha256};
 
 use crate::tool::{ServerName, ToolHash, ToolName};
 
-/// Names one set of tools: two catalogs with the same tools, in whatever order, have the same fingerprint.
+/// The identity of a set of tools. Two catalogs with the same tools, in any order, have the same fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    /// The fingerprint of these tools.
+    /// Computes the fingerprint of these tools.
     pub fn of<'a>(
         tools: impl IntoIterator<Item = (&'a ServerName, &'a ToolName, ToolHash)>,
     ) -> Self {
         let mut tools: Vec<(&ServerName, &ToolName, ToolHash)> = tools.into_iter().collect();
-        // The catalog has them in this order already.
+        // The catalog lists them in this order already.
         tools.sort_unstable();
         let mut digest = Sha256::new();
         for (server, tool, hash) in tools {
             digest.update(hash.as_bytes());
             for name in [server.as_str(), tool.as_str()] {
-                // The length keeps two names from being read as another two with the border elsewhere.
+                // The length separates the names, so that two names never read as two others.
                 digest.update((name.len() as u64).to_le_bytes());
                 digest.update(name);
             }
@@ -29,7 +29,7 @@ impl Fingerprint {
         Self(HEXLOWER.encode(&digest.finalize()[..16]))
     }
 
-    /// As a file's name: 32 hexadecimal digits.
+    /// The fingerprint as a file name: 32 hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,7 +1,7 @@
-//! Letters without their accents, for the Latin script; other letters stay what they are.
+//! Removes the accents of Latin letters; other letters stay unchanged.
 
-/// The letters from U+00C0 to U+024F, and from U+1E00 to U+1EFF, by what is left without the accent; a blank where
-/// nothing comes off.
+/// The letters from U+00C0 to U+024F and from U+1E00 to U+1EFF without their accents; a blank for letters that have
+/// none.
 const LATIN: &str = "\
 aaaaaa ceeeeiiiidnooooo ouuuuy  aaaaaa ceeeeiiiidnooooo ouuuuy yaaaaaaccccccccddddeeeeeeeeeegggg\
 gggghhhhiiiiiiiiii  jjkkqllllll  llnnnnnn nnoooooo  rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs\
@@ -13,7 +13,7 @@ aabbbbbbccddddddddddeeeeeeeeeeffgghhhhhhhhhhiiiikkkkkkllllllllmmmmmmnnnnnnnnoooo
 ssssssssssttttttttuuuuuuuuuuvvvvwwwwwwwwwwxxxxyyzzzzzzhtwy s    aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee\
 eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy      ";
 
-/// Adds what is left of `c`, a letter in lower case, to `word`.
+/// Appends `c`, a letter in lower case, to `word` without its accent.
 pub(super) fn fold(c: char, word: &mut String) {
     match c {
         'ß' | 'ẞ' => word.push_str("ss"),
@@ -30,7 +30,7 @@ fn base(c: char) -> char {
     let found = match code {
         0xc0..0x250 => LATIN.as_bytes()[(code - 0xc0) as usize],
         0x1e00..0x1f00 => MORE_LATIN.as_bytes()[(code - 0x1e00) as usize],
-        // The same signs as in ASCII, as wide as Chinese ones.
+        // Full-width forms of the ASCII characters.
         0xff01..=0xff5e => u8::try_from(code - 0xff01 + 0x21).unwrap_or(b' '),
         _ => b' ',
     };

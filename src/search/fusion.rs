@@ -1,25 +1,34 @@
-//! Two opinions on every tool made one: how well its words match, and how near its meaning is.
+//! Combines two scores of each tool: the match of its words and the similarity of its meaning.
 //!
-//! Both are absolute: 1 is all that can be, whatever the query, so a weighted sum needs no look at the other tools. How
-//! much the words weigh depends on how sure they are: where some tool matches every word, the tools that match many are
-//! right; where the best matches one word of five, that word is as often a coincidence.
+//! Both are absolute: 1 is the maximum for every query, so a weighted sum needs no normalization over the other tools.
+//! The weight of the words depends on their certainty: if some tool matches every word, tools that match many words
+//! are right; if the best tool matches one word of five, that word is often a coincidence.
 
-use super::lexical::{Scores, Words};
+use super::lexical::Words;
 use super::meaning::Similarity;
 
-/// What words weigh where none matches, and what is added where all do; the rest is meaning.
+/// The scores of every tool of an index.
+pub(super) struct Scores {
+    /// The scores for the whole query.
+    pub(super) whole: Vec<f32>,
+    /// The scores for each need of the query.
+    pub(super) needs: Vec<Vec<f32>>,
+}
+
+/// The weight of the words if none matches, and the weight added if all match. Meaning has the rest.
 const WORDS: f32 = 0.15;
 const SURE_WORDS: f32 = 0.3;
-/// How near a tool without a vector is thought to be when its words match as well as can be.
+/// The assumed similarity of a tool without a vector whose words match perfectly.
 const UNKNOWN: f32 = 0.6;
-/// What the best tool must reach, so that it is no chance: the best of many chance likenesses grows with the logarithm
-/// of their number. Of few tools and of very many it is not known how, so there are bounds.
+/// The score the best tool must reach beyond chance: the best of many chance similarities grows with the logarithm of
+/// their number. Bounds cover very few and very many tools, for which there are no measurements.
 const CHANCE: f32 = 0.05;
 const CHANCE_OF_MANY: f32 = 0.0355;
 const CHANCES: std::ops::RangeInclusive<f32> = 0.2..=0.33;
 
 impl Scores {
-    /// By words, and by meaning where it is told; and the score that the best must reach to fit.
+    /// Combines words and meaning. Also returns the score that the best tool must reach to fit; `None` without
+    /// meaning.
     pub(super) fn of(words: &Words, similarity: Option<&Similarity>) -> (Self, Option<f32>) {
         let Some(similarity) = similarity else {
             return (

@@ -1,7 +1,7 @@
-//! What must hold of an index and of vectors, whatever stands in their files.
+//! The properties of an index and of vectors that hold for every content of their files.
 //!
-//! A checksum keeps a fuzzer out of everything behind it. So it is also put right, as only a writer could, and what is
-//! opened then has to be harmless: it answers, or is told to be damaged.
+//! A checksum would keep a fuzzer out of the code after it. So the checksum is also corrected, as only a writer could
+//! do, and the opened index must be harmless: it answers, or it is reported as damaged.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -19,8 +19,8 @@ use crate::tool::{ServerName, ToolHash, ToolName};
 const TOOLS: usize = 40;
 const WIDTH: u32 = 16;
 
-/// An index and a query, which is the first line but for its first byte. That says what the rest is: a file as it is, a
-/// file with its checksum put right, or tools, one in each line, whose index is searched whole and then damaged.
+/// An index, and a query on the first line without its first byte. That byte selects the rest: a file as it is, a file
+/// with a corrected checksum, or tools, one per line, whose index is searched whole and then damaged.
 pub(crate) fn index(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -51,8 +51,8 @@ pub(crate) fn index(data: &[u8]) {
     }
 }
 
-/// Vectors of a few tools, and a query on the first line. Its first byte says what the rest is: a file as it is, a file
-/// with its checksum put right, or the vectors, which come back from their file and are then damaged in it.
+/// Vectors of a few tools, and a query on the first line. Its first byte selects the rest: a file as it is, a file
+/// with a corrected checksum, or the vectors, which are read back from their file and are then damaged in it.
 pub(crate) fn vectors(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -71,7 +71,7 @@ pub(crate) fn vectors(data: &[u8]) {
             for (at, change) in changes(query, bytes.len()) {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= change;
-                // The last four bytes of the header say nothing.
+                // The last four bytes of the header are unused.
                 let is_seen = Vectors::fuzzing_open(damaged, WIDTH as usize).is_none();
                 assert!(
                     is_seen || (20..24).contains(&at),
@@ -105,7 +105,7 @@ fn line(data: &[u8]) -> (&str, &[u8]) {
         .iter()
         .position(|byte| *byte == b'\n')
         .unwrap_or(data.len());
-    // A query is text; what is none is no query.
+    // A query is text; other bytes are not a query.
     (
         str::from_utf8(&data[..end]).unwrap_or_default(),
         data.get(end + 1..).unwrap_or_default(),
@@ -116,7 +116,7 @@ fn open(bytes: Vec<u8>) -> Option<Index> {
     Index::open(&Fingerprint::of([]), bytes)
 }
 
-/// Asks in every way. There is an answer in order, or the index is damaged.
+/// Runs every kind of search. Each gives a valid answer, or reports a damaged index.
 fn ask(index: &Index, query: &str, semantic: Option<&Semantic>) {
     let without = [ServerName::new("s").expect("it is a name")];
     for (limit, server, without) in [
@@ -155,7 +155,7 @@ fn ask(index: &Index, query: &str, semantic: Option<&Semantic>) {
     }
 }
 
-/// Each tool is found by its name, with those that have the same.
+/// Each tool is found by its name, with all tools that share it.
 fn check_found(index: &Index, documents: &[Document]) {
     for Document { server, tool, .. } in documents {
         let name = compact(tool.as_str());
@@ -176,7 +176,7 @@ fn check_found(index: &Index, documents: &[Document]) {
     }
 }
 
-/// A tool in each line: its server, its name, its description, and behind bars its title and parameters.
+/// One tool per line: its server, name and description, and after bars its title and parameters.
 fn documents(data: &[u8]) -> Vec<Document> {
     let text = String::from_utf8_lossy(data);
     let document = |line: &str| {
@@ -197,7 +197,7 @@ fn documents(data: &[u8]) -> Vec<Document> {
     text.lines().take(TOOLS).filter_map(document).collect()
 }
 
-/// Places that bytes of the query name, each with what is changed there.
+/// Offsets that bytes of the query select, each with the changed byte.
 fn changes(query: &str, length: usize) -> impl Iterator<Item = (usize, u8)> {
     let (chunks, _) = query.as_bytes().as_chunks::<3>();
     chunks.iter().take(8).map(move |[low, high, change]| {
@@ -208,7 +208,7 @@ fn changes(query: &str, length: usize) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-/// Vectors for the tools of [`some`], of the bytes: a row each.
+/// Vectors for the tools of [`some`], one row each, made of the bytes.
 fn made_of(data: &[u8]) -> Vectors {
     let (rows, _) = data.as_chunks::<{ WIDTH as usize }>();
     let keys = some()
@@ -238,7 +238,7 @@ fn some() -> &'static (Vec<Document>, Vec<u8>) {
     })
 }
 
-/// An embedder to which the first letters are the meaning.
+/// An embedder that uses the first letters as the meaning.
 struct Letters;
 
 impl Embedder for Letters {

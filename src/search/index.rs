@@ -1,4 +1,4 @@
-//! One state of the index: built or opened, then only read.
+//! One state of the index: built or opened, then read-only.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 use super::cache::{Cache, Key};
 use super::explain::{self, Explained, Explanation};
 use super::fingerprint::Fingerprint;
-use super::lexical::{self, Scores};
+use super::fusion::Scores;
 use super::meaning::{Embedded, Meaning, Similarity, beside};
 use super::postings::{Candidate, Postings};
 use super::query::Query;
 use super::vocabulary::LazyVocabulary;
-use super::{Document, Error, Hit, Request, Semantic, writing};
+use super::{Document, Error, Hit, Request, Semantic, lexical, writing};
 use crate::tool::{ServerName, ToolName};
 
 pub(super) struct Index {
@@ -25,7 +25,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index that a file's bytes are; `None` when they are damaged.
+    /// Opens the index in a file's bytes. `None` if they are damaged.
     pub(super) fn open(fingerprint: &Fingerprint, bytes: Vec<u8>) -> Option<Self> {
         Some(Self {
             fingerprint: fingerprint.clone(),
@@ -37,7 +37,7 @@ impl Index {
         })
     }
 
-    /// Builds an index that has no file.
+    /// Builds an index without a file.
     pub(super) fn in_memory(
         fingerprint: &Fingerprint,
         documents: &[Document],
@@ -50,7 +50,7 @@ impl Index {
         })
     }
 
-    /// Whether it is in memory only.
+    /// Whether it has no file.
     pub(super) fn is_in_memory(&self) -> bool {
         !self.is_on_disk
     }
@@ -60,7 +60,7 @@ impl Index {
             .get(&self.key(request, &Query::parse(request.query)))
     }
 
-    /// The best tools by words, and by meaning where `semantic` are given and work.
+    /// The best tools by words, and by meaning if `semantic` is given and works.
     pub(super) fn search(
         &self,
         request: &Request<'_>,
@@ -76,7 +76,7 @@ impl Index {
         Ok(hits)
     }
 
-    /// The best tools by words. Not remembered: the next time, meaning may be in time.
+    /// The best tools by words. The answer is not cached, because the next one may include meaning.
     pub(super) fn search_words(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
         self.find(request, &Query::parse(request.query), None)
     }
@@ -105,12 +105,16 @@ impl Index {
         Ok(hits.into())
     }
 
+    pub(super) fn vocabulary(&self) -> &LazyVocabulary {
+        &self.vocabulary
+    }
+
     fn key(&self, request: &Request<'_>, query: &Query) -> Key {
         let is_name = |name: &str| self.postings.named(name).next().is_some();
         Key::of(request, query, is_name)
     }
 
-    /// As [`Index::search`], with what each stage says; takes its time.
+    /// Like [`Index::search`], with the scores of each stage. Slow.
     pub(super) fn explain(
         &self,
         request: &Request<'_>,
@@ -134,7 +138,7 @@ impl Index {
         for name in &query.names {
             postings.named(name).for_each(|doc| named[doc] = 1.0);
         }
-        let fields = explain::by_field(postings, &self.vocabulary, &query, &is_word);
+        let fields = explain::by_field(postings, self, &query, &is_word);
         let parts = explain::Parts {
             words: &words,
             similarity: similarity.as_ref(),
@@ -157,7 +161,7 @@ impl Index {
         })
     }
 
-    /// How like each tool is to the query. Without a vector of any tool, and where the embedder fails, it is not told.
+    /// The similarity of each tool to the query. `None` without any vector, or if the embedder fails.
     fn similarity(
         &self,
         semantic: &Semantic,
@@ -172,7 +176,7 @@ impl Index {
         let (meaning, asked) = match known {
             Some(meaning) => (Some(meaning), ask()),
             None if !semantic.vectors.are_there() => return None,
-            // The first search of a run opens the model meanwhile.
+            // The first search of a run opens the model at the same time.
             None => beside(|| self.read_meaning(semantic), ask),
         };
         let asked = asked
@@ -189,7 +193,7 @@ impl Index {
         current.clone()
     }
 
-    /// Has the vectors read again, and no answer given that was found with the old ones.
+    /// Reloads the vectors, and drops the answers that were found with the old ones.
     pub(super) fn forget_meaning(&self) {
         *self.meaning.lock() = None;
         self.cache.clear();

@@ -1,39 +1,39 @@
-//! An index as bytes: how it lies in its file and, unchanged, in memory.
+//! The byte format of an index, in its file and, unchanged, in memory.
 //!
-//! A header with a checksum of everything behind it, then sections. Numbers are little-endian and lie anywhere; they are
-//! read where they lie, so that opening an index costs one read of a few megabytes and the checksum, whatever it holds.
-//! What the checksum lets through is what somebody wrote; `soundness` sees once whether that was this program.
+//! A header with a checksum of everything after it, then sections. Numbers are little-endian, unaligned, and read in
+//! place, so opening any index costs one read of a few megabytes and the checksum. The checksum does not prove who
+//! wrote the file; `soundness` checks the content once.
 
 use std::ops::Range;
 
-/// With the number of the form, which is also that of [`super::store::VERSION`].
+/// The magic number with the version of the format, which is also that of [`super::store::VERSION`].
 const MAGIC: &[u8; 8] = b"MCPZIDX\x03";
-/// Magic, checksum, number of tools.
+/// Length in bytes of the magic number, the checksum and the number of tools.
 const FIXED: usize = 16;
 const HEADER: usize = FIXED + 4 * Section::COUNT;
 
-/// The parts of an index, in their order. A column has a number for each document.
+/// The sections of an index, in order. A column has one number per document.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Section {
-    /// A list of the servers' names.
+    /// The list of the servers' names.
     Servers,
-    /// A column: the index of each tool's server in that list.
+    /// A column: the position of each tool's server in that list.
     ServerOf,
-    /// A list of the tools' names.
+    /// The list of the tools' names.
     Tools,
-    /// A column of 64 bits: what the tools' vectors are found by.
+    /// A column of 64-bit numbers: the keys of the tools' vectors.
     Vectors,
-    /// The number of words of each tool in each ranked field, in 16 bits; longer texts count as that long.
+    /// The number of words of each tool in each ranked field, in 16 bits; longer texts count as the maximum.
     Lengths,
     /// The number of words of all tools in each ranked field, in 32 bits.
     Totals,
-    /// Places in the order of their tools' compact names, first alone, then behind the server's.
+    /// Document ids in the order of the tools' compact names: first the bare names, then those with the server's name.
     ByTool,
     ByName,
-    /// A list of the stems in the order of their bytes, and a list of their postings.
+    /// The list of the stems in the order of their bytes, and the list of their postings.
     Stems,
     Postings,
-    /// A list of the words, not stemmed, in the order of their bytes, and the number of tools that have each.
+    /// The list of the unstemmed words in the order of their bytes, and the number of tools that have each.
     Words,
     WordTools,
 }
@@ -42,14 +42,14 @@ impl Section {
     const COUNT: usize = Self::WordTools as usize + 1;
 }
 
-/// An index's bytes, which are as they were written.
+/// The bytes of an index.
 pub(super) struct Layout {
     bytes: Vec<u8>,
     tools: usize,
     sections: [Range<usize>; Section::COUNT],
 }
 
-/// Texts, one after another: their ends, then themselves.
+/// A list of texts: their end offsets, then the texts.
 #[derive(Clone, Copy)]
 pub(super) struct List<'a> {
     ends: &'a [[u8; 4]],
@@ -57,7 +57,7 @@ pub(super) struct List<'a> {
 }
 
 impl Layout {
-    /// Takes the bytes of an index; `None` when they are not what [`Builder`] made.
+    /// Takes the bytes of an index. `None` if they do not have the format of [`Builder`].
     pub(super) fn open(bytes: Vec<u8>) -> Option<Self> {
         let number = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         if !bytes.starts_with(MAGIC)
@@ -100,13 +100,13 @@ impl Layout {
     }
 }
 
-/// The number that lies in these bytes.
+/// The number in these bytes.
 pub(super) fn value(bytes: [u8; 4]) -> usize {
     u32::from_le_bytes(bytes) as usize
 }
 
 impl<'a> List<'a> {
-    /// The list that these bytes are; `None` when they cannot be one.
+    /// Reads a list. `None` if the bytes cannot be one.
     pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
         let (count, rest) = bytes.split_first_chunk()?;
         let (ends, data) = rest.split_at_checked(value(*count).checked_mul(4)?)?;
@@ -116,7 +116,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Whether its texts lie one behind the other and are all there is.
+    /// Whether its texts follow one another and fill the list.
     pub(super) fn is_whole(&self) -> bool {
         self.ends.is_sorted_by_key(|end| value(*end))
             && self.ends.last().map_or(0, |end| value(*end)) == self.data.len()
@@ -133,7 +133,7 @@ impl<'a> List<'a> {
         &self.data[start..value(self.ends[at])]
     }
 
-    /// As text, which is what was written.
+    /// The text at a position.
     pub(super) fn text(&self, at: usize) -> &'a str {
         str::from_utf8(self.get(at)).unwrap_or_default()
     }
@@ -153,13 +153,13 @@ impl<'a> List<'a> {
     }
 }
 
-/// Puts the sections of an index together, each in its turn.
+/// Assembles the sections of an index, in order.
 pub(super) struct Builder {
     bytes: Vec<u8>,
     sections: usize,
 }
 
-/// An index of more than 4 GB, which nobody has.
+/// An index of more than 4 GB.
 #[derive(Debug)]
 pub(super) struct TooLarge;
 
@@ -172,7 +172,7 @@ impl Builder {
         Ok(Self { bytes, sections: 0 })
     }
 
-    /// Adds the next section, which has to be `section`.
+    /// Adds the next section, which must be `section`.
     pub(super) fn add(
         &mut self,
         section: Section,
@@ -220,7 +220,7 @@ impl Builder {
         })
     }
 
-    /// The whole, with its checksum.
+    /// Completes the index with its checksum.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let checksum = crc32fast::hash(&self.bytes[12..]).to_le_bytes();
         self.bytes[8..12].copy_from_slice(&checksum);
@@ -228,7 +228,7 @@ impl Builder {
     }
 }
 
-/// Makes bytes pass for an index, as far as that is in their beginning.
+/// Corrects the checksum of bytes, if their header is long enough.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn fuzzing_seal(bytes: &mut [u8]) {
     if bytes.len() >= FIXED {
@@ -249,7 +249,7 @@ mod tests {
     fn some() -> Vec<u8> {
         let mut builder = Builder::new(3).unwrap();
         for at in 0..Section::COUNT {
-            // Any list will do; the turn is what counts.
+            // Any list will do; only the order of sections matters.
             builder.bytes[FIXED + 4 * at..][..4].copy_from_slice(&4u32.to_le_bytes());
             builder.bytes.extend(0u32.to_le_bytes());
         }

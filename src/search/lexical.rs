@@ -1,52 +1,45 @@
 //! Ranking by words.
 //!
-//! BM25F: a word's occurrences in all fields are weighed and added before they are saturated, so that a word in name,
+//! BM25F: the occurrences of a word in all fields are weighted and added before they are saturated, so a word in name,
 //! title and description is one match and not three.
 
 use super::Request;
+use super::fusion::Scores;
 use super::postings::{Alternative, Candidate, Postings};
 use super::query::{Need, Query, Word};
 use super::synonyms::synonyms;
 use super::tokenizer::stem;
 use super::vocabulary::LazyVocabulary;
 
-/// What a synonym has of the word's weight: beside the word, and in its place where no tool has it.
+/// The share of a word's weight that a synonym has: next to the word, and in place of a word that no tool has.
 const SYNONYM: f32 = 0.35;
 const SUBSTITUTE: f32 = 0.8;
-/// What each mistake leaves of a repaired word's weight, and what is left of it for all but the first guess.
+/// The share of a repaired word's weight that remains after each mistake, and for each guess after the first.
 const MISTAKE: f32 = 0.75;
 const SECOND_GUESS: f32 = 0.9;
-/// What a tool gains when the query names its server in full: at a place where servers are named, or anywhere.
+/// The score a tool gains if the query names its server in full: in a position where servers are named, or anywhere.
 const HINTED: f32 = 0.5;
 const NAMED: f32 = 0.15;
-/// How much being the best for one of several needs counts beside being the best for all of them.
+/// The weight of being the best for one of several needs, relative to being the best for all of them.
 const NEED: f32 = 0.3;
-/// Each need's best tool comes at least this near to the first.
+/// The best tool of each need is raised at least to this share of the first one's score.
 const LEAD: f32 = 0.95;
-/// What is below this share of the best score is noise beside it, though it may fit a little.
+/// Scores below this share of the best score are noise.
 const NOISE: f32 = 0.25;
-/// What a tool gains whose exact name is in the query: more than any sum of words.
+/// The score a tool gains if its exact name is in the query: more than any sum of words.
 const EXACT: f32 = 10.0;
 
-/// Scores of every tool of an index.
-pub(super) struct Scores {
-    /// For the whole query.
-    pub(super) whole: Vec<f32>,
-    /// For each need of it.
-    pub(super) needs: Vec<Vec<f32>>,
-}
-
-/// What the words of a query say of every tool.
+/// The scores of every tool by the words of a query.
 pub(super) struct Words {
-    /// For the whole query: 1 is every word matched as well as can be.
+    /// The scores for the whole query; 1 is a perfect match of every word.
     pub(super) whole: Vec<f32>,
-    /// The same for each need.
+    /// The scores for each need.
     pub(super) needs: Vec<Vec<f32>>,
-    /// Misspelt words, each with what was probably meant.
+    /// Misspelt words, each with its probable meaning.
     pub(super) repairs: Vec<(String, String)>,
 }
 
-/// Scores an index's tools for `query`. What `is_word` knows as a word of the language is no misspelling.
+/// Scores an index's tools for `query`. A word of the language, by `is_word`, is not a misspelling.
 pub(super) fn score(
     postings: &Postings,
     vocabulary: &LazyVocabulary,
@@ -80,7 +73,7 @@ pub(super) fn score(
     words
 }
 
-/// What to look for in place of each word of a need.
+/// The alternatives for each word of a need.
 pub(super) fn needed(
     postings: &Postings,
     vocabulary: &LazyVocabulary,
@@ -93,9 +86,9 @@ pub(super) fn needed(
         .collect()
 }
 
-/// The tools with the best scores, best first: `limit` of them, where there are as many, and those that tie with the
-/// last. Names in the query count, and tools of the servers that are wanted. Where no score reaches `least`, nothing
-/// fits; by words alone, what has one of them does.
+/// The tools with the best scores, best first: at most `limit`, and those that tie with the last. Names in the query
+/// and the servers of the request are considered. Empty if no score reaches `least`; without `least`, every tool that
+/// matches a word fits.
 pub(super) fn rank(
     postings: &Postings,
     query: &Query,
@@ -133,14 +126,14 @@ fn divide(scores: &mut [f32], best: f32) {
     }
 }
 
-/// A word of the query by its stem.
+/// A word of the query, by its stem.
 struct Stem<'a> {
     stem: String,
     word: &'a str,
     hint: bool,
 }
 
-/// The stems of some words, each once, with the first word that has it.
+/// The stems of some words, without duplicates, with the first word of each.
 fn stems<'a>(words: impl IntoIterator<Item = &'a Word>) -> Vec<Stem<'a>> {
     let mut stems: Vec<Stem<'a>> = Vec::new();
     for Word { text, hint } in words {
@@ -157,7 +150,7 @@ fn stems<'a>(words: impl IntoIterator<Item = &'a Word>) -> Vec<Stem<'a>> {
     stems
 }
 
-/// What to look for in place of a word: itself and its synonyms, or what may have been meant where no tool has it.
+/// The alternatives for a word: the word and its synonyms, or its probable meaning if no tool has it.
 fn alternatives(
     postings: &Postings,
     vocabulary: &LazyVocabulary,
@@ -185,7 +178,7 @@ fn alternatives(
         });
     } else if alternatives.is_empty() {
         let mut guess = 1.0;
-        // A word of the language was meant as it stands, though no tool has it.
+        // A word of the language was meant as written, though no tool has it.
         let found = if is_word(word) {
             Vec::new()
         } else {
@@ -206,8 +199,8 @@ fn alternatives(
     alternatives
 }
 
-/// Mixes into `scores` how near each tool comes to the best for one of the needs, and brings the best of each need to
-/// the front; of several as good, the one that also fits the rest of the query.
+/// Mixes into `scores` each tool's distance from the best for one of the needs, and raises the best tool of each need
+/// to the front. Of several equal ones it takes the tool that also fits the rest of the query.
 fn serve_each(scores: &mut [f32], needs: &[Vec<f32>]) {
     let top = maximum(scores);
     let needs: Vec<(&Vec<f32>, f32)> = needs
@@ -256,7 +249,7 @@ pub(super) fn prefer_servers(postings: &Postings, query: &Query, scores: &mut [f
     }
 }
 
-/// Leaves the scores of the tools that are wanted.
+/// Removes the scores of tools that the request excludes.
 fn keep_wanted(postings: &Postings, request: &Request<'_>, scores: &mut [f32]) {
     if let Some(server) = request.server {
         let mut is_kept = postings.row(false);

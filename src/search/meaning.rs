@@ -9,31 +9,31 @@ use super::embedding::{Embedder, QUERY_PIECES, Unavailable, VectorKey};
 use super::query::Query;
 use super::vectors::Table;
 
-/// What is known of the tools' meanings.
+/// The vectors of the index's tools.
 pub(super) struct Meaning {
     table: Arc<Table>,
-    /// The row of each document in the table; `None` without a vector yet.
+    /// The row of each document in the table. `None` if it has no vector yet.
     rows: Vec<Option<u32>>,
 }
 
 /// The cosine similarity of each document to the query; NaN without a vector.
 pub(super) struct Similarity {
-    /// To the whole query.
+    /// The similarity to the whole query.
     pub(super) whole: Vec<f32>,
-    /// To each need; none where there is only one.
+    /// The similarity to each need; empty if there is only one.
     pub(super) needs: Vec<Vec<f32>>,
 }
 
 /// The vectors of a query.
 pub(super) struct Embedded {
     whole: Vec<f32>,
-    /// Of each need; none where there is only one.
+    /// The vectors of each need; empty if there is only one.
     needs: Vec<Vec<f32>>,
 }
 
 impl Embedded {
-    /// Embeds `query`, in which the misspelt words are replaced by what was meant. Several needs are embedded beside the
-    /// whole: together they are as long, and the searches with the most words are those that have several.
+    /// Embeds `query` with its misspelt words replaced. Several needs are embedded at the same time as the whole:
+    /// together they are as long, and the queries with the most words are those with several needs.
     pub(super) fn of(
         semantic: &Semantic,
         query: &Query,
@@ -62,7 +62,7 @@ impl Embedded {
     }
 }
 
-/// Does both at once, the first on a thread of its own where there can be one.
+/// Runs both at once, the first on its own thread if one can be started.
 pub(super) fn beside<A: Send, B>(
     first: impl Fn() -> A + Sync,
     second: impl FnOnce() -> B,
@@ -79,10 +79,10 @@ pub(super) fn beside<A: Send, B>(
 }
 
 impl Meaning {
-    /// Finds the vectors of `keys`, which are those of an index's documents, in a table. `None` when there is none.
+    /// Finds the vectors of `keys`, the documents of an index, in a table. `None` if there are none.
     pub(super) fn new(keys: impl Iterator<Item = VectorKey>, table: Arc<Table>) -> Option<Self> {
         let mut rows: Vec<Option<u32>> = keys.map(|key| table.find(key)).collect();
-        // Every row is multiplied with each query, and those of other clients' tools for nothing.
+        // Every row is multiplied with each query, including those of other clients' tools.
         let is_much_spare = table.len() > rows.len() * 3 / 2;
         let table = if is_much_spare {
             Arc::new(table.only(&mut rows))
@@ -94,7 +94,7 @@ impl Meaning {
             .then_some(Self { table, rows })
     }
 
-    /// Compares every tool with what was asked.
+    /// Compares every tool with the query.
     pub(super) fn compare(&self, embedder: &dyn Embedder, asked: &Embedded) -> Similarity {
         Similarity {
             whole: self.similarity(embedder, &asked.whole),

@@ -1,11 +1,11 @@
-//! Search: from a query to ranked tools. Knows tools as text, and no server.
+//! Search: ranks tools for a query. It knows tools as text, and no server.
 //!
-//! [`Search`] holds one index at a time, on disk where it may, and replaces it whole: a search keeps the one it began
-//! with. An index is named by the fingerprint of its tools, so several processes with the same tools share one.
+//! [`Search`] holds one index at a time, on disk if possible, and replaces it whole; a search finishes with the index
+//! it started with. An index is named by the fingerprint of its tools, so processes with the same tools share one.
 //!
-//! The index is our own, one file of a few megabytes that is read whole (`layout`): ranking asks little of it, and a
-//! library for it was a tenth of the program. Damage is no failure of the program: an index that cannot be read is
-//! removed, and [`Error::is_rebuild_needed`] says what to do.
+//! The index format is our own, one file of a few megabytes that is read whole (`layout`): ranking needs little of an
+//! index, and a library for it took a tenth of the program. A damaged index does not stop the program: it is removed,
+//! and [`Error::is_rebuild_needed`] tells the caller to rebuild it.
 
 mod cache;
 mod embedding;
@@ -58,14 +58,14 @@ use query::Query;
 use store::Store;
 use vectors::{Table, Vectors};
 
-/// What the index is told of one tool.
+/// The text of one tool, as it is indexed.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The server that has the tool.
     pub server: ServerName,
     /// The tool's own name there.
     pub tool: ToolName,
-    /// Changes when anything of the tool changes.
+    /// The hash of its definition.
     pub hash: ToolHash,
     /// The title for people.
     pub title: Option<String>,
@@ -75,16 +75,16 @@ pub struct Document {
     pub parameters: Vec<(String, String)>,
 }
 
-/// What is sought.
+/// A search request.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The need in the agent's words; there may be several needs in it.
+    /// The need in the agent's words; a query may have several needs.
     pub query: &'a str,
     /// The most hits there may be.
     pub limit: usize,
-    /// The only server whose tools are wanted.
+    /// The only server to search.
     pub server: Option<&'a str>,
-    /// Servers whose tools are not wanted.
+    /// Servers to leave out.
     pub without: &'a [ServerName],
 }
 
@@ -95,42 +95,42 @@ pub struct Hit {
     pub server: ServerName,
     /// The tool's own name there.
     pub tool: ToolName,
-    /// How well it fits: about 1 when every word is matched as well as can be, more for a named server or tool.
+    /// The score: about 1 for a perfect match of every word, more if the query names the server or the tool.
     pub score: f32,
 }
 
-/// The index over all tools. All methods block for what they do; [`Search::cached`] is as quick as a look-up.
+/// The index over all tools. All methods block; [`Search::cached`] is as quick as a look-up.
 pub struct Search {
     store: Option<Store>,
-    // Held to read or to replace the pointer only.
+    // Locked only to read or replace the pointer.
     current: RwLock<Option<Arc<Index>>>,
-    // Held while one thread builds, so that two of the same process don't build beside each other.
+    // Locked while a thread builds, so that no two threads of a process build at once.
     building: Mutex<()>,
     semantic: Option<Semantic>,
-    /// Whether the semantic are used.
+    /// Whether search by meaning is switched on.
     is_semantic: AtomicBool,
     directory: Option<PathBuf>,
 }
 
-/// What search by meaning needs.
+/// The parts of search by meaning.
 struct Semantic {
     embedder: Arc<dyn Embedder>,
     vectors: Arc<Vectors>,
-    /// The vector of the query that was said to come, and the vectors of the tools.
+    /// The prefetched vector of an announced query, and the vectors of the tools.
     next_query: Prefetch<(String, Result<Vec<f32>, Unavailable>)>,
     next_vectors: Prefetch<Arc<Table>>,
 }
 
-/// Why there is no answer or no index.
+/// A search or an index operation that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No index was opened or built yet.
+    /// No index has been opened or built.
     #[error("there is no search index yet")]
     Missing,
-    /// The index's files are not as they were written.
+    /// The index's files are damaged.
     #[error("the search index is damaged")]
     Damaged,
-    /// A search panicked. The index is kept: it was checked when it was opened, so this is a bug of the program.
+    /// A search panicked. The index is kept: it was checked when it was opened, so this is a bug in the program.
     #[error("the search failed; this is a bug of mcpzip, and its log has the details")]
     Panicked,
     /// There are more tools than an index can hold.
@@ -141,13 +141,13 @@ pub enum Error {
     Disk {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Whether [`Search::rebuild`] is what helps.
+    /// Whether [`Search::rebuild`] can repair it.
     #[must_use]
     pub fn is_rebuild_needed(&self) -> bool {
         matches!(self, Self::Missing | Self::Damaged)
@@ -155,7 +155,7 @@ impl Error {
 }
 
 impl Search {
-    /// With its indexes in `directory`, or in memory when there is none. Touches no file yet.
+    /// Creates a search with its indexes in `directory`. `None` keeps them in memory. Touches no file yet.
     #[must_use]
     pub fn new(directory: Option<PathBuf>) -> Self {
         let store = directory.as_deref().map(Store::new);
@@ -169,7 +169,7 @@ impl Search {
         }
     }
 
-    /// Searches by meaning too.
+    /// Adds search by meaning.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         let vectors = Vectors::new(self.directory.clone(), &embedder.name(), embedder.width());
@@ -177,7 +177,7 @@ impl Search {
         self
     }
 
-    /// Switches search by meaning on or off, where there is an embedder; `true` when that changed.
+    /// Switches search by meaning on or off, if there is an embedder. Returns whether that changed anything.
     pub fn set_semantic(&self, is_semantic: bool) -> bool {
         let changed = self.is_semantic.swap(is_semantic, Ordering::Relaxed) != is_semantic;
         if changed {
@@ -198,8 +198,7 @@ impl Search {
             .filter(|_| self.is_semantic.load(Ordering::Relaxed))
     }
 
-    /// The right to embed tools, until it is dropped; `None` while another process has it, or when there is nothing to
-    /// embed them with.
+    /// The lock for embedding tools, until it is dropped. `None` if another process holds it, or without an embedder.
     #[must_use]
     pub fn begin_embedding(&self) -> Option<Embedding<'_>> {
         let semantic = self.semantic()?;
@@ -210,7 +209,7 @@ impl Search {
         })
     }
 
-    /// Which of these tools have no vector yet.
+    /// The tools that have no vector yet.
     #[must_use]
     pub fn without_vector(&self, tools: &HashSet<VectorKey>) -> HashSet<VectorKey> {
         let Some(semantic) = self.semantic() else {
@@ -224,7 +223,7 @@ impl Search {
             .collect()
     }
 
-    /// To be called when another process may have made vectors.
+    /// Reloads the vectors; call it when another process may have added some.
     pub fn vectors_changed(&self) {
         if let Some(semantic) = &self.semantic {
             semantic.next_vectors.clear();
@@ -234,7 +233,7 @@ impl Search {
         }
     }
 
-    /// To be called with a query that has to wait for the first index: what is needed beside it is made meanwhile.
+    /// Prefetches the data for a query that must wait for the first index.
     pub fn prepare(&self, query: &str) {
         if self.current().is_none()
             && let Some(semantic) = self.semantic()
@@ -243,10 +242,10 @@ impl Search {
         }
     }
 
-    /// Opens the index of `fingerprint`; `false` when it has to be built first.
+    /// Opens the index of `fingerprint`. `false` if it must be built first.
     ///
     /// # Errors
-    /// When the directory cannot be read. A damaged index is none: it is removed, and has to be built.
+    /// When the directory cannot be read. A damaged index is not an error: it is removed and must be built.
     pub fn open(&self, fingerprint: &Fingerprint) -> Result<bool, Error> {
         if self
             .current()
@@ -265,8 +264,8 @@ impl Search {
         Ok(is_there)
     }
 
-    /// Makes the index for exactly these documents and puts it in the current one's place. Where the disk fails, the
-    /// index is built in memory.
+    /// Builds the index for exactly these documents and makes it the current one. If the disk fails, the index is
+    /// built in memory.
     ///
     /// # Errors
     /// When it cannot be built even in memory.
@@ -292,26 +291,26 @@ impl Search {
         Ok(())
     }
 
-    /// The best tools for a request, best first; none when nothing fits. Equal scores are in the order of the names.
+    /// The best tools for a request, best first; empty if nothing fits. Equal scores are ordered by name.
     ///
     /// # Errors
-    /// When there is no index, or it turned out to be damaged; then it is gone, and has to be built again.
+    /// When there is no index, or it turned out to be damaged. A damaged index is removed and must be built again.
     pub fn search(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
         self.with_current(|index| index.search(request, self.semantic()))
     }
 
-    /// As [`Search::search`], by words alone: for when meaning is late.
+    /// Like [`Search::search`], by words alone, for a request whose vector is late.
     ///
     /// # Errors
-    /// As those of [`Search::search`].
+    /// Those of [`Search::search`].
     pub fn search_words(&self, request: &Request<'_>) -> Result<Arc<[Hit]>, Error> {
         self.with_current(|index| index.search_words(request))
     }
 
-    /// Tells what each stage says of the hits of a search, also where they do not fit. Takes its time.
+    /// Explains the scores of each stage for the hits of a search, including those that do not fit. Slow.
     ///
     /// # Errors
-    /// As those of [`Search::search`].
+    /// Those of [`Search::search`].
     pub fn explain(&self, request: &Request<'_>) -> Result<Explanation, Error> {
         self.with_current(|index| index.explain(request, self.semantic()))
     }
@@ -325,7 +324,7 @@ impl Search {
         })
     }
 
-    /// The answer to a request that was answered before by the same index. Quick enough to be called inline.
+    /// The cached answer of the current index to a request. Quick enough to be called inline.
     #[must_use]
     pub fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
         self.current()?.cached(request)
@@ -401,7 +400,7 @@ fn vector(embedder: &dyn Embedder, query: &str) -> Result<Vec<f32>, Unavailable>
     })
 }
 
-/// The making of vectors; one process of those that share a cache has it at a time.
+/// The lock for making vectors; only one of the processes that share a cache holds it.
 pub struct Embedding<'a> {
     search: &'a Search,
     semantic: &'a Semantic,
@@ -409,7 +408,7 @@ pub struct Embedding<'a> {
 }
 
 impl Embedding<'_> {
-    /// A vector for each document.
+    /// Computes a vector for each document.
     ///
     /// # Errors
     /// When the embedder fails.
@@ -425,7 +424,7 @@ impl Embedding<'_> {
         Ok(keys.zip(vectors).collect())
     }
 
-    /// Keeps vectors, and has them used from now on. Of older ones, those of `tools` stay, and some others.
+    /// Stores vectors and uses them from now on. Older vectors of `tools` are kept, and a limited number of others.
     pub fn keep(&self, vectors: &HashMap<VectorKey, Vec<f32>>, tools: &HashSet<VectorKey>) {
         self.semantic.vectors.add(vectors, tools);
         self.search.vectors_changed();

@@ -1,4 +1,4 @@
-//! Which tools have which words, as one row of scores by document id.
+//! Postings: the tools that have each word, and their scores by document id.
 
 use std::ops::Range;
 
@@ -8,45 +8,47 @@ use super::schema::{FIELDS, RANKED, SERVER};
 use super::soundness::is_sound;
 use super::tokenizer::compact;
 
-/// How soon further occurrences of a word stop to count.
+/// The saturation of repeated occurrences of a word (k1 of BM25).
 const SATURATION: f32 = 1.2;
-/// In the byte behind a posting's document id, beside a bit for each field that has the word: some have it several times.
+/// A bit in the byte after a posting's document id, next to one bit per field that has the word: some field has it
+/// several times.
 const SEVERAL: u8 = 1 << FIELDS;
 
-/// A tool that may be what is sought. Scores are comparable between queries: 1 is every word matched as well as can be.
+/// A ranked tool. Scores are comparable between queries: 1 is a perfect match of every word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
-    /// The document id, which is its position in a row.
+    /// The document id, which is the position in a row of scores.
     pub(super) doc: usize,
     pub(super) score: f32,
 }
 
-/// A stem of the index that stands for a query's word, and how much of the word's weight it has.
+/// A stem that stands for a word of the query, with its share of the word's weight.
 pub(super) struct Alternative {
     pub(super) stem: String,
     pub(super) weight: f32,
 }
 
-/// An index, as it is asked.
+/// An open index.
 pub(super) struct Postings {
     layout: Layout,
     /// The number of words in each field of the average tool.
     averages: [f32; FIELDS],
 }
 
-/// The tools that have a stem: the document id of each, and how often each field has it.
+/// The tools that have a stem: the document id of each, and the number of occurrences in each field.
 ///
-/// A tool is the distance of its document id from the last one, seven bits in a byte, the lowest first; a byte that says which
+/// A tool is encoded as the difference from the previous document id, in groups of seven bits, lowest first; a byte
+/// with the fields that have the stem; and, if some field has it more than once, the number for each of those fields.
 /// fields have the stem; and for each of those how often, where that is more than once in some.
 pub(super) struct Occurrences<'a> {
     bytes: &'a [u8],
     next: usize,
-    /// How many there are in the index; a posting that names another ends what can be read.
+    /// The number of tools in the index. A posting with a larger document id ends the reading.
     tools: usize,
 }
 
 impl Postings {
-    /// Takes the bytes of an index; `None` when they are damaged.
+    /// Takes the bytes of an index. `None` if they are damaged.
     pub(super) fn open(bytes: Vec<u8>) -> Option<Self> {
         let layout = Layout::open(bytes).filter(is_sound)?;
         let tools = layout.tools().max(1) as f32;
@@ -72,7 +74,7 @@ impl Postings {
         keys.iter().map(|key| VectorKey(u64::from_le_bytes(*key)))
     }
 
-    /// The words of all tools, not stemmed, each with the number of tools that have it.
+    /// The unstemmed words of all tools, each with the number of tools that have it.
     pub(super) fn words(&self) -> impl Iterator<Item = (&str, u32)> {
         let words = self.layout.list(Section::Words);
         let tools = self.layout.numbers(Section::WordTools);
@@ -121,7 +123,7 @@ impl Postings {
             .map(|(doc, _)| doc)
     }
 
-    /// The tools of this compact name, alone or behind the server's; one that is both comes once.
+    /// The tools with this compact name, bare or with the server's name; a tool that matches both is returned once.
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = usize> {
         let alone = self.docs(Section::ByTool, name);
         let whole = self.docs(Section::ByName, name);
@@ -159,8 +161,8 @@ impl Postings {
         std::array::from_fn(|field| u16::from_le_bytes(lengths[doc * FIELDS + field]))
     }
 
-    /// Adds a word's score to `scores`, for each tool that of the best alternative. Returns what a perfect match would
-    /// have added.
+    /// Adds a word's score to `scores`, for each tool that of its best alternative. Returns the score of a perfect
+    /// match.
     pub(super) fn add_word(&self, alternatives: &[Alternative], scores: &mut [f32]) -> f32 {
         let mut best: f32 = 0.0;
         if let [Alternative { stem, weight }] = alternatives {
@@ -176,7 +178,7 @@ impl Postings {
             .iter_mut()
             .zip(&word)
             .for_each(|(score, word)| *score += word);
-        // Unknown and beyond repair: as rare as a word can be.
+        // An unknown word that cannot be repaired counts as the rarest possible.
         if alternatives.is_empty() {
             self.rarity(0)
         } else {
@@ -184,7 +186,7 @@ impl Postings {
         }
     }
 
-    /// As [`Postings::add_word`], with what comes from each field by itself.
+    /// Like [`Postings::add_word`], with the contribution of each field separately.
     pub(super) fn add_word_by_field(
         &self,
         alternatives: &[Alternative],
@@ -218,8 +220,8 @@ impl Postings {
         best
     }
 
-    /// Calls `found` for every tool that has the stem: its document id, its score, and what the fields add to its frequency.
-    /// Returns the best score there can be.
+    /// Calls `found` for every tool that has the stem: its document id, its score, and the frequency by field. Returns
+    /// the best possible score.
     fn weigh(
         &self,
         stem: &str,
@@ -240,13 +242,13 @@ impl Postings {
         best
     }
 
-    /// How telling a word is that this many tools have.
+    /// The inverse document frequency of a word that this many tools have.
     fn rarity(&self, tools: usize) -> f32 {
         let (all, tools) = (self.layout.tools() as f32, tools as f32);
         (1.0 + (all - tools + 0.5) / (tools + 0.5)).ln()
     }
 
-    /// The best `limit` tools with any score and those that tie with the last, best first.
+    /// The best `limit` tools with a score above zero and those that tie with the last, best first.
     pub(super) fn best(&self, scores: &[f32], limit: usize) -> Vec<Candidate> {
         let mut found: Vec<Candidate> = scores
             .iter()
@@ -267,7 +269,8 @@ impl Postings {
 }
 
 impl Occurrences<'_> {
-    /// Appends a tool whose document id is `skipped` behind the one before, and has the stem `times` in its fields.
+    /// Appends a tool: `skipped` is the difference from the previous document id, `times` the occurrences in each
+    /// field.
     pub(super) fn append(bytes: &mut Vec<u8>, skipped: usize, times: &[u32; FIELDS]) {
         append_number(bytes, skipped);
         let mut fields = if times.iter().any(|times| *times > 1) {

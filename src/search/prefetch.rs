@@ -1,4 +1,4 @@
-//! Prefetches what the first search of a run needs while the index is still being opened.
+//! Prefetches the inputs of a run's first search while the index is still being opened.
 
 use std::thread::JoinHandle;
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::shutdown::spawn_thread;
 
-/// A value that a thread of its own computes, to be taken once.
+/// A value that is computed on its own thread and taken once.
 pub(super) struct Prefetch<T>(Mutex<Option<JoinHandle<T>>>);
 
 impl<T> Default for Prefetch<T> {
@@ -16,7 +16,7 @@ impl<T> Default for Prefetch<T> {
 }
 
 impl<T: Send + 'static> Prefetch<T> {
-    /// Starts to compute it, in place of a value started before. Without a thread, [`Prefetch::take`] gives `None`.
+    /// Starts the computation, in place of one started before. Without a thread, [`Prefetch::take`] returns `None`.
     pub(super) fn start(&self, make: impl FnOnce() -> T + Send + 'static) {
         let running = spawn_thread("prefetch", make);
         *self.0.lock() = running.ok();
@@ -27,7 +27,7 @@ impl<T: Send + 'static> Prefetch<T> {
         *self.0.lock() = None;
     }
 
-    /// Waits for the value and gives it away; `None` when none was started, or its thread panicked.
+    /// Waits for the value and returns it. `None` if none was started, or its thread panicked.
     pub(super) fn take(&self) -> Option<T> {
         let running = self.0.lock().take();
         running.and_then(|running| running.join().ok())

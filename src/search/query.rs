@@ -1,23 +1,23 @@
-//! Reading a query: its words, its separate needs, the names in it.
+//! Parses a query: its words, its separate needs, the names in it.
 
 use super::tokenizer::{compact, split};
 
-/// A query as ranking sees it.
+/// A query as it is ranked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Query {
-    /// One list of words for each thing asked for, usually one; none when all are stop words (`who am i`), which then
-    /// only a name can match.
+    /// The words of each need, usually one list. Empty if all words are stop words (`who am i`); then only a name can
+    /// match.
     pub(super) needs: Vec<Need>,
-    /// What might be a tool's exact name, in compact form: the whole query, and every identifier in it.
+    /// Possible exact names of tools, in compact form: the whole query, and every identifier in it.
     pub(super) names: Vec<String>,
 }
 
-/// One thing asked for.
+/// One need of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Need {
-    /// The words that tools are looked up by.
+    /// The words that are looked up.
     pub(super) words: Vec<Word>,
-    /// What was said, as it was said.
+    /// The original text.
     pub(super) text: String,
 }
 
@@ -25,20 +25,20 @@ pub(super) struct Need {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Word {
     pub(super) text: String,
-    /// It stands where a server is named: before a colon, or after `on`, `in`, `from`, `using`.
+    /// It stands in a position where a server is named: before a colon, or after `on`, `in`, `from`, `using`.
     pub(super) hint: bool,
 }
 
-/// Fewer words than this are no need of their own, but belong to their neighbour (`search and replace`).
+/// Shorter texts are not a separate need, but belong to their neighbour (`search and replace`).
 const NEED: usize = 2;
 
-/// A server is named by the first few words before a colon; a colon further on is punctuation.
+/// A server's name has at most this many words before a colon; a later colon is punctuation.
 const HINT: usize = 4;
 
-/// Needs are said in fewer characters; a text that was pasted behind them is not searched for.
+/// The longest query, in characters. Longer texts were pasted, and the rest is not searched.
 const LONGEST: usize = 1_000;
 
-/// A lone slash, or one before a letter, is punctuation.
+/// The longest token, in bytes, whose leading slash is punctuation and not a path.
 const SHORTEST_PATH: usize = 3;
 
 impl Query {
@@ -62,7 +62,7 @@ impl Query {
         }
     }
 
-    /// All that was said, without what only joins the needs.
+    /// The whole text, without the words that join the needs.
     pub(super) fn text(&self) -> String {
         self.needs
             .iter()
@@ -117,7 +117,7 @@ impl Need {
     }
 }
 
-/// Puts what is too short to be a need to the one before it, or after it where it is the first.
+/// Joins a need that is too short to the previous one, or to the next one if it is the first.
 fn merge_short(needs: Vec<Need>) -> Vec<Need> {
     let mut merged: Vec<Need> = Vec::new();
     for need in needs {
@@ -133,8 +133,8 @@ fn merge_short(needs: Vec<Need>) -> Vec<Need> {
     merged
 }
 
-/// The words of a token. Of an address or a path, what it is and whose site it is on tells of the need; the rest is a
-/// value, whose words only mislead.
+/// The words of a token. A URL gives `url` and the name of its site, and a path gives `file`: the rest is a value,
+/// whose words mislead.
 fn words(token: &str) -> Vec<String> {
     if let Some((_, address)) = token.split_once("://") {
         let host = address
@@ -155,7 +155,7 @@ fn words(token: &str) -> Vec<String> {
     }
 }
 
-/// Whether it is written as programs write names: with an inner separator or capital.
+/// Whether it is written like an identifier: with an inner separator or capital.
 fn is_identifier(token: &str) -> bool {
     let token = token.trim_matches(|c: char| !c.is_alphanumeric());
     let mut pairs = token.chars().zip(token.chars().skip(1));
@@ -167,7 +167,7 @@ fn is_conjunction(word: &str) -> bool {
     matches!(word, "and" | "then" | "plus" | "also")
 }
 
-/// What a server's name follows.
+/// Whether a server's name can follow this word.
 fn is_preposition(word: &str) -> bool {
     matches!(
         word,
@@ -179,7 +179,7 @@ fn is_article(word: &str) -> bool {
     matches!(word, "the" | "my" | "our" | "a" | "an")
 }
 
-/// Words of requests rather than of what is requested.
+/// Words that belong to requests and not to their subject.
 fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(&word)
 }
@@ -198,7 +198,7 @@ const STOP_WORDS: &[&str] = &[
 mod tests {
     use super::*;
 
-    /// The needs, each with its words; a word where a server may be named has a `?`.
+    /// The needs, each with its words; a word in a position where a server is named has a `?`.
     fn needs_in(text: &str) -> String {
         let word = |word: &Word| format!("{}{}", word.text, if word.hint { "?" } else { "" });
         let need = |need: &Need| need.words.iter().map(word).collect::<Vec<_>>().join(" ");

@@ -1,13 +1,13 @@
-//! Whether the parts of an index fit each other, so that no number in it leads out of it.
+//! Checks that the parts of an index are consistent, so that no number in it points outside of it.
 //!
-//! A checksum tells of damage. It says nothing of a writer that had another idea of the form, or had a fault: such an
-//! index is not opened either, so that what reads one may take its numbers as they are. Postings are the exception:
-//! most of an index, and read in order anyway, they are looked at when they are read.
+//! A checksum detects damage, but not a writer with another idea of the format or with a bug. Such an index is not
+//! opened either, so readers can rely on its numbers. Postings are the exception: they are most of an index and are
+//! read in order anyway, so they are checked while they are read.
 
 use super::layout::{Layout, List, Section, value};
 use super::schema::FIELDS;
 
-/// Whether all that is read of these bytes lies in them. Looks at each number once, a few for each tool and word.
+/// Whether all references in these bytes stay inside of them. Reads each number once, a few per tool and word.
 pub(super) fn is_sound(layout: &Layout) -> bool {
     let tools = layout.tools();
     let list = |section| {
@@ -66,7 +66,7 @@ mod tests {
         };
         let servers =
             whole.len() - (start(Section::WordTools) + layout.section(Section::WordTools).len());
-        // The number of tools; then a first number of each section that leads somewhere.
+        // The number of tools, then the first offset of each section that has offsets.
         let offsets = [
             Section::Servers,
             Section::ServerOf,

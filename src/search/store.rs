@@ -1,8 +1,8 @@
-//! Where indexes lie on disk: a file for each fingerprint, shared by every process with the same cache.
+//! The indexes on disk: one file per fingerprint, shared by all processes with the same cache.
 //!
-//! A file is written under another name, synced and renamed, and never changed after; whoever uses one has read it whole.
-//! So readers need no lock, and anybody may remove one at any time. Only those who build hold a lock, so that two
-//! processes don't do the same work.
+//! A file is written under another name, synced and renamed, and never changed afterwards; readers read it whole. So
+//! readers need no lock, and any process may remove a file at any time. Only builders hold a lock, so that two
+//! processes do not do the same work.
 
 use std::cmp::Reverse;
 use std::fs::{self, File, TryLockError};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::files;
 
-/// A new form of the index gets a new number.
+/// The version of the index format.
 pub(super) const VERSION: &str = "v3";
-/// The forms of earlier versions of this program, which are removed when there is an index of this one.
+/// The formats of earlier versions of this program, which are removed once there is an index of this one.
 const EARLIER: [&str; 2] = ["v1", "v2"];
-/// Unused indexes that are kept: several clients, each with its own servers, take turns.
+/// The number of unused indexes that are kept: several clients, each with its own servers, take turns.
 const KEPT: usize = 3;
-/// How long another process may build before this one goes its own way.
+/// The time to wait for another process that builds, before building without the lock.
 const PATIENCE: Duration = Duration::from_secs(20);
 const EXTENSION: &str = "index";
 
@@ -27,7 +27,7 @@ pub(super) struct Store {
     root: PathBuf,
 }
 
-/// The right to add and remove indexes, until it is dropped.
+/// The lock for adding and removing indexes, until it is dropped.
 pub(super) struct Writer<'a> {
     store: &'a Store,
     _lock: File,
@@ -46,7 +46,7 @@ impl Store {
         let path = self.file(name);
         match fs::read(&path) {
             Ok(bytes) => {
-                // The time of last use; without it, the index may only be removed earlier.
+                // Sets the time of last use. Without it the index may be removed earlier.
                 let _ = File::options()
                     .append(true)
                     .open(path)
@@ -54,7 +54,7 @@ impl Store {
                 Ok(Some(bytes))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            // Something else in its place cannot be read by anybody.
+            // Something other than a file is unreadable for every process.
             Err(_) if path.is_dir() => Ok(Some(Vec::new())),
             Err(error) => Err(error),
         }
@@ -135,8 +135,8 @@ impl Writer<'_> {
         files::replace(&self.store.file(name), &[bytes])
     }
 
-    /// Removes old indexes beyond the few that are kept, and those of earlier versions. What cannot be removed now can be
-    /// the next time.
+    /// Removes the oldest indexes beyond the number that is kept, and those of earlier versions. A failed removal is
+    /// tried again next time.
     pub(super) fn tidy(&self, current: &str) {
         for name in self
             .store
@@ -153,7 +153,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether it is a fingerprint, and nothing temporary.
+/// Whether it is a fingerprint, and not a temporary file.
 fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

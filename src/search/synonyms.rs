@@ -1,7 +1,7 @@
-//! Words that tools and agents use for each other: the verbs of interfaces, and usual abbreviations.
+//! Synonyms between tools and agents: the verbs of interfaces, and usual abbreviations.
 //!
-//! Only such as hold whatever the subject; a word of one product or trade has no place here. A synonym weighs far less
-//! than the word itself, so it decides only where the word is missing.
+//! Only synonyms that hold for every subject belong here, not those of one product or trade. A synonym weighs far less
+//! than the word, so it decides only if the word is missing.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -44,7 +44,7 @@ const GROUPS: &[&[&str]] = &[
     &["document", "doc"],
 ];
 
-/// The stems of words that are used for the one of this stem.
+/// The stems that are synonyms of a stem.
 pub(super) fn synonyms(stem: &str) -> impl Iterator<Item = &'static str> {
     STEMS.get(stem).into_iter().flatten().map(String::as_str)
 }

@@ -98,13 +98,13 @@ fn find(search: &Search, query: &str) -> Vec<String> {
 fn the_tool_that_is_meant_comes_first() {
     let search = build(None, &documents());
     for (query, first) in [
-        // Exact names, however they are written.
+        // Exact names, in any spelling.
         ("create_issue", "github/create_issue"),
         ("gitlab__createIssue", "gitlab/createIssue"),
         ("github:create-issue", "github/create_issue"),
         ("use post_message please", "slack/post_message"),
         ("who am I", "github/whoami"),
-        // Servers named at the usual places.
+        // Servers named in the usual positions.
         ("github: list pull requests", "github/list_pull_requests"),
         ("list pull requests on gitlab", "gitlab/list_pull_requests"),
         ("gitlab list pull requests", "gitlab/list_pull_requests"),
@@ -406,10 +406,10 @@ fn an_index_that_fails_in_use_is_removed_and_built_again() {
     assert_eq!(find(&search, "read_file")[0], "files/read_file");
 }
 
-/// Knows three things, each by some words; a text with none of them has no meaning.
+/// An embedder that knows three concepts, each by some words; a text with none of them has no meaning.
 struct Concepts {
     fails: std::sync::atomic::AtomicBool,
-    /// How many times it was asked.
+    /// The number of calls.
     asked: std::sync::atomic::AtomicUsize,
 }
 
@@ -455,7 +455,7 @@ impl Embedder for Concepts {
                     words.iter().any(|word| text.to_lowercase().contains(word)),
                 ));
             }
-            // What else it says is like no other text.
+            // The other words make it unlike every other text.
             vector[3 + text.bytes().map(usize::from).sum::<usize>() % 61] += 0.3;
             let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
             vector.iter_mut().for_each(|x| *x /= length);
@@ -525,7 +525,7 @@ fn what_was_prepared_is_used_by_the_query_it_was_for() {
         ("need an umbrella", "clear sky", 2),
         // A misspelt word is replaced before the query is embedded.
         ("notify a chanel", "notify a chanel", 2),
-        // Beside the whole, its needs are embedded.
+        // Its needs are embedded in addition to the whole.
         (
             "notify somebody, then look at the sky",
             "notify somebody, then look at the sky",

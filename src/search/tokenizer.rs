@@ -1,9 +1,9 @@
 //! Splitting text into words, the same way for the index and for a query.
 //!
-//! Identifiers fall into their words (`createIssue`, `create_issue`, `HTTPServer`), digits stay with the letters before
-//! them (`base64`, `s3`). Scripts written without spaces give single characters and pairs of neighbours, so that they
-//! are found without a dictionary. Everything is in lower case and without accents; the stemmed form is English, which
-//! leaves other languages' words mostly alone.
+//! Identifiers are split into their words (`createIssue`, `create_issue`, `HTTPServer`); digits stay with the letters
+//! before them (`base64`, `s3`). Scripts without spaces give single characters and pairs of neighbours, so that they
+//! are found without a dictionary. Words are in lower case and without accents. Stemming is English and leaves most
+//! words of other languages unchanged.
 
 use frostem::{Algorithm, Stemmer};
 
@@ -13,7 +13,7 @@ use super::folding::fold;
 pub(super) struct Words<'a> {
     text: &'a str,
     at: usize,
-    /// A character of an unspaced script was given alone; its pair with the next one is due.
+    /// The last character of an unspaced script, if its pair with the next one has not been returned yet.
     pair: Option<char>,
     word: String,
 }
@@ -51,7 +51,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The next word, which is lent: no iterator can give one without a copy.
+    /// The next word, borrowed; an iterator could not return it without a copy.
     pub(super) fn next(&mut self) -> Option<&str> {
         self.word.clear();
         if let (Some(first), Some(second)) =

@@ -1,7 +1,7 @@
 //! The vectors of tools, in one file that all processes with the same cache share.
 //!
-//! The file is replaced whole, so readers need no lock; whoever embeds holds one, so that two processes don't do the same
-//! work. A damaged file is as good as none: the vectors are made again.
+//! The file is replaced whole, so readers need no lock; a process that embeds holds one, so that two processes do not
+//! do the same work. A damaged file counts as missing: the vectors are computed again.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -14,19 +14,20 @@ use parking_lot::Mutex;
 use super::embedding::VectorKey;
 use crate::files;
 
-/// Of the file's form and of the text that stands for a tool.
+/// The version of the file format and of the text that represents a tool.
 pub(super) const VERSION: &str = "v1";
 const MAGIC: &[u8; 8] = b"MCPZVEC\x01";
 const HEADER: usize = 24;
-/// Vectors of tools that are not in the catalog now, but may be in that of another client, or come back.
+/// The number of vectors kept of tools that are not in the catalog now, but may return or belong to another client.
 const SPARE: usize = 20_000;
 
-/// Where vectors are kept.
+/// The storage of the vectors.
 pub(super) struct Vectors {
-    /// Without one they are in memory only.
+    /// `None` keeps them in memory only.
     file: Option<PathBuf>,
     width: usize,
-    // What could not be written, and what a search reads where there is no file. Held for a copy of the pointer only.
+    // The vectors that could not be written, and those that a search reads without a file. Locked only to copy the
+    // pointer.
     memory: Mutex<Option<Arc<Table>>>,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Table {
     /// In ascending order.
     keys: Vec<u64>,
     scales: Vec<f32>,
-    /// The numbers as signed bytes, a row for each key, behind what else the file has.
+    /// The numbers as signed bytes, one row per key, after the rest of the file.
     rows: Vec<u8>,
     first_row: usize,
 }
@@ -57,7 +58,7 @@ impl Vectors {
         }
     }
 
-    /// The right to embed, until it is dropped; `None` while another process has it.
+    /// The lock for embedding, until it is dropped. `None` if another process holds it.
     pub(super) fn lock(&self) -> Option<Option<File>> {
         let Some(file) = &self.file else {
             return Some(None);
@@ -76,21 +77,21 @@ impl Vectors {
             Ok(lock) => match lock.try_lock() {
                 Ok(()) => Some(Some(lock)),
                 Err(fs::TryLockError::WouldBlock) => None,
-                // A disk without locks: the work may be done twice.
+                // A disk without locks: two processes may do the same work.
                 Err(fs::TryLockError::Error(_)) => Some(None),
             },
-            // A disk that cannot be written: the vectors stay in memory.
+            // A read-only disk: the vectors stay in memory.
             Err(_) => Some(None),
         }
     }
 
-    /// Whether there may be any.
+    /// Whether there may be any vectors.
     pub(super) fn are_there(&self) -> bool {
         let is_in_memory = self.memory.lock().is_some();
         is_in_memory || self.file.as_ref().is_some_and(|file| file.exists())
     }
 
-    /// All there are now.
+    /// Reads all current vectors.
     pub(super) fn load(&self) -> Arc<Table> {
         let memory = self.memory.lock().clone();
         if let Some(table) = memory {
@@ -112,7 +113,7 @@ impl Vectors {
         }
     }
 
-    /// Adds vectors; what is neither `wanted` nor among the newest spare ones is forgotten.
+    /// Adds vectors. Older ones are dropped if they are neither `wanted` nor among the newest spare ones.
     pub(super) fn add(&self, new: &HashMap<VectorKey, Vec<f32>>, wanted: &HashSet<VectorKey>) {
         let table = self.load().with(new, wanted, self.width);
         let written = self.file.as_ref().map(|file| table.write(file));
@@ -129,7 +130,7 @@ impl Vectors {
 }
 
 impl Table {
-    /// Takes over the bytes of a file, since the rows are most of them.
+    /// Takes over the bytes of a file without a copy of the rows, which are most of it.
     fn parse(bytes: Vec<u8>, width: usize) -> Option<Self> {
         let (header, body) = bytes.split_at_checked(HEADER)?;
         let number = |at: usize| {
@@ -166,7 +167,7 @@ impl Table {
         })
     }
 
-    /// The row of the key at an index.
+    /// The row of the key at a position.
     fn row(&self, at: usize) -> &[u8] {
         &self.rows[self.first_row + at * self.width..][..self.width]
     }
@@ -176,7 +177,7 @@ impl Table {
         files::replace(file, &[&head, rows])
     }
 
-    /// The file: all in front of the rows, and these.
+    /// The file: the bytes before the rows, and the rows.
     fn bytes(&self) -> io::Result<(Vec<u8>, &[u8])> {
         let rows = &self.rows[self.first_row..];
         let mut numbers: Vec<u8> = self.keys.iter().flat_map(|key| key.to_le_bytes()).collect();
@@ -199,7 +200,7 @@ impl Table {
         Ok((head, rows))
     }
 
-    /// With `new` beside what is here.
+    /// A copy with the vectors in `new`.
     fn with(
         &self,
         new: &HashMap<VectorKey, Vec<f32>>,
@@ -234,7 +235,7 @@ impl Table {
         table
     }
 
-    /// Appends a vector as bytes.
+    /// Appends a vector, as bytes.
     fn push(&mut self, vector: &[f32]) {
         let largest = vector
             .iter()
@@ -252,7 +253,7 @@ impl Table {
         );
     }
 
-    /// Whether there is a vector of this key.
+    /// Whether the table has a vector for this key.
     pub(super) fn has(&self, key: VectorKey) -> bool {
         self.keys.binary_search(&key.0).is_ok()
     }
@@ -265,22 +266,22 @@ impl Table {
             .and_then(|at| u32::try_from(at).ok())
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// All rows, one behind the other, as signed bytes.
+    /// All rows, one after another, as signed bytes.
     pub(super) fn rows(&self) -> &[u8] {
         &self.rows[self.first_row..]
     }
 
-    /// What the numbers of a row are to be multiplied by.
+    /// The factor for the numbers of a row.
     pub(super) fn scale(&self, row: u32) -> f32 {
         self.scales[row as usize]
     }
 
-    /// A table of those rows only; `rows` are then where they are in it.
+    /// A table of these rows only; `rows` is updated to their new positions.
     pub(super) fn only(&self, rows: &mut [Option<u32>]) -> Self {
         let mut wanted: Vec<u32> = rows.iter().flatten().copied().collect();
         wanted.sort_unstable();
@@ -304,7 +305,7 @@ impl Table {
 
 #[cfg(any(test, feature = "fuzzing"))]
 impl Vectors {
-    /// Those of a file with these bytes, in memory; `None` when it is damaged.
+    /// Opens a file with these bytes in memory. `None` if it is damaged.
     pub(super) fn fuzzing_open(bytes: Vec<u8>, width: usize) -> Option<Self> {
         let table = Table::parse(bytes, width)?;
         Some(Self {
@@ -314,14 +315,14 @@ impl Vectors {
         })
     }
 
-    /// The bytes of a file with all there are.
+    /// The bytes of a file with all vectors.
     pub(super) fn fuzzing_bytes(&self) -> Vec<u8> {
         let table = self.load();
         let (head, rows) = table.bytes().expect("what a fuzzer makes is small");
         [&head, rows].concat()
     }
 
-    /// Makes bytes pass for such a file, as far as that is in their beginning.
+    /// Corrects the header of bytes, if they are long enough.
     pub(super) fn fuzzing_seal(bytes: &mut [u8], width: u32) {
         if let Some((header, body)) = bytes.split_at_mut_checked(HEADER) {
             header[..8].copy_from_slice(MAGIC);

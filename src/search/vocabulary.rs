@@ -1,11 +1,11 @@
-//! The words of an index, and the nearest ones to a word that it does not have.
+//! The words of an index, and the search for the nearest ones to an unknown word.
 
 use std::sync::OnceLock;
 
 use super::postings::Postings;
 use crate::text::distance;
 
-/// Every word of an index with its number of tools. One text and a table, since it is scanned whole.
+/// Every word of an index with its number of tools. One text and a table, because it is scanned whole.
 pub(super) struct Vocabulary {
     text: String,
     entries: Vec<Entry>,
@@ -14,37 +14,37 @@ pub(super) struct Vocabulary {
 struct Entry {
     end: u32,
     tools: u32,
-    /// In characters.
+    /// The length in characters.
     length: u8,
-    /// A bit for each letter that occurs; two words whose letters differ much are not near.
+    /// One bit per letter that occurs; two words whose letters differ much are not near.
     letters: u32,
 }
 
-/// A word of the index that may have been meant.
+/// A word of the index as a correction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Repair {
-    /// How many letters were added, left out, replaced or swapped.
+    /// The number of letters added, left out, replaced or swapped.
     pub(super) distance: usize,
     rarity: std::cmp::Reverse<u32>,
     pub(super) word: String,
 }
 
-/// More guesses than this only add noise.
+/// The number of corrections that are used; more only add noise.
 const REPAIRS: usize = 3;
 
-/// Read when the first typo is met, since most searches have none.
+/// The vocabulary, read at the first typo, because most searches have none.
 #[derive(Default)]
 pub(super) struct LazyVocabulary(OnceLock<Vocabulary>);
 
 impl LazyVocabulary {
-    /// The vocabulary of an index, always the same one.
+    /// The vocabulary of an index; it must always be the same index.
     pub(super) fn get(&self, postings: &Postings) -> &Vocabulary {
         self.0.get_or_init(|| Vocabulary::of(postings.words()))
     }
 }
 
 impl Vocabulary {
-    /// Of words, each with the number of tools that have it.
+    /// Builds it from words, each with the number of tools that have it.
     fn of<'a>(words: impl Iterator<Item = (&'a str, u32)>) -> Self {
         let mut vocabulary = Self {
             text: String::new(),
@@ -100,7 +100,7 @@ impl Vocabulary {
     }
 }
 
-/// How many mistakes a word of this length may have; in a short one, every change makes another word.
+/// The number of mistakes allowed in a word of this length; in a short word every change makes another word.
 fn tolerance(length: usize) -> usize {
     match length {
         0..4 => 0,

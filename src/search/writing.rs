@@ -1,8 +1,7 @@
-//! Making an index of documents, all at once: 10,000 tools take a fraction of a second, so nothing is kept of an older
-//! one.
+//! Builds an index from documents, all at once: 10,000 tools take a fraction of a second, so no older index is reused.
 //!
-//! A word is stemmed when it is first met, and a stem's postings are written in their final form as the tools pass, so
-//! that there is little more in memory than the index itself.
+//! A word is stemmed when it is first met, and postings are written in their final form as the tools are read, so
+//! memory holds little more than the index.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +12,7 @@ use super::postings::Occurrences;
 use super::schema::{FIELDS, telling, texts};
 use super::tokenizer::{Words, compact, stem};
 
-/// The bytes of the index of `documents`, each taken once. A tool's document id is its position among them.
+/// Builds the index of `documents`, without duplicates. A tool's document id is its position among them.
 pub(super) fn write(documents: &[Document]) -> Result<Vec<u8>, TooLarge> {
     let mut seen = HashSet::new();
     let documents: Vec<&Document> = documents
@@ -84,7 +83,7 @@ pub(super) fn write(documents: &[Document]) -> Result<Vec<u8>, TooLarge> {
     Ok(index.finish())
 }
 
-/// Texts, each once, numbered as they came.
+/// Distinct texts, numbered in the order of arrival.
 #[derive(Default)]
 struct Numbered {
     numbers: HashMap<String, usize>,
@@ -102,7 +101,7 @@ impl Numbered {
         number
     }
 
-    /// In the order of their bytes, with their numbers.
+    /// The texts in the order of their bytes, with their numbers.
     fn in_order(&self) -> impl Iterator<Item = (&str, usize)> {
         let mut order: Vec<(&str, usize)> =
             self.texts.iter().map(String::as_str).zip(0..).collect();
@@ -111,7 +110,7 @@ impl Numbered {
     }
 }
 
-/// What was read of all tools so far.
+/// The state after the tools read so far.
 #[derive(Default)]
 struct Text {
     words: Numbered,
@@ -122,7 +121,7 @@ struct Text {
     totals: [usize; FIELDS],
 }
 
-/// A word as it was written.
+/// An unstemmed word.
 struct Written {
     stem: usize,
     tools: usize,
@@ -133,14 +132,14 @@ struct Written {
 #[derive(Default)]
 struct Stemmed {
     postings: Vec<u8>,
-    /// The document id behind the last tool that has it.
+    /// The document id after the last tool that has it.
     next: usize,
-    /// In the tool that is being read.
+    /// The occurrences in the current tool.
     times: [u32; FIELDS],
 }
 
 impl Text {
-    /// Reads the tool at `doc`, the next one.
+    /// Reads the next tool, whose document id is `doc`.
     fn add(&mut self, doc: usize, fields: &[Vec<&str>; FIELDS]) {
         let mut met = Vec::new();
         for (field, texts) in fields.iter().enumerate() {
@@ -172,7 +171,7 @@ impl Text {
         }
     }
 
-    /// Counts a word of the tool at `doc`; gives the number of its stem.
+    /// Counts a word of the tool at `doc`. Returns the number of its stem.
     fn word(&mut self, word: &str, doc: usize) -> usize {
         let number = self.words.number(word);
         if number == self.written.len() {

@@ -1,7 +1,7 @@
-//! A log file that is begun anew when it is large, and of which the last ones are kept for a while.
+//! A log file that is rotated by size. The last few files are kept for a while.
 //!
-//! Any number of processes append to the same file. None of them owns it: each opens it again now and then, and so finds
-//! the new one after another has put the old one aside. Nobody waits for anybody.
+//! Any number of processes append to one file. None of them owns it: each reopens it now and then, and so finds the
+//! new one after another process has rotated it. No process waits for another.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,17 +12,17 @@ use parking_lot::RwLock;
 
 use crate::files;
 
-/// What is kept of logs. Nothing is put aside before it is known: a command that reads no configuration leaves that to others.
+/// The limits of logs. Nothing is rotated before they are known; a command that reads no configuration leaves that to others.
 static LIMITS: RwLock<Option<Limits>> = RwLock::new(None);
 
-/// What is kept of each log.
+/// The limits of each log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// A file beyond this size, in bytes, is put aside.
+    /// A file beyond this size, in bytes, is rotated.
     pub largest: u64,
-    /// Files of one log, the one that is written included.
+    /// The number of files of one log, including the current one.
     pub kept: usize,
-    /// A file that was not written to for so long is removed.
+    /// Files not written to for this long are removed.
     pub oldest: Duration,
 }
 
@@ -31,10 +31,10 @@ pub(super) fn set_limits(limits: Limits) {
     *LIMITS.write() = Some(limits);
 }
 
-/// How long a file is taken to be still the one of its name.
+/// The time for which an open file is assumed to be the current one.
 const SURE: Duration = Duration::from_secs(1);
 
-/// One log. Nothing is opened before there is something to write.
+/// One log. It opens its file at the first write.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -71,7 +71,7 @@ impl LogFile {
         *LIMITS.read()
     }
 
-    /// Where it is.
+    /// The path of the log.
     #[must_use]
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -80,7 +80,7 @@ impl LogFile {
     /// Appends whole lines.
     ///
     /// # Errors
-    /// When they cannot be written. The next ones may be.
+    /// When they cannot be written. Later lines may succeed.
     pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         let open = match self.open.take().filter(|open| open.since.elapsed() < SURE) {
             Some(open) => open,
@@ -118,7 +118,7 @@ impl LogFile {
         }
         if fs::metadata(&self.path)?.len() > limits.largest {
             for number in (1..limits.kept.saturating_sub(1)).rev() {
-                // There need not be so many.
+                // There may be fewer files.
                 let _ = fs::rename(aside(&self.path, number), aside(&self.path, number + 1));
             }
             fs::rename(&self.path, aside(&self.path, 1))?;
@@ -136,7 +136,7 @@ impl LogFile {
     }
 }
 
-/// Where the log at `path` has what was written before, 1 being the last.
+/// The path of an older file of the log at `path`; 1 is the latest.
 #[must_use]
 pub(crate) fn aside(path: &Path, number: usize) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -152,7 +152,7 @@ pub(super) fn all(path: &Path) -> impl Iterator<Item = PathBuf> {
     std::iter::once(path.to_owned()).chain(aside)
 }
 
-/// Removes logs in `directory` that nobody has written to for longer than `oldest`.
+/// Removes logs in `directory` that were not written to for longer than `oldest`.
 pub(super) fn remove_old(directory: &Path, oldest: Duration) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let is_log = entry.file_name().to_string_lossy().contains(".log");

@@ -1,8 +1,8 @@
-//! Where log lines go: stderr, because stdout is the protocol's; the main log; and the logs of the servers they name.
+//! Destinations of log lines: stderr (stdout belongs to the protocol), the main log, and the log of each server that a
+//! line names.
 //!
-//! What is logged is one thing for the whole process, as it is in `tracing`, so this is the one module with state of its
-//! own: the directory and the secrets, which are known only after the first lines. Every line passes the masker, whoever
-//! wrote it.
+//! Logging is global in `tracing`, so this is the one module with global state: the directory and the secrets, which
+//! are known only after the first lines. Every line passes the masker, including those of libraries.
 
 mod file;
 mod lines;
@@ -43,13 +43,14 @@ pub(crate) use file::{Limits, LogFile};
 use lines::Lines;
 pub(crate) use tail::{Follow, tail};
 
-/// What the main log is called; no server has this name.
+/// The name of the main log; no server can have it.
 pub(crate) const MAIN: &str = "mcpzip";
 
-/// How the lines begin that we write into a server's log, beside those that it writes itself.
+/// The beginning of our own lines in a server's log, which also has the server's stderr.
 pub(crate) const OWN_LINE: &str = "[mcpzip] ";
 
-/// What is shown of a message, in bytes; it is masked in a wider range, so that no part of a secret stands at the cut.
+/// The part of a message that is logged, in bytes. A wider range is masked, so that the cut never leaves part of a
+/// secret.
 const SHOWN: usize = 4 * 1024;
 const MASKED: usize = 64 * 1024;
 
@@ -61,9 +62,9 @@ static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
 static MASKER: RwLock<Option<Masker>> = RwLock::new(None);
 static FILES: Mutex<Option<HashMap<String, LogFile>>> = Mutex::new(None);
 
-/// Sends log lines of a level and above to stderr, and those of `info` and above to files as well, once it is known where;
-/// of libraries, which know no secrets to hide, warnings at most. A panic is logged like anything else. The level is the one
-/// that was `asked` for; otherwise what [`configure`] says, or `usual`.
+/// Starts logging to stderr at a level, and to files at `info` once their directory is known. Libraries, which know no
+/// secrets to hide, log warnings at most. Panics are logged like other errors. The level is `asked`, otherwise that of
+/// [`configure`], otherwise `usual`.
 pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
     let level = asked.unwrap_or(usual);
     let (on_stderr, shown) = reload::Layer::new(wanted(level));
@@ -83,7 +84,7 @@ pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
             .boxed(),
         ServerLogs.with_filter(in_servers).boxed(),
     ];
-    // Fails only where a log was started already, by a test say; that one then goes on.
+    // Fails only if a log was started already, for example by a test; that one goes on.
     if tracing_subscriber::registry()
         .with(layers)
         .try_init()
@@ -99,13 +100,13 @@ pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
     }
 }
 
-/// Takes over the level that the configuration wants, or none; what was asked for at the start goes before it.
+/// Sets the configured level. The level asked for at the start takes precedence.
 pub(crate) fn configure(level: Option<LevelFilter>) {
     let Some(now) = LEVEL.get().filter(|now| !now.is_asked) else {
         return;
     };
     let level = level.unwrap_or(now.usual);
-    // They are there for as long as the process is.
+    // The handles live as long as the process.
     let _ = now.shown.reload(wanted(level));
     now.kept
         .iter()
@@ -127,7 +128,7 @@ fn kept(level: LevelFilter) -> LevelFilter {
     }
 }
 
-/// Where nothing is logged, a panic goes to stderr as it always does.
+/// Without logging, a panic is printed to stderr as usual.
 fn hear_panics(level: LevelFilter) {
     if level == LevelFilter::OFF {
         drop(std::panic::take_hook());
@@ -139,7 +140,7 @@ fn hear_panics(level: LevelFilter) {
     }));
 }
 
-/// From now on, lines are kept in files in `directory` too.
+/// Starts to keep lines in files in `directory` as well.
 pub(crate) fn keep_in(directory: &Path) {
     // The first one counts.
     let _ = DIRECTORY.set(directory.to_owned());
@@ -159,7 +160,8 @@ pub(crate) fn limit_files(limits: Limits) {
     }
 }
 
-/// From now on, these secrets too are hidden in every line: a server that is ending may still write those of its old entry.
+/// Hides these secrets in every line from now on. Earlier ones stay hidden: a server that is ending may still write
+/// them.
 pub(crate) fn hide(masker: &Masker) {
     let mut known = MASKER.write();
     *known = Some(match &*known {
@@ -168,7 +170,7 @@ pub(crate) fn hide(masker: &Masker) {
     });
 }
 
-/// `text` without the secrets that are known.
+/// `text` without the known secrets.
 pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     match &*MASKER.read() {
         Some(masker) => masker.mask(text),
@@ -176,7 +178,7 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same for a text that was cut off: a secret that begins at its end is hidden, too.
+/// Like [`masked`], for a text that was cut off: it also hides a secret that begins at the end.
 pub(crate) fn masked_cut(text: &str) -> String {
     match &*MASKER.read() {
         Some(masker) => masker.mask_cut(text),
@@ -190,8 +192,8 @@ pub(crate) fn longest_secret() -> usize {
     masker.as_ref().map_or(0, Masker::longest)
 }
 
-/// A line as it is written: without secrets, and with nothing in it that a terminal would obey or not show, as servers'
-/// words may be in it.
+/// A line as it is written: secrets masked, and control and invisible characters escaped, because a server's text may
+/// be in it.
 fn written(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
     masked(&line)
@@ -206,7 +208,7 @@ fn written(line: &[u8]) -> String {
         })
 }
 
-/// Logs a message as it passes, at `trace`; the start of it when it is long. Without a server it is a client's.
+/// Logs a message at `trace`, shortened if it is long. Without a server it is a client's message.
 pub(crate) fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u8]]) {
     if tracing::enabled!(tracing::Level::TRACE) {
         let length: usize = message.iter().map(|part| part.len()).sum();
@@ -232,7 +234,7 @@ pub(crate) fn frame(server: Option<&ServerName>, direction: &str, message: &[&[u
     }
 }
 
-/// Appends to the log of this name. A log that cannot be written is given up for this moment; there is nowhere to say so.
+/// Appends to the log of this name. A failed write is dropped, because there is nowhere to report it.
 fn append(name: &str, line: &str) {
     let Some(directory) = DIRECTORY.get() else {
         return;
@@ -250,7 +252,7 @@ fn files() -> MutexGuard<'static, Option<HashMap<String, LogFile>>> {
     FILES.lock()
 }
 
-/// What is logged now, and how that is changed.
+/// The current level, and the handle that changes it.
 struct Level {
     is_asked: bool,
     usual: LevelFilter,
@@ -258,19 +260,19 @@ struct Level {
     kept: [reload::Handle<Targets, Registry>; 2],
 }
 
-/// Stderr without secrets.
+/// Stderr with secrets masked.
 #[derive(Debug, Clone, Copy)]
 struct Stderr;
 
-/// The main log without secrets.
+/// The main log with secrets masked.
 #[derive(Debug, Clone, Copy)]
 struct MainLog;
 
-/// Puts what is about a server into its log as well.
+/// Copies lines about a server to that server's log.
 #[derive(Debug, Clone, Copy)]
 struct ServerLogs;
 
-/// The time, and which process it was: several write to one log.
+/// The time and the process id, because several processes write to one log.
 #[derive(Debug, Clone, Copy)]
 struct Stamp;
 
@@ -328,7 +330,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for ServerLogs {
         }
         let mut seen = Seen::default();
         event.record(&mut seen);
-        // A name that is none could lead anywhere.
+        // An invalid server name could lead to any path.
         let Some(server) = seen
             .server
             .filter(|server| ServerName::new(server).is_ok() && server != MAIN)
@@ -344,7 +346,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for ServerLogs {
             .into_iter()
             .flat_map(|scope| scope.from_root())
         {
-            // The layer before this one has put them there.
+            // The previous layer stored them.
             if let Some(fields) = span.extensions().get::<FormattedFields<DefaultFields>>() {
                 let _ = write!(line, "{}{{{fields}}}: ", span.name());
             }

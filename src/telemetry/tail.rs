@@ -1,4 +1,4 @@
-//! Reading logs: the last lines, and what follows.
+//! Reads logs: the last lines, and the lines that follow.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::file;
 
-/// What of a file is looked at, from its end, in bytes.
+/// The part of a file that is read, from its end, in bytes.
 const LOOKED_AT: u64 = 512 * 1024;
-/// What is taken at once of what follows.
+/// The most bytes that are read at once from new lines.
 const CHUNK: u64 = 1024 * 1024;
 
-/// The last lines of the log at `path`, `wanted` at most; none of a log that is not there. What was put aside counts.
+/// The last lines of the log at `path`, at most `wanted`, including rotated files. Empty if there is no log.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -28,7 +28,7 @@ pub(crate) fn tail(path: &Path, wanted: usize) -> io::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The end of the file, from the start of a line on, and whether that is all of it; nothing of a file that is not there.
+/// The end of the file from the start of a line, and whether that is the whole file. Empty if there is no file.
 fn end_of(path: &Path) -> io::Result<(String, bool)> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -48,18 +48,18 @@ fn end_of(path: &Path) -> io::Result<(String, bool)> {
     Ok((whole_lines.to_owned(), start == 0))
 }
 
-/// Reads on from the end of a log, also when it is put aside meanwhile.
+/// Follows a log, including across rotations.
 #[derive(Debug)]
 pub(crate) struct Follow {
     path: PathBuf,
     file: Option<File>,
     position: u64,
-    /// The start of a line that has not ended yet.
+    /// The start of an unfinished line.
     partial: Vec<u8>,
 }
 
 impl Follow {
-    /// Begins at the end of the log at `path`, which need not be there yet.
+    /// Starts at the end of the log at `path`, which may not exist yet.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -79,7 +79,7 @@ impl Follow {
         Ok(follow)
     }
 
-    /// The lines that were written since.
+    /// The lines written since the last call.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -91,7 +91,7 @@ impl Follow {
         Ok(lines)
     }
 
-    /// Whether the file of this name is not the one that was read to its end.
+    /// Whether the file at this path is a newer one than the file being read.
     fn is_put_aside(&self) -> bool {
         let Some(file) = &self.file else { return true };
         let (Ok(named), Ok(_open)) = (fs::metadata(&self.path), file.metadata()) else {

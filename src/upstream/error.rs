@@ -222,7 +222,7 @@ impl CallError {
     }
 }
 
-/// What a person has to do for a server that wants a login; whoever reads of it is told.
+/// What a person has to do for a server that requires a login; whoever reads of it is told.
 fn cure(server: &ServerName, error: &HttpError) -> String {
     let HttpError::Login { need, .. } = error else {
         return String::new();

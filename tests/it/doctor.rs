@@ -1,4 +1,4 @@
-//! `mcpzip doctor`: what is wrong is found, named by its code, and mended where that costs nothing.
+//! `mcpzip doctor`: what is wrong is found, named by its code, and fixed where that costs nothing.
 
 use serde_json::{Value, json};
 
@@ -212,13 +212,13 @@ fn what_others_may_read_is_closed_when_asked_for() {
             .unwrap()
             .contains("config.json` has the mode 644")
     }));
-    assert_eq!(mode(&config), 0o644, "it was mended without being asked");
-    let mended = doctor(&setup, &["--fix"]).code(0).json();
+    assert_eq!(mode(&config), 0o644, "it was fixed without being asked");
+    let fixed = doctor(&setup, &["--fix"]).code(0).json();
     assert!(
-        findings(&mended, "file-open")
+        findings(&fixed, "file-open")
             .iter()
             .all(|finding| finding["fixed"] == true),
-        "{mended:#}"
+        "{fixed:#}"
     );
     assert_eq!((mode(&config), mode(&state)), (0o600, 0o700));
     assert!(findings(&doctor(&setup, &[]).code(0).json(), "file-open").is_empty());
@@ -271,11 +271,11 @@ fn a_client_that_starts_what_is_gone_is_given_this_program_and_undo_takes_it_bac
         "{gone}"
     );
     assert_eq!(std::fs::read_to_string(&file).unwrap(), dead);
-    let mended = doctor(&setup, &["--fix"]).code(0).json();
+    let fixed = doctor(&setup, &["--fix"]).code(0).json();
     assert_eq!(
-        finding(&mended, "client-program-gone")["fixed"],
+        finding(&fixed, "client-program-gone")["fixed"],
         true,
-        "{mended:#}"
+        "{fixed:#}"
     );
     let entry: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let entry = &entry["mcpServers"]["zip"];
@@ -333,12 +333,8 @@ fn a_client_is_told_what_its_entry_lacks_and_what_it_has_twice() {
             .unwrap()
             .ends_with("settings.json")
     );
-    let mended = doctor(&setup, &["--fix"]).code(6).json();
-    assert_eq!(
-        finding(&mended, "client-lacks")["fixed"],
-        true,
-        "{mended:#}"
-    );
+    let fixed = doctor(&setup, &["--fix"]).code(6).json();
+    assert_eq!(finding(&fixed, "client-lacks")["fixed"], true, "{fixed:#}");
     let text = std::fs::read_to_string(&codex).unwrap();
     assert!(
         text.contains("direct_only_tool_namespaces = [\"mcp__zip\"]"),
@@ -374,7 +370,7 @@ fn the_doctor_reads_well_on_a_terminal() {
     let screen = terminal.shows("[exit 1]");
     for words in [
         "error dead [server-failed]",
-        "to mend it:",
+        "to fix it:",
         "warning",
         "[file-open]",
         "1 error, ",
@@ -394,7 +390,7 @@ fn a_server_that_wants_a_login_is_told_of() {
     let report = doctor(&setup, &["web"]).code(6).json();
     let login = finding(&report, "server-login");
     assert_eq!(
-        (&login["subject"], &login["mend"]),
+        (&login["subject"], &login["advice"]),
         (&json!("web"), &json!("Run `mcpzip login web`."))
     );
     assert!(findings(&report, "server-failed").is_empty(), "{report:#}");

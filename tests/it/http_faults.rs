@@ -24,7 +24,7 @@ use crate::support::{SOON, Server, Setup};
 const NOWHERE: &str = "mcp.invalid";
 
 const REFUSED: Outcome = Outcome {
-    fault: "nobody listens at its address",
+    fault: "nothing listens at its address",
     gets: "cannot be reached: Connection refused",
     after: "at once",
     then: SOON_AGAIN,
@@ -37,7 +37,7 @@ const NAMELESS: Outcome = Outcome {
 };
 const UNTRUSTED: Outcome = Outcome {
     fault: "its certificate is of an authority that this machine does not trust",
-    gets: "offers no secure connection (TLS): nobody whom this machine trusts",
+    gets: "offers no secure connection (TLS): its certificate is not signed by an authority",
     after: "at once",
     then: NOTHING_SENT,
 };
@@ -72,7 +72,7 @@ const SILENT: Outcome = Outcome {
     then: NOTHING_SENT,
 };
 const PROXY: Outcome = Outcome {
-    fault: "its proxy is not there, refuses, wants a login, or says nothing",
+    fault: "its proxy is not there, refuses, requires a login, or says nothing",
     gets: "its proxy does not let us through",
     after: "at once",
     then: NOTHING_SENT,
@@ -90,7 +90,7 @@ const ENDLESS: Outcome = Outcome {
     then: "memory stays below 160 MB; others are answered meanwhile",
 };
 const CHATTY: Outcome = Outcome {
-    fault: "its stream of comments, or of messages that nobody asked for, never ends",
+    fault: "its stream of comments, or of unrequested messages, never ends",
     gets: "gave no answer within 1s",
     after: "the call's limit",
     then: "memory stays below 160 MB; others are answered meanwhile",

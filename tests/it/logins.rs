@@ -110,7 +110,7 @@ fn configured_headers_go_before_every_login() {
     let mut client = setup.connect();
     let text = client.execute("web__t").tool_error();
     assert!(
-        text.contains("wants a login") && !text.contains("login needed"),
+        text.contains("requires a login") && !text.contains("login needed"),
         "{text}"
     );
     client.finish();

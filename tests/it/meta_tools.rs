@@ -232,7 +232,7 @@ fn an_unknown_tool_gets_the_nearest() {
 }
 
 #[test]
-fn arguments_with_one_meaning_are_mended() {
+fn arguments_with_one_meaning_are_repaired() {
     let mut client = two_servers().connect();
     for (sent, expected) in [
         (json!(r#"{"title":"x"}"#), json!({ "title": "x" })),

@@ -35,7 +35,7 @@ export function fromRepository() {
   const copy = (file, to, title, description, edit = (text) => text) =>
     write(`src/content/docs/${to}.md`, page(title, description, withDrawings(withPages(edit(withoutTitle(need(file, 'It is part of the repository.')))))));
   copy('ARCHITECTURE.md', 'project/architecture', 'Architecture and internals', 'The map of the code');
-  copy('docs/observability.md', 'guides/observability', 'Watching mcpzip', 'Logs, figures for Prometheus, and traces for OpenTelemetry');
+  copy('docs/observability.md', 'guides/observability', 'Observability', 'Logs, metrics for Prometheus, and traces for OpenTelemetry');
   copy('docs/faults.md', 'project/faults', 'When things break', 'What clients get, and after how long, when servers, files and networks fail: measured by the tests');
   copy('CHANGELOG.md', 'project/changelog', 'Changelog', 'What changed, the newest first');
   copy('CONTRIBUTING.md', 'project/contributing', 'Contributing', 'From a clone to the first passing test, and what a change needs');

@@ -13,7 +13,7 @@ use super::finding::{Finding, Fix};
 use super::kinds;
 use crate::app::App;
 use crate::clients::{
-    Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, mend, own_entries,
+    Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, own_entries, repair,
 };
 use crate::upstream::find_program;
 
@@ -103,7 +103,7 @@ async fn look(
         entry.location.path.display()
     );
     let fix = |is_dead: bool| {
-        let planned = mend(
+        let planned = repair(
             entry,
             is_dead,
             launch,

@@ -18,10 +18,10 @@ pub(super) struct Finding {
     /// What `--fix` would do.
     pub(super) fix: Option<Fix>,
     /// What came of that: done, or why not.
-    pub(super) mended: Option<Result<String, String>>,
+    pub(super) fixed: Option<Result<String, String>>,
 }
 
-/// What can be mended without asking.
+/// What can be fixed without asking.
 #[derive(Debug)]
 pub(super) enum Fix {
     /// The rights of others go.
@@ -52,7 +52,7 @@ impl Finding {
             subject: subject.into(),
             what: what.into(),
             fix: None,
-            mended: None,
+            fixed: None,
         }
     }
 
@@ -62,17 +62,17 @@ impl Finding {
     }
 
     /// What to do, for this very subject.
-    pub(super) fn mend(&self) -> String {
-        self.kind.mend.replace("SERVER", &self.subject)
+    pub(super) fn advice(&self) -> String {
+        self.kind.advice.replace("SERVER", &self.subject)
     }
 
-    pub(super) fn is_mended(&self) -> bool {
-        matches!(self.mended, Some(Ok(_)))
+    pub(super) fn is_fixed(&self) -> bool {
+        matches!(self.fixed, Some(Ok(_)))
     }
 
     /// How bad it still is.
     pub(super) fn severity(&self) -> Severity {
-        if self.is_mended() {
+        if self.is_fixed() {
             Severity::Note
         } else {
             self.kind.severity
@@ -86,10 +86,10 @@ impl Finding {
             "subject": self.subject,
             "what": self.what,
             "why": self.kind.why,
-            "mend": self.mend(),
+            "advice": self.advice(),
             "fixable": self.fix.is_some(),
-            "fixed": self.mended.as_ref().map(Result::is_ok),
-            "fix": match &self.mended {
+            "fixed": self.fixed.as_ref().map(Result::is_ok),
+            "fix": match &self.fixed {
                 Some(Ok(text) | Err(text)) => Some(text.as_str()),
                 None => self.fix.as_ref().and(self.kind.fix),
             },

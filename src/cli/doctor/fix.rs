@@ -9,7 +9,7 @@ use super::super::setup::Machine;
 use super::Examination;
 use super::finding::Fix;
 use crate::app::App;
-use crate::clients::{OwnEntry, mend};
+use crate::clients::{OwnEntry, repair};
 
 /// How long the making of vectors is waited for.
 const EMBEDDING: Duration = Duration::from_secs(120);
@@ -22,7 +22,7 @@ pub(super) async fn all(
 ) {
     for finding in &mut examination.findings {
         let Some(fix) = &finding.fix else { continue };
-        let mended = match fix {
+        let fixed = match fix {
             // It went with its directory.
             #[cfg(unix)]
             Fix::Close(path) if !path.exists() => Ok("it is gone".to_owned()),
@@ -33,7 +33,7 @@ pub(super) async fn all(
             Fix::Entry { entry, is_dead } => complete(machine, entry, *is_dead),
             Fix::Embed => embed(app, output).await,
         };
-        finding.mended = Some(mended);
+        finding.fixed = Some(fixed);
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) async fn all(
 fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> Result<String, String> {
     let launch = machine.launch().map_err(|error| error.to_string())?;
     let environment = &machine.around.environment;
-    let planned = mend(
+    let planned = repair(
         entry,
         is_dead,
         &launch,

@@ -27,7 +27,7 @@ pub(super) struct Kind {
     /// Why that matters.
     pub(super) why: &'static str,
     /// What a person does about it.
-    pub(super) mend: &'static str,
+    pub(super) advice: &'static str,
     /// What `--fix` does about it, where it does.
     pub(super) fix: Option<&'static str>,
 }
@@ -35,14 +35,14 @@ pub(super) struct Kind {
 macro_rules! kinds {
     (@fix) => { None };
     (@fix $fix:literal) => { Some($fix) };
-    ($($name:ident: $severity:ident $code:literal, $title:literal, why $why:literal, mend $mend:literal $(, fix $fix:literal)?;)*) => {
+    ($($name:ident: $severity:ident $code:literal, $title:literal, why $why:literal, advice $advice:literal $(, fix $fix:literal)?;)*) => {
         $(#[cfg_attr(not(unix), allow(dead_code, reason = "modes and owners are Unix's, and the page is one for all systems"))]
         pub(super) const $name: Kind = Kind {
             code: $code,
             severity: Severity::$severity,
             title: $title,
             why: $why,
-            mend: $mend,
+            advice: $advice,
             fix: kinds!(@fix $($fix)?),
         };)*
 
@@ -54,146 +54,146 @@ macro_rules! kinds {
 
 kinds! {
     CONFIG_MISSING: Error "config-missing", "there is no configuration",
-        why "Without one there is no server, and agents find nothing.",
-        mend "Run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`.";
+        why "Without a configuration mcpzip has no servers, and agents find no tools.",
+        advice "Run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`.";
     CONFIG_UNREADABLE: Error "config-unreadable", "the configuration cannot be read",
-        why "Nothing starts. The file is there, but the system refuses it, or it is not UTF-8.",
-        mend "Make the file readable for yourself, or save it as UTF-8.";
-    CONFIG_SYNTAX: Error "config-syntax", "the configuration is not what it should be",
+        why "Nothing starts. The file exists, but the system does not permit reading it, or it is not UTF-8.",
+        advice "Make the file readable for yourself, or save it as UTF-8.";
+    CONFIG_SYNTAX: Error "config-syntax", "the configuration is not valid",
         why "Nothing starts; a program that is running keeps the configuration it has.",
-        mend "Look at the line and column that are named. Comments and trailing commas are fine, all else is JSON.";
-    CONFIG_UNKNOWN_KEY: Warning "config-unknown-key", "the configuration has a key that means nothing",
+        advice "Look at the line and column that are named. The file is JSON; comments and trailing commas are permitted.";
+    CONFIG_UNKNOWN_KEY: Warning "config-unknown-key", "the configuration has an unknown key",
         why "This setting has no effect.",
-        mend "Correct the key to the one that is suggested, or remove it.";
+        advice "Correct the key to the one that is suggested, or remove it.";
     CONFIG_ODD: Warning "config-odd", "something in the configuration is not used as it is written",
         why "This setting has no effect: a default is used, or another entry counts.",
-        mend "Look at the line that is named, and write what the text says.";
+        advice "Go to the line named, and follow the message.";
     CONFIG_NO_SERVERS: Warning "config-no-servers", "no server is configured",
         why "Agents find nothing but the built-in tools.",
-        mend "Run `mcpzip init` or `mcpzip migrate`, or write an entry below `mcpServers`.";
+        advice "Run `mcpzip init` or `mcpzip migrate`, or write an entry below `mcpServers`.";
     CONFIG_OLDER: Note "config-older-layout", "there is a configuration of the older layout",
         why "Its servers are not used by this version.",
-        mend "Run `mcpzip migrate --from mcpzip-0.1`, which shows what it would take over.";
+        advice "Run `mcpzip migrate --from mcpzip-0.1`, which shows what it would take over.";
     SERVER_ENTRY: Error "server-entry", "a server's entry cannot be used",
         why "The server is left out; the others work.",
-        mend "Look at the line and column that are named, and correct the entry.";
+        advice "Look at the line and column that are named, and correct the entry.";
     VARIABLE_MISSING: Error "variable-missing", "a server needs a variable that is not set",
         why "The server is left out. A client that is started from the desktop has other variables than your shell.",
-        mend "Set the variable where the client is started, or write `${NAME:-default}`.";
+        advice "Set the variable where the client is started, or write `${NAME:-default}`.";
     COMMAND_MISSING: Error "command-missing", "a server's command is not there",
         why "The server cannot start.",
-        mend "Install the program, or write its whole path as `command`.";
+        advice "Install the program, or write its whole path as `command`.";
     COMMAND_DESKTOP_PATH: Warning "command-desktop-path", "a server's command is found in this shell only",
         why "A client that is started from the desktop has a shorter PATH, and the server does not start there.",
-        mend "Write the whole path of the program as `command`.";
+        advice "Write the whole path of the program as `command`.";
     SERVER_FAILED: Error "server-failed", "a server does not work",
         why "Its tools cannot be called; those of an earlier time are still found.",
-        mend "Read the reason; `mcpzip logs SERVER` has what the server wrote.";
-    SERVER_LOGIN: Warning "server-login", "a server wants a login",
+        advice "Read the reason; `mcpzip logs SERVER` has what the server wrote.";
+    SERVER_LOGIN: Warning "server-login", "a server requires a login",
         why "Its tools cannot be called until then.",
-        mend "Run `mcpzip login SERVER`.";
+        advice "Run `mcpzip login SERVER`.";
     SERVER_SLOW: Note "server-slow", "a server takes long to start and list its tools",
         why "The first call of it waits as long.",
-        mend "Set `idle_timeout` to \"never\" for it; a package runner is quicker with a fixed version.";
+        advice "Set `idle_timeout` to \"never\" for it; a package runner is quicker with a fixed version.";
     SERVER_FLAWED: Warning "server-flawed", "some entries of a server's lists cannot be used",
         why "Those tools, prompts or resources are left out.",
-        mend "Tell the server's author; a newer version may have it right.";
+        advice "Tell the server's author; a newer version may have it right.";
     SERVER_EMPTY: Note "server-empty", "a server has no tools",
         why "It is started for its prompts and resources, or for nothing.",
-        mend "Remove or disable it if you want nothing else of it.";
+        advice "Remove or disable it if you want nothing else of it.";
     SERVER_NAMES_ALIKE: Warning "server-names-alike", "two servers have nearly the same name",
         why "Agents write names with other dashes and letter cases, and may mean either.",
-        mend "Rename one of them.";
+        advice "Rename one of them.";
     TOOL_HIDDEN_TEXT: Warning "tool-hidden-text", "a tool's text has characters that a reader does not see",
         why "Zero-width and direction-turning characters and terminal escapes hide words from you that the agent reads.",
-        mend "Look at the text, which is shown with these characters spelled out. Remove the server if it is not a slip.";
+        advice "Look at the text, which is shown with these characters spelled out. Remove the server if it is not a slip.";
     TOOL_CHANGED: Warning "tool-changed", "a tool is not what it was when it was first seen",
         why "A server can change what a tool says of itself after you came to trust it.",
-        mend "Run `mcpzip approve SERVER`, which shows the change.";
+        advice "Run `mcpzip approve SERVER`, which shows the change.";
     TOOL_HELD_BACK: Warning "tool-held-back", "a changed tool is held back",
         why "The server has `\"trust\": \"pin\"`: agents don't see the tool until you approve it.",
-        mend "Run `mcpzip approve SERVER`, which shows the change.";
+        advice "Run `mcpzip approve SERVER`, which shows the change.";
     TOOL_NAMES_ALIKE: Note "tool-names-alike", "two tools of a server have nearly the same name",
         why "Agents write names with other dashes and letter cases, and may mean either.",
-        mend "Deny one of them by `tools`, if you need only one.";
+        advice "Deny one of them by `tools`, if you need only one.";
     LOGIN_UNREADABLE: Error "login-unreadable", "a login cannot be opened",
         why "It is sealed with a key of the keychain, which does not give it now.",
-        mend "Unlock the keychain, or log in anew with `mcpzip login SERVER`.";
+        advice "Unlock the keychain, or log in anew with `mcpzip login SERVER`.";
     LOGIN_SCOPES: Warning "login-scopes", "a login lacks scopes",
         why "The server has refused calls for it.",
-        mend "Run `mcpzip login SERVER`.";
+        advice "Run `mcpzip login SERVER`.";
     LOGIN_DAMAGED: Note "login-damaged", "a damaged login was set aside",
         why "It could not be read, and counts as none.",
-        mend "Log in anew where that is needed, then remove the file that is named.";
+        advice "Log in anew where that is needed, then remove the file that is named.";
     KEYCHAIN_NONE: Note "keychain-none", "logins are kept in plain files",
-        why "There is no keychain that works here. The files are readable by you alone, as those of an SSH key are.",
-        mend "Start a keychain (a Secret Service such as GNOME Keyring), if you want them sealed.";
+        why "No keychain works on this machine. The files are readable by you alone, as SSH keys are.",
+        advice "Start a keychain (a Secret Service such as GNOME Keyring), if you want them sealed.";
     KEYCHAIN_UNUSABLE: Error "keychain-unusable", "the keychain does not work, and nothing else may be used",
         why "`credentials` is \"keychain\", so no login can be kept or read.",
-        mend "Unlock or start the keychain, or set `credentials` to \"auto\".";
+        advice "Unlock or start the keychain, or set `credentials` to \"auto\".";
     CACHE_DAMAGED: Warning "cache-damaged", "a cached tool list is damaged",
         why "It is not used; the server is asked for its tools anew.",
-        mend "Nothing, once the server was listed again; a disk that does this often should be looked at.",
+        advice "No action is needed once the server is listed again. If it happens often, check the disk.",
         fix "Removes the damaged file; the doctor has asked the server anew already.";
     CACHE_STALE: Note "cache-stale", "a tool list is old",
         why "The server could not be asked, and may have other tools by now.",
-        mend "Mend the server; `mcpzip servers` then asks it again.";
+        advice "Repair the server; `mcpzip servers` then asks it again.";
     CACHE_OLD_FORMAT: Note "cache-old-format", "the cache has lists of an older version",
         why "This version does not read them; they take up room.",
-        mend "Remove the directory that is named, unless an older mcpzip is still in use.",
+        advice "Remove the directory that is named, unless an older mcpzip is still in use.",
         fix "Removes the directory.";
     CACHE_UNWRITABLE: Error "cache-unwritable", "a directory cannot be written",
         why "Tool lists, logins or logs cannot be kept, so every start begins with nothing.",
-        mend "Give the directory back to yourself, or choose another with `--cache-dir` and `--state-dir`.";
+        advice "Give the directory back to yourself, or choose another with `--cache-dir` and `--state-dir`.";
     SEARCH_INDEX: Error "search-index", "the search index cannot be built or read",
         why "Agents find no tools.",
-        mend "Remove the directory `search` in the cache directory; it is built anew.";
+        advice "Remove the directory `search` in the cache directory; it is built anew.";
     SEARCH_MEANING: Note "search-meaning", "some tools cannot be found by meaning yet",
         why "They are found by their words; the rest is made in the background while a client is served.",
-        mend "Wait, or let `--fix` do it now.",
+        advice "Wait, or let `--fix` do it now.",
         fix "Makes what is missing, for two minutes at most.";
-    FILE_OPEN: Warning "file-open", "a file or directory of ours is open to others",
+    FILE_OPEN: Warning "file-open", "a file or directory of mcpzip is open to others",
         why "Configurations, logins and logs may hold secrets.",
-        mend "`chmod 600` for files, `chmod 700` for directories.",
+        advice "`chmod 600` for files, `chmod 700` for directories.",
         fix "Takes the rights of others away.";
-    FILE_OWNER: Warning "file-owner", "a file of ours belongs to somebody else",
+    FILE_OWNER: Warning "file-owner", "a file of mcpzip belongs to another user",
         why "It was made by another user, by `sudo mcpzip` perhaps, and cannot be replaced.",
-        mend "Give it back with `chown`.";
+        advice "Give it back with `chown`.";
     CLIENT_NONE: Note "client-none", "no client points here",
         why "No agent uses mcpzip yet.",
-        mend "Run `mcpzip init`, or `mcpzip connect CLIENT`.";
+        advice "Run `mcpzip init`, or `mcpzip connect CLIENT`.";
     CLIENT_UNREADABLE: Warning "client-unreadable", "a client's file cannot be read",
         why "It is not known whether the client uses mcpzip; the client itself may fail as well.",
-        mend "Look at the place in the file that is named.";
+        advice "Look at the place in the file that is named.";
     CLIENT_PROGRAM_GONE: Error "client-program-gone", "a client starts an mcpzip that is not there",
         why "The client has no tools from us, and most say so nowhere.",
-        mend "Run `mcpzip doctor --fix`, or write the path of this mcpzip into the entry.",
+        advice "Run `mcpzip doctor --fix`, or write the path of this mcpzip into the entry.",
         fix "Writes the path of this mcpzip; `mcpzip undo` takes it back.";
     CLIENT_OTHER_VERSION: Warning "client-other-version", "a client starts another version of mcpzip",
-        why "What you try here may not hold there.",
-        mend "Remove the version that you don't want, or change the entry.";
+        why "The version that you run here may behave differently from the one that the client starts.",
+        advice "Remove the version that you don't want, or change the entry.";
     CLIENT_OTHER_COPY: Note "client-other-copy", "a client starts another copy of mcpzip",
         why "An update of this one does not reach the client.",
-        mend "Remove the copy that you don't want, or change the entry.";
+        advice "Remove the copy that you don't want, or change the entry.";
     CLIENT_OTHER_CONFIG: Warning "client-other-config", "a client uses another configuration",
-        why "What was examined here is not what the client has.",
-        mend "Run `mcpzip doctor --config FILE` with that file, or change the entry.";
+        why "This report is about another configuration than the client's.",
+        advice "Run `mcpzip doctor --config FILE` with that file, or change the entry.";
     CLIENT_LACKS: Warning "client-lacks", "a client's entry lacks what the client needs",
-        why "The client hides our tools behind a search of its own, asks for each call, or keeps variables back.",
-        mend "Run `mcpzip doctor --fix`, or add the keys that are named.",
+        why "The client hides mcpzip's tools behind its own tool search, asks before each call, or withholds variables.",
+        advice "Run `mcpzip doctor --fix`, or add the keys that are named.",
         fix "Adds the keys; `mcpzip undo` takes them out.";
     CLIENT_REFUSES: Warning "client-refuses", "a client refuses every call through mcpzip",
-        why "Codex asks before each call of our tools, and does not call them where it may not ask.",
-        mend "Set `default_tools_approval_mode` of the entry to \"approve\", after which every tool runs without asking, or change `approval_policy`.";
+        why "Codex asks before each call of mcpzip's tools, and does not call them if it may not ask.",
+        advice "Set `default_tools_approval_mode` of the entry to \"approve\", after which every tool runs without asking, or change `approval_policy`.";
     CLIENT_DISABLED: Warning "client-disabled", "a client's entry for mcpzip is switched off",
         why "The client has no tools from us.",
-        mend "Switch it on in the client.";
+        advice "Switch it on in the client.";
     CLIENT_TWICE: Warning "client-twice", "a client has mcpzip twice",
         why "The agent gets the same three tools twice, and every server is started twice.",
-        mend "Run `mcpzip disconnect CLIENT`, then `mcpzip connect CLIENT`.";
+        advice "Run `mcpzip disconnect CLIENT`, then `mcpzip connect CLIENT`.";
     CLIENT_DUPLICATE: Warning "client-duplicate", "a server stands both here and in a client",
-        why "The client starts it beside us, and the agent sees its tools twice.",
-        mend "Run `mcpzip migrate --only NAME`, which takes it out of the client.";
+        why "The client starts it as well, and the agent sees its tools twice.",
+        advice "Run `mcpzip migrate --only NAME`, which takes it out of the client.";
 }
 
 #[cfg(test)]
@@ -216,7 +216,7 @@ mod tests {
                 kind.code
             );
             assert!(!kind.title.ends_with('.'), "{}", kind.code);
-            for text in [kind.why, kind.mend].into_iter().chain(kind.fix) {
+            for text in [kind.why, kind.advice].into_iter().chain(kind.fix) {
                 assert!(text.ends_with('.'), "{}: {text}", kind.code);
             }
         }
@@ -242,7 +242,7 @@ mod tests {
                 "\n## {}\n\n*{severity}*: {}.\n\n{}\n\n",
                 kind.code, kind.title, kind.why
             ));
-            page.push_str(&format!("**To mend it**: {}\n", kind.mend));
+            page.push_str(&format!("**To fix it**: {}\n", kind.advice));
             if let Some(fix) = kind.fix {
                 page.push_str(&format!("\n**`--fix`**: {fix}\n"));
             }

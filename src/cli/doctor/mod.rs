@@ -1,7 +1,7 @@
 //! `mcpzip doctor`: everything that a support person would ask, asked at once.
 //!
 //! Each part looks at one thing and adds what it finds; nothing is changed while looking, but that servers are listed anew.
-//! Only then `--fix` mends, and only what cannot cost anybody anything. The kinds of findings are one table, [`kinds`].
+//! Only then `--fix` repairs, and only what cannot cost anybody anything. The kinds of findings are one table, [`kinds`].
 
 mod caches;
 mod clients;

@@ -97,8 +97,8 @@ fn clients(examination: &Examination, output: &Output) {
 }
 
 fn one(finding: &Finding, output: &Output) {
-    let label = match (finding.is_mended(), finding.kind.severity) {
-        (true, _) => good("mended"),
+    let label = match (finding.is_fixed(), finding.kind.severity) {
+        (true, _) => good("fixed"),
         (false, Severity::Error) => bad("error"),
         (false, Severity::Warning) => caution("warning"),
         (false, Severity::Note) => faint("note"),
@@ -115,13 +115,13 @@ fn one(finding: &Finding, output: &Output) {
     let (plain, quiet) = (|line: &str| line.to_owned(), |line: &str| faint(line));
     paragraph(&finding.what, &plain);
     paragraph(finding.kind.why, &quiet);
-    match &finding.mended {
+    match &finding.fixed {
         Some(Ok(done)) => paragraph(done, &|line| good(line)),
         Some(Err(reason)) => {
-            paragraph(&format!("could not be mended: {reason}"), &|line| bad(line));
+            paragraph(&format!("could not be fixed: {reason}"), &|line| bad(line));
         }
         None => {
-            paragraph(&format!("to mend it: {}", finding.mend()), &plain);
+            paragraph(&format!("to fix it: {}", finding.advice()), &plain);
             if let (Some(_), Some(fix)) = (&finding.fix, finding.kind.fix) {
                 paragraph(&format!("`--fix`: {fix}"), &quiet);
             }
@@ -133,7 +133,7 @@ const INDENT: &str = "  ";
 
 fn sum(examination: &Examination) -> String {
     let left = |severity| {
-        let is_left = move |found: &&Finding| !found.is_mended() && found.kind.severity == severity;
+        let is_left = move |found: &&Finding| !found.is_fixed() && found.kind.severity == severity;
         examination.findings.iter().filter(is_left)
     };
     let counts = [
@@ -147,18 +147,18 @@ fn sum(examination: &Examination) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| counted(count, word))
         .collect();
-    let mended = examination
+    let fixed = examination
         .findings
         .iter()
-        .filter(|found| found.is_mended())
+        .filter(|found| found.is_fixed())
         .count();
-    let mended = if mended > 0 {
-        format!("; {mended} mended")
+    let fixed = if fixed > 0 {
+        format!("; {fixed} fixed")
     } else {
         String::new()
     };
     match words.is_empty() {
-        true => good(format!("nothing is wrong{mended}")),
-        false => format!("{}{mended}", words.join(", ")),
+        true => good(format!("nothing is wrong{fixed}")),
+        false => format!("{}{fixed}", words.join(", ")),
     }
 }

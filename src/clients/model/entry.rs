@@ -1,32 +1,32 @@
-//! A server as it was understood: what becomes of it in our configuration, and what it is.
+//! A server of a client in our form.
 
 use super::super::Node;
 use super::Carried;
 use crate::config::{program_name, secret_arguments, secret_parameters};
 use crate::secret::{Secret, is_secret_name};
 
-/// A server as `mcpzip` can use it; all texts have references in our form.
+/// A server as `mcpzip` can use it; its texts have references in our syntax.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
-    /// How it is reached.
+    /// The way to reach it.
     pub target: Target,
-    /// Kept and not used.
+    /// Whether it is switched off.
     pub is_disabled: bool,
-    /// How long a call may take, in milliseconds.
+    /// The time limit of a call, in milliseconds.
     pub timeout: Option<u64>,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
-    /// What restricts or frees single tools.
+    /// The rules in its entry about single tools.
     pub tool_rules: Vec<ToolRule>,
-    /// Whether it was a program that only passed on to a URL.
+    /// Whether it was a program that only forwarded to a URL.
     pub is_unwrapped: bool,
-    /// What is different with it afterwards, or why it is not.
+    /// The differences after a migration, or the reason why it stays.
     pub notes: Vec<String>,
-    /// The keys that have no counterpart and change nothing of what the server is.
+    /// The keys that have no counterpart and do not change the server.
     pub left_behind: Vec<String>,
 }
 
-/// How a server is reached.
+/// The way to reach a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Target {
     /// A process.
@@ -37,39 +37,39 @@ pub(crate) enum Target {
         args: Vec<String>,
         /// Its variables.
         env: Vec<(String, String)>,
-        /// Where it runs.
+        /// Its working directory.
         cwd: Option<String>,
     },
     /// A URL.
     Remote {
         /// The endpoint.
         url: String,
-        /// Whether it is said to speak the older HTTP+SSE.
+        /// Whether the entry says that it speaks the older HTTP+SSE.
         is_sse: bool,
-        /// Sent with each request.
+        /// The headers of each request.
         headers: Vec<(String, String)>,
-        /// A command that gives more of them.
+        /// A command that prints further headers.
         headers_helper: Option<Node>,
-        /// What a login needs, in our keys.
+        /// The settings of a login, in our keys.
         oauth: Vec<(&'static str, Node)>,
-        /// How it is reached beyond that: `ca_file` and `proxy`.
+        /// The connection settings `ca_file` and `proxy`.
         way: Vec<(&'static str, String)>,
     },
 }
 
-/// Part of an entry that says which tools may be used.
+/// A part of an entry that decides which tools may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolRule {
     /// The key.
     pub key: String,
-    /// What becomes of it.
+    /// Its fate after a migration.
     pub carried: Carried,
     /// Its value.
     pub value: String,
 }
 
 impl Entry {
-    /// As `mcpzip` has it in its configuration.
+    /// The entry in the form of our configuration.
     #[must_use]
     pub(crate) fn to_node(&self) -> Node {
         let pairs = |pairs: &[(String, String)]| {
@@ -107,7 +107,7 @@ impl Entry {
                 if !headers.is_empty() {
                     members.push(("headers", pairs(headers)));
                 }
-                // The same there, under the same name.
+                // These have the same names and meaning there.
                 members.extend(
                     headers_helper
                         .iter()
@@ -134,7 +134,7 @@ impl Entry {
         Node::map(members)
     }
 
-    /// What nobody else should see.
+    /// The secrets in the entry.
     #[must_use]
     pub(crate) fn secrets(&self) -> Vec<Secret<String>> {
         let of_pairs = |pairs: &[(String, String)]| {
@@ -161,11 +161,11 @@ impl Entry {
         }
     }
 
-    /// Whether it is `mcpzip`, whatever starts it.
+    /// Whether it starts `mcpzip`, by any command.
     #[must_use]
     pub(crate) fn is_mcpzip(&self) -> bool {
         let words = self.words();
-        // A directory of that name is often an argument; a program of that name is told what to do.
+        // A directory of that name is often an argument; a program of that name has a command after it.
         let is_told = |pair: &[&str]| {
             program_name(pair[0]) == "mcpzip" && matches!(pair[1], "serve" | "--config")
         };
@@ -176,7 +176,7 @@ impl Entry {
             || words.contains(&"compressed-mcp-proxy")
     }
 
-    /// The other proxy that it is, if it is one: programs that stand before several servers themselves.
+    /// The name of the other proxy that it is, if it is one: a program in front of several servers.
     #[must_use]
     pub(crate) fn other_proxy(&self) -> Option<&str> {
         const PROXIES: &[&str] = &[
@@ -215,7 +215,7 @@ impl Entry {
 
     fn words(&self) -> Vec<&str> {
         match &self.target {
-            // A shell's argument is a command line of its own.
+            // A shell's argument is a command line.
             Target::Local { command, args, .. } => {
                 let words = args
                     .iter()

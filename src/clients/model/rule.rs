@@ -1,4 +1,4 @@
-//! A client's rule about a server's tools, and what becomes of it behind the proxy.
+//! A client's rule about a server's tools, and its fate behind the proxy.
 
 use std::path::PathBuf;
 
@@ -10,59 +10,60 @@ use super::Found;
 pub(crate) struct Rule {
     /// The file it is in.
     pub path: PathBuf,
-    /// The keys that lead to it there.
+    /// The path of keys to it.
     pub key: String,
-    /// As it is written.
+    /// Its text, as written.
     pub text: String,
-    /// What it does.
+    /// Its effect.
     pub kind: RuleKind,
-    /// The client's name for the server that it is about.
+    /// The client's name for the server.
     pub server: String,
-    /// Whose server.
+    /// The client.
     pub client: Client,
-    /// What becomes of it.
+    /// Its fate after a migration.
     pub carried: Carried,
-    /// The project in which alone it held, though its server is one for all.
+    /// The only project in which it applied, if its server is one for all projects.
     pub project: Option<PathBuf>,
     pub(in crate::clients) location: ConfigLocation,
 }
 
-/// What a rule does.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RuleKind {
     /// Keeps tools from being used.
     Deny,
-    /// A program that looks at each call before it is made.
+    /// A hook: a program that examines each call.
     Hook,
-    /// Has the user asked.
+    /// The client asks the user.
     Ask,
-    /// Lets tools be used without a question.
+    /// Tools are used without a question.
     Allow,
-    /// Says which tools an agent, a command or a skill has.
+    /// The tools of an agent, a command or a skill.
     Tools,
     /// A file of rules that cannot be read.
     Unread,
 }
 
-/// What becomes of a rule behind the proxy.
+/// The fate of a rule behind the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Carried {
-    /// These tools are withheld (`tools.deny`).
+    /// These tools are denied (`tools.deny`).
     Deny(Vec<String>),
-    /// For these the user is asked (`tools.ask`).
+    /// The user is asked before these tools are called (`tools.ask`).
     Ask(Vec<String>),
-    /// No others than these are there (`tools.allow`).
+    /// Only these tools are permitted (`tools.allow`).
     Only(Vec<String>),
-    /// The server is not there in this project (`projects`).
+    /// The server is hidden in this project (`projects`).
     NotIn(PathBuf),
-    /// It freed tools from questions: there is nothing to carry, as the client asks about `execute_tool` in their place.
+    /// It permitted tools without a question. It needs no counterpart, because the client now asks about
+    /// `execute_tool`.
     Needless,
-    /// It cannot be carried over, and why.
+    /// It cannot be carried over, for this reason.
     Lost(&'static str),
 }
 
 impl RuleKind {
-    /// In a word.
+    /// The name of the fate.
     #[must_use]
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -75,7 +76,7 @@ impl RuleKind {
         }
     }
 
-    /// Whether something is kept from running by it.
+    /// Whether it keeps something from running.
     #[must_use]
     pub(crate) const fn protects(self) -> bool {
         matches!(self, Self::Deny | Self::Hook)
@@ -83,13 +84,13 @@ impl RuleKind {
 }
 
 impl Rule {
-    /// Whether a migration would take away what it protects.
+    /// Whether a migration would remove its protection.
     #[must_use]
     pub(crate) fn is_blocking(&self) -> bool {
         self.kind.protects() && matches!(self.carried, Carried::Lost(_))
     }
 
-    /// Whether it stands for rules that are not known, so that its server must not leave.
+    /// Whether it stands for unreadable rules, so that its server must stay.
     #[must_use]
     pub(crate) fn is_unknown(&self) -> bool {
         self.kind == RuleKind::Unread && !self.is_carried()
@@ -99,7 +100,7 @@ impl Rule {
         self.server == found.name && self.location == found.location
     }
 
-    /// Whether the proxy has it afterwards.
+    /// Whether the proxy applies it afterwards.
     #[must_use]
     pub(crate) fn is_carried(&self) -> bool {
         !matches!(self.carried, Carried::Needless | Carried::Lost(_))
@@ -107,10 +108,10 @@ impl Rule {
 }
 
 impl Carried {
-    /// A value that no rule should have.
+    /// The fate of a rule with an unknown form.
     pub(in crate::clients) const UNCLEAR: Self = Self::Lost("is of a form that is not known here");
 
-    /// What the proxy's configuration says in its place, or why nothing.
+    /// Its counterpart in the proxy's configuration, or the reason why there is none.
     #[must_use]
     pub(crate) fn text(&self) -> String {
         match self {

@@ -1,7 +1,7 @@
-//! A client's entry for a server, in whatever form it has it, as one that `mcpzip` can use.
+//! Converts a client's entry for a server, in any form, to one that `mcpzip` can use.
 //!
-//! Reading is lenient: forms that belong to one client are pasted into another's file every day. A need of an
-//! entry that the proxy cannot meet is a reason to leave the server where it is, in words for its user.
+//! Reading is lenient, because users paste one client's form into another's file. If an entry needs something that the
+//! proxy cannot provide, the server stays, with a reason for the user.
 
 mod tools;
 mod url;
@@ -20,7 +20,7 @@ const URL_KEYS: &[&str] = &["url", "serverUrl", "httpUrl", "uri", "endpoint"];
 const ENV_KEYS: &[&str] = &["env", "environment", "envs"];
 const CWD_KEYS: &[&str] = &["cwd", "working_directory", "workingDirectory"];
 const HEADER_KEYS: &[&str] = &["headers", "http_headers"];
-/// Keys that are read elsewhere here, or mean nothing outside of their client.
+/// Keys that are read elsewhere in this module, or have no meaning outside of their client.
 const QUIET_KEYS: &[&str] = &[
     "type",
     "args",
@@ -52,10 +52,10 @@ const QUIET_KEYS: &[&str] = &[
     "version",
 ];
 
-/// Reads an entry of `client`, which belongs to `project` if it is one of a project: what is relative there is meant from it.
+/// Reads an entry of `client`. Relative paths of a project's entry are relative to `project`.
 ///
 /// # Errors
-/// When the server cannot be moved: why not.
+/// The reason why the server cannot be moved.
 pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Result<Entry, String> {
     if !matches!(entry, Node::Map(_)) {
         return Err("is not an entry for a server".to_owned());
@@ -110,7 +110,7 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
     })
 }
 
-/// What only the client can do for a server.
+/// Checks for features that only the client can provide to a server.
 fn needs_client(client: Client, entry: &Node) -> Result<(), String> {
     let own = |what: &str| Err(format!("{what}, which only {} does", client.title()));
     let has = |key: &str| {
@@ -177,7 +177,7 @@ impl<'e> Reader<'e> {
 
     fn text(&self, text: &str, role: Role) -> Result<String, String> {
         match self.project.and_then(Path::to_str) {
-            // Both mean the project's directory, where there is one.
+            // Both mean the project's directory, if there is one.
             Some(project) => {
                 let text = text
                     .replace("${workspaceFolder}", project)
@@ -188,10 +188,10 @@ impl<'e> Reader<'e> {
         }
     }
 
-    /// A path as it is from anywhere.
+    /// Makes a path absolute.
     ///
     /// # Errors
-    /// When it is relative, and it is not known to what.
+    /// When it is relative to an unknown directory.
     fn rooted(&self, key: &str, path: String) -> Result<String, String> {
         match self.project {
             _ if !is_relative(&path) => Ok(path),
@@ -205,7 +205,7 @@ impl<'e> Reader<'e> {
         }
     }
 
-    /// The program, and the arguments that stand in one list with it.
+    /// The program, and the arguments that are in one list with it.
     fn command(&self) -> Result<Option<(&'e str, Vec<&'e Node>)>, String> {
         let Some((key, node)) = self.first(COMMAND_KEYS) else {
             return Ok(None);
@@ -271,7 +271,7 @@ impl<'e> Reader<'e> {
             let name = name
                 .as_text()
                 .ok_or("has a form of `env_vars` that is not known here")?;
-            // It was handed on where it was set; there, an empty one is the nearest to none.
+            // The client passed it on only if it was set; an empty value is the closest to that.
             env.push((name.to_owned(), format!("${{{name}:-}}")));
         }
         let cwd = match self.first(CWD_KEYS) {
@@ -281,7 +281,7 @@ impl<'e> Reader<'e> {
                     .ok_or_else(|| format!("has a `{key}` that is no text"))?;
                 Some(self.rooted(&format!("`{key}`"), self.text(written, Role::Command)?)?)
             }
-            // Clients start a project's servers in it, and people write their arguments so.
+            // Clients start a project's servers in its directory, and people write arguments relative to it.
             None => self
                 .project
                 .map(|project| project.to_string_lossy().into_owned()),
@@ -312,7 +312,7 @@ impl<'e> Reader<'e> {
         members.into_iter().map(pair).collect()
     }
 
-    /// Clients count in seconds or milliseconds.
+    /// The time limit in milliseconds; some clients use seconds.
     fn timeout(&self) -> Option<u64> {
         let number = |key: &str| match self.entry.get(key)? {
             Node::Number(number) => number
@@ -329,7 +329,7 @@ impl<'e> Reader<'e> {
         let whole = |milliseconds: f64| milliseconds.round() as u64;
         match self.client {
             Client::Codex => number("tool_timeout_sec").map(|seconds| whole(seconds * 1000.0)),
-            // For listing tools only.
+            // This limit is for listing tools only.
             Client::OpenCode => None,
             Client::Zed | Client::Cline | Client::Roo | Client::Goose => {
                 number("timeout").map(|seconds| whole(seconds * 1000.0))

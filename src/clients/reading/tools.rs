@@ -1,4 +1,4 @@
-//! The parts of an entry that say which tools may be used.
+//! The parts of an entry that decide which tools may be used.
 
 use super::Reader;
 use crate::clients::model::{Carried, ToolRule};
@@ -39,7 +39,7 @@ impl Reader<'_> {
         }
         for (key, value) in ALLOWING_KEYS.iter().filter_map(|key| named(key)) {
             match names(value) {
-                // There, it means all.
+                // In that client, an empty list means all tools.
                 Some(tools) if tools.is_empty() && key == "available_tools" => {}
                 Some(tools) => add(key, value, Carried::Only(tools)),
                 None => add(key, value, Carried::UNCLEAR),
@@ -77,10 +77,10 @@ impl Reader<'_> {
             }
         }
         match (self.client, present("tools")) {
-            // Rules for single tools, which are read with the client's others.
+            // Rules for single tools are read with the client's other rules.
             (Client::Codex, Some(Node::Map(_))) | (_, None) => {}
             (_, Some(tools)) if *tools == Node::texts(["*"]) => {}
-            // No tool at all is as much a limit as a few.
+            // A list without tools is a limit as well.
             (Client::CopilotCli, Some(tools)) if names(tools).is_some() => {
                 add(
                     "tools",
@@ -94,7 +94,7 @@ impl Reader<'_> {
     }
 }
 
-/// Names of tools. Some clients have parameters behind them, which widen nothing.
+/// The names of tools. Some clients have parameters after them, which only restrict further.
 fn names(list: &Node) -> Option<Vec<String>> {
     let Node::List(items) = list else { return None };
     let name = |item: &Node| {

@@ -1,4 +1,4 @@
-//! An entry that names a URL: its transport, its headers, its login.
+//! Reads an entry with a URL: its transport, its headers, its login.
 
 use super::{HEADER_KEYS, Reader};
 use crate::clients::Target;
@@ -26,7 +26,7 @@ impl Reader<'_> {
                 "http" | "streamablehttp" | "remote" | "mcp" => false,
                 other => return Err(format!("is of type `{other}`, which is not known")),
             },
-            // `url` alone is the older transport there.
+            // In that client, `url` alone means the older transport.
             None => self.client == Client::GeminiCli && key == "url",
         };
         let mut headers = Vec::new();

@@ -1,8 +1,9 @@
-//! Parts of a JSON text that are not read but kept aside, and stay byte for byte: what Claude Code remembers in the file of
-//! its servers, which may be hundreds of times as large as they are, and texts with half a character, which JavaScript
-//! reads and writes and no `String` can hold.
+//! Parts of a JSON text that are not parsed and stay unchanged byte for byte: other data of Claude Code in the file of
+//! its servers, which may be hundreds of times as large as they are, and texts with an unpaired surrogate, which
+//! JavaScript reads and writes and no `String` can hold.
 //!
-//! A mark stands for each in the text that is read and edited, made of its hash, so that equal parts have equal marks.
+//! A placeholder stands for each in the text that is read and edited. It is made from the part's hash, so equal parts
+//! have equal placeholders.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,28 +13,28 @@ use data_encoding::HEXLOWER;
 use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
-/// What begins every mark, and what ends it.
+/// The beginning of a placeholder, and its end.
 const START: &str = "(kept as it is: ";
 const END: char = ')';
 
-/// Shorter values are no burden.
+/// Shorter values are parsed.
 const LARGE: usize = 256;
 
-/// The parts of a text that are kept aside, by their marks.
+/// The parts that are set aside, by placeholder.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     whole: Arc<String>,
     parts: HashMap<String, Range<usize>>,
 }
 
-/// Whether a text stands for one that is kept aside.
+/// Whether a text is a placeholder.
 pub(in crate::clients) fn is_mark(text: &str) -> bool {
     text.starts_with(START) && text.ends_with(END)
 }
 
 impl Aside {
-    /// The text with marks, and what they stand for. With `only_servers`, large values that say nothing of servers, tools
-    /// or permissions are kept aside as well.
+    /// Returns the text with placeholders, and the parts. With `only_servers`, large values that are not about
+    /// servers, tools or permissions are set aside as well.
     pub(super) fn of(whole: &Arc<String>, only_servers: bool) -> (String, Self) {
         let mut ranges = Vec::new();
         if only_servers {
@@ -71,7 +72,7 @@ impl Aside {
         (short, aside)
     }
 
-    /// A text with what its marks stand for.
+    /// The text with the parts in place of their placeholders.
     pub(super) fn restore(&self, short: &str) -> String {
         if self.parts.is_empty() {
             return short.to_owned();
@@ -81,7 +82,7 @@ impl Aside {
         while let Some(at) = rest.find(START) {
             let end = rest[at..].find(END).map_or(rest.len(), |end| at + end + 1);
             match self.parts.get(&rest[at..end]) {
-                // The quotes around it are part of the mark.
+                // The quotes around it belong to the placeholder.
                 Some(range) => {
                     text.push_str(&rest[..at - 1]);
                     text.push_str(&self.whole[range.clone()]);
@@ -98,7 +99,7 @@ impl Aside {
     }
 }
 
-/// Whether the value of a key may say something of servers, or of what they may do.
+/// Whether the value of a key may be about servers or their permissions.
 fn is_about_servers(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     ["mcp", "tool", "permission", "hook", "project", "plugin"]
@@ -118,7 +119,7 @@ fn collect(text: &str, start: usize, ranges: &mut Vec<Range<usize>>) {
             }
         } else if value.len() >= LARGE
             && !is_about_servers(&text[key])
-            // Of what breaks the rules, the parser shall say so.
+            // An invalid value is left for the parser to report.
             && serde_json::from_str::<IgnoredAny>(&text[value.clone()]).is_ok()
         {
             ranges.push(value);
@@ -156,7 +157,7 @@ fn members(text: &str, start: usize) -> Vec<(Range<usize>, Range<usize>)> {
     }
 }
 
-/// Behind spaces and comments.
+/// The position after spaces and comments.
 fn skip_gap(bytes: &[u8], mut at: usize) -> usize {
     loop {
         match bytes.get(at) {
@@ -181,7 +182,7 @@ fn comment_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(end.map_or(bytes.len(), |end| at + 2 + end + length))
 }
 
-/// Behind the string whose quote is at `at`.
+/// The position after the string whose quote is at `at`.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(byte) = bytes.get(at) {
@@ -194,7 +195,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Behind the value that begins at `at`.
+/// The position after the value at `at`.
 fn value_end(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(byte) = bytes.get(at) {
@@ -217,7 +218,7 @@ fn value_end(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// The strings in a part of a text that hold half a character.
+/// The strings in a part of a text that contain an unpaired surrogate.
 fn halves(text: &str, part: Range<usize>, ranges: &mut Vec<Range<usize>>) {
     let bytes = text.as_bytes();
     let mut at = part.start;
@@ -236,7 +237,7 @@ fn halves(text: &str, part: Range<usize>, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Whether a string as JSON writes it has one half of a surrogate pair alone.
+/// Whether a JSON string contains an unpaired surrogate.
 fn has_half(string: &[u8]) -> bool {
     let unit = |at: usize| {
         let escape = string.get(at..at + 6)?;

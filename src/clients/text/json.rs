@@ -6,7 +6,7 @@ use crate::clients::node::Node;
 use crate::config::Document;
 
 pub(super) fn read(text: &str) -> Result<Node, String> {
-    // The document knows what is allowed; what it prints has no comments any more.
+    // The document checks the syntax; its output has no comments.
     let document = Document::parse(text).map_err(|error| error.to_string())?;
     let plain = document.get(&[]).unwrap_or_default();
     let parsed = parse_to_ast(&plain, &CollectOptions::default(), &ParseOptions::default());

@@ -1,8 +1,8 @@
-//! A client's file as text that can be edited: what an edit does not concern stays byte for byte.
+//! A client's file as editable text: an edit leaves everything else unchanged byte for byte.
 //!
-//! Each syntax has its own way of cutting. Whatever that did is checked here: the new text is read again and has to say
-//! what the old one said with this one change, otherwise the edit is refused. So a file that is written in a way nobody
-//! thought of costs an edit, never a file.
+//! Each syntax has its own way of editing. The result is checked here: the new text is parsed again and must equal the
+//! old one with this one change, otherwise the edit is refused. So an unforeseen way of writing a file costs an edit,
+//! never a file.
 
 mod aside;
 mod json;
@@ -15,12 +15,12 @@ use super::node::Node;
 use aside::Aside;
 pub(super) use aside::is_mark;
 
-/// How a file is written.
+/// The syntax of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syntax {
     /// JSON with comments and trailing commas.
     Json,
-    /// The same, of which only what is about servers is read: Claude Code remembers much else in the same file.
+    /// JSON of which only the parts about servers are read: Claude Code keeps other data in the file.
     ClaudeJson,
     /// TOML.
     Toml,
@@ -28,28 +28,28 @@ pub(crate) enum Syntax {
     Yaml,
 }
 
-/// A file's text, and what it says; cheap to copy.
+/// A file's text with its parsed content; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Text {
     syntax: Syntax,
-    /// With marks for what is kept aside.
+    /// The text, with placeholders for the parts that are set aside.
     text: Arc<String>,
     aside: Arc<Aside>,
     node: Arc<Node>,
 }
 
-/// Why a text cannot be read, or not be edited so.
+/// A text that cannot be parsed, or cannot be edited as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TextError {
-    /// It breaks the rules of its syntax.
+    /// The text is invalid in its syntax.
     #[error("{0}")]
     Syntax(String),
-    /// It is written in a way that cannot be edited here.
+    /// The text is written in a way that cannot be edited.
     #[error("`{key}` {problem}")]
     Edit {
-        /// What was to be edited.
+        /// The edited key.
         key: String,
-        /// Why it is not.
+        /// The reason.
         problem: String,
     },
 }
@@ -66,7 +66,7 @@ impl Syntax {
         }
     }
 
-    /// The syntax of this name.
+    /// The syntax with this name.
     #[must_use]
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::Json, Self::ClaudeJson, Self::Toml, Self::Yaml]
@@ -76,18 +76,18 @@ impl Syntax {
 }
 
 impl Text {
-    /// Reads `text`, with or without a byte order mark; an empty one is an empty map.
+    /// Parses `text`, with or without a byte order mark; an empty one is an empty map.
     ///
     /// # Errors
-    /// When it breaks the rules of its syntax.
+    /// When it is invalid in its syntax.
     pub(crate) fn parse(syntax: Syntax, text: &str) -> Result<Self, TextError> {
         Self::read(syntax, &Arc::new(text.to_owned()))
     }
 
-    /// The same of a text that others have, too.
+    /// Like [`Text::parse`], for a shared text.
     ///
     /// # Errors
-    /// As [`Text::parse`].
+    /// Those of [`Text::parse`].
     pub(super) fn read(syntax: Syntax, text: &Arc<String>) -> Result<Self, TextError> {
         let (short, aside) = match syntax {
             Syntax::Json | Syntax::ClaudeJson => {
@@ -115,27 +115,27 @@ impl Text {
         })
     }
 
-    /// What it says.
+    /// The parsed content.
     #[must_use]
     pub(crate) fn node(&self) -> &Node {
         &self.node
     }
 
-    /// As it is to be written.
+    /// The text as it is written to the file.
     #[must_use]
     pub(crate) fn text(&self) -> String {
         self.aside.restore(&self.text)
     }
 
-    /// As it is to be shown: with marks in the place of what is not read.
+    /// The text for display, with placeholders for the parts that are not read.
     pub(super) fn shown(&self) -> &Arc<String> {
         &self.text
     }
 
-    /// Puts `value` at `path`: in the place of what is there, or behind its neighbours.
+    /// Sets the value at `path`: replaces the present value, or appends it to its neighbours.
     ///
     /// # Errors
-    /// When the text is written in a way that cannot be edited; it is then as it was.
+    /// When the text is written in a way that cannot be edited. It is unchanged then.
     pub(crate) fn set(&mut self, path: &[String], value: &Node) -> Result<(), TextError> {
         let mut wanted = Node::clone(&self.node);
         if !wanted.set(path, value.clone()) {
@@ -151,10 +151,10 @@ impl Text {
         })
     }
 
-    /// Takes away what stands at `path`; nothing happens when there is nothing.
+    /// Removes the value at `path`, if there is one.
     ///
     /// # Errors
-    /// As for [`Text::set`].
+    /// Those of [`Text::set`].
     pub(crate) fn remove(&mut self, path: &[String]) -> Result<(), TextError> {
         if self.node.at(path).is_none() {
             return Ok(());
@@ -203,7 +203,7 @@ fn refused(path: &[String], problem: impl Into<String>) -> TextError {
     }
 }
 
-/// The text with `\n` alone as its line end, and whether every line ended in `\r\n` before.
+/// The text with `\n` as its only line end, and whether every line ended in `\r\n` before.
 ///
 /// # Errors
 /// When it has both.

@@ -67,7 +67,7 @@ fn edit(
     change: impl FnOnce(&mut DocumentMut) -> Result<(), &'static str>,
 ) -> Result<String, String> {
     let (mut plain, has_returns) = unified(text)?;
-    // `toml_edit` ends every file with a line end, so one is lent to a file without it.
+    // `toml_edit` ends every file with a line end, so a file without one gets it for the edit.
     let is_open = !plain.is_empty() && !plain.ends_with('\n');
     if is_open {
         plain.push('\n');
@@ -90,7 +90,8 @@ fn edit(
     })
 }
 
-/// `after` with the comments that stood above what is gone: it may be a file's head that `toml_edit` takes for a table's.
+/// `after` with the comments above removed parts: `toml_edit` may take the comment at the head of a file for a
+/// table's.
 fn with_comments(before: &str, after: &str) -> String {
     let (old, new) = (diff::lines(before), diff::lines(after));
     let is_lost = |line: &str| {
@@ -121,7 +122,7 @@ fn with_comments(before: &str, after: &str) -> String {
 }
 
 fn parse(text: &str) -> Result<DocumentMut, String> {
-    // Its words have the line and an excerpt, which may be a secret: the first line is the place.
+    // Its message has the line and an excerpt, which may be a secret, so only the first line is used.
     let first = |error: toml_edit::TomlError| {
         let text = error.to_string();
         format!(
@@ -165,7 +166,7 @@ fn from_value(value: &Value) -> Node {
     }
 }
 
-/// Nothing where there is nothing to write.
+/// `None` if there is nothing to write.
 fn to_value(node: &Node) -> Option<Value> {
     Some(match node {
         Node::Null => return None,

@@ -1,19 +1,19 @@
-//! New values as text, laid out as the text around them.
+//! Formats new values like the text around them.
 
 use jsonc_parser::ast::{ObjectProp, Value};
 use jsonc_parser::common::Ranged as _;
 
-use crate::mcp::object::quoted;
+use crate::mcp::frame::quoted;
 
-/// How values are laid out.
+/// The format of values.
 pub(super) struct Layout<'d> {
-    /// What one level is indented by.
+    /// The indentation of one level.
     pub(super) unit: &'d str,
     pub(super) line_end: &'d str,
 }
 
 impl Layout<'_> {
-    /// In one line; texts and numbers as they are written in `source`.
+    /// The value in one line; texts and numbers as written in `source`.
     pub(super) fn inline(&self, value: &Value<'_>, source: &str) -> String {
         match value {
             Value::Object(object) => {
@@ -34,7 +34,7 @@ impl Layout<'_> {
         }
     }
 
-    /// A line for each member of an object; lists of plain values in one.
+    /// The value with one line per member of an object; lists of plain values in one line.
     pub(super) fn lines(&self, value: &Value<'_>, source: &str, indent: &str) -> String {
         let (inner, line_end) = (format!("{indent}{}", self.unit), self.line_end);
         let parts: Vec<String> = match value {

@@ -1,8 +1,8 @@
-//! A configuration as text that can be edited: what an edit does not concern stays byte for byte, comments and trailing
-//! commas included.
+//! A configuration as editable text: an edit leaves everything else unchanged byte for byte, including comments and
+//! trailing commas.
 //!
-//! Edits are cuts in the text at positions that the parser gives, not a tree that is printed again. Where a key stands
-//! twice, the last counts, as when it is read.
+//! Edits are cuts in the text at positions from the parser, not a tree that is printed again. Of a duplicate key the
+//! last one counts, as when it is read.
 
 mod layout;
 #[cfg(test)]
@@ -18,36 +18,36 @@ use super::error::Position;
 use super::file;
 use super::lower_first;
 use super::reader::{Lines, kind};
-use crate::mcp::object::quoted;
+use crate::mcp::frame::quoted;
 use layout::Layout;
 use trivia::{Trivia, comment_length, line_end_length};
 
-/// A text in JSON with comments and trailing commas; the whole is an object, or nothing yet.
+/// A text in JSON with comments and trailing commas: an object, or still empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Document {
     text: String,
     has_mark: bool,
 }
 
-/// Why a document cannot be read, or not be edited so.
+/// A document that cannot be read, or cannot be edited as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DocumentError {
-    /// The text is no JSON, comments and trailing commas aside.
+    /// The text is not JSON, even with comments and trailing commas.
     #[error("{position}: {problem}")]
     Syntax {
-        /// Where the parser gave up.
+        /// The position at which the parser failed.
         position: Position,
-        /// Its words.
+        /// The parser's message.
         problem: String,
     },
-    /// What should hold the edited key is no object.
+    /// The parent of the edited key is not an object.
     #[error("{position}: `{key}` must be an object, found {found}")]
     Shape {
-        /// Where it stands.
+        /// The position of the value.
         position: Position,
-        /// The keys that lead there, joined by dots; `configuration` for the whole.
+        /// The path of the value, joined by dots; `configuration` for the root.
         key: String,
-        /// What stands there.
+        /// The kind of value found.
         found: &'static str,
     },
 }
@@ -56,7 +56,7 @@ impl Document {
     /// Reads a text, with or without a byte order mark.
     ///
     /// # Errors
-    /// When it is no JSON, or no object.
+    /// When it is not JSON, or not an object.
     pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
         let (text, has_mark) = match text.strip_prefix('\u{feff}') {
             Some(rest) => (rest, true),
@@ -71,7 +71,7 @@ impl Document {
             Some(Value::Object(_)) => {}
             Some(other) => return Err(shape(text, &[], &other)),
             None => {
-                // Comments that stand alone stay in front.
+                // Comments outside of the object stay in front.
                 let gap = if text.is_empty() || text.ends_with('\n') {
                     ""
                 } else {
@@ -83,7 +83,7 @@ impl Document {
         Ok(document)
     }
 
-    /// The text as it is to be written.
+    /// The text as it is written to the file.
     #[must_use]
     pub(crate) fn text(&self) -> String {
         if self.has_mark {
@@ -93,7 +93,7 @@ impl Document {
         }
     }
 
-    /// What stands at `path`, as JSON without comments.
+    /// The value at `path`, as JSON without comments.
     #[must_use]
     pub(crate) fn get(&self, path: &[&str]) -> Option<String> {
         let root = self.root();
@@ -108,7 +108,7 @@ impl Document {
         Some(layout.inline(value, &self.text))
     }
 
-    /// The keys of the object at `path`, each once; none where there is no object.
+    /// The keys of the object at `path`, without duplicates; empty if there is no object.
     #[must_use]
     pub(crate) fn keys(&self, path: &[&str]) -> Vec<String> {
         let root = self.root();
@@ -132,16 +132,17 @@ impl Document {
         keys
     }
 
-    /// Puts `json` at `path`: in the place of what stands there, or behind the other keys. Objects on the way are created.
+    /// Sets the value at `path` to `json`: replaces the present value, or appends the key. Missing parents are
+    /// created.
     ///
     /// # Errors
-    /// When something on the way is no object, or `json` is no JSON.
+    /// When a parent is not an object, or `json` is not JSON.
     ///
     /// # Panics
-    /// When `path` is empty: the whole is not a value of a key.
+    /// When `path` is empty: the root has no key.
     pub(crate) fn set(&mut self, path: &[&str], json: &str) -> Result<(), DocumentError> {
         let (first, rest) = path.split_first().expect("a path has a key");
-        // Within the objects that are created, more than one value could pass for one.
+        // Inside of newly created objects, several values could pass for one.
         self.rendered(json, true, "")?;
         let root = self.root();
         let mut object = root.as_object().expect("it was read as an object");
@@ -149,7 +150,7 @@ impl Document {
         let (mut key, mut behind, mut depth) = (*first, rest, 1);
         loop {
             let Some(property) = last(object, key) else {
-                // The objects that are missing come in one piece.
+                // Missing parents are inserted as one text.
                 let nested = behind.iter().rev().fold(json.to_owned(), |json, key| {
                     format!("{{{}:{json}}}", quoted(key))
                 });
@@ -174,10 +175,10 @@ impl Document {
         }
     }
 
-    /// Removes what stands at `path`; says whether there was anything.
+    /// Removes the value at `path`. Returns whether there was one.
     ///
     /// # Errors
-    /// When the rest could not be read any more, which would be a fault of ours.
+    /// When the rest is no longer valid, which would be a bug in this module.
     pub(crate) fn remove(&mut self, path: &[&str]) -> Result<bool, DocumentError> {
         let mut was_there = false;
         while let Some(cuts) = self.removal(path) {
@@ -224,7 +225,7 @@ impl Document {
         let rest = &self.text[end..];
         let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         if has_own_line {
-            // A comment behind it on its line was about it.
+            // A comment after it on its line was about it.
             let behind = end + spaces + comment_length(&self.text[end + spaces..]).unwrap_or(0);
             let behind = behind + self.text[behind..].len()
                 - self.text[behind..].trim_start_matches([' ', '\t']).len();
@@ -239,7 +240,7 @@ impl Document {
         Some(cuts)
     }
 
-    /// How `key` with `json` comes into `object`, behind what is there.
+    /// The insertion of `key` with `json` into `object`, after its last member.
     fn insertion(
         &self,
         object: &Object<'_>,
@@ -312,9 +313,10 @@ impl Document {
         })
     }
 
-    /// Makes all cuts, whose positions refer to the text as it is.
+    /// Applies the cuts, whose positions refer to the current text.
     fn cut(&mut self, mut cuts: Vec<Cut>) -> Result<(), DocumentError> {
-        // The last comes first, so that the positions before it stay; of two at one position, the first is made last.
+        // The last one is made first, so that the positions before it stay valid; of two at one position, the first is
+        // made last.
         cuts.sort_by_key(|(range, _)| range.start);
         let mut text = self.text.clone();
         for (range, new) in cuts.into_iter().rev() {
@@ -332,7 +334,7 @@ impl Document {
             .expect("the text was read before")
     }
 
-    /// Whether an object is written in one line; an empty one is as what holds it.
+    /// Whether an object is written in one line; an empty one follows its parent.
     fn is_inline(&self, object: &Object<'_>, holder: bool) -> bool {
         if object.properties.is_empty() {
             holder
@@ -341,7 +343,7 @@ impl Document {
         }
     }
 
-    /// What one level is indented by.
+    /// The indentation of one level.
     fn unit(&self) -> &str {
         let root = parsed(&self.text).ok().flatten();
         let first = root
@@ -371,7 +373,7 @@ impl Document {
     }
 }
 
-/// A part of the text, and what comes in its place.
+/// A range of the text, and its replacement.
 type Cut = (Range<usize>, String);
 
 fn last<'a>(object: &'a Object<'a>, key: &str) -> Option<&'a ObjectProp<'a>> {

@@ -150,7 +150,7 @@ fn what_stands_there_is_read_without_comments() {
     assert!(document.keys(&["s", "c", "d"]).is_empty());
 }
 
-/// Any document, any edits: the values are those that a map would have.
+/// For any document and any edits, the values are those that a map would have.
 #[test]
 fn edits_change_what_they_should_and_nothing_else() {
     let mut random = Random(7);

@@ -1,9 +1,9 @@
-//! What stands between the members of an object: space, comments and commas.
+//! The text between the members of an object: space, comments and commas.
 
-/// What stands between a member and the next, or the end of the object.
+/// The text between a member and the next one, or the end of the object.
 pub(super) struct Trivia {
     pub(super) comma: Option<usize>,
-    /// The end of the comma or the last comment, whichever is later.
+    /// The end of the comma or of the last comment: the later of the two.
     pub(super) end: usize,
 }
 
@@ -32,7 +32,7 @@ impl Trivia {
     }
 }
 
-/// The length of the comment that `text` starts with; a line's end is not part of one.
+/// The length of the comment at the start of `text`, without the end of its line.
 pub(super) fn comment_length(text: &str) -> Option<usize> {
     if text.starts_with("//") {
         return Some(text.find(['\r', '\n']).unwrap_or(text.len()));

@@ -144,7 +144,7 @@ impl Proxy {
         }
     }
 
-    /// The tool that `name` means. Where its server wants a login before it says what it has, the client is asked to help; then
+    /// The tool that `name` means. Where its server requires a login before it says what it has, the client is asked to help; then
     /// the reply may be that question.
     ///
     /// # Errors

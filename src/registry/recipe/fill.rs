@@ -1,9 +1,9 @@
-//! What is given, put into what is asked for, as the configuration writes it.
+//! Fills the user's values into the registry's texts, in the syntax of the configuration.
 
 use super::{Given, Input, is_bare, label};
 use crate::registry::wire::{self, Argument, Named};
 
-/// Puts what is given into what is asked for.
+/// The values to fill in.
 pub(super) struct Fill<'a> {
     pub(super) inputs: &'a [Input],
     pub(super) given: &'a Given,
@@ -12,9 +12,9 @@ pub(super) struct Fill<'a> {
 /// A part of a text.
 #[derive(Debug, Clone)]
 enum Piece {
-    /// The registry's, which stands for itself.
+    /// The registry's text, which is taken literally.
     Literal(String),
-    /// The user's, or a reference to a variable: as the configuration has it.
+    /// The user's value or a reference to a variable, in the syntax of the configuration.
     Written(String),
 }
 
@@ -51,7 +51,7 @@ impl Fill<'_> {
                 .filter(|_| argument.kind == "named");
             match name.map(|name| written(vec![Piece::Literal(name.to_owned())])) {
                 None => line.extend(values),
-                // A flag that nothing follows.
+                // A flag without a value.
                 Some(name) if is_bare(argument) => {
                     line.extend(Some(name).filter(|_| argument.input.is_required == Some(true)));
                 }
@@ -66,14 +66,14 @@ impl Fill<'_> {
         line
     }
 
-    /// What the user says, or else what is usual.
+    /// The user's value, or else the default.
     fn input(&self, name: &str) -> Vec<Piece> {
         let Some(input) = self.inputs.iter().find(|input| input.name == name) else {
             return Vec::new();
         };
         let given = self.given.get(name).map(Vec::as_slice).unwrap_or_default();
         if input.is_secret {
-            // What is no reference stays out of the file.
+            // A value that is not a reference is not written to the file.
             let own = given.iter().find(|value| value.contains("${")).cloned();
             let reference = (input.is_required || !given.is_empty())
                 .then(|| format!("${{{}}}", input.variable));
@@ -86,7 +86,7 @@ impl Fill<'_> {
         }
     }
 
-    /// What the registry says, with the variables in it filled in; nothing where one of them has no value.
+    /// The registry's value with its variables filled in. `None` if one of them has no value.
     pub(super) fn value(&self, input: &wire::Input) -> Option<String> {
         let mut rest = input.value.as_deref()?;
         let mut pieces = Vec::new();
@@ -114,8 +114,8 @@ impl Fill<'_> {
     }
 }
 
-/// A text as the configuration writes it. Literal pieces are put together first: two of them may make a `${`, and so may
-/// what the user gave and what the registry has behind it.
+/// A text in the syntax of the configuration. Literal pieces are joined first, because two of them may make a `${`, as
+/// may a user's value and the literal after it.
 fn written(pieces: Vec<Piece>) -> String {
     let (mut text, mut literal) = (String::new(), String::new());
     for piece in pieces {

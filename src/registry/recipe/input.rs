@@ -1,33 +1,33 @@
-//! What a server wants to know of its user.
+//! The inputs that a server needs from its user.
 
 use std::collections::BTreeMap;
 
 use super::RecipeError;
 use crate::registry::wire;
 
-/// Something that the user decides.
+/// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Input {
-    /// By what it is called in `--env` and `--set`.
+    /// Its name in `--env` and `--set`.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
-    /// Whether the server does not run without.
+    /// Whether the server does not run without it.
     pub is_required: bool,
-    /// Whether it is written nowhere.
+    /// Whether its value must not be written to a file.
     pub is_secret: bool,
-    /// What it is where nothing else is said.
+    /// Its default value.
     pub default: Option<String>,
-    /// What it may be; anything where this is empty.
+    /// Its permitted values; empty permits any.
     pub choices: Vec<String>,
     /// Whether it may be given several times.
     pub is_repeated: bool,
-    /// For secrets, the variable that is to hold it.
+    /// For secrets, the variable that holds the value.
     pub variable: String,
     format: String,
 }
 
-/// What the user decided, by the inputs' names.
+/// The user's values, by the inputs' names.
 pub(crate) type Given = BTreeMap<String, Vec<String>>;
 
 impl Input {
@@ -45,7 +45,7 @@ impl Input {
             description: wire::clean(input.description.as_deref().unwrap_or_default()),
             is_required,
             is_secret,
-            // A secret that everybody knows is none.
+            // A published default of a secret is not a secret.
             default: input
                 .default
                 .clone()
@@ -61,7 +61,7 @@ impl Input {
         }
     }
 
-    /// Whether it has to be asked for.
+    /// Whether the user still has to give it.
     #[must_use]
     pub(crate) fn is_missing(&self, given: &Given) -> bool {
         self.is_required
@@ -70,7 +70,7 @@ impl Input {
             && !given.contains_key(&self.name)
     }
 
-    /// What it may be, in words.
+    /// The permitted values, in words.
     #[must_use]
     pub(crate) fn expected(&self) -> String {
         match (self.choices.as_slice(), self.format.as_str()) {
@@ -89,7 +89,7 @@ impl Input {
         }
     }
 
-    /// Whether it may be `value`, which stays as it is where a variable is in it.
+    /// Checks that it may have the value `value`. A value that contains a variable is not checked.
     ///
     /// # Errors
     /// When it may not.
@@ -112,7 +112,7 @@ impl Input {
     }
 }
 
-/// A text as the name of a variable.
+/// Converts a text to the name of a variable.
 fn variable(text: &str) -> String {
     let name: String = text
         .chars()

@@ -1,9 +1,9 @@
-//! How a server of a registry is run, as an entry of the configuration.
+//! Converts a registry's data on a server to an entry of the configuration.
 //!
-//! What the registry gives is put into the entry literally: `${` in it is written so that it stays those characters, as
-//! otherwise whoever lists a server could have the user's variables sent to it. A program is one of a few package
-//! runners, never one that the registry names; what it is to run is checked to be a name, so that it is no option, and before
-//! that name stand options of a list only.
+//! The registry's values are literal: a `${` in them is escaped, because otherwise an author of a registry entry could
+//! have the user's variables sent to it. The program is one of a few package runners, never one that the registry
+//! names. Its package is checked to be a name, so that it cannot be an option, and only options on a list may precede
+//! it.
 
 mod fill;
 mod input;
@@ -18,7 +18,7 @@ pub(crate) use input::{Given, Input};
 
 use fill::Fill;
 
-/// In which way a server is run.
+/// A way to run a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// A package of npm, by `npx`.
@@ -29,17 +29,17 @@ pub(crate) enum Way {
     Oci,
     /// A package of NuGet, by `dnx`.
     Nuget,
-    /// Not at all: it runs elsewhere.
+    /// A remote server, which is not started.
     Remote,
 }
 
-/// Why a server cannot be run.
+/// A server that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
-    /// There is nothing that `mcpzip` could run or reach.
+    /// It offers no way that `mcpzip` supports.
     #[error("it cannot be run by mcpzip: {0}")]
     NoWay(String),
-    /// What it says of itself is not to be run.
+    /// Its data do not pass the checks.
     #[error("what the registry says of it cannot be used: {0}")]
     Odd(String),
 }
@@ -80,7 +80,7 @@ enum Source<'a> {
     Remote(&'a wire::Remote),
 }
 
-/// An entry as the registry would have it.
+/// An entry made from the registry's data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     kind: Option<&'static str>,
@@ -92,10 +92,10 @@ pub(crate) struct Entry {
 }
 
 impl Way {
-    /// All of them.
+    /// All ways.
     pub(crate) const ALL: [Self; 5] = [Self::Npm, Self::Pypi, Self::Oci, Self::Nuget, Self::Remote];
 
-    /// The word for it.
+    /// The word for this way on the command line.
     #[must_use]
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -107,7 +107,7 @@ impl Way {
         }
     }
 
-    /// The way of this word.
+    /// The way with this word.
     #[must_use]
     pub(crate) fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|way| way.word() == word)
@@ -129,7 +129,7 @@ impl Way {
     }
 }
 
-/// In which ways a server can be used.
+/// The ways to use a server.
 pub(super) fn ways(detail: &Detail) -> Vec<&'static str> {
     let packages = detail
         .packages
@@ -178,13 +178,13 @@ impl<'a> Recipe<'a> {
         Ok(recipe)
     }
 
-    /// The way.
+    /// The way of this recipe.
     #[must_use]
     pub(crate) fn way(&self) -> Way {
         self.way
     }
 
-    /// What the user decides, for a server that is to be called `name`.
+    /// The inputs for a server with the name `name`.
     #[must_use]
     pub(crate) fn inputs(&self, name: &str) -> Vec<Input> {
         let mut inputs: Vec<Input> = Vec::new();
@@ -221,7 +221,7 @@ impl<'a> Recipe<'a> {
         inputs
     }
 
-    /// The entry of a server that is called `name`, with what is `given`.
+    /// The entry of a server with the name `name`, with the values in `given`.
     ///
     /// # Errors
     /// When something that is given is not what it may be, or the program that runs the package would get an option that is
@@ -258,7 +258,7 @@ impl<'a> Recipe<'a> {
         Ok(entry)
     }
 
-    /// All that something is put into: its name, what, whether several times, and whether it is a variable itself.
+    /// All inputs: name, definition, whether it can be repeated, and whether it is an environment variable.
     fn slots(&self) -> Vec<(String, wire::Input, bool, bool)> {
         match &self.source {
             Source::Package(package) => {
@@ -328,7 +328,7 @@ impl<'a> Recipe<'a> {
         let mut put = |texts: &[&str]| line.extend(texts.iter().map(|text| (*text).to_owned()));
         match self.way {
             Way::Npm => {
-                // It would ask at the terminal otherwise, and there is none.
+                // Without it the program would ask at a terminal, and there is none.
                 if !has(&["-y", "--yes"]) {
                     put(&["-y"]);
                 }
@@ -357,7 +357,7 @@ impl<'a> Recipe<'a> {
                 if !has(&["--rm"]) {
                     put(&["--rm"]);
                 }
-                // The container gets none of the variables but by name.
+                // The container gets only the variables that are named.
                 for (name, _) in env {
                     let is_there = runtime
                         .iter()
@@ -376,7 +376,7 @@ impl<'a> Recipe<'a> {
         line
     }
 
-    /// Whether everything is what it has to be, so that nothing of it is an option or a path.
+    /// Checks that every value has its form, so that none of it is an option or a path.
     fn check(&self) -> Result<(), Unusable> {
         let odd =
             |what: &str, text: &str| Err(Unusable::Odd(format!("{what} `{}`", wire::clean(text))));
@@ -480,7 +480,7 @@ impl<'a> Recipe<'a> {
 }
 
 impl Entry {
-    /// The entry's members.
+    /// The members of the entry.
     #[must_use]
     pub(crate) fn text(&self) -> EntryText {
         let mut text = EntryText::default();
@@ -493,7 +493,7 @@ impl Entry {
         text
     }
 
-    /// The command, or the URL, as it would be shown.
+    /// The command or the URL, for display.
     #[must_use]
     pub(crate) fn target(&self) -> String {
         let command = self
@@ -505,7 +505,7 @@ impl Entry {
             .unwrap_or_else(|| command.collect::<Vec<_>>().join(" "))
     }
 
-    /// Its variables, or its headers.
+    /// Its environment variables, or its headers.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = &(String, String)> {
         self.env.iter().chain(&self.headers)
     }
@@ -520,7 +520,7 @@ fn url_input(remote: &wire::Remote) -> wire::Input {
     }
 }
 
-/// By what an argument is called.
+/// The name of an argument.
 fn label(argument: &Argument) -> String {
     let name = argument
         .name
@@ -533,7 +533,7 @@ fn label(argument: &Argument) -> String {
     label.map(wire::clean).unwrap_or_default()
 }
 
-/// Whether a named argument is a mere flag.
+/// Whether a named argument is a flag without a value.
 fn is_bare(argument: &Argument) -> bool {
     let input = &argument.input;
     let asks = input.value.is_some()
@@ -578,7 +578,7 @@ fn is_variable(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// An image with its tag; in the older form its place and version stand beside it.
+/// An image with its tag; in the older form the registry and the version are separate.
 fn image(package: &Package) -> String {
     let identifier = &package.identifier;
     let has_host = identifier

@@ -1,9 +1,9 @@
-//! What a registry may have the program do that runs a package: a list of options per program. Anything else, a second
-//! package or image among it, would be another program than the one whose name was checked.
+//! The options that a registry may pass to a package runner: a list per program. All others are refused, including a
+//! second package or image, which would run a program other than the one whose name was checked.
 
 use super::{RecipeError, Way, is_variable};
 
-/// An option's names, and what its value has to be; without that it has none.
+/// The names of an option, and the check of its value; `None` for an option without a value.
 type Known = (&'static [&'static str], Option<fn(&str) -> bool>);
 
 const NPX: &[Known] = &[(&["-y", "--yes", "-q", "--quiet", "--silent"], None)];
@@ -40,7 +40,7 @@ const DOCKER: &[Known] = &[
 
 const DNX: &[Known] = &[(&["-y", "--yes", "--prerelease"], None)];
 
-/// How variables begin that steer a package runner, or what it starts.
+/// Prefixes of variables that control a package runner or the program it starts.
 const STEERING_STARTS: &[&str] = &[
     "NPM_CONFIG_",
     "NODE_",
@@ -66,7 +66,7 @@ const STEERING_STARTS: &[&str] = &[
     "BASH_",
 ];
 
-/// Other variables that do.
+/// Other variables that control them.
 const STEERING: &[&str] = &[
     "PATH",
     "PATHEXT",
@@ -86,7 +86,7 @@ const STEERING: &[&str] = &[
     "ALL_PROXY",
 ];
 
-/// Those of them that steer nothing.
+/// The harmless ones among them.
 const HARMLESS: &[&str] = &[
     "NODE_ENV",
     "PYTHONUNBUFFERED",
@@ -94,7 +94,7 @@ const HARMLESS: &[&str] = &[
     "PYTHONUTF8",
 ];
 
-/// Whether a registry may give `program`, which runs packages of this kind, these arguments before the package.
+/// Checks the arguments that `program`, which runs packages of this kind, gets before the package.
 ///
 /// # Errors
 /// When one of them is none that is known.
@@ -131,7 +131,7 @@ pub(super) fn check(way: Way, program: &str, line: &[String]) -> Result<(), Reci
     Ok(())
 }
 
-/// Whether a variable decides what a package runner fetches or starts.
+/// Whether a variable controls what a package runner fetches or starts.
 pub(super) fn steers(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let name = name.as_str();

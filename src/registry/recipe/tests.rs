@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Puts more members into an object.
+/// Adds members to an object.
 fn extend(object: &mut serde_json::Value, members: serde_json::Value) {
     let serde_json::Value::Object(members) = members else {
         panic!("no object: {members}")

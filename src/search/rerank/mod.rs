@@ -1,7 +1,7 @@
-//! The optional last stage: a language model puts the best hits in order.
+//! The optional last stage: a language model reorders the best hits.
 //!
-//! It sees what an agent sees of them, a signature and a sentence each, and answers with numbers. Only its order is
-//! taken: whatever else it says ends here. When it fails or is late, the hits stay in the order they are in.
+//! The model gets what an agent gets, a signature and a sentence per tool, and answers with numbers. Only its order is
+//! used; any other output is ignored. If it fails or is late, the hits keep their order.
 
 mod order;
 mod provider;
@@ -18,27 +18,27 @@ use tokio::sync::OnceCell;
 use crate::config::LanguageModel;
 use crate::secret::Secret;
 
-/// How many hits it is asked to order, or as many as are wanted.
+/// The number of hits that it orders, or the number requested if that is larger.
 pub(crate) const CANDIDATES: usize = 20;
 
-/// How many orders are remembered.
+/// The number of orders in the cache.
 const CAPACITY: usize = 1_000;
 
-/// After so many failures in a row nobody waits for it any more, for a while.
+/// After this many failures in a row, searches do not wait for the model for a while.
 const MOST_FAILURES: u32 = 2;
 const REST: Duration = Duration::from_secs(60);
 
-/// A language model as a stage of the search. It remembers what it said of the same need and the same hits.
+/// A language model as a stage of the search. It caches its orders by need and hits.
 pub(crate) struct Reranker {
     model: LanguageModel,
     key: Option<Secret<String>>,
     client: reqwest::Client,
-    // Both are held for a look-up only.
+    // Both are locked for a look-up only.
     known: Mutex<Known>,
     health: Mutex<Health>,
 }
 
-/// The orders by what was asked, the newest last.
+/// The cached orders by request, the newest last.
 #[derive(Default)]
 struct Known {
     orders: HashMap<Key, Order>,
@@ -46,7 +46,7 @@ struct Known {
 }
 
 type Key = [u8; 32];
-/// Empty until the answer to the one request is there, which all wait for who ask the same.
+/// Empty until the answer has arrived. All requests with the same key wait for one answer.
 type Order = Arc<OnceCell<Arc<[usize]>>>;
 
 #[derive(Default)]
@@ -55,55 +55,55 @@ struct Health {
     rests_until: Option<Instant>,
 }
 
-/// Why there is no order.
+/// An order that could not be obtained.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The client for it cannot be made.
+    /// The HTTP client cannot be made.
     #[error("no HTTP client can be made")]
     Client {
-        /// What the library says.
+        /// The library's error.
         source: reqwest::Error,
     },
-    /// It cannot be reached, or the exchange broke off.
+    /// The model cannot be reached, or the exchange broke off.
     #[error("the language model cannot be reached")]
     Exchange {
-        /// What the library says, without the URL.
+        /// The library's error, without the URL.
         source: reqwest::Error,
     },
-    /// It refused.
+    /// The model's server refused.
     #[error("the language model answered HTTP {status}")]
     Status {
         /// The status.
         status: u16,
     },
-    /// It took too long.
+    /// No answer within the time limit.
     #[error("the language model gave no answer within {limit:?}")]
     Late {
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// Its answer is over the limit.
+    /// The answer is over the limit.
     #[error("the language model's answer is too long")]
     TooLong,
-    /// Its answer holds no order.
+    /// The answer contains no order.
     #[error("the language model's answer holds no order of the tools")]
     Unreadable,
 }
 
 impl Reranker {
-    /// A stage that asks `model`, with `key` if it wants one; nothing is sent yet.
+    /// Creates a stage that asks `model`, with `key` if it needs one. Sends nothing yet.
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
     pub(crate) fn new(model: LanguageModel, key: Option<Secret<String>>) -> Result<Self, Error> {
-        // It is there already when a client was made before; any provider will do.
+        // The provider is installed already if another client was made before; any provider will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
             .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
-            // The key goes nowhere else.
+            // The key is sent to no other host.
             .redirect(Policy::none())
             .referer(false);
-        // No certificates are loaded for what needs none.
+        // Certificates are loaded only for HTTPS.
         let builder = if model.base_url.starts_with("http://") {
             builder.tls_certs_only([])
         } else {
@@ -119,14 +119,14 @@ impl Reranker {
         })
     }
 
-    /// What it asks.
+    /// The model that it asks.
     #[must_use]
     pub(crate) fn model(&self) -> &LanguageModel {
         &self.model
     }
 
-    /// The order of `tools`, each a signature with a sentence, for a need: indices, best first, each once. `None` when
-    /// they are to stay as they are. Those who ask the same at once share one request.
+    /// The order of `tools`, each a signature with a sentence, for a need: indices, best first, without duplicates.
+    /// `None` if the order should stay. Equal requests at the same time share one request to the model.
     pub(crate) async fn order(&self, query: &str, tools: &[String]) -> Option<Arc<[usize]>> {
         if tools.len() < 2 {
             return None;
@@ -166,8 +166,8 @@ impl Reranker {
             .ok_or(Error::Unreadable)
     }
 
-    /// The place of the order. Its key is all that the model would see, so nothing of an older catalog is ever found;
-    /// letter case and spacing make no other need.
+    /// The cache entry of the order. Its key has everything that the model would see, so no entry of an older catalog
+    /// matches; letter case and spacing make no difference.
     fn known(&self, query: &str, tools: &[String]) -> Order {
         let mut hash = Sha256::new();
         for word in query.split_whitespace() {

@@ -1,4 +1,4 @@
-//! The three protocols that language models are asked by.
+//! The three API protocols of language models.
 
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use super::order::TASK;
 use crate::config::{LanguageModel, Provider};
 use crate::secret::Secret;
 
-/// More than the numbers of all candidates take, with some thinking aloud; the limit of what it may write, in tokens.
+/// The limit on the answer, in tokens: enough for all candidates and some reasoning.
 const TOKENS: usize = 1_000;
 
 /// The most bytes of an answer that are read.
 const LONGEST: usize = 1 << 20;
 
-/// Puts a question, and gives all that was answered as one text.
+/// Sends a question and returns the whole answer as one text.
 pub(super) async fn ask(
     client: &Client,
     model: &LanguageModel,
@@ -68,7 +68,7 @@ fn request(
                 "messages": [{ "role": "user", "content": question }],
             }),
         ),
-        // Models differ in how their answers are limited, so those are not; the time is.
+        // Models differ in the name of the limit on answers, so none is sent; the time is limited.
         Provider::OpenAi => (
             "chat/completions".to_owned(),
             key.map(|key| ("authorization", format!("Bearer {key}"))),

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 
 use crate::mcp::Object;
-use crate::mcp::object::quoted;
+use crate::mcp::frame::quoted;
 use crate::secret::random_bytes;
 
 pub(super) type SpanId = [u8; 8];
 
-/// The longest `tracestate` that goes on, but in `_meta` as it came; the specification asks for 512 bytes at least.
+/// The longest `tracestate` that is passed on in a header; in `_meta` it is passed unchanged. The specification
+/// requires at least 512 bytes.
 const LONGEST_STATE: usize = 4096;
 
 const SAMPLED: u8 = 1;
 
-/// A place in a trace, as it is told from one process to the next (W3C Trace Context, `traceparent` and `tracestate`).
+/// A position in a trace, passed between processes (W3C Trace Context, `traceparent` and `tracestate`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(super) trace: [u8; 16],
@@ -23,21 +24,21 @@ pub(crate) struct Context {
     state: Option<String>,
 }
 
-/// How a request belongs to a trace.
+/// The relation of a request to a trace.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Trace {
-    /// Not at all, as far as is known.
+    /// No trace is known.
     #[default]
     None,
-    /// To one that others record: its context passes as it came.
+    /// A trace that others record: its context is passed unchanged.
     Passed(Arc<Context>),
-    /// To one in which it has a span of ours.
+    /// A trace in which the request has a span of ours.
     Ours(Arc<Context>),
 }
 
 impl Context {
-    /// Reads `traceparent` and `tracestate`; nothing where the first cannot be understood. A later version counts as the
-    /// known one, as far as that goes.
+    /// Reads `traceparent` and `tracestate`. `None` if the first is invalid. A later version is read like the known
+    /// one, as far as that is possible.
     #[must_use]
     pub(crate) fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
         let mut parts = parent.trim().split('-');
@@ -61,7 +62,7 @@ impl Context {
         })
     }
 
-    /// What a request's `_meta` says (2026-07-28, basic/index, "Trace context").
+    /// Reads the context of a request's `_meta` (2026-07-28, basic/index, "Trace context").
     #[must_use]
     pub(crate) fn of_meta(meta: &Object<'_>) -> Option<Self> {
         Self::parse(
@@ -70,7 +71,8 @@ impl Context {
         )
     }
 
-    /// The context of a new span: in the trace of `parent`, or in one that begins; whether it is recorded, `sample` says.
+    /// The context of a new span, in the trace of `parent` or in a new one. `sample` decides whether a new one is
+    /// recorded.
     pub(super) fn below(parent: Option<&Self>, sample: impl FnOnce([u8; 16]) -> bool) -> Self {
         let random: [u8; 24] = random_bytes();
         let (own_trace, span) = random.split_at(16);
@@ -94,7 +96,7 @@ impl Context {
         self.flags & SAMPLED != 0
     }
 
-    /// The flags of W3C.
+    /// The trace flags of W3C.
     pub(super) fn flags(&self) -> u8 {
         self.flags
     }
@@ -110,7 +112,7 @@ impl Context {
         )
     }
 
-    /// The value of `tracestate`, where there is one that a header can carry.
+    /// The value of `tracestate`, if a header can carry it.
     #[must_use]
     pub(crate) fn state(&self) -> Option<&str> {
         let is_fit = |state: &&str| {
@@ -119,7 +121,7 @@ impl Context {
         self.state.as_deref().filter(is_fit)
     }
 
-    /// Members for `_meta`, without braces.
+    /// The members for `_meta`, without braces.
     #[must_use]
     pub(crate) fn members(&self) -> String {
         let state = self
@@ -135,7 +137,7 @@ impl Context {
 }
 
 impl Trace {
-    /// What the next process is told.
+    /// The context that is passed to the next process.
     #[must_use]
     pub(crate) fn context(&self) -> Option<&Arc<Context>> {
         match self {
@@ -151,7 +153,7 @@ impl fmt::Display for Context {
     }
 }
 
-/// The bytes that `text` has in small letters and digits; capitals are none (W3C Trace Context, section 3.2.2.1).
+/// The bytes of `text` in lower-case hexadecimal. Capitals are invalid (W3C Trace Context, section 3.2.2.1).
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }

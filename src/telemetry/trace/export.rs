@@ -1,4 +1,4 @@
-//! Spans on their way to the collector, in a task of the run.
+//! Sends spans to the collector, in a background task.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,30 +12,30 @@ use super::{Record, Tracer, otlp};
 use crate::shutdown::Tasks;
 use crate::text::causes;
 
-/// How often a batch is sent that the collector cannot take just now.
+/// The number of attempts to send a batch that the collector rejects for now.
 const MOST_ATTEMPTS: u32 = 4;
 
-/// The longest pause that a collector may ask for.
+/// The longest pause that a collector can request.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What is under way at the end of the run has this long to be taken.
+/// The time limit for sending the batch that is in flight at shutdown.
 const HURRY: Duration = Duration::from_millis(100);
 
-/// What has not been sent.
+/// The spans that have not been sent.
 #[derive(Debug)]
 pub(super) struct Waiting {
     spans: mpsc::Receiver<Record>,
     batch: Vec<Record>,
-    /// Made when it is first needed.
+    /// Created when it is first needed.
     client: Option<Client>,
-    /// The collector did not answer lately, and this was said.
+    /// The collector failed lately, and this was logged.
     is_failing: bool,
 }
 
-/// How sending a batch went.
+/// The result of sending a batch.
 enum Sent {
     Taken,
-    /// It may be taken later, after this pause where the collector named one.
+    /// The collector may accept it later, after this pause if it named one.
     Later(String, Option<Duration>),
     Refused(String),
 }
@@ -52,7 +52,7 @@ impl Waiting {
 }
 
 impl Tracer {
-    /// Sends spans until the run is to end.
+    /// Sends spans until shutdown.
     pub(super) async fn export(self: Arc<Self>, tasks: Tasks) {
         let mut waiting = self.waiting.lock().await;
         loop {
@@ -77,7 +77,7 @@ impl Tracer {
         }
     }
 
-    /// Sends what is left, after all tasks have ended; `limit` is all the time there is for it.
+    /// Sends the remaining spans after all tasks have ended, within `limit`.
     pub(crate) async fn flush(&self, limit: Duration) {
         let mut waiting = self.waiting.lock().await;
         while let Ok(span) = waiting.spans.try_recv() {
@@ -104,15 +104,15 @@ impl Tracer {
         }
     }
 
-    /// Waits for a span, and then for others for a while, or until there are enough of them.
+    /// Waits for one span, then collects others for a while or until there are enough.
     ///
     /// # Cancel safety
-    /// What has come is kept.
+    /// Collected spans are kept.
     async fn gather(&self, waiting: &mut Waiting) {
         if waiting.batch.is_empty() {
             match waiting.spans.recv().await {
                 Some(span) => waiting.batch.push(span),
-                // It cannot be closed while we are there to send.
+                // The channel cannot close while its receiver is here.
                 None => std::future::pending().await,
             }
         }
@@ -124,14 +124,14 @@ impl Tracer {
                 waiting.batch.push(span);
             }
         };
-        // Then it is time.
+        // The delay is over, or the batch is full.
         let _ = tokio::time::timeout(self.options.delay, more).await;
     }
 
     async fn send(&self, waiting: &mut Waiting, batch: Vec<Record>, tasks: &Tasks) {
         let count = batch.len();
         let resource = self.options.resource.clone();
-        // Where it delays no message.
+        // On a blocking thread, where it delays no message.
         let body = tasks
             .spawn_blocking(move || otlp::request(&resource, &batch))
             .await;
@@ -151,7 +151,7 @@ impl Tracer {
                 }
                 Sent::Later(reason, _) | Sent::Refused(reason) => {
                     self.drop_spans(count);
-                    // Said once, not with every batch.
+                    // Logged once, not with every batch.
                     if !std::mem::replace(&mut waiting.is_failing, true) {
                         tracing::warn!(
                             reason,
@@ -204,7 +204,7 @@ impl Tracer {
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.parse().ok());
         let reason = status.to_string();
-        // What may be tried again (OTLP specification, "Retryable Response Codes").
+        // The retryable statuses (OTLP specification, "Retryable Response Codes").
         match status {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
@@ -215,9 +215,9 @@ impl Tracer {
     }
 }
 
-/// A client for the collector. Credentials go along, so no redirect is followed.
+/// An HTTP client for the collector. Requests carry credentials, so it follows no redirect.
 fn client(endpoint: &str, timeout: Duration) -> reqwest::Result<Client> {
-    // It is there already when a client was made before; any provider will do.
+    // The provider is installed already if another client was made before; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = Url::parse(endpoint).ok();
     let is_plain = url.as_ref().is_some_and(|url| url.scheme() == "http");
@@ -230,7 +230,7 @@ fn client(endpoint: &str, timeout: Duration) -> reqwest::Result<Client> {
         .timeout(timeout)
         .referer(false)
         .redirect(reqwest::redirect::Policy::none());
-    // What is on this machine is reached directly, and no certificates are loaded for what needs none.
+    // A collector on this machine is reached directly. Certificates are loaded only for HTTPS.
     let builder = if is_local {
         builder.no_proxy()
     } else {
@@ -244,7 +244,7 @@ fn client(endpoint: &str, timeout: Duration) -> reqwest::Result<Client> {
     builder.build()
 }
 
-/// An error with its causes, without the URL, which may hold a key.
+/// An error with its causes, without the URL, which may contain a key.
 fn words(error: &reqwest::Error) -> String {
     let what = match error.is_timeout() {
         true => "no answer in time",

@@ -1,9 +1,10 @@
-//! Traces for OpenTelemetry: a span for each request of a client, and in it one for each request to a server.
+//! Traces for OpenTelemetry: one span for each request of a client, and a child span for each request to a server.
 //!
-//! The exporter is our own, as OTLP is a POST of JSON and the SDK costs more than all it would be used for. A span that ends
-//! is put into a queue, or dropped and counted where that is full; a task sends what is there. Nobody waits for either.
+//! The exporter is our own: OTLP is a POST of JSON, and the SDK costs more than everything it would be used for. A
+//! finished span goes into a queue, or is dropped and counted if the queue is full; a task sends the queue. No request
+//! waits for either.
 //!
-//! *Never*: says what is worth a span; delays whoever ends one.
+//! *Never*: decides which requests get a span; delays the caller that ends one.
 
 mod context;
 mod export;
@@ -25,7 +26,7 @@ use context::SpanId;
 /// The longest text of a span, in bytes.
 const LONGEST_TEXT: usize = 1024;
 
-/// Makes spans, and has them sent.
+/// Makes spans and queues them for sending.
 #[derive(Debug)]
 pub(crate) struct Tracer {
     options: Traces,
@@ -35,25 +36,25 @@ pub(crate) struct Tracer {
     dropped: AtomicU64,
 }
 
-/// What a request to a server has to do with a trace.
+/// The relation of a request to a server to a trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hop<'a> {
-    /// What its server is told, where that is told beside the message.
+    /// The context to send in a header, if the transport has headers.
     pub context: Option<&'a Context>,
-    /// The span of it.
+    /// The request's span.
     pub span: Option<&'a Span>,
 }
 
-/// Which side of a request a span is about.
+/// The side of a request that a span describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// That it is answered.
+    /// The side that answers it.
     Server,
-    /// That it is made.
+    /// The side that makes it.
     Client,
 }
 
-/// What is said of a span.
+/// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     /// A text.
@@ -62,12 +63,12 @@ pub(crate) enum Value {
     Number(i64),
 }
 
-/// Something that takes time. It ends when it is dropped, at the latest.
+/// A timed operation. It ends at the latest when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Span {
     tracer: Arc<Tracer>,
     context: Arc<Context>,
-    /// What is told of it; nothing where its trace is not recorded.
+    /// The data to export. `None` if the trace is not recorded.
     record: Option<Box<Record>>,
     since: Instant,
     sent_as: OnceLock<(u64, &'static str)>,
@@ -83,12 +84,12 @@ struct Record {
     start: SystemTime,
     end: SystemTime,
     attributes: BTreeMap<&'static str, Value>,
-    /// Why it failed, where somebody has said that.
+    /// The error message, if there is one.
     message: Option<String>,
 }
 
 impl Tracer {
-    /// A tracer that sends what it is given from now on, from a task of the run.
+    /// Creates a tracer whose background task sends the spans it is given.
     #[must_use]
     pub(crate) fn start(options: Traces, tasks: &Tasks) -> Arc<Self> {
         let (queue, spans) = mpsc::channel(options.queue);
@@ -103,7 +104,7 @@ impl Tracer {
         tracer
     }
 
-    /// Begins a span of this name, in the trace of `parent` if there is one.
+    /// Starts a span with this name, in the trace of `parent` if there is one.
     #[must_use]
     pub(crate) fn span(
         self: &Arc<Self>,
@@ -136,7 +137,7 @@ impl Tracer {
         }
     }
 
-    /// What this process is called in traces.
+    /// The service name of this process in traces.
     #[must_use]
     pub(crate) fn service(&self) -> &str {
         self.options
@@ -145,13 +146,13 @@ impl Tracer {
             .map_or("", String::as_str)
     }
 
-    /// How many spans a collector has taken.
+    /// The number of spans that a collector has accepted.
     #[must_use]
     pub(crate) fn exported(&self) -> u64 {
         self.exported.load(Ordering::Relaxed)
     }
 
-    /// How many were not sent, or not taken.
+    /// The number of spans that were not sent, or not accepted.
     #[must_use]
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
@@ -163,19 +164,19 @@ impl Tracer {
 }
 
 impl Span {
-    /// What its children, here and elsewhere, are told of it.
+    /// The context to pass to its children, in this process and elsewhere.
     #[must_use]
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// Whether anything that is said of it will be seen.
+    /// Whether its attributes are exported.
     #[must_use]
     pub(crate) fn is_recorded(&self) -> bool {
         self.record.is_some()
     }
 
-    /// Says something of it.
+    /// Sets an attribute.
     pub(crate) fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         if let Some(record) = &mut self.record {
             let value = match value.into() {
@@ -186,13 +187,13 @@ impl Span {
         }
     }
 
-    /// Notes under which id, and in which revision, its request went out: the first time counts.
+    /// Records the id and the revision with which its request was sent. The first call wins.
     pub(crate) fn sent_as(&self, id: u64, revision: &'static str) {
-        // It may go out again, which is the same to whoever waits for it.
+        // A retry may send it again, which makes no difference to the client.
         let _ = self.sent_as.set((id, revision));
     }
 
-    /// Says that it failed: a class of errors, and the words for this one.
+    /// Marks it as failed, with an error class and a message.
     pub(crate) fn fail(&mut self, class: &str, message: Option<String>) {
         self.set("error.type", class);
         if let Some(record) = &mut self.record {
@@ -202,7 +203,7 @@ impl Span {
 }
 
 impl Span {
-    /// Takes back that it failed.
+    /// Clears the failure.
     pub(crate) fn succeed(&mut self) {
         if let Some(record) = &mut self.record {
             record.attributes.remove("error.type");
@@ -249,7 +250,7 @@ impl From<i64> for Value {
     }
 }
 
-/// A text that may be a client's, cut where it is too long to be kept.
+/// A text, which may come from a client, cut to the longest that is kept.
 fn bounded(text: String) -> String {
     if text.len() <= LONGEST_TEXT {
         return text;
@@ -263,7 +264,7 @@ fn bounded(text: String) -> String {
     text
 }
 
-/// Whether a trace is recorded, by its id: everybody who takes the same share comes to the same conclusion.
+/// Whether a trace is recorded, derived from its id: all processes with one ratio decide alike.
 fn is_recorded(sampler: Sampler, parent: Option<&Context>, trace: [u8; 16]) -> bool {
     match parent {
         Some(parent) if sampler.follows_parent => parent.is_sampled(),

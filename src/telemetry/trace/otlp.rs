@@ -1,5 +1,5 @@
-//! Spans as OTLP has them in JSON (opentelemetry-proto, docs/specification.md, "JSON Protobuf Encoding"): keys in lower
-//! camel case, ids as hexadecimal, numbers of 64 bits as text, enumerations as numbers.
+//! Spans as OTLP JSON (opentelemetry-proto, docs/specification.md, "JSON Protobuf Encoding"): keys in lower camel
+//! case, ids in hexadecimal, 64-bit numbers as text, enumerations as numbers.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -54,7 +54,7 @@ fn span(record: &Record) -> Json {
     let mut span = json!({
         "traceId": HEXLOWER.encode(&context.trace),
         "spanId": HEXLOWER.encode(&context.span),
-        // Bits 0 to 7 are the flags of W3C.
+        // Bits 0 to 7 are the W3C flags.
         "flags": u32::from(context.flags()),
         "name": record.name,
         "kind": match record.kind {
@@ -89,7 +89,7 @@ fn attribute(key: &str, value: &Value) -> Json {
 }
 
 fn nanoseconds(time: SystemTime) -> String {
-    // A clock before 1970 is no clock.
+    // A clock before 1970 counts as 1970.
     time.duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_nanos()

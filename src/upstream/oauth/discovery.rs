@@ -1,4 +1,4 @@
-//! From a server that wants a login to the authorization server that gives it: RFC 9728, then RFC 8414 or OpenID Connect
+//! From a server that requires a login to the authorization server that gives it: RFC 9728, then RFC 8414 or OpenID Connect
 //! discovery, in the order of the specification (2025-11-25, basic/authorization); for servers of 2025-03-26, which have no
 //! metadata of their own, what that revision says.
 

@@ -13,7 +13,7 @@ use crate::support::{Client, Server, Setup, until};
 
 pub(super) const OUTCOMES: &[Outcome] = &[
     Outcome {
-        fault: "a server floods with messages that nobody asked for, 100 MB of them",
+        fault: "a server floods with unrequested messages, 100 MB of them",
         gets: "its answer, after them",
         after: "once the flood is over",
         then: "memory stays below 100 MB; other servers answer meanwhile",

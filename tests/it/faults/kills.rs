@@ -17,11 +17,11 @@ pub(super) const OUTCOMES: &[Outcome] = &[Outcome {
             results are stored",
     gets: "",
     after: "",
-    then: "the configuration is whole and has every server that was there; the next start finds and calls; nobody has to \
-           log in again; no file is damaged",
+    then: "the configuration is whole and has every server that was there; the next start finds and calls; no login is \
+           lost; no file is damaged",
 }];
 
-/// How often, when nobody says.
+/// The default number of kills.
 const KILLS: u64 = 20;
 
 #[test]

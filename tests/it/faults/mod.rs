@@ -42,9 +42,9 @@ pub(crate) struct Outcome {
 const INTRODUCTION: &str = "\
 # Faults
 
-What happens when something goes wrong. Each row is a test that makes the fault happen to the real program, reads the answer that
-the client gets, and has another server work before, during and after it (`cargo test --test it faults::`). This page is written by
-those tests. *At once* is: without waiting for any limit. `…` stands for what differs or is left out here.
+The effects of faults on a client. Each row is a test that causes the fault in the real program, reads the answer that the client
+gets, and checks that another server works before, during and after it (`cargo test --test it faults::`). Those tests write this page.
+*At once* means without waiting for any limit. `…` stands for text that differs or is left out here.
 
 `MCPZIP_TEST_KILLS=500 cargo test --test it faults::kills` kills five hundred times in place of twenty.
 ";

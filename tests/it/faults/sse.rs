@@ -160,7 +160,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         call(
-            "its answer is no JSON",
+            "its answer is not JSON",
             Comes::Error,
             "sent an answer that cannot be read",
         ),
@@ -174,7 +174,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it answers under an id that nobody used, and then rightly, and once more",
+            "it answers under an id that was never used, and then rightly, and once more",
             Comes::Answer,
             "",
         ),
@@ -275,7 +275,7 @@ const CASES: &[(Row, Does)] = &[
             fault: "its stream ends before it says where to post",
             at: Step::Listen,
             comes: Comes::Error,
-            gets: "is no HTTP+SSE server",
+            gets: "is not an HTTP+SSE server",
         },
         |_, _, reply| {
             reply.events("");
@@ -298,7 +298,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         Row {
-            fault: "404, whatever is asked",
+            fault: "404 for every request",
             at: Step::Listen,
             comes: Comes::Error,
             gets: "HTTP 404",

@@ -108,7 +108,7 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "it asks in the handshake whether we are there, and writes what is no message",
+        fault: "it asks in the handshake whether we are there, and writes something that is not a message",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
@@ -154,7 +154,7 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "its list is no list",
+        fault: "its list is not a list",
         gets: "did not list its tools: the answer has no list of tools",
         comes: Comes::Error,
         next: Next::Fails,
@@ -221,7 +221,7 @@ const CASES: &[Case] = &[
         server: || call([sleep(1700), line(RESULT), line(RESULT)]),
     },
     Case {
-        fault: "it answers under an id that nobody used, and then rightly",
+        fault: "it answers under an id that was never used, and then rightly",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
@@ -286,7 +286,7 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "its answer is no JSON",
+        fault: "its answer is not JSON",
         gets: "sent an answer that cannot be read",
         comes: Comes::Error,
         next: Next::Works,

@@ -141,7 +141,7 @@ const BOTH: &[(Row, Does)] = &[
         },
     ),
     (
-        call("its gzip is no gzip", Comes::Error, LOST),
+        call("its gzip is not gzip", Comes::Error, LOST),
         |_, reply| {
             reply.whole_bytes("200 OK", GZIP, b"this is no gzip");
         },
@@ -208,7 +208,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "its answer is no JSON",
+            "its answer is not JSON",
             Comes::Error,
             "sent an answer that cannot be read",
         ),
@@ -226,7 +226,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it answers under an id that nobody used",
+            "it answers under an id that was never used",
             Comes::Error,
             "it answers another request",
         ),
@@ -236,7 +236,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it answers under an id that nobody used, and then rightly",
+            "it answers under an id that was never used, and then rightly",
             Comes::Answer,
             "",
         ),
@@ -275,9 +275,9 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it wants a login (401)",
+            "it requires a login (401)",
             Comes::Error,
-            "wants a login (HTTP 401) … person",
+            "requires a login (HTTP 401) … person",
         ),
         |_, reply| {
             reply.whole("401 Unauthorized", "", "who are you");
@@ -287,7 +287,7 @@ const BOTH: &[(Row, Does)] = &[
         call(
             "it refuses us (403), and repeats our credentials",
             Comes::Error,
-            "wants a login (HTTP 403): ***",
+            "requires a login (HTTP 403): ***",
         ),
         |request, reply| {
             reply.whole("403 Forbidden", JSON, request.header("authorization"));
@@ -431,7 +431,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         list(
-            "its list is no JSON",
+            "its list is not JSON",
             Comes::Error,
             "sent an answer that cannot be read",
         ),
@@ -470,7 +470,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         shake(
-            "its handshake is no JSON",
+            "its handshake is not JSON",
             Comes::Error,
             "sent an answer that cannot be read",
         ),
@@ -527,14 +527,14 @@ const BOTH: &[(Row, Does)] = &[
         shake(
             "401 in the handshake",
             Comes::Error,
-            "wants a login (HTTP 401)",
+            "requires a login (HTTP 401)",
         ),
         |_, reply| {
             reply.whole("401 Unauthorized", "", "");
         },
     ),
     (
-        shake("404, whatever is asked", Comes::Error, "HTTP 404"),
+        shake("404 for every request", Comes::Error, "HTTP 404"),
         |_, reply| reply.whole("404 Not Found", "", ""),
     ),
 ];

@@ -1,4 +1,4 @@
-//! YAML, by whole lines: an entry written in lines is taken away or put in; one written in braces is left to the user.
+//! YAML, edited by whole lines: an entry in block style is added or removed; one in flow style is left to the user.
 
 mod tree;
 mod write;
@@ -7,7 +7,7 @@ use super::unified;
 use crate::clients::node::Node;
 use tree::{Kind, Tree};
 
-/// How much deeper what is new stands than its key.
+/// The indentation of new lines below their key.
 const STEP: usize = 2;
 
 pub(super) fn read(text: &str) -> Result<Node, String> {
@@ -23,7 +23,7 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
             lines.splice(from..to, new);
             return Ok(());
         }
-        // The deepest that is there, and what is missing below.
+        // The deepest existing parent, and the missing ones below it.
         let depth = (0..path.len())
             .rev()
             .find(|depth| *depth == 0 || find(root, &path[..*depth]).is_some());
@@ -101,18 +101,18 @@ fn edit(
     })
 }
 
-/// A member of a map, or an item of a list, and where it begins.
+/// A member of a map, or an item of a list, with its position.
 #[derive(Clone, Copy)]
 struct Location<'t> {
     line: usize,
     column: usize,
-    /// Behind the key; a list's item has none.
+    /// The end of the key; an item of a list has none.
     key_end: usize,
     in_list: bool,
     value: &'t Tree,
 }
 
-/// What stands at `path`, as far as it is written in lines.
+/// Finds the value at `path`, as far as it is in block style.
 fn find<'t>(root: &'t Tree, path: &[String]) -> Option<Location<'t>> {
     let mut location: Option<Location<'t>> = None;
     for key in path {
@@ -137,7 +137,7 @@ fn find<'t>(root: &'t Tree, path: &[String]) -> Option<Location<'t>> {
 }
 
 impl Location<'_> {
-    /// The lines that are its own; comments behind it are, where they stand deeper.
+    /// The lines of the value, with deeper comments after it.
     fn extent(&self, lines: &[String]) -> (usize, usize) {
         let has_flush_list =
             !self.in_list && matches!(self.value.kind, Kind::List(_)) && !self.value.is_flow;
@@ -153,7 +153,7 @@ impl Location<'_> {
             }
             let is_own = indent > self.column || has_flush_list && indent == self.column && is_item;
             if trimmed.starts_with('#') {
-                // It is ours where it follows at once, or something of ours comes behind it.
+                // It belongs to the value if it follows at once, or if more of the value comes after it.
                 if is_own && at == end {
                     end = at + 1;
                 }
@@ -171,7 +171,7 @@ impl Location<'_> {
         write::member(key, value, self.column, self.in_list)
     }
 
-    /// Makes room for lines below a key that has nothing, or an empty pair of braces.
+    /// Makes room for lines below a key that has no value or an empty pair of braces.
     fn open(&self, lines: &mut [String]) -> Result<(), &'static str> {
         let (before, after) = self
             .behind_colon(lines)
@@ -187,7 +187,7 @@ impl Location<'_> {
         Ok(())
     }
 
-    /// Writes that there is nothing below the key any more.
+    /// Writes an empty value for the key.
     fn empty(&self, lines: &mut [String], is_list: bool) -> Result<(), &'static str> {
         let (before, after) = self
             .behind_colon(lines)

@@ -1,4 +1,4 @@
-//! What a YAML text says, and where.
+//! The content of a YAML text with positions.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use super::Location;
 use crate::clients::node::Node;
 
-/// How deep a text may nest.
+/// The deepest nesting that is read.
 const DEEPEST: usize = 64;
 
-/// A value and its location; lines and columns from 0.
+/// A value and its position; lines and columns from 0.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     pub(super) kind: Kind,
     pub(super) is_flow: bool,
     line: usize,
-    /// Where the dash before it stands, if it is a list's item on the dash's own line.
+    /// The column of the dash before it, for an item that starts on the dash's line.
     dash: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Member {
 }
 
 impl Tree {
-    /// Reads a text of one document, whose lines end in `\n`.
+    /// Parses a text with one document, whose lines end in `\n`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut reader = Reader {
             text,
@@ -85,7 +85,7 @@ impl Tree {
         }
     }
 
-    /// Where it begins as a list's item.
+    /// Its position as an item of a list.
     pub(super) fn location(&self) -> Option<Location<'_>> {
         Some(Location {
             line: self.line,
@@ -201,7 +201,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What a scalar is by YAML's core schema.
+/// The value of a scalar by YAML's core schema.
 fn scalar(text: &str, style: ScalarStyle) -> Node {
     if style != ScalarStyle::Plain {
         return Node::text(text);

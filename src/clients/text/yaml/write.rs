@@ -1,11 +1,11 @@
-//! New YAML: a line for each member of a map, lists and texts in one.
+//! Formats new YAML: one line per member of a map; lists and texts in one line.
 
 use crate::clients::node::Node;
-use crate::mcp::object::quoted;
+use crate::mcp::frame::quoted;
 
 use super::STEP;
 
-/// The lines of `key` with `value`, or of a list's item, which holds its name itself.
+/// The lines of `key` with `value`, or of a list's item, which contains its name.
 pub(super) fn member(key: &str, value: &Node, column: usize, in_list: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if in_list {
@@ -66,7 +66,7 @@ fn inline(value: &Node) -> String {
     }
 }
 
-/// A text as it is, where it can only be read as that text, and otherwise in quotes.
+/// A text without quotes if it can only be read as that text, otherwise in quotes.
 fn word(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'))
         && text

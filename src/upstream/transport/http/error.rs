@@ -31,7 +31,7 @@ pub(crate) enum HttpError {
         retry_after: Option<String>,
     },
     /// It wants credentials, or better ones.
-    #[error("wants a login (HTTP {status}){}", quote(.said))]
+    #[error("requires a login (HTTP {status}){}", quote(.said))]
     Login {
         /// 401, or 403.
         status: u16,
@@ -58,7 +58,7 @@ pub(crate) enum HttpError {
         found: String,
     },
     /// An event stream of HTTP+SSE that does not begin as one.
-    #[error("is no HTTP+SSE server: {reason}")]
+    #[error("is not an HTTP+SSE server: {reason}")]
     NoEndpoint {
         /// What is wrong with it.
         reason: String,
@@ -152,8 +152,8 @@ fn advice(error: &rustls::Error) -> String {
     use rustls::CertificateError as Fault;
     match error {
         rustls::Error::InvalidCertificate(Fault::UnknownIssuer | Fault::BadSignature) => {
-            "nobody whom this machine trusts has signed its certificate; if that is as it should be, `ca_file` in its \
-             configuration can name the certificate of who has"
+            "its certificate is not signed by an authority that this machine trusts; if that is \
+             intended, set `ca_file` in its configuration to the authority's certificate"
                 .to_owned()
         }
         rustls::Error::InvalidCertificate(Fault::NotValidForName) => {
@@ -161,21 +161,28 @@ fn advice(error: &rustls::Error) -> String {
         }
         rustls::Error::InvalidCertificate(Fault::NotValidForNameContext { presented, .. }) => {
             // Each is `DnsName("host")` or the like.
-            let names: Vec<&str> =
-                presented.iter().map(|name| name.split('"').nth(1).unwrap_or(name)).take(5).collect();
-            format!("its certificate is for another host than its URL names: {}", names.join(", "))
+            let names: Vec<&str> = presented
+                .iter()
+                .map(|name| name.split('"').nth(1).unwrap_or(name))
+                .take(5)
+                .collect();
+            format!(
+                "its certificate is for another host than its URL names: {}",
+                names.join(", ")
+            )
         }
         rustls::Error::InvalidCertificate(Fault::Expired | Fault::ExpiredContext { .. }) => {
             "its certificate has expired, or the clock of this machine is wrong".to_owned()
         }
-        rustls::Error::InvalidCertificate(Fault::NotValidYet | Fault::NotValidYetContext { .. }) => {
-            "its certificate is not valid yet, or the clock of this machine is wrong".to_owned()
-        }
+        rustls::Error::InvalidCertificate(
+            Fault::NotValidYet | Fault::NotValidYetContext { .. },
+        ) => "its certificate is not valid yet, or the clock of this machine is wrong".to_owned(),
         rustls::Error::InvalidMessage(_) => {
             "it does not speak TLS; perhaps its URL should begin with `http://`".to_owned()
         }
         rustls::Error::General(text) if text.contains("No CA certificates") => {
-            "this machine has no certificates to trust, or `SSL_CERT_FILE` names a file without any".to_owned()
+            "this machine has no certificates to trust, or `SSL_CERT_FILE` names a file without any"
+                .to_owned()
         }
         other => other.to_string(),
     }
