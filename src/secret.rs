@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 
 /// What stands in a secret's place.
 pub(crate) const MASK: &str = "***";

@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::diagnostics::Exit;
-use super::from_registry;
 use super::output::{Output, faint, good, strong};
 use super::trial::Trial;
 use crate::config::{
@@ -109,9 +108,6 @@ pub(super) async fn run(
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
-    if arguments.from_registry.is_some() {
-        return from_registry::run(arguments, paths, environment, output).await;
-    }
     if !arguments.set.is_empty()
         || arguments.version.is_some()
         || arguments.way.is_some()

@@ -509,7 +509,11 @@ impl Files {
                 // `--json` before an entry says what follows.
                 let text = output.without_json();
                 let output = if arguments.has_json() { &text } else { output };
-                add::run(&arguments, paths, environment, output).await
+                if arguments.from_registry.is_some() {
+                    from_registry::run(&arguments, paths, environment, output).await
+                } else {
+                    add::run(&arguments, paths, environment, output).await
+                }
             }
             Self::Update(arguments) => update::run(&arguments, paths, environment, output).await,
             Self::Registry(command) => registry::run(&command, paths, environment, output).await,

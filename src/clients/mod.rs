@@ -49,10 +49,10 @@ pub(crate) use extension::Connection;
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{Journal, Restored, RunState};
 pub(crate) use location::{ConfigLocation, Scope};
-pub(crate) use model::{Carried, Entry, Fixed, Found, Rule, Survey, Target};
+pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Rule, Survey, Target, Verdict};
 pub(crate) use node::Node;
 pub(crate) use older::Import;
-pub(crate) use plan::{Choice, Item, Plan, Verdict};
+pub(crate) use plan::{Choice, Plan};
 pub(crate) use text::{Syntax, Text, TextError};
 
 use crate::config::Environment;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use jsonc_parser::ast::Value;
 
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 
 /// A value. Members keep their order; of a duplicate key the last one counts.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Item;
 use super::cache::read_source;
-use super::plan::Item;
 use super::reading;
 use super::servers::Servers;
 use super::{Client, Edit, Entry, Node, PlanError, Scope, Syntax, Verdict};

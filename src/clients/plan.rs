@@ -9,8 +9,8 @@ use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::servers::Servers;
 use super::{
-    Carried, Client, ConfigLocation, Entry, Fixed, Found, Launch, Rule, Scope, Surroundings,
-    Survey, Syntax, Text, TextError,
+    Carried, Client, ConfigLocation, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings,
+    Survey, Syntax, Text, TextError, Verdict,
 };
 use super::{approval, barrier, desktop, entry, names, secrets};
 use crate::secret::Masker;
@@ -48,46 +48,6 @@ pub(crate) struct Plan {
     pub warnings: Vec<String>,
     /// Hides the secrets of all servers.
     pub masker: Masker,
-}
-
-/// A server and its verdict.
-#[derive(Debug)]
-pub(crate) struct Item {
-    /// The client.
-    pub client: Client,
-    /// Its scope.
-    pub scope: Scope,
-    /// Its file.
-    pub path: PathBuf,
-    /// Its name in the file.
-    pub server: String,
-    /// Its verdict.
-    pub verdict: Verdict,
-    /// Its keys without a counterpart.
-    pub left_behind: Vec<String>,
-    /// The differences after the migration.
-    pub notes: Vec<String>,
-    /// Whether it is migrated switched off.
-    pub is_off: bool,
-}
-
-/// The decision about a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It moves.
-    Moves {
-        /// Its name in `mcpzip`.
-        name: String,
-        /// Whether `mcpzip` has it already.
-        is_known: bool,
-    },
-    /// Its name belongs to another server, so it moves under a new one.
-    Conflicts {
-        /// Its name in `mcpzip`.
-        name: String,
-    },
-    /// It stays, for this reason.
-    Stays(String),
 }
 
 impl Plan {

@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use super::exchange::{Answer, Exchange};
 use super::span::{self, Of, Traced};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{
     ClientCapabilities, Envelope, ErrorCode, Frame, LogLevel, Malformed, Message, Object, Outbox,
     Request, RequestId, Revision,
@@ -246,7 +246,7 @@ impl Session {
             let params = span::object(request.params);
             let (exchange, id, method) = (&answer.exchange, &request.id, &*request.method);
             let of = Of {
-                session: self,
+                session: self.name(),
                 exchange,
                 id,
                 method,
@@ -340,7 +340,7 @@ impl Session {
         let start = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
         let meta = span::object(params.get("_meta"));
         let of = Of {
-            session: self,
+            session: self.name(),
             exchange,
             id,
             method,

@@ -3,7 +3,6 @@
 use serde_json::value::RawValue;
 
 use super::exchange::Exchange;
-use super::session::Session;
 use crate::mcp::{Object, RequestId, Revision};
 use crate::proxy::{Proxy, Reply, instrument};
 use crate::telemetry::trace::{Context, Kind, Span, Trace};
@@ -64,7 +63,8 @@ impl Traced {
 /// What a span says of its request.
 #[derive(Debug)]
 pub(super) struct Of<'a> {
-    pub(super) session: &'a Session,
+    /// The name of its session in traces.
+    pub(super) session: Option<&'a str>,
     pub(super) exchange: &'a Exchange,
     pub(super) id: &'a RequestId,
     pub(super) method: &'a str,
@@ -85,10 +85,9 @@ impl Of<'_> {
         } else {
             span.set("network.transport", "pipe");
         }
-        self.session
-            .name()
-            .into_iter()
-            .for_each(|name| span.set("mcp.session.id", name));
+        if let Some(name) = self.session {
+            span.set("mcp.session.id", name);
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use memchr::memchr2;
 use serde_json::value::RawValue;
 
+use super::object::quoted;
 use super::{ErrorCode, Object, RequestId};
 
 /// One outgoing message: what stands before the payload, the payload in the bytes it came in, what stands behind.
@@ -158,12 +159,6 @@ impl From<String> for Frame {
             ..Self::default()
         }
     }
-}
-
-/// `text` as a JSON string.
-#[must_use]
-pub(crate) fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a string is always JSON")
 }
 
 /// `json` as one line, which is what stdio and event streams carry. JSON strings have no raw line breaks, so nothing

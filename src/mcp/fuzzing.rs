@@ -7,7 +7,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::frame::{one_line, quoted};
+use super::frame::one_line;
+use super::object::quoted;
 use super::object::text;
 use super::{
     Envelope, Frame, IdScan, Line, LineReader, Malformed, Message, Object, Outcome, RequestId,

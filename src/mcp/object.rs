@@ -7,8 +7,6 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::frame::quoted;
-
 /// The members of a JSON object in their order, keys and values in their own bytes.
 ///
 /// Duplicate keys stay, whatever their depth; [`Object::get`] takes the last one, as most JSON readers do.
@@ -109,6 +107,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
         }
         deserializer.deserialize_map(Members(std::marker::PhantomData))
     }
+}
+
+/// `text` as a JSON string.
+#[must_use]
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a string is always JSON")
 }
 
 /// The text of a JSON string; parts that are no Unicode become `U+FFFD`. `None` for any other value.

@@ -1,12 +1,12 @@
 //! The explanation of a search: the scores of each stage for each hit.
 
 use super::Hit;
-use super::index::Index;
 use super::lexical::{self, Words};
 use super::meaning::Similarity;
 use super::postings::Postings;
 use super::query::Query;
 use super::schema::RANKED;
+use super::vocabulary::LazyVocabulary;
 
 /// A search with its intermediate results.
 #[derive(Debug, Clone)]
@@ -51,14 +51,14 @@ pub struct Explained {
 /// The words' scores by field, for all documents.
 pub(super) fn by_field(
     postings: &Postings,
-    index: &Index,
+    vocabulary: &LazyVocabulary,
     query: &Query,
     is_word: &impl Fn(&str) -> bool,
 ) -> Vec<Vec<f32>> {
     let mut fields = vec![postings.row(0.0); RANKED.len()];
     let mut best = 0.0;
     for need in &query.needs {
-        for alternatives in lexical::needed(postings, index.vocabulary(), need, is_word) {
+        for alternatives in lexical::needed(postings, vocabulary, need, is_word) {
             best += postings.add_word_by_field(&alternatives, &mut fields);
         }
     }

@@ -4,16 +4,8 @@
 //! The weight of the words depends on their certainty: if some tool matches every word, tools that match many words
 //! are right; if the best tool matches one word of five, that word is often a coincidence.
 
-use super::lexical::Words;
+use super::lexical::{Scores, Words};
 use super::meaning::Similarity;
-
-/// The scores of every tool of an index.
-pub(super) struct Scores {
-    /// The scores for the whole query.
-    pub(super) whole: Vec<f32>,
-    /// The scores for each need of the query.
-    pub(super) needs: Vec<Vec<f32>>,
-}
 
 /// The weight of the words if none matches, and the weight added if all match. Meaning has the rest.
 const WORDS: f32 = 0.15;

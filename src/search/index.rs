@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 use super::cache::{Cache, Key};
 use super::explain::{self, Explained, Explanation};
 use super::fingerprint::Fingerprint;
-use super::fusion::Scores;
+use super::lexical::{self, Scores};
 use super::meaning::{Embedded, Meaning, Similarity, beside};
 use super::postings::{Candidate, Postings};
 use super::query::Query;
 use super::vocabulary::LazyVocabulary;
-use super::{Document, Error, Hit, Request, Semantic, lexical, writing};
+use super::{Document, Error, Hit, Request, Semantic, writing};
 use crate::tool::{ServerName, ToolName};
 
 pub(super) struct Index {
@@ -105,10 +105,6 @@ impl Index {
         Ok(hits.into())
     }
 
-    pub(super) fn vocabulary(&self) -> &LazyVocabulary {
-        &self.vocabulary
-    }
-
     fn key(&self, request: &Request<'_>, query: &Query) -> Key {
         let is_name = |name: &str| self.postings.named(name).next().is_some();
         Key::of(request, query, is_name)
@@ -138,7 +134,7 @@ impl Index {
         for name in &query.names {
             postings.named(name).for_each(|doc| named[doc] = 1.0);
         }
-        let fields = explain::by_field(postings, self, &query, &is_word);
+        let fields = explain::by_field(postings, &self.vocabulary, &query, &is_word);
         let parts = explain::Parts {
             words: &words,
             similarity: similarity.as_ref(),

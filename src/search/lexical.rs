@@ -4,7 +4,6 @@
 //! title and description is one match and not three.
 
 use super::Request;
-use super::fusion::Scores;
 use super::postings::{Alternative, Candidate, Postings};
 use super::query::{Need, Query, Word};
 use super::synonyms::synonyms;
@@ -28,6 +27,14 @@ const LEAD: f32 = 0.95;
 const NOISE: f32 = 0.25;
 /// The score a tool gains if its exact name is in the query: more than any sum of words.
 const EXACT: f32 = 10.0;
+
+/// The scores of every tool of an index.
+pub(super) struct Scores {
+    /// The scores for the whole query.
+    pub(super) whole: Vec<f32>,
+    /// The scores for each need of the query.
+    pub(super) needs: Vec<Vec<f32>>,
+}
 
 /// The scores of every tool by the words of a query.
 pub(super) struct Words {

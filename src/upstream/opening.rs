@@ -1,6 +1,6 @@
 //! The requests that open a connection, as text: `initialize` (up to 2025-11-25) and `server/discover` (2026-07-28).
 
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ClientCapabilities, Revision};
 
 /// Our name and version, as JSON.

@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::list_limits::{self, Entries, Over, Taken};
 use super::listing::{ListError, Listing};
 use super::reply::{ServerReply, code_of, message_of};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::tool::ServerName;
 

@@ -11,7 +11,7 @@ use super::connection::{Connection, ServerCall};
 use super::reply::ServerReply;
 use super::{backoff, message_of};
 use crate::mcp::Frame;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::telemetry::trace::Hop;
 
 /// A subscription is open until one of the two ends it.

@@ -15,7 +15,7 @@ use super::host::Audience;
 use super::reply::ServerReply;
 use super::slot::{Lease, Slot};
 use super::{CallError, UpstreamContext, backoff, message_of};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 
 /// How long a server has for each subscription.
 const LIMIT: Duration = Duration::from_secs(20);

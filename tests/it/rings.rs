@@ -5,45 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The rings that remain, as the module, the files that may be part of one (all if none is named), and the reason.
-const REMAINING: &[(&str, &[&str], &str)] = &[
-    ("cli", &["add", "from_registry"], "one command in two files"),
-    (
-        "clients",
-        &[],
-        "its entry and rule types still name each other",
-    ),
-    (
-        "downstream",
-        &["session", "span"],
-        "a span belongs to its session",
-    ),
-    (
-        "downstream",
-        &["http::answer", "http::body", "http::sessions"],
-        "an answer writes into its session",
-    ),
-    (
-        "downstream",
-        &["http::modern", "http::post"],
-        "the two eras of one POST",
-    ),
-    (
-        "mcp",
-        &["frame", "id", "object"],
-        "ids and objects are read and written as JSON text",
-    ),
-    ("proxy", &[], "its parts still share one struct"),
-    (
-        "search",
-        &["explain", "index"],
-        "an explanation repeats a search of the index",
-    ),
-    (
-        "search",
-        &["fusion", "lexical"],
-        "scores and the words that they are made of",
-    ),
-];
+const REMAINING: &[(&str, &[&str], &str)] = &[("proxy", &[], "its parts still share one struct")];
 
 type Module = Vec<String>;
 

@@ -9,7 +9,7 @@ use super::client::Client;
 use super::report::Exchange;
 use crate::cli::tokens::Tokens;
 use crate::mcp::Object;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 
 /// A call of one of the three tools, and a text that its answer must hold.
 pub(super) struct Ask {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{Envelope, Line, LineReader, Message, Outcome, Revision};
 
 /// How long an answer may take: far longer than any does, so that a demo that hangs says so.

@@ -2,6 +2,7 @@
 //! here reads a file.
 
 mod entry;
+mod item;
 mod rule;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 pub(super) use entry::ToolRule;
 pub(crate) use entry::{Entry, Target};
+pub(crate) use item::{Item, Verdict};
 pub(crate) use rule::{Carried, Rule, RuleKind};
 
 use super::cache::Source;

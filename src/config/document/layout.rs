@@ -3,7 +3,7 @@
 use jsonc_parser::ast::{ObjectProp, Value};
 use jsonc_parser::common::Ranged as _;
 
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 
 /// The format of values.
 pub(super) struct Layout<'d> {

@@ -18,7 +18,7 @@ use super::error::Position;
 use super::file;
 use super::lower_first;
 use super::reader::{Lines, kind};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use layout::Layout;
 use trivia::{Trivia, comment_length, line_end_length};
 

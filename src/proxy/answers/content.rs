@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::duplicate::repeats;
 use super::projection::{data_of, shape_of, texts_of};
 use crate::mcp::Object;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::proxy::Reply;
 use crate::tool::tokens_of;
 

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::counting::is_error;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
 use crate::proxy::relay::required_input;
 

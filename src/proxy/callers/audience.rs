@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::caller::{StandingHost, named_log};
 use super::client::Client;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox};
 use crate::proxy::Proxy;
 use crate::tool::{ServerName, ToolName};

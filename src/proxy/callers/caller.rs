@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::client::{Client, Shows, refusal};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Revision, headers};
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;

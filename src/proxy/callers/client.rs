@@ -259,6 +259,6 @@ fn gone() -> ServerReply {
 
 /// An error answer given on behalf of a client.
 pub(in crate::proxy) fn refusal(message: &str) -> ServerReply {
-    let message = crate::mcp::frame::quoted(message);
+    let message = crate::mcp::object::quoted(message);
     ServerReply::Error(format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::INTERNAL).into())
 }

@@ -2,7 +2,7 @@
 
 use super::lists;
 use super::prompts::Prompt;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object, Revision};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply, RequestContext};

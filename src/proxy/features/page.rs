@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::catalog::{Entries, ServerTools};
 use crate::config::Exposure;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply};

@@ -2,7 +2,7 @@
 
 use super::page::{FIRST_LISTING, List};
 use crate::catalog::{ServerTools, fold};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::answers::error;
 use crate::proxy::view::View;

@@ -11,7 +11,7 @@ use super::lists;
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
 use crate::catalog::{ServerTools, Snapshot};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply, RequestContext};

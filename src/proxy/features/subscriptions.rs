@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::resources::{Target, no_uri, not_found, several};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Change, Client, Interests, Mode, Proxy, Reply};

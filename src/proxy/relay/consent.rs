@@ -16,7 +16,7 @@ use super::{Relay, RequestContext, required_input};
 use crate::catalog::Tool;
 use crate::config::Verdict;
 use crate::mcp::Object;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::proxy::callers::caller::{CallHost, Questions, named};
 use crate::proxy::view::View;
 use crate::proxy::{Failure, Reply};

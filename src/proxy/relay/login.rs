@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Relay, RequestContext};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::callers::caller::{CallHost, Questions, named};
 use crate::secret::random_token;

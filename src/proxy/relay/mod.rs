@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use self::consent::Consents;
 use self::login::{LoggedIn, Logins};
 use self::open_calls::OpenCalls;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
 use crate::proxy::features::named_uris::NamedUris;

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Relay, Relayed, RequestContext, error, required_input, with_answers};
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::callers::caller::{Asked, CallHost, Questions, named};
 use crate::secret::random_token;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::tool::is_hidden;
 
 /// A text is shown whole up to this length; of a longer one this much of either end. In characters.

@@ -2,7 +2,7 @@
 
 use crate::config::Exposure;
 use crate::mcp::Revision;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::proxy::Mode;
 
 /// The result of `tools/list`.

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::error::failed_call;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};

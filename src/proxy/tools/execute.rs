@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::builtin;
 use crate::catalog::Tool;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::answers::answer::Asked;
 use crate::proxy::answers::duplicate::repeats;

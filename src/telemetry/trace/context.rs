@@ -4,7 +4,7 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 
 use crate::mcp::Object;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 use crate::secret::random_bytes;
 
 pub(super) type SpanId = [u8; 8];

@@ -1,7 +1,7 @@
 //! Formats new YAML: one line per member of a map; lists and texts in one line.
 
 use crate::clients::node::Node;
-use crate::mcp::frame::quoted;
+use crate::mcp::object::quoted;
 
 use super::STEP;
 

@@ -138,7 +138,7 @@ async fn run(filter: &str, data: &RawValue) -> Result<String, Error> {
     let output = child.stdout.take().expect("stdout is piped");
     let errors = child.stderr.take().expect("stderr is piped");
     let write = async {
-        let filter = crate::mcp::frame::quoted(filter);
+        let filter = crate::mcp::object::quoted(filter);
         // A worker that has ended, or was ended, says why in other ways.
         let _ = input.write_all(filter.as_bytes()).await;
         let _ = input.write_all(b"\n").await;

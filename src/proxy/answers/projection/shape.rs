@@ -69,10 +69,10 @@ fn string(raw: &RawValue) -> String {
     let value = text(raw).unwrap_or_default();
     let length = value.chars().count();
     if length <= LONGEST_EXAMPLE {
-        return crate::mcp::frame::quoted(&value);
+        return crate::mcp::object::quoted(&value);
     }
     let start: String = value.chars().take(LONGEST_EXAMPLE - 8).collect();
-    format!("string[{length}] {}…", crate::mcp::frame::quoted(&start))
+    format!("string[{length}] {}…", crate::mcp::object::quoted(&start))
 }
 
 /// A key as a filter writes it.
@@ -82,7 +82,7 @@ fn name(key: &str) -> String {
     if is_plain && !key.is_empty() {
         key.to_owned()
     } else {
-        crate::mcp::frame::quoted(key)
+        crate::mcp::object::quoted(key)
     }
 }
 

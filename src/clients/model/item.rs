@@ -1,0 +1,45 @@
+//! A server in a plan.
+
+use std::path::PathBuf;
+
+use crate::clients::{Client, Scope};
+
+/// A server and its verdict.
+#[derive(Debug)]
+pub(crate) struct Item {
+    /// The client.
+    pub client: Client,
+    /// Its scope.
+    pub scope: Scope,
+    /// Its file.
+    pub path: PathBuf,
+    /// Its name in the file.
+    pub server: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Its keys without a counterpart.
+    pub left_behind: Vec<String>,
+    /// The differences after the migration.
+    pub notes: Vec<String>,
+    /// Whether it is migrated switched off.
+    pub is_off: bool,
+}
+
+/// The decision about a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It moves.
+    Moves {
+        /// Its name in `mcpzip`.
+        name: String,
+        /// Whether `mcpzip` has it already.
+        is_known: bool,
+    },
+    /// Its name belongs to another server, so it moves under a new one.
+    Conflicts {
+        /// Its name in `mcpzip`.
+        name: String,
+    },
+    /// It stays, for this reason.
+    Stays(String),
+}
