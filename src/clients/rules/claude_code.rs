@@ -10,7 +10,7 @@ use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, is_about_all};
 use super::matcher::Matcher;
-use super::{Carried, Mention, Rule, RuleFile, RuleKind, items, plain};
+use super::{Carried, Mention, Rule, RuleFile, RuleKind, SEES_OURS, items, plain};
 
 /// As many agents, commands and skills are looked at in one directory.
 const MOST_FILES: usize = 2000;
@@ -156,12 +156,8 @@ fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
         }
         RuleKind::Deny if is_permission => Carried::Deny(tools),
         RuleKind::Ask if is_permission => Carried::Ask(tools),
-        RuleKind::Hook => {
-            Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input")
-        }
-        RuleKind::Tools if is_hook(mention) => {
-            Carried::Lost("a hook sees `execute_tool` now, with the tool's name in its input")
-        }
+        RuleKind::Hook => Carried::Lost(SEES_OURS),
+        RuleKind::Tools if is_hook(mention) => Carried::Lost(SEES_OURS),
         _ => Carried::Lost("holds for one agent, command or skill alone"),
     }
 }

@@ -1,9 +1,11 @@
 //! Gemini CLI: rules in `policies/*.toml` of the user, the workspace and the administrator. Names there are
 //! `mcp_SERVER_TOOL`, and `SERVER__TOOL` in older versions; of several rules the one of the highest priority counts.
 
+use std::path::PathBuf;
+
 use super::super::cache::FileCache;
 use super::super::model::Found;
-use super::super::{Node, Surroundings, Syntax};
+use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, fits, is_about_all};
 use super::{Carried, Rule, RuleFile, RuleKind, files, items, plain};
 
@@ -21,6 +23,14 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
+    for (path, project) in settings(around) {
+        let file = RuleFile {
+            path: &path,
+            project: project.as_deref(),
+            servers,
+        };
+        excluded(&file, cache, rules);
+    }
     let user = (around.home.join(".gemini/policies"), None);
     let system = (around.gemini_system().join("policies"), None);
     let workspace = around
@@ -42,6 +52,45 @@ pub(super) fn find(
                 for rule in node.get(section).map(items).unwrap_or_default() {
                     read(section, rule, &file, rules);
                 }
+            }
+        }
+    }
+}
+
+/// The files of settings, and the project that each of them holds for.
+fn settings(around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let own = Client::GeminiCli.user_location(around).path;
+    let system = ["settings.json", "system-defaults.json"];
+    let system = system.map(|file| (around.gemini_system().join(file), None));
+    let project = around.directory.as_ref().map(|here| {
+        let path = here.join(".gemini/settings.json");
+        (path, Some(here.clone()))
+    });
+    let project = project.filter(|(path, _)| *path != own);
+    [(own, None)]
+        .into_iter()
+        .chain(system)
+        .chain(project)
+        .collect()
+}
+
+/// The tools that settings leave out by name.
+fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
+    let Some(node) = file.open(Syntax::Json, cache, rules) else {
+        return;
+    };
+    for keys in [&["tools", "exclude"][..], &["excludeTools"]] {
+        let named = file.texts(&node, keys, rules);
+        // Behind a name there may be a condition for one tool of Gemini's own.
+        let named = named
+            .into_iter()
+            .map(|name| name.split('(').next().unwrap_or(name));
+        let rule = Node::map([("toolName", Node::texts(named))]);
+        let mention = file.mention(keys.join("."), rule.to_json(), RuleKind::Deny);
+        for found in file.servers.iter().filter(|found| mention.reaches(found)) {
+            let tools = tools(&rule, &found.name);
+            if !tools.is_empty() {
+                rules.push(mention.clone().about(found, Carried::Deny(tools)));
             }
         }
     }

@@ -83,12 +83,16 @@ impl Matcher {
 
     /// Whether some tool of `server` might match.
     pub(super) fn may_fit(&self, server: &str) -> bool {
-        let server = format!("mcp__{}", plain(server));
-        let prefix = format!("{server}__");
+        self.may_begin(&format!("mcp__{}__", plain(server)))
+    }
+
+    /// Whether some name that begins with `start` might match, or is all of it but for the signs at its end.
+    pub(super) fn may_begin(&self, start: &str) -> bool {
+        let server = start.trim_end_matches(['_', ':', '/']);
         self.parts.iter().any(|part| match part {
             Part::Any => true,
-            Part::Name(name) => *name == server || name.starts_with(&prefix),
-            Part::Pattern(automaton) => reaches_match(automaton, prefix.as_bytes()),
+            Part::Name(name) => *name == server || name.starts_with(start),
+            Part::Pattern(automaton) => reaches_match(automaton, start.as_bytes()),
         })
     }
 }

@@ -7,6 +7,7 @@
 mod claude_code;
 mod gemini;
 mod glob;
+mod hooks;
 mod matcher;
 mod opencode;
 mod others;
@@ -21,6 +22,9 @@ use super::{Client, Node, Surroundings, Syntax};
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use others::is_hidden_at_cursor;
 pub(super) use rights::Rights;
+
+/// Why a hook cannot be carried over.
+const SEES_OURS: &str = "a hook sees `execute_tool` now, with the tool's name in its input";
 
 /// A name in a rule, before it is known whose it is.
 #[derive(Clone)]
@@ -129,6 +133,7 @@ pub(super) fn find(
             Client::Kiro => others::kiro(&servers, around, cache, &mut rules),
             _ => {}
         }
+        hooks::find(*client, &servers, around, cache, &mut rules);
     }
     rules.sort_by_key(|rule| rule.kind);
     rules

@@ -471,3 +471,100 @@ fn a_denial_that_reaches_our_own_tools_keeps_us_from_being_connected() {
         assert_eq!(machine.read(user_file("cursor")), GH, "{denied}");
     }
 }
+
+/// A client, a file with a hook that may look at the tools of `gh`, and one of the same form that does not.
+const HOOKS: &[(&str, &str, &str, &str)] = &[
+    (
+        "cursor",
+        ".cursor/hooks.json",
+        r#"{"version": 1, "hooks": {"beforeMCPExecution": [{"command": "./look.sh"}]}}"#,
+        r#"{"version": 1, "hooks": {"afterFileEdit": [{"command": "./look.sh"}]}}"#,
+    ),
+    (
+        "cursor",
+        ".cursor/hooks.json",
+        r#"{"hooks": {"preToolUse": [{"command": "./look.sh", "matcher": "Shell|MCP:rm"}]}}"#,
+        r#"{"hooks": {"preToolUse": [{"command": "./look.sh", "matcher": "Shell|Write"}]}}"#,
+    ),
+    (
+        "windsurf",
+        ".codeium/windsurf/hooks.json",
+        r#"{"hooks": {"pre_mcp_tool_use": [{"command": "./look.sh"}]}}"#,
+        r#"{"hooks": {"pre_run_command": [{"command": "./look.sh"}]}}"#,
+    ),
+    (
+        "gemini-cli",
+        ".gemini/settings.json",
+        r#"{"mcpServers": {"gh": {"command": "x"}}, "hooks": {"BeforeTool": [{"matcher": "mcp_gh_.*", "hooks": []}]}}"#,
+        r#"{"mcpServers": {"gh": {"command": "x"}}, "hooks": {"BeforeTool": [{"matcher": "^write_file$|^mcp_other_.*", "hooks": []}]}}"#,
+    ),
+    (
+        "codex",
+        ".codex/hooks.json",
+        r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__gh__rm", "hooks": []}]}}"#,
+        r#"{"hooks": {"PreToolUse": [{"matcher": "^Bash$", "hooks": []}]}}"#,
+    ),
+    (
+        "codex",
+        ".codex/config.toml",
+        "[mcp_servers.gh]\ncommand = \"x\"\n\n[[hooks.PreToolUse]]\nmatcher = \"mcp__.*\"\n",
+        "[mcp_servers.gh]\ncommand = \"x\"\n\n[[hooks.Stop]]\nmatcher = \"mcp__.*\"\n",
+    ),
+    (
+        "kiro",
+        ".kiro/agents/a.json",
+        r#"{"name": "a", "hooks": {"preToolUse": [{"matcher": "@gh/rm", "command": "./look.sh"}]}}"#,
+        r#"{"name": "a", "hooks": {"preToolUse": [{"matcher": "fs_write", "command": "./look.sh"}]}}"#,
+    ),
+    (
+        "kiro",
+        ".kiro/hooks/a.json",
+        r#"{"version": "v1", "hooks": [{"name": "a", "trigger": "PreToolUse", "matcher": "@gh"}]}"#,
+        r#"{"version": "v1", "hooks": [{"name": "a", "trigger": "PreToolUse", "matcher": "@gh", "enabled": false}]}"#,
+    ),
+    (
+        "copilot-cli",
+        ".copilot/hooks/a.json",
+        r#"{"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "./look.sh"}]}}"#,
+        r#"{"version": 1, "hooks": {"sessionEnd": [{"type": "command", "bash": "./look.sh"}]}}"#,
+    ),
+];
+
+#[test]
+fn a_hook_of_any_client_keeps_the_servers_whose_calls_it_sees() {
+    for (client, file, sees, sees_not) in HOOKS {
+        for (hook, stays) in [(sees, true), (sees_not, false)] {
+            let machine = Machine::new();
+            match *client {
+                "codex" => machine.put(user_file(client), "[mcp_servers.gh]\ncommand = \"x\"\n"),
+                _ => machine.put(user_file(client), GH),
+            };
+            machine.put(file, hook);
+            let outcome = machine.run(&["migrate", "--yes", "--json"]);
+            let report = outcome.code(i32::from(stays)).json();
+            let (said, why) = verdict(&report, "gh");
+            assert_eq!(said == "stays", stays, "{client} {hook}: {said} {why}");
+            if stays {
+                assert_eq!(
+                    report["blocking_rules"][0]["kind"], "hook",
+                    "{hook}: {report:#}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn tools_that_geminis_settings_leave_out_stay_out() {
+    for excluded in [
+        r#""tools": {"exclude": ["mcp_gh_rm", "write_file"]}"#,
+        r#""excludeTools": ["gh__rm", "run_shell_command(rm)"]"#,
+    ] {
+        let machine = Machine::new();
+        let content = format!(r#"{{"mcpServers": {{"gh": {{"command": "x"}}}}, {excluded}}}"#);
+        machine.put(user_file("gemini-cli"), &content);
+        let report = machine.migrate(&[]);
+        let tools = &machine.servers()["gh"]["tools"];
+        assert_eq!(*tools, json!({ "deny": ["rm"] }), "{excluded}: {report:#}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Hooks of clients other than Claude Code: programs that look at each call before it is made, and may refuse it. Behind the
+//! proxy they see `execute_tool` in place of the tool that it runs.
+
+use std::path::{Path, PathBuf};
+
+use super::super::cache::FileCache;
+use super::super::model::Found;
+use super::super::{Client, Node, Platform, Surroundings, Syntax};
+use super::matcher::Matcher;
+use super::{Carried, Rule, RuleFile, RuleKind, SEES_OURS, files, items, plain};
+
+/// The events before a call, in small letters and without `_`.
+const BEFORE: &[&str] = &[
+    "beforemcpexecution",
+    "beforetool",
+    "permissionrequest",
+    "premcptooluse",
+    "pretooluse",
+];
+
+pub(super) fn find(
+    client: Client,
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    for (path, project) in places(client, around) {
+        let file = RuleFile {
+            path: &path,
+            project: project.as_deref(),
+            servers,
+        };
+        let is_program = path.extension().is_none();
+        if is_program && path.is_file() {
+            add(client, &file, "hooks", &Node::Null, rules);
+        }
+        let syntax = if path.extension().is_some_and(|ending| ending == "toml") {
+            Syntax::Toml
+        } else {
+            Syntax::Json
+        };
+        let Some(node) = (!is_program)
+            .then(|| file.open(syntax, cache, rules))
+            .flatten()
+        else {
+            continue;
+        };
+        let named = match node.get("hooks") {
+            Some(Node::List(hooks)) => hooks.iter().map(|hook| (trigger(hook), hook)).collect(),
+            _ => file.members(&node, &["hooks"], rules),
+        };
+        let own = (trigger(&node), &node);
+        for (event, hooks) in named.into_iter().chain(node.members()).chain([own]) {
+            let event = event.replace('_', "").to_lowercase();
+            if BEFORE.contains(&event.as_str()) {
+                for hook in items(hooks).iter().filter(|hook| **hook != Node::Null) {
+                    add(client, &file, &event, hook, rules);
+                }
+            }
+        }
+    }
+}
+
+/// The event of a hook that names it itself.
+fn trigger(hook: &Node) -> &str {
+    let named = hook.get("trigger").or_else(|| hook.at(&["when", "type"]));
+    named.and_then(Node::as_text).unwrap_or_default()
+}
+
+/// Adds one hook to the rules of the servers whose tools it may see.
+fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mut Vec<Rule>) {
+    if hook.get("enabled") == Some(&Node::Flag(false)) {
+        return;
+    }
+    let matcher = hook.get("matcher").and_then(Node::as_text).unwrap_or("*");
+    let known = Matcher::new(matcher);
+    let mention = file.mention(format!("hooks.{event}"), matcher, RuleKind::Hook);
+    for found in file.servers.iter().filter(|found| mention.reaches(found)) {
+        let server = plain(&found.name);
+        let starts = match client {
+            Client::GeminiCli => vec![format!("mcp_{server}_"), format!("{server}__")],
+            Client::Cursor => vec!["MCP:".to_owned()],
+            Client::Kiro => vec![format!("@{}/", found.name)],
+            Client::Codex => vec![format!("mcp__{server}__")],
+            // What tools are called there is not known.
+            _ => Vec::new(),
+        };
+        if starts.is_empty() || starts.iter().any(|start| known.may_begin(start)) {
+            rules.push(mention.clone().about(found, Carried::Lost(SEES_OURS)));
+        }
+    }
+}
+
+/// The files with a client's hooks, and the project that each of them holds for.
+fn places(client: Client, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let user = client.user_location(around).path;
+    let beside = |file: &str| user.with_file_name(file);
+    let in_home = |file: &str| around.home.join(file);
+    let system = |file: &str| match around.platform {
+        Platform::Linux => Path::new("/etc").join(file.to_lowercase()),
+        Platform::Mac => Path::new("/Library/Application Support").join(file),
+        Platform::Windows => Path::new(r"C:\ProgramData").join(file),
+    };
+    let own = match client {
+        Client::Cursor => vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
+        Client::Windsurf => vec![beside("hooks.json"), system("Windsurf/hooks.json")],
+        Client::Codex => vec![user.clone(), beside("hooks.json")],
+        Client::GeminiCli => vec![user.clone(), around.gemini_system().join("settings.json")],
+        Client::Kiro => kiro(&around.home),
+        Client::CopilotCli => [
+            files(&beside("hooks"), "json"),
+            vec![beside("settings.json"), beside("config.json")],
+        ]
+        .concat(),
+        Client::VsCode => files(&in_home(".copilot/hooks"), "json"),
+        Client::Cline => vec![in_home("Documents/Cline/Hooks/PreToolUse")],
+        _ => Vec::new(),
+    };
+    let of_project = |here: &Path| match client {
+        Client::Cursor => vec![here.join(".cursor/hooks.json")],
+        Client::Windsurf => vec![here.join(".windsurf/hooks.json")],
+        Client::Codex => ["config.toml", "hooks.json"]
+            .map(|file| here.join(".codex").join(file))
+            .to_vec(),
+        Client::GeminiCli => vec![here.join(".gemini/settings.json")],
+        Client::Kiro => kiro(here),
+        Client::CopilotCli | Client::VsCode => files(&here.join(".github/hooks"), "json"),
+        Client::Cline => vec![here.join(".clinerules/hooks/PreToolUse")],
+        _ => Vec::new(),
+    };
+    let own = own.into_iter().map(|path| (path, None));
+    let mut places: Vec<(PathBuf, Option<PathBuf>)> = own.collect();
+    if let Some(here) = &around.directory {
+        for path in of_project(here) {
+            if !places.iter().any(|(known, _)| *known == path) {
+                places.push((path, Some(here.clone())));
+            }
+        }
+    }
+    places
+}
+
+/// Kiro's hooks are in files of their own, and in those of agents.
+fn kiro(directory: &Path) -> Vec<PathBuf> {
+    let hooks = directory.join(".kiro/hooks");
+    [
+        files(&hooks, "json"),
+        files(&hooks, "hook"),
+        files(&directory.join(".kiro/agents"), "json"),
+    ]
+    .concat()
+}
