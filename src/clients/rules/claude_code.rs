@@ -225,19 +225,32 @@ fn frontmatter(
         let Some(text) = cache.text(&path) else {
             continue;
         };
-        let Some(head) = text
-            .trim_start_matches('\u{feff}')
-            .strip_prefix("---")
-            .and_then(|rest| rest.split("\n---").next())
-        else {
+        let Some(head) = head(&text) else {
             continue;
         };
+        let mention = |key: &str, text: &str, kind| Mention {
+            project: project.map(Path::to_owned),
+            ..Mention::new(&path, key, text, kind)
+        };
+        let is_before =
+            |line: &str| line.contains("PreToolUse") || line.contains("PermissionRequest");
+        let has_matcher = head.contains("matcher");
         let mut key = "";
         for line in head.lines() {
             if let Some((name, _)) = line.split_once(':')
                 && !line.starts_with([' ', '-', '\t'])
             {
                 key = name.trim_matches([' ', '"', '\'', '{', '\r']);
+            }
+            if key == "hooks" {
+                let matcher = line.split_once("matcher:").map(|(_, written)| written);
+                let matcher = matcher.map(|written| written.trim_matches([' ', '"', '\'', '\r']));
+                let any = (!has_matcher && is_before(line)).then_some("*");
+                mentions.extend(
+                    matcher
+                        .or(any)
+                        .map(|text| mention("hooks.agent", text, RuleKind::Hook)),
+                );
             }
             let kind = match key {
                 "disallowedTools" | "disallowed-tools" => RuleKind::Deny,
@@ -249,17 +262,20 @@ fn frontmatter(
                 .split(|c: char| !is_word(c))
                 .filter(|word| word.starts_with("mcp__"))
             {
-                mentions.push(Mention {
-                    project: project.map(Path::to_owned),
-                    ..Mention::new(&path, key, name, kind)
-                });
+                mentions.push(mention(key, name, kind));
             }
         }
     }
 }
 
+/// The head of a Markdown file, between lines of `---`.
+pub(super) fn head(text: &str) -> Option<&str> {
+    let rest = text.trim_start_matches('\u{feff}').strip_prefix("---")?;
+    rest.split("\n---").next()
+}
+
 /// The Markdown files below `directory`, as far as [`MOST_FILES`] goes: a link may lead anywhere.
-fn markdown(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+pub(super) fn markdown(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut entries: Vec<PathBuf> = entries.take(MOST_FILES).map(|entry| entry.path()).collect();
     entries.sort();

@@ -121,7 +121,7 @@ pub(super) fn find(
         }
         match client {
             Client::ClaudeCode => claude_code::find(survey, &servers, around, cache, &mut rules),
-            Client::OpenCode => opencode::find(survey, &servers, &mut rules),
+            Client::OpenCode => opencode::find(survey, &servers, around, cache, &mut rules),
             Client::GeminiCli => gemini::find(&servers, around, cache, &mut rules),
             Client::Goose => others::goose(&servers, around, cache, &mut rules),
             Client::Codex => others::codex(survey, &servers, &mut rules),

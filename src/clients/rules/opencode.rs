@@ -1,12 +1,16 @@
 //! opencode: `tools` and `permission` have patterns over names such as `github_get_issue`, in the file and in its agents. Of
 //! several the last counts there.
 
+use std::path::Path;
+
+use super::super::cache::FileCache;
 use super::super::entry::NAME;
 use super::super::model::{Found, Survey};
-use super::super::{Client, Node};
+use super::super::{Client, Node, Surroundings, Syntax, Text};
+use super::claude_code::{head, markdown};
 use super::glob::{behind, fits, is_about_all};
 use super::others::OF_AN_AGENT;
-use super::{Carried, Mention, Rule, RuleKind, plain};
+use super::{Carried, Mention, Rule, RuleFile, RuleKind, plain};
 
 /// A pattern, and what is said of what fits it.
 struct Line<'n> {
@@ -15,8 +19,21 @@ struct Line<'n> {
     value: &'n Node,
 }
 
-pub(super) fn find(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
+pub(super) fn find(
+    survey: &Survey,
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
     let frees_ours = frees_ours(survey);
+    let user = Client::OpenCode.user_location(around).path;
+    let own = user.parent().map(|directory| (directory.to_owned(), None));
+    let project = around.directory.iter();
+    let project = project.map(|here| (here.join(".opencode"), Some(here.clone())));
+    for (directory, project) in own.into_iter().chain(project) {
+        agents(&directory, project.as_deref(), servers, cache, rules);
+    }
     let locations = survey
         .locations
         .iter()
@@ -51,6 +68,44 @@ pub(super) fn find(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
             for found in servers.iter().filter(|found| mention.reaches(found)) {
                 let of = (!prefix.is_empty(), frees_ours);
                 about(&mention, written, found, of, rules);
+            }
+        }
+    }
+}
+
+/// The rules of the agents in Markdown files below `directory`.
+fn agents(
+    directory: &Path,
+    project: Option<&Path>,
+    servers: &[&Found],
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    let mut paths = Vec::new();
+    for folder in ["agent", "agents", "mode", "modes"] {
+        markdown(&directory.join(folder), 0, &mut paths);
+    }
+    for path in &paths {
+        let file = RuleFile {
+            path,
+            project,
+            servers,
+        };
+        let Some(text) = cache.text(path) else {
+            continue;
+        };
+        let Some(head) = head(&text) else { continue };
+        let Ok(head) = Text::parse(Syntax::Yaml, head) else {
+            file.unread("has a head that cannot be read", rules);
+            continue;
+        };
+        for section in ["tools", "permission"] {
+            let Some(written) = file.at(head.node(), &[section], rules) else {
+                continue;
+            };
+            let mention = file.mention(section, "", RuleKind::Deny);
+            for found in servers.iter().filter(|found| mention.reaches(found)) {
+                about(&mention, written, found, (true, false), rules);
             }
         }
     }
