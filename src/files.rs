@@ -35,6 +35,24 @@ pub(crate) fn private(options: &mut OpenOptions) {
 /// # Errors
 /// When it cannot be opened or read, is not a regular file, or is larger.
 pub(crate) fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    if length <= limit {
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+    }
+    if length.max(bytes.len() as u64) > limit {
+        let limit = limit / (1024 * 1024);
+        return Err(io::Error::other(format!("is larger than {limit} MB")));
+    }
+    Ok(bytes)
+}
+
+/// Opens the regular file at `path` for reading, without waiting.
+///
+/// # Errors
+/// When it cannot be opened, or is not a regular file.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -44,19 +62,10 @@ pub(crate) fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     }
     let file = options.open(path)?;
     // Of the open file: what the name leads to may have changed since.
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
+    if !file.metadata()?.is_file() {
         return Err(io::Error::other("is not a regular file"));
     }
-    let mut bytes = Vec::new();
-    if metadata.len() <= limit {
-        file.take(limit + 1).read_to_end(&mut bytes)?;
-    }
-    if metadata.len().max(bytes.len() as u64) > limit {
-        let limit = limit / (1024 * 1024);
-        return Err(io::Error::other(format!("is larger than {limit} MB")));
-    }
-    Ok(bytes)
+    Ok(file)
 }
 
 /// Replaces the file at `path` by one with `parts` as its content: whoever reads it, and whenever the power fails, it

@@ -134,9 +134,9 @@ pub(super) fn run_disconnect(
     output: &Output,
 ) -> Result<(), Exit> {
     let location = arguments.location.find(machine)?;
-    match disconnect(&location).map_err(anyhow::Error::from)? {
+    match disconnect(&location, &machine.around).map_err(anyhow::Error::from)? {
         Disconnected::Already => report(output, &location, &[], None, None, "is not connected"),
-        Disconnected::Edit(edit, names, masker) => {
+        Disconnected::Edit(edits, names, masker) => {
             let words = if arguments.location.dry_run {
                 "would be disconnected"
             } else {
@@ -148,7 +148,7 @@ pub(super) fn run_disconnect(
                 machine,
                 output,
                 &location,
-                (&[edit], &masker, &names, words),
+                (&edits, &masker, &names, words),
             )?;
         }
     }

@@ -12,7 +12,11 @@ use super::printable::printable;
 use super::registry::{asked, open};
 use super::trial::Trial;
 use super::unknown::unknown;
-use crate::config::{Change, Config, Document, Environment, Paths, change_servers};
+use crate::config::{
+    Change, Config, Document, Environment, LARGEST_FILE, Paths, change_servers, safe_names,
+    written_name,
+};
+use crate::files::read_regular;
 use crate::registry::{Given, Listing, Merged, Registry, Way, merge};
 
 #[derive(Debug, Args)]
@@ -59,15 +63,26 @@ pub(super) async fn run(
 ) -> Result<(), Exit> {
     Config::load(paths, environment)?;
     let registry = open(paths, environment)?;
-    let text = std::fs::read_to_string(&paths.config_file)?;
-    let document = Document::parse(&text).map_err(anyhow::Error::from)?;
-    let names = match arguments.all {
-        true => document
-            .keys(&["mcpServers"])
-            .into_iter()
-            .filter(|name| has_origin(&document, name))
-            .collect(),
-        false => arguments.names.clone(),
+    let text = read_regular(&paths.config_file, LARGEST_FILE)?;
+    let document = Document::parse(&String::from_utf8_lossy(&text)).map_err(anyhow::Error::from)?;
+    let keys = document.keys(&["mcpServers"]);
+    let written: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let known: Vec<(&str, String)> = written.iter().copied().zip(safe_names(&written)).collect();
+    let names: Vec<String> = match arguments.all {
+        true => {
+            let from_there = known
+                .into_iter()
+                .filter(|(key, _)| has_origin(&document, key));
+            from_there.map(|(_, name)| name).collect()
+        }
+        false => {
+            let name = |given: &String| {
+                let key = written_name(&keys, given);
+                let server = known.iter().find(|(known, _)| Some(*known) == key);
+                server.map_or_else(|| given.clone(), |(_, name)| name.clone())
+            };
+            arguments.names.iter().map(name).collect()
+        }
     };
     if names.is_empty() && !output.is_json() {
         output.line("no server came from the registry");
@@ -176,10 +191,11 @@ impl Update {
         output: &Output,
     ) -> Result<Self, Exit> {
         let failed = |text: &str| Exit::failed(format!("`{name}`: {text}"));
-        let before = document.get(&["mcpServers", name]).ok_or_else(|| {
-            let known = document.keys(&["mcpServers"]);
-            unknown(name, known.iter().map(String::as_str))
-        })?;
+        let keys = document.keys(&["mcpServers"]);
+        let key = written_name(&keys, name);
+        let before = key
+            .and_then(|key| document.get(&["mcpServers", key]))
+            .ok_or_else(|| unknown(name, keys.iter().map(String::as_str)))?;
         let entry: Value =
             serde_json::from_str(&before).map_err(|error| failed(&error.to_string()))?;
         let stored = &entry["registry"];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::cache::read_source;
 use super::edit::{Edit, PlanError};
 use super::{
-    ConfigLocation, Launch, Node, Surroundings, allowed, entry, reading, references, secrets,
+    ConfigLocation, Launch, Node, Scope, Surroundings, allowed, entry, reading, references, secrets,
 };
 use crate::secret::Masker;
 
@@ -23,8 +23,8 @@ pub(crate) enum Connected {
 /// The plan of a disconnection.
 #[derive(Debug)]
 pub(crate) enum Disconnected {
-    /// The changed file, the names of the removed entries, and the masker of its secrets.
-    Edit(Edit, Vec<String>, Masker),
+    /// The changed files, the names of the removed entries, and the masker of their secrets.
+    Edit(Vec<Edit>, Vec<String>, Masker),
     /// The client was not connected.
     Already,
 }
@@ -102,7 +102,10 @@ pub(super) fn permission(
 ///
 /// # Errors
 /// When the file cannot be read or edited.
-pub(crate) fn disconnect(location: &ConfigLocation) -> Result<Disconnected, PlanError> {
+pub(crate) fn disconnect(
+    location: &ConfigLocation,
+    around: &Surroundings,
+) -> Result<Disconnected, PlanError> {
     let source =
         read_source(&location.path, location.syntax).map_err(unreadable(&location.path))?;
     let names = own_entries(location, source.text.node());
@@ -126,9 +129,17 @@ pub(crate) fn disconnect(location: &ConfigLocation) -> Result<Disconnected, Plan
         &text,
         paths,
     );
-    Ok(edit.map_or(Disconnected::Already, |edit| {
-        Disconnected::Edit(edit, names, secrets::masker(&source.text))
-    }))
+    let Some(edit) = edit else {
+        return Ok(Disconnected::Already);
+    };
+    // The list is the user's, and so are the entries of the user's own file.
+    let permission = match location.scope {
+        Scope::User => allowed::removal(location.client, &names, around)?,
+        _ => None,
+    };
+    let edits = [edit].into_iter().chain(permission).collect();
+    let masker = secrets::masker(&source.text);
+    Ok(Disconnected::Edit(edits, names, masker))
 }
 
 /// The variables that our servers need; empty if the configuration is missing or cannot be read.

@@ -12,6 +12,9 @@ use super::document::{Document, DocumentError};
 use super::paths::is_inline;
 use crate::files;
 
+/// The largest size of a configuration file.
+pub(crate) const LARGEST_FILE: u64 = 64 * 1024 * 1024;
+
 /// The time to wait for another process's edit.
 const LOCK_LIMIT: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
@@ -119,7 +122,7 @@ pub(crate) fn edit<T, E: From<EditError>>(
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
+    match files::read_regular(path, LARGEST_FILE) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -49,7 +49,7 @@ mod watch;
 pub(crate) use certificates::Certificates;
 pub(crate) use change::{Change, ChangeError, change_servers};
 pub(crate) use document::{Document, DocumentError};
-pub(crate) use edit::{EditError, FileLock, link_target};
+pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, link_target};
 pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
@@ -60,7 +60,7 @@ pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
 pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress};
 pub(crate) use logs::LogOptions;
 pub(crate) use management::Management;
-pub(crate) use names::safe_name;
+pub(crate) use names::{safe_name, safe_names, written_name};
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use options::{
     Credentials, Duplicates, Era, Exposure, IdleBounds, IdleTimeout, LOG_FORMATS, LOG_LEVELS,

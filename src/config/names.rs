@@ -43,7 +43,7 @@ pub(crate) fn safe_name(written: &str) -> String {
 
 /// The names of all servers of a file. If two would get the same name, those that differ from the written one get a
 /// part of their hash as a suffix, independent of the order.
-pub(super) fn safe_names(written: &[&str]) -> Vec<String> {
+pub(crate) fn safe_names(written: &[&str]) -> Vec<String> {
     let safe: Vec<String> = written.iter().map(|name| safe_name(name)).collect();
     let is_shared = |name: &String| {
         let same = safe.iter().filter(|other| other.eq_ignore_ascii_case(name));
@@ -60,7 +60,7 @@ pub(super) fn safe_names(written: &[&str]) -> Vec<String> {
 }
 
 /// The key in `written`, the keys of a file, that belongs to the server `name`.
-pub(super) fn written_name<'k>(written: &'k [String], name: &str) -> Option<&'k str> {
+pub(crate) fn written_name<'k>(written: &'k [String], name: &str) -> Option<&'k str> {
     if let Some(key) = written.iter().find(|key| *key == name) {
         return Some(key);
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
+use super::edit::LARGEST_FILE;
 use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
@@ -17,6 +18,7 @@ use super::{
     LogOptions, Management, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions,
     SearchOptions, Server, Traces, Verdict, duration, env, file, remote_server,
 };
+use crate::files::read_regular;
 use crate::secret::Masker;
 use crate::tool::{Hints, QualifiedName, ServerName};
 
@@ -166,7 +168,7 @@ impl Config {
             let text = environment.get(env::CONFIG_JSON.name).unwrap_or_default();
             return Ok(text.to_owned());
         }
-        match std::fs::read(&path) {
+        match read_regular(&path, LARGEST_FILE) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| Error::Encoding { path }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(Error::Missing { path })

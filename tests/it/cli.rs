@@ -165,6 +165,40 @@ fn a_configuration_that_cannot_be_used_is_its_own_code() {
     assert!(outcome.stderr.contains("config.json"), "{outcome}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_configuration_that_is_no_regular_file_or_too_large_is_not_read() {
+    let setup = setup();
+    for kind in ["device", "pipe", "large"] {
+        setup.save_text("{}");
+        let path = setup.config_path();
+        std::fs::remove_file(&path).unwrap();
+        match kind {
+            "device" => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+            "pipe" => {
+                let status = std::process::Command::new("mkfifo").arg(&path).status();
+                assert!(status.unwrap().success());
+            }
+            _ => std::fs::File::create(&path)
+                .unwrap()
+                .set_len(1 << 33)
+                .unwrap(),
+        }
+        for arguments in [
+            &["list"][..],
+            &["serve"],
+            &["add", "x", "--", "true"],
+            &["doctor"],
+        ] {
+            let outcome = command::run(setup.command(arguments), "");
+            let said = outcome.to_string();
+            let is_named = said.contains("regular file") || said.contains("larger than 64 MB");
+            assert!(outcome.code != Some(0) && is_named, "{kind}: {outcome}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn a_server_that_cannot_be_reached_is_its_own_code() {
     let setup = Setup::new()

@@ -4,7 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::support::gateway::Gateway;
+use serde_json::json;
+
+use crate::support::gateway::{Gateway, initialize};
 use crate::support::script::{answer, hang};
 use crate::support::{Server, Setup, until};
 
@@ -413,6 +415,31 @@ fn bodies_that_do_not_come_shut_nobody_out() {
         begun.elapsed()
     );
     drop(unfinished);
+}
+
+#[test]
+fn handshakes_end_no_session_that_is_used() {
+    let gateway = setup().serve(&[]);
+    let session = gateway.session();
+    let call = || session.request(1, "tools/list", "{}").send();
+    assert_eq!(call().status, 200);
+    let mut refused = None;
+    for _ in 0..1_060 {
+        let answer = gateway.post(&initialize("2025-11-25", &json!({}))).send();
+        if answer.status != 200 {
+            refused = Some(answer);
+            break;
+        }
+    }
+    let refused = refused.expect("there is room for so many sessions");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, "5"));
+    assert_eq!(call().status, 200);
+    // Those that were opened and left make room soon.
+    until("room for a session", || {
+        let answer = gateway.post(&initialize("2025-11-25", &json!({}))).send();
+        (answer.status == 200).then_some(())
+    });
+    assert_eq!(call().status, 200);
 }
 
 #[test]

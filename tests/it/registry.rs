@@ -661,6 +661,27 @@ fn an_update_follows_the_registry_and_keeps_what_the_user_changed() {
 }
 
 #[test]
+fn an_update_finds_a_server_by_its_name_here_and_by_the_one_in_the_file() {
+    for name in ["my-weather", "my weather"] {
+        let registry = Fake::new(&[weather("1.0.0")]);
+        let setup = registry.home();
+        add_weather(&setup);
+        let renamed = text(&setup).replacen("\"weather\": {", "\"my weather\": {", 1);
+        assert!(renamed.contains("my weather"), "{renamed}");
+        setup.save_text(&renamed);
+        registry.set(&[weather("1.0.0"), weather("2.0.0")]);
+        let arguments = ["update", name, "--no-check", "--yes"];
+        let report = run(&setup, &arguments).code(0).json();
+        assert_eq!(report["servers"][0]["server"], "my-weather", "{report:#}");
+        let now = text(&setup);
+        assert!(
+            now.contains("@me/weather@2.0.0") && !now.contains("my-weather"),
+            "{now}"
+        );
+    }
+}
+
+#[test]
 fn an_update_that_needs_to_know_more_asks_for_it_and_others_go_on() {
     let solo = |version: &str| listed("a.b/solo", version, npm("solo", version, json!({})));
     let registry = Fake::new(&[weather("1.0.0"), solo("1.0.0")]);

@@ -1,7 +1,6 @@
 //! What the MCP tools of Claude Code cost, by its own session logs. They are read on this machine, and only read.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +14,7 @@ use crate::cli::diagnostics::Exit;
 use crate::cli::output::{Output, faint, strong};
 use crate::cli::tokens::{ENCODING, Tokens};
 use crate::config::{Environment, ResultOptions, env};
+use crate::files::open_regular;
 use crate::statistics::{Day, aligned};
 
 /// Levels of directories below `projects`: a project, a session, the agents of that.
@@ -113,7 +113,8 @@ fn discover(directory: &Path, since: Option<Day>) -> anyhow::Result<Discovery> {
     let mut known = HashSet::new();
     let mut tools: BTreeMap<String, ToolCost> = BTreeMap::new();
     for path in paths {
-        let read = File::open(&path).and_then(|file| calls(BufReader::new(file), since.as_deref()));
+        let read =
+            open_regular(&path).and_then(|file| calls(BufReader::new(file), since.as_deref()));
         let Ok(calls) = read else {
             found.unreadable += 1;
             continue;

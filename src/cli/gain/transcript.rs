@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::BufRead;
+use std::io::{BufRead, Read as _};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -64,14 +64,22 @@ struct Block<'a> {
     text: Option<Cow<'a, str>>,
 }
 
+/// The bytes of an entry that is read.
+const LONGEST_LINE: u64 = 64 * 1024 * 1024;
+
 /// The calls of MCP tools in a log, from the day `since` on, as `2026-11-21`; lines that are no JSON are passed over.
 ///
 /// # Errors
 /// When the log cannot be read to its end.
-pub(super) fn calls(log: impl BufRead, since: Option<&str>) -> std::io::Result<Vec<McpCall>> {
+pub(super) fn calls(mut log: impl BufRead, since: Option<&str>) -> std::io::Result<Vec<McpCall>> {
     let mut reading = Reading::default();
-    for line in log.split(b'\n') {
-        let line = line?;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if (&mut log).take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+            return Ok(reading.calls);
+        }
+        // The rest of a line that is too long is read as a line of its own, which is no entry.
         let Ok(entry) = serde_json::from_slice::<Entry<'_>>(&line) else {
             continue;
         };
@@ -82,7 +90,6 @@ pub(super) fn calls(log: impl BufRead, since: Option<&str>) -> std::io::Result<V
             .is_some_and(|(time, since)| time < since);
         reading.take(&entry, is_early);
     }
-    Ok(reading.calls)
 }
 
 #[derive(Default)]

@@ -84,13 +84,13 @@ pub(super) fn accepted() -> Response {
 
 /// 503: no entry for another session.
 pub(super) fn full(id: Option<&RequestId>) -> Response {
-    let message = "there are as many sessions as there may be, and all are in use";
-    error(
-        StatusCode::SERVICE_UNAVAILABLE,
-        id,
-        ErrorCode::TOO_MANY_REQUESTS,
-        message,
-    )
+    let message =
+        "there are as many sessions as there may be, and all were used lately; try again later";
+    let refusal = Refusal {
+        message: message.to_owned(),
+        ..Refusal::overload()
+    };
+    refusal.answer(id)
 }
 
 /// 404, for any other path.

@@ -16,8 +16,11 @@ use crate::mcp::{ByteBudget, Outbox, Revision, headers};
 use crate::secret::random_token;
 use crate::shutdown::Tasks;
 
-/// How many sessions there may be; beyond that, the one that was unused for longest goes.
+/// How many sessions there may be; beyond that, the one that was unused for longest goes, if it was unused for [`LONG`],
+/// or for [`SHORT`] since its handshake.
 const MOST: usize = 1024;
+const LONG: Duration = Duration::from_secs(10 * 60);
+const SHORT: Duration = Duration::from_secs(10);
 
 /// How long a session may be unused. One with an open stream is in use, and that is what most clients have.
 const IDLE: Duration = Duration::from_secs(60 * 60);
@@ -44,6 +47,8 @@ pub(super) struct SessionEntry {
     stream: Mutex<Option<Outbox>>,
     log: Arc<EventLog>,
     guards: AtomicUsize,
+    /// How often it was used, the handshake included.
+    uses: AtomicUsize,
     used: Mutex<Instant>,
 }
 
@@ -83,10 +88,9 @@ impl Sessions {
     ) -> Result<(String, SessionGuard), Full> {
         let mut entries = self.entries();
         if entries.len() >= MOST {
-            let oldest = entries
-                .iter()
-                .filter(|(_, entry)| !entry.is_in_use())
-                .min_by_key(|(_, entry)| *entry.used());
+            // Sessions that were only opened go first: no number of those ends one that is used.
+            let may_go = entries.iter().filter(|(_, entry)| entry.may_go());
+            let oldest = may_go.min_by_key(|(_, entry)| (!entry.is_only_opened(), *entry.used()));
             let oldest = oldest.map(|(id, _)| id.clone()).ok_or(Full)?;
             entries
                 .remove(&oldest)
@@ -100,6 +104,7 @@ impl Sessions {
             stream: Mutex::default(),
             log: Arc::new(EventLog::new(self.kept.clone(), self.tasks.clone())),
             guards: AtomicUsize::new(0),
+            uses: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
         });
         let id = random_token();
@@ -185,6 +190,16 @@ impl SessionEntry {
         self.guards.load(Ordering::Relaxed) > 0 || self.session.running() > 0
     }
 
+    fn is_only_opened(&self) -> bool {
+        self.uses.load(Ordering::Relaxed) <= 1
+    }
+
+    /// Whether it may end for a new one.
+    fn may_go(&self) -> bool {
+        let limit = if self.is_only_opened() { SHORT } else { LONG };
+        !self.is_in_use() && self.used().elapsed() >= limit
+    }
+
     fn used(&self) -> MutexGuard<'_, Instant> {
         self.used.lock()
     }
@@ -193,6 +208,7 @@ impl SessionEntry {
 impl SessionGuard {
     fn new(entry: Arc<SessionEntry>) -> Self {
         entry.guards.fetch_add(1, Ordering::Relaxed);
+        entry.uses.fetch_add(1, Ordering::Relaxed);
         Self(entry)
     }
 }

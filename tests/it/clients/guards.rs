@@ -363,6 +363,25 @@ fn the_users_own_list_of_permitted_servers_gets_our_entry() {
 }
 
 #[test]
+fn a_disconnected_entry_leaves_no_permission_behind() {
+    let servers = r#"{"mcpServers": {"x": {"command": "x"}}}"#;
+    for list in [
+        json!([{ "serverName": "x" }]),
+        json!([{ "serverCommand": ["x"] }]),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file("claude-code"), servers);
+        let settings = json!({ "model": "m", "allowedMcpServers": list }).to_string();
+        machine.put(".claude/settings.json", &settings);
+        let _ = machine.run(&["connect", "claude-code"]).code(0);
+        assert!(machine.read(".claude/settings.json").contains("mcpzip"));
+        let _ = machine.run(&["disconnect", "claude-code"]).code(0);
+        let after: Value = serde_json::from_str(&machine.read(".claude/settings.json")).unwrap();
+        assert_eq!(after["allowedMcpServers"], list);
+    }
+}
+
+#[test]
 fn where_mcpzip_would_not_run_nothing_of_the_client_moves() {
     for (client, content, file, more) in [
         (
