@@ -1,6 +1,6 @@
 //! The content of a file in any syntax, as one tree that all readers of clients use.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use jsonc_parser::ast::Value;
@@ -198,13 +198,10 @@ impl Node {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Map(_), Self::Map(_)) => {
-                let has_all = |one: &Self, two: &Self| {
-                    let is_there = |(key, value): (&str, &Self)| {
-                        value.is_same(two.get(key).unwrap_or(&Self::Null))
-                    };
-                    one.members().into_iter().all(is_there)
-                };
-                has_all(self, other) && has_all(other, self)
+                let mut others: HashMap<&str, &Self> = other.members().into_iter().collect();
+                let mut own = self.members().into_iter();
+                own.all(|(key, value)| value.is_same(others.remove(key).unwrap_or(&Self::Null)))
+                    && others.into_values().all(|value| value.is_same(&Self::Null))
             }
             (Self::List(own), Self::List(others)) => {
                 own.len() == others.len()

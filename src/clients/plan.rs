@@ -333,7 +333,7 @@ fn client_edits(
             None => read_source(&path, first.syntax).map_err(unreadable)?,
         };
         let mut text = source.text.clone();
-        let mut steps = Vec::new();
+        let (mut steps, mut removals) = (Vec::new(), Vec::new());
         for location in &inside {
             let failed = |source| PlanError::Edit {
                 path: path.clone(),
@@ -347,9 +347,17 @@ fn client_edits(
             let needs_entry = needs_entry(location, survey);
             let (paths, own) = leave(&mut text, location, &leaving, needs_entry, launch, around)
                 .map_err(failed)?;
+            let others = leaving.iter().filter(|name| **name != own);
+            removals.extend(others.map(|name| location.path_of(name)));
             steps.extend(paths);
             warnings.extend(entry::warning(&text, location, &own).filter(|_| needs_entry));
         }
+        // All at once: a file may be large.
+        let failed = |source| PlanError::Edit {
+            path: path.clone(),
+            source,
+        };
+        text.remove_all(&removals).map_err(failed)?;
         let user = first.client.user_location(around);
         if path == user.path
             && let Some(known) = own_entries(&user, text.node()).first()
@@ -401,9 +409,6 @@ fn leave(
         }
         entry::write(text, location, &own, launch, &around.environment)?;
         paths.extend(entry::paths(text.node(), location, &own));
-    }
-    for name in leaving.iter().filter(|name| **name != own) {
-        text.remove(&location.path_of(name))?;
     }
     Ok((paths, own))
 }

@@ -22,10 +22,12 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
     })
 }
 
-pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
+pub(super) fn remove(text: &str, paths: &[Vec<String>]) -> Result<String, String> {
+    let paths: Vec<Vec<&str>> = paths.iter().map(|path| keys(path)).collect();
+    let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
     edit(text, |document| {
         document
-            .remove(&keys(path))
+            .remove_all(&paths)
             .map(drop)
             .map_err(|error| error.to_string())
     })

@@ -156,15 +156,29 @@ impl Text {
     /// # Errors
     /// Those of [`Text::set`].
     pub(crate) fn remove(&mut self, path: &[String]) -> Result<(), TextError> {
-        if self.node.at(path).is_none() {
-            return Ok(());
-        }
+        self.remove_all(&[path.to_vec()])
+    }
+
+    /// Takes away what stands at any of `paths`. A large text is read once for all of them.
+    ///
+    /// # Errors
+    /// As for [`Text::set`].
+    pub(crate) fn remove_all(&mut self, paths: &[Vec<String>]) -> Result<(), TextError> {
         let mut wanted = Node::clone(&self.node);
-        wanted.remove(path);
-        self.change(path, &wanted, |syntax, plain| match syntax {
-            Syntax::Json | Syntax::ClaudeJson => json::remove(plain, path),
-            Syntax::Toml => toml::remove(plain, path),
-            Syntax::Yaml => yaml::remove(plain, path),
+        let there = paths.iter().filter(|path| self.node.at(path).is_some());
+        let there: Vec<Vec<String>> = there.cloned().collect();
+        let Some(first) = there.first() else {
+            return Ok(());
+        };
+        there.iter().for_each(|path| wanted.remove(path));
+        let each = |plain: &str, remove: fn(&str, &[String]) -> Result<String, String>| {
+            let mut paths = there.iter();
+            paths.try_fold(plain.to_owned(), |text, path| remove(&text, path))
+        };
+        self.change(first, &wanted, |syntax, plain| match syntax {
+            Syntax::Json | Syntax::ClaudeJson => json::remove(plain, &there),
+            Syntax::Toml => each(plain, toml::remove),
+            Syntax::Yaml => each(plain, yaml::remove),
         })
     }
 

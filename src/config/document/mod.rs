@@ -9,6 +9,7 @@ mod layout;
 mod tests;
 mod trivia;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
@@ -180,25 +181,55 @@ impl Document {
     /// # Errors
     /// When the rest is no longer valid, which would be a bug in this module.
     pub(crate) fn remove(&mut self, path: &[&str]) -> Result<bool, DocumentError> {
+        self.remove_all(&[path])
+    }
+
+    /// Removes the values at all `paths` in two or three passes over the text. Returns whether there was one.
+    ///
+    /// # Errors
+    /// As for [`Document::remove`].
+    pub(crate) fn remove_all(&mut self, paths: &[&[&str]]) -> Result<bool, DocumentError> {
+        let mut holders: BTreeMap<&[&str], BTreeSet<&str>> = BTreeMap::new();
+        for (key, way) in paths.iter().filter_map(|path| path.split_last()) {
+            holders.entry(way).or_default().insert(key);
+        }
         let mut was_there = false;
-        while let Some(cuts) = self.removal(path) {
+        loop {
+            let cuts = self.removals(&holders);
+            if cuts.is_empty() {
+                return Ok(was_there);
+            }
             self.cut(cuts)?;
             was_there = true;
         }
-        Ok(was_there)
     }
 
-    fn removal(&self, path: &[&str]) -> Option<Vec<Cut>> {
-        let (key, way) = path.split_last()?;
+    /// The cuts that remove the members `keys` of their objects, as many as one pass can make.
+    fn removals(&self, holders: &BTreeMap<&[&str], BTreeSet<&str>>) -> Vec<Cut> {
         let root = self.root();
-        let mut object = root.as_object()?;
-        for key in way {
-            object = last(object, key)?.value.as_object()?;
+        let mut cuts = Vec::new();
+        for (way, keys) in holders {
+            let object = way.iter().try_fold(root.as_object(), |object, key| {
+                Some(last(object?, key)?.value.as_object())
+            });
+            let Some(object) = object.flatten() else {
+                continue;
+            };
+            let leaves = |at: usize| keys.contains(object.properties[at].name.as_str());
+            for at in (0..object.properties.len()).filter(|at| leaves(*at)) {
+                let end = object.properties[at].end();
+                let has_comma = Trivia::after(&self.text, end).comma.is_some();
+                // The comma that one at the end takes along leaves with the member before it.
+                if has_comma || at == 0 || !leaves(at - 1) {
+                    cuts.extend(self.removal(object, at));
+                }
+            }
         }
-        let index = object
-            .properties
-            .iter()
-            .rposition(|property| property.name.as_str() == *key)?;
+        cuts
+    }
+
+    /// The cuts that remove the member at `index` of `object`.
+    fn removal(&self, object: &Object<'_>, index: usize) -> Vec<Cut> {
         let property = &object.properties[index];
         let mut cuts = Vec::new();
         let after = Trivia::after(&self.text, property.end());
@@ -237,7 +268,7 @@ impl Document {
             end += spaces;
         }
         cuts.push((start..end, String::new()));
-        Some(cuts)
+        cuts
     }
 
     /// The insertion of `key` with `json` into `object`, after its last member.
@@ -315,13 +346,15 @@ impl Document {
 
     /// Applies the cuts, whose positions refer to the current text.
     fn cut(&mut self, mut cuts: Vec<Cut>) -> Result<(), DocumentError> {
-        // The last one is made first, so that the positions before it stay valid; of two at one position, the first is
-        // made last.
+        // Of two at one position, the first comes first in the text.
         cuts.sort_by_key(|(range, _)| range.start);
-        let mut text = self.text.clone();
-        for (range, new) in cuts.into_iter().rev() {
-            text.replace_range(range, &new);
+        let (mut text, mut done) = (String::with_capacity(self.text.len()), 0);
+        for (range, new) in cuts {
+            text.push_str(&self.text[done..range.start]);
+            text.push_str(&new);
+            done = range.end;
         }
+        text.push_str(&self.text[done..]);
         parsed(&text)?;
         self.text = text;
         Ok(())

@@ -120,6 +120,31 @@ fn a_removed_key_takes_its_comma_and_the_comment_on_its_line() {
 }
 
 #[test]
+fn several_keys_leave_as_if_one_after_the_other() {
+    let keys = ["a", "b", "c", "d"];
+    for text in [
+        "{\"a\": 1, \"b\": 2, \"c\": 3, \"d\": 4}",
+        "{\"a\":1,\"b\":2,\"c\":3,\"d\":4,}",
+        "{\n  \"a\": 1, // one\n  \"b\": {\n    \"x\": 1\n  },\n  // three\n  \"c\": 3,\n  \"d\": 4 // four\n  // last\n}\n",
+        "{\r\n  \"a\": 1,\r\n  \"b\": 2,\r\n  \"c\": 3,\r\n  \"d\": 4\r\n}\r\n",
+    ] {
+        for chosen in 0..16 {
+            let paths: Vec<&[&str]> = (0..4)
+                .filter(|at| chosen & (1 << at) != 0)
+                .map(|at| std::slice::from_ref(&keys[at]))
+                .collect();
+            let mut whole = Document::parse(text).unwrap();
+            let mut single = whole.clone();
+            whole.remove_all(&paths).unwrap();
+            for path in &paths {
+                single.remove(path).unwrap();
+            }
+            assert_eq!(whole.text(), single.text(), "\n{paths:?} of\n{text}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_object_is_not_overwritten_on_the_way() {
     let mut document = Document::parse("{\"a\": {\"b\": [1]}}").unwrap();
     let refused = document.set(&["a", "b", "c"], "1").unwrap_err();

@@ -1,7 +1,7 @@
 //! Files that are odd, damaged, gone or locked: each costs its own client at most.
 
 use std::fs;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
 
@@ -138,4 +138,39 @@ fn what_else_is_in_a_large_file_stays_to_the_byte() {
     assert!(after.ends_with(&format!("\"tips\": [{}]}}", history(100))));
     machine.undo();
     assert_eq!(machine.everything(), before);
+}
+
+#[test]
+fn many_servers_leave_a_large_file_in_few_passes() {
+    let machine = Machine::new();
+    let servers: serde_json::Map<_, _> = (0..60)
+        .map(|number| {
+            (
+                format!("s{number}"),
+                json!({ "command": format!("c{number}") }),
+            )
+        })
+        .collect();
+    let project = |number| {
+        let own = json!({ format!("l{number}"): { "command": format!("d{number}") } });
+        let own = if number < 40 { own } else { json!({}) };
+        json!({ "history": ["x".repeat(400)], "mcpServers": own })
+    };
+    let projects: serde_json::Map<_, _> = (0..5_000)
+        .map(|number| (format!("/home/me/p{number}"), project(number)))
+        .collect();
+    let content = json!({ "mcpServers": servers, "projects": projects });
+    machine.put(
+        ".claude.json",
+        &serde_json::to_string_pretty(&content).unwrap(),
+    );
+    let before = machine.read(".claude.json");
+    let begun = Instant::now();
+    machine.migrate(&[]);
+    let took = begun.elapsed();
+    // A pass for each server takes minutes.
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    assert_eq!(machine.servers().as_object().unwrap().len(), 100);
+    machine.undo();
+    assert_eq!(machine.read(".claude.json"), before);
 }
