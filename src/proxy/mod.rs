@@ -8,6 +8,7 @@
 mod answers;
 pub(crate) mod arguments;
 mod callers;
+mod failure;
 mod features;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -25,9 +26,10 @@ use parking_lot::Mutex;
 
 pub(crate) use answers::projection;
 pub(crate) use answers::reply::Reply;
-pub(crate) use callers::audience::{Change, Interests, Listener};
 pub(crate) use callers::caller::Caller;
 pub(crate) use callers::client::{Client, Shows};
+pub(crate) use callers::listener::{Change, Interests, Listener};
+pub(crate) use failure::Failure;
 pub(crate) use metrics::CONTENT_TYPE as METRICS_TYPE;
 pub(crate) use refresh::vectors::Coverage;
 pub(crate) use refresh::{Progress, Refresh, Start};
@@ -35,7 +37,7 @@ pub(crate) use relay::RequestContext;
 pub(crate) use relay::instrument;
 pub(crate) use status::{ServerReport, Status, counted};
 pub(crate) use tools::definitions::DEFINITIONS;
-pub(crate) use tools::execute::{Call, Failure};
+pub(crate) use tools::execute::Call;
 pub(crate) use view::View;
 
 use crate::catalog::{Cache, Catalog, Changes, Failures, Pins};

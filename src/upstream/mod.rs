@@ -50,7 +50,7 @@ pub(crate) use listing::{ListError, Listing};
 pub(crate) use log::ServerLog;
 pub(crate) use pool::{Pool, Urgent};
 pub(crate) use program::find as find_program;
-pub(crate) use reply::{ServerReply, code_of, message_of};
+pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
 pub(crate) use retry::backoff;
 pub(crate) use slot::State;
 pub(crate) use transport::http::HttpError;

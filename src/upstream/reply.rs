@@ -1,6 +1,9 @@
-//! A server's answer to a request, and the two members of a JSON-RPC error that decisions and messages are made of.
+//! A server's answer to a request, and the members of it that decisions and messages are made of.
+
+use std::sync::LazyLock;
 
 use bytes::Bytes;
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use crate::mcp::{ErrorCode, Object};
@@ -33,4 +36,17 @@ pub(crate) fn message_of(error: &[u8]) -> String {
     let raw: Option<&RawValue> = serde_json::from_slice(error).ok();
     raw.and_then(|raw| Object::parse(raw).ok()?.text("message"))
         .unwrap_or_else(|| "an error without a message".into())
+}
+
+/// The members of a result that is no answer yet but says what is needed for one.
+#[must_use]
+pub(crate) fn required_input(result: &[u8]) -> Option<Object<'_>> {
+    // Results may be large, and those that need input are rare.
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"input_required"));
+    WORD.find(result)?;
+    let raw: &RawValue = serde_json::from_slice(result).ok()?;
+    let object = Object::parse(raw).ok()?;
+    let is_required = object.text("resultType").as_deref() == Some("input_required")
+        && (object.get("inputRequests").is_some() || object.get("requestState").is_some());
+    is_required.then_some(object)
 }

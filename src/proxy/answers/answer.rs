@@ -11,11 +11,11 @@ use super::content::{HEAD, Looked, head, text_of};
 use super::duplicate::{Kept, without_duplicate};
 use super::projection::shape_of;
 use crate::config::Lifetime;
-use crate::proxy::relay::required_input;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::results::{ResultId, Shelf};
 use crate::tool::{QualifiedName, tokens_of};
+use crate::upstream::required_input;
 
 /// A result beyond this is looked into where that delays nobody, in bytes.
 const LARGE: usize = 64 * 1024;

@@ -1,13 +1,12 @@
 //! What is counted of calls and answers.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
-use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use super::Answers;
 use super::projection::texts_of;
+use super::reply::is_error;
 use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, DEFINITIONS, Proxy, Reply};
@@ -61,45 +60,5 @@ impl Answers {
         };
         self.statistics
             .called(name.server.as_str(), name.tool.as_str(), &outcome);
-    }
-}
-
-/// Whether a result says that its tool failed. Results may be large: most are not looked into.
-pub(in crate::proxy) fn is_error(result: &[u8]) -> bool {
-    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"isError\""));
-    let may_be = WORD.find_iter(result).any(|at| {
-        let rest = result[at + 9..].trim_ascii_start();
-        rest.strip_prefix(b":")
-            .is_some_and(|rest| rest.trim_ascii_start().starts_with(b"true"))
-    });
-    let raw = || serde_json::from_slice::<&RawValue>(result).ok();
-    let says_so = |raw| {
-        Object::parse(raw)
-            .ok()?
-            .get("isError")
-            .map(|raw| raw.get() == "true")
-    };
-    may_be && raw().and_then(says_so).unwrap_or(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_is_what_the_result_itself_says() {
-        for (result, expected) in [
-            (r#"{"content":[],"isError":true}"#, true),
-            (r#"{"isError" : true,"content":[]}"#, true),
-            (r#"{"content":[],"isError":false}"#, false),
-            (
-                r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#,
-                false,
-            ),
-            (r#"{"structuredContent":{"isError":true}}"#, false),
-            (r#"{}"#, false),
-        ] {
-            assert_eq!(is_error(result.as_bytes()), expected, "{result}");
-        }
     }
 }

@@ -1,10 +1,12 @@
+use std::sync::LazyLock;
+
 use bytes::Bytes;
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
-use super::counting::is_error;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
-use crate::proxy::relay::required_input;
+use crate::upstream::required_input;
 
 /// Fresh for a day: what never changes while a process runs.
 const CONSTANT: &str = r#""ttlMs":86400000,"cacheScope":"public""#;
@@ -128,12 +130,12 @@ impl Reply {
             Self::Result(body) if revision.is_modern() => {
                 let members = format!(
                     r#""resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
-                    crate::proxy::tools::definitions::server_info()
+                    server_info()
                 );
                 Frame::result(id, &members, body)
             }
             Self::Ended { meta } => {
-                let info = crate::proxy::tools::definitions::server_info();
+                let info = server_info();
                 let members = format!(
                     r#""resultType":"complete","_meta":{{{meta},"io.modelcontextprotocol/serverInfo":{info}}}"#
                 );
@@ -175,11 +177,7 @@ fn has_meta(body: &[u8]) -> bool {
 
 /// A result whose `_meta` says who we are beside what it says already.
 fn stamped(body: &Bytes) -> Bytes {
-    meta_added(
-        body,
-        "io.modelcontextprotocol/serverInfo",
-        &crate::proxy::tools::definitions::server_info(),
-    )
+    meta_added(body, "io.modelcontextprotocol/serverInfo", &server_info())
 }
 
 /// `result` with `value`, which is JSON, for `key` in its `_meta`; everything else in its own bytes.
@@ -206,6 +204,32 @@ fn lacking(result: &[u8], members: &[(&str, &str)]) -> String {
         .map(|(key, json)| format!(r#""{key}":{json}"#))
         .collect::<Vec<_>>()
         .join(",")
+}
+
+/// Who we are (specification, `Implementation`).
+pub(in crate::proxy) fn server_info() -> String {
+    format!(
+        r#"{{"name":"mcpzip","version":{}}}"#,
+        quoted(env!("CARGO_PKG_VERSION"))
+    )
+}
+
+/// Whether a result says that its tool failed. Results may be large: most are not looked into.
+pub(in crate::proxy) fn is_error(result: &[u8]) -> bool {
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"isError\""));
+    let may_be = WORD.find_iter(result).any(|at| {
+        let rest = result[at + 9..].trim_ascii_start();
+        rest.strip_prefix(b":")
+            .is_some_and(|rest| rest.trim_ascii_start().starts_with(b"true"))
+    });
+    let raw = || serde_json::from_slice::<&RawValue>(result).ok();
+    let says_so = |raw| {
+        Object::parse(raw)
+            .ok()?
+            .get("isError")
+            .map(|raw| raw.get() == "true")
+    };
+    may_be && raw().and_then(says_so).unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -262,7 +286,7 @@ mod tests {
             r#"{"_meta":{"a":1.0,"mcpzip/x":[1]},"n":1}"#,
         );
         let own = Reply::Result(r#"{"content":[]}"#.into()).with_meta("mcpzip/x", "[1]");
-        let info = crate::proxy::tools::definitions::server_info();
+        let info = server_info();
         check(
             own,
             modern,
@@ -291,5 +315,22 @@ mod tests {
         );
         let question = r#"{"resultType":"input_required","requestState":"x"}"#;
         check(question, question);
+    }
+
+    #[test]
+    fn an_error_is_what_the_result_itself_says() {
+        for (result, expected) in [
+            (r#"{"content":[],"isError":true}"#, true),
+            (r#"{"isError" : true,"content":[]}"#, true),
+            (r#"{"content":[],"isError":false}"#, false),
+            (
+                r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#,
+                false,
+            ),
+            (r#"{"structuredContent":{"isError":true}}"#, false),
+            (r#"{}"#, false),
+        ] {
+            assert_eq!(is_error(result.as_bytes()), expected, "{result}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OnceCell, oneshot};
 
-use super::audience::Listener;
+use super::listener::Listener;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
 use crate::upstream::ServerReply;
 

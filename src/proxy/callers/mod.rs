@@ -3,4 +3,5 @@
 pub(in crate::proxy) mod audience;
 pub(in crate::proxy) mod caller;
 pub(in crate::proxy) mod client;
+pub(in crate::proxy) mod listener;
 pub(in crate::proxy) mod workspace;

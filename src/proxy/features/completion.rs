@@ -1,6 +1,6 @@
 //! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
 
-use super::lists;
+use super::forward::parameters;
 use super::prompts::Prompt;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object, Revision};
@@ -50,7 +50,7 @@ impl Proxy {
             return Reply::Result(NOTHING.into());
         }
         let context = RequestContext::of(caller, view, params);
-        let params = lists::parameters(params, "ref", &reference.with(key, &quoted(&own)));
+        let params = parameters(params, "ref", &reference.with(key, &quoted(&own)));
         match self
             .send_on(&server, "completion/complete", None, params, &context)
             .await

@@ -5,13 +5,9 @@ use super::page::List;
 use super::prompts::PROMPTS;
 use super::resources::{RESOURCES, TEMPLATES};
 use crate::config::Config;
-use crate::mcp::{ErrorCode, Frame, Object};
-use crate::proxy::answers::error;
-use crate::proxy::relay::Relayed;
+use crate::mcp::Object;
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Change, Mode, Proxy, Reply, RequestContext};
-use crate::tool::ServerName;
-use crate::upstream::{self, CallError};
+use crate::proxy::{Caller, Change, Mode, Proxy, Reply};
 
 impl Proxy {
     /// Answers a request for prompts, resources or completions; `None` for any other method, and where the configuration
@@ -60,83 +56,6 @@ impl Proxy {
         }
         self.audience.interests_changed();
     }
-
-    /// Sends a request on to its server, with one of its parameters replaced, and answers with what comes back.
-    pub(in crate::proxy) async fn forward(
-        &self,
-        context: &RequestContext,
-        server: &ServerName,
-        method: &str,
-        name: Option<&str>,
-        params: &Object<'_>,
-        (key, value): (&str, String),
-    ) -> Reply {
-        let outcome = self
-            .send_on(
-                server,
-                method,
-                name,
-                parameters(params, key, &value),
-                context,
-            )
-            .await;
-        self.relayed(
-            &context.view,
-            outcome,
-            &format!("`{}`", name.unwrap_or(method)),
-        )
-    }
-
-    /// Sends a request on that only reads, so that it may be sent again when the connection is lost under it.
-    pub(in crate::proxy) async fn send_on(
-        &self,
-        server: &ServerName,
-        method: &str,
-        name: Option<&str>,
-        params: Frame,
-        context: &RequestContext,
-    ) -> Result<upstream::ServerReply, CallError> {
-        let limit = self
-            .pool
-            .timeout_of(server)
-            .unwrap_or(context.view.config().call_timeout);
-        self.relay
-            .request(
-                server,
-                Relayed {
-                    method,
-                    name,
-                    params,
-                    limit,
-                    is_repeatable: true,
-                },
-                Some(context),
-            )
-            .await
-    }
-
-    /// The answer to a request for `what`, from what came of it.
-    pub(in crate::proxy) fn relayed(
-        &self,
-        view: &View,
-        outcome: Result<upstream::ServerReply, CallError>,
-        what: &str,
-    ) -> Reply {
-        match outcome {
-            Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-                Reply::Relayed(result)
-            }
-            Ok(upstream::ServerReply::Result(_)) => Reply::error(
-                ErrorCode::INTERNAL,
-                format!("the server's result for {what} is not a JSON object"),
-            ),
-            Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
-            Err(failure) => Reply::error(
-                ErrorCode::INTERNAL,
-                view.masked(&error::failed_request(what, &failure)),
-            ),
-        }
-    }
 }
 
 /// Which lists look different because the configuration shows others.
@@ -152,34 +71,5 @@ pub(in crate::proxy) fn changes(before: &Config, now: &Config) -> &'static [Chan
         &[]
     } else {
         &[Change::Prompts, Change::Resources]
-    }
-}
-
-/// The parameters of a request as its server gets them: `value`, which is JSON, for `key`, everything else in its own
-/// bytes, and nothing of what belongs to this hop.
-pub(in crate::proxy) fn parameters(params: &Object<'_>, key: &str, value: &str) -> Frame {
-    let own = params.members().iter().zip(params.iter());
-    let own = own.filter(|(_, (name, _))| {
-        !matches!(name.as_ref(), "_meta" | "inputResponses" | "requestState")
-    });
-    let members: Vec<String> = own
-        .map(|((raw_key, raw), (name, _))| {
-            format!("{raw_key}:{}", if name == key { value } else { raw.get() })
-        })
-        .collect();
-    Frame::from(format!("{{{}", members.join(",")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::value::RawValue;
-
-    #[test]
-    fn a_servers_parameters_are_the_clients_with_one_replaced() {
-        let json = r#"{"uri":"a","x": 1e400,"_meta":{"progressToken":1},"requestState":"s","inputResponses":{},"y":"\ud83d"}"#;
-        let raw = RawValue::from_string(json.to_owned()).unwrap();
-        let frame = parameters(&Object::parse(&raw).unwrap(), "uri", r#""b""#);
-        assert_eq!(frame.head, br#"{"uri":"b","x":1e400,"y":"\ud83d""#);
     }
 }

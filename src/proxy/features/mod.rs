@@ -1,6 +1,7 @@
 //! The features besides tools: prompts, resources and completions.
 
 pub(in crate::proxy) mod completion;
+mod forward;
 pub(in crate::proxy) mod lists;
 pub(in crate::proxy) mod named_uris;
 pub(in crate::proxy) mod page;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::lists;
+use super::forward::parameters;
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
 use crate::catalog::{ServerTools, Snapshot};
@@ -128,7 +128,7 @@ impl Proxy {
             .get("uri")
             .filter(|_| is_same)
             .map_or_else(|| quoted(own), |raw| raw.get().to_owned());
-        let params = lists::parameters(params, "uri", &json);
+        let params = parameters(params, "uri", &json);
         match self.relayed(
             &context.view,
             self.send_on(server, "resources/read", Some(own), params, context)

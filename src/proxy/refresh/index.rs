@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
+use super::document::document;
 use super::vectors::Vectors;
-use crate::catalog::{Catalog, Snapshot, Tool};
+use crate::catalog::{Catalog, Snapshot};
 use crate::config::SearchOptions;
 use crate::search::{Document, Error, Explanation, Fingerprint, Hit, Request, Search};
 use crate::shutdown::Tasks;
-use crate::tool::{Definition, ServerName};
+use crate::tool::ServerName;
 
 /// Listings that come in close together become one index.
 const PAUSE: Duration = Duration::from_millis(40);
@@ -243,26 +244,5 @@ fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
     Ok(Built {
         fingerprint,
         servers,
-    })
-}
-
-/// What the index is told of a tool; nothing of one whose definition cannot be read.
-pub(in crate::proxy) fn document(tool: &Tool) -> Option<Document> {
-    let json = tool
-        .json()
-        .inspect_err(|error| tracing::warn!(%error, "left out of the search index"))
-        .ok()?;
-    let definition = Definition::parse(&json).ok()?;
-    Some(Document {
-        server: tool.server().name().clone(),
-        hash: tool.entry().hash,
-        tool: definition.name,
-        title: definition.title,
-        description: definition.description,
-        parameters: definition
-            .parameters
-            .into_iter()
-            .map(|p| (p.name, p.description))
-            .collect(),
     })
 }

@@ -4,6 +4,7 @@
 //! when somebody asks, and again after a failure, later each time. What a server that failed had before stays. What is
 //! known is not started: old lists are renewed in the background.
 
+mod document;
 pub(in crate::proxy) mod index;
 mod listing;
 pub(in crate::proxy) mod policy;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tokio::sync::{Notify, oneshot, watch};
 
-use super::index::document;
+use super::document::document;
 use crate::catalog::{Catalog, Tool};
 use crate::search::{Document, Search, VectorKey};
 use crate::shutdown::{Tasks, spawn_thread};

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::question::question;
-use super::{Relay, RequestContext, required_input};
+use super::{Relay, RequestContext};
 use crate::catalog::Tool;
 use crate::config::Verdict;
 use crate::mcp::Object;
@@ -22,7 +22,7 @@ use crate::proxy::view::View;
 use crate::proxy::{Failure, Reply};
 use crate::secret::random_token;
 use crate::tool::QualifiedName;
-use crate::upstream::{self, Host as _, Question};
+use crate::upstream::{self, Host as _, Question, required_input};
 
 /// What a question is asked under.
 const KEY: &str = "consent";

@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 use super::Relay;
 use crate::mcp::ErrorCode;
 use crate::proxy::Reply as Answer;
-use crate::proxy::answers::counting::is_error;
+use crate::proxy::answers::reply::is_error;
 use crate::statistics::{End, Live};
 use crate::telemetry::trace::{Hop, Kind, Span, Trace, Tracer};
 use crate::tool::ServerName;

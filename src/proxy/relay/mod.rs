@@ -11,13 +11,11 @@ pub(in crate::proxy) mod login;
 pub(in crate::proxy) mod open_calls;
 mod question;
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use memchr::memmem::Finder;
-use serde_json::value::RawValue;
 
 use self::consent::Consents;
 use self::login::{LoggedIn, Logins};
@@ -31,7 +29,9 @@ use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::{Context, Hop, Trace, Tracer};
 use crate::tool::ServerName;
-use crate::upstream::{self, CallError, Host, Pool, Question, ServerCall, ServerReply};
+use crate::upstream::{
+    self, CallError, Host, Pool, Question, ServerCall, ServerReply, required_input,
+};
 
 /// How often one request may ask back.
 const MOST_ROUNDS: usize = 16;
@@ -349,18 +349,6 @@ impl Needs {
             state,
         })
     }
-}
-
-/// The members of a result that is no answer yet but says what is needed for one.
-pub(super) fn required_input(result: &[u8]) -> Option<Object<'_>> {
-    // Results may be large, and those that need input are rare.
-    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"input_required"));
-    WORD.find(result)?;
-    let raw: &RawValue = serde_json::from_slice(result).ok()?;
-    let object = Object::parse(raw).ok()?;
-    let is_required = object.text("resultType").as_deref() == Some("input_required")
-        && (object.get("inputRequests").is_some() || object.get("requestState").is_some());
-    is_required.then_some(object)
 }
 
 pub(super) fn error(code: ErrorCode, message: &str) -> ServerReply {

@@ -14,14 +14,14 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Relay, Relayed, RequestContext, error, required_input, with_answers};
+use super::{Relay, Relayed, RequestContext, error, with_answers};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::callers::caller::{Asked, CallHost, Questions, named};
 use crate::secret::random_token;
 use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
-use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply};
+use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply, required_input};
 
 /// How long a modern client has to come back with answers; a person may be thinking.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);

@@ -4,6 +4,7 @@ use crate::config::Exposure;
 use crate::mcp::Revision;
 use crate::mcp::object::quoted;
 use crate::proxy::Mode;
+use crate::proxy::answers::reply::server_info;
 
 /// The result of `tools/list`.
 pub(crate) const DEFINITIONS: &str = concat!(
@@ -13,14 +14,6 @@ pub(crate) const DEFINITIONS: &str = concat!(
     r#"{"name":"execute_tool","description":"Call a tool that search_tools found, or several side by side; returns their own results.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","description":"The tool's arguments","additionalProperties":true},"select":{"type":"string","description":"A jq filter: only this part of the result's JSON"},"timeout":{"type":"number","description":"Seconds"},"calls":{"type":"array","description":"Instead: up to 32 calls at once","maxItems":32,"items":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string"}},"required":["name"]}}}},"_meta":{"anthropic/alwaysLoad":true}}"#,
     r"]}"
 );
-
-/// Who we are (specification, `Implementation`).
-pub(in crate::proxy) fn server_info() -> String {
-    format!(
-        r#"{{"name":"mcpzip","version":{}}}"#,
-        quoted(env!("CARGO_PKG_VERSION"))
-    )
-}
 
 /// What we offer (specification, `ServerCapabilities`): what is relayed, and nothing else.
 fn capabilities(mode: Mode, exposed: Exposure, is_modern: bool) -> String {

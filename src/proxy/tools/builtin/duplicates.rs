@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde_json::Value;
 
-use super::entries::{is_disabled, restrictions};
+use super::restrictions::{is_disabled, restrictions};
 use crate::config::{Config, Document, Transport};
 
 /// Programs that run others, by their names without an ending.

@@ -8,39 +8,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::duplicates::refusal;
+use super::restrictions::{SETTABLE, beyond, is_disabled, restrictions};
 use super::switches::Switches;
 use crate::config::env::is_inherited;
 use crate::config::{Change, Config, Document};
 use crate::mcp::Object;
 use crate::secret::Masker;
-
-/// The members of an entry that an agent may set. A server goes elsewhere only where its entry has no other.
-const SETTABLE: &[&str] = &[
-    "type",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "timeout",
-    "idle_timeout",
-    "min_idle_timeout",
-    "max_idle_timeout",
-    "max_concurrent",
-    "era",
-    "description",
-];
-
-/// Members that restrict nothing, beside those: an agent may remove an entry that has them.
-const UNRESTRICTING: &[&str] = &[
-    "registry",
-    "oauth",
-    "headers_command",
-    "headersHelper",
-    "proxy",
-    "ca_file",
-];
 
 /// What decides who gets a server's credentials.
 const DESTINATION: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
@@ -130,26 +103,6 @@ pub(super) fn permit(
         }
         Change::Switch { .. } => Ok(()),
     }
-}
-
-/// Whether an entry is switched off; what is no `false` counts as if it were `true`.
-pub(super) fn is_disabled(name: &str, document: &Document) -> bool {
-    let value = document.get(&["mcpServers", name, "disabled"]);
-    value.is_some_and(|value| value.trim() != "false")
-}
-
-/// The members by which a person keeps a server within bounds.
-pub(super) fn restrictions(name: &str, document: &Document) -> Vec<String> {
-    let known: Vec<&str> = SETTABLE.iter().chain(UNRESTRICTING).copied().collect();
-    beyond(name, document, &known)
-}
-
-/// The members of an entry that are none of `known`, and say something.
-fn beyond(name: &str, document: &Document, known: &[&str]) -> Vec<String> {
-    let mut members = document.keys(&["mcpServers", name]);
-    members.retain(|key| !known.contains(&key.as_str()));
-    members.retain(|key| key != "disabled" || is_disabled(name, document));
-    members
 }
 
 /// # Errors

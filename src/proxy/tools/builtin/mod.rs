@@ -5,6 +5,7 @@
 
 mod duplicates;
 mod entries;
+mod restrictions;
 mod servers;
 mod switches;
 mod tail_log;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::entries::is_disabled;
+use super::restrictions::is_disabled;
 use crate::config::{Change, Config, Document};
 
 /// The entries that agents of this process have switched off, as they were before. Another process, and one that is
