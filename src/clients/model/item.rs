@@ -1,4 +1,4 @@
-//! A server in a plan.
+//! A server of a client, and what a migration makes of it.
 
 use std::path::PathBuf;
 
