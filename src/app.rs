@@ -203,7 +203,7 @@ impl App {
                     listening(&server.url());
                     server.start();
                     // There is no handshake that listing could delay.
-                    self.proxy.refresh().release();
+                    self.proxy.inventory.release();
                     shutdown::signal()
                         .await
                         .map_err(|source| http::Error::Signals { source })
@@ -263,7 +263,7 @@ async fn watch(
         if std::mem::replace(&mut known, now) != now {
             ask_again(&proxy);
         }
-        proxy.read_pins();
+        proxy.inventory.read_pins();
         if !file.changed() {
             continue;
         }
@@ -288,9 +288,9 @@ async fn watch(
 
 /// Somebody has logged in, perhaps: servers that did not list their tools may do so now.
 fn ask_again(proxy: &Proxy) {
-    for (server, progress) in proxy.refresh().progress() {
+    for (server, progress) in proxy.inventory.progress() {
         if matches!(progress, Progress::Failed(_)) {
-            proxy.refresh().poke(&server);
+            proxy.inventory.poke(&server);
         }
     }
 }

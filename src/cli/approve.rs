@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
-    proxy.refresh().loaded().await;
+    proxy.inventory.loaded().await;
     let config = proxy.unscoped().config();
     if let Some(fault) = config
         .faults
@@ -42,7 +42,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         .ok()
         .filter(|name| config.servers.contains_key(name));
     let server = server.ok_or_else(|| unknown_server(&arguments.server, &config))?;
-    let mut changes = proxy.changed_tools(&server);
+    let mut changes = proxy.inventory.changed_tools(&server);
     if let Some(tool) = &arguments.tool {
         changes.retain(|name, _| name == tool);
     }
@@ -62,7 +62,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         output.verbatim(difference(change));
     }
     if agrees(&changes)? {
-        proxy.approve(&server, &changes)?;
+        proxy.inventory.approve(&server, &changes)?;
         output.line(good(format!("approved: {}", changes.len())));
         Ok(())
     } else {

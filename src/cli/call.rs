@@ -62,13 +62,13 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     };
     let reply = {
         let _spinner = output.spinner(format!("calling {}", arguments.name));
-        app.proxy().execute(call(false)).await
+        app.proxy().tools.execute(call(false)).await
     };
     let reply = match reply {
         Err(Failure::Consent(question)) => {
             agree(&arguments.name, &question)?;
             let _spinner = output.spinner(format!("calling {}", arguments.name));
-            app.proxy().execute(call(true)).await?
+            app.proxy().tools.execute(call(true)).await?
         }
         reply => reply?,
     };

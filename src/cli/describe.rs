@@ -23,7 +23,10 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let described = {
         let _spinner = output.spinner("looking it up");
         let proxy = app.proxy();
-        proxy.describe(&proxy.unscoped(), &arguments.name).await
+        proxy
+            .tools
+            .describe(&proxy.unscoped(), &arguments.name)
+            .await
     };
     let (tool, json) = described?;
     if output.is_json() {

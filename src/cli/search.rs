@@ -61,13 +61,14 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .and_then(|server| ServerName::new(server).ok())
             .filter(|server| app.proxy().unscoped().config().servers.contains_key(server));
         app.proxy()
-            .refresh()
+            .inventory
             .known(named.as_ref(), LIST_LIMIT)
             .await;
-        app.proxy().vectors_made(MEANING_LIMIT).await;
+        app.proxy().inventory.vectors_made(MEANING_LIMIT).await;
         if arguments.explain {
             let explanation = app
                 .proxy()
+                .tools
                 .explain(&app.proxy().unscoped(), &query, limit, server)
                 .await
                 .map_err(Exit::failed)?;
@@ -75,6 +76,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             return Ok(());
         }
         app.proxy()
+            .tools
             .search(&app.proxy().unscoped(), &query, limit, server)
             .await
     };

@@ -58,13 +58,13 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .count();
         let _spinner = output.spinner(format!("connecting to {}", counted(count, "server")));
         match only.map(ServerName::new) {
-            None => proxy.refresh().list(None, LIST_LIMIT).await,
-            Some(Ok(server)) => proxy.refresh().list(Some(&server), LIST_LIMIT).await,
+            None => proxy.inventory.list(None, LIST_LIMIT).await,
+            Some(Ok(server)) => proxy.inventory.list(Some(&server), LIST_LIMIT).await,
             // Its name is its fault.
             Some(Err(_)) => {}
         }
     }
-    let mut status = proxy.status(&proxy.unscoped());
+    let mut status = proxy.inventory.status(&proxy.unscoped());
     if let Some(only) = only {
         status.servers.retain(|server| server.name == only);
         status.tools = status.servers.iter().map(|server| server.tools).sum();

@@ -15,7 +15,7 @@ use crate::proxy::{ServerReport, Status, counted};
 pub(super) struct Arguments {}
 
 pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
-    let status = app.proxy().status_of_caches().await;
+    let status = app.proxy().inventory.status_of_caches().await;
     if output.is_json() {
         output.json(&status);
     } else {

@@ -37,10 +37,10 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         let _spinner = output.spinner("asking servers whose tools are not known yet");
         let server = arguments.server.as_deref();
         match server.map(ServerName::new) {
-            None => proxy.refresh().known(None, LIST_LIMIT).await,
-            Some(Ok(server)) => proxy.refresh().known(Some(&server), LIST_LIMIT).await,
+            None => proxy.inventory.known(None, LIST_LIMIT).await,
+            Some(Ok(server)) => proxy.inventory.known(Some(&server), LIST_LIMIT).await,
             // There is none of this name, which is said below.
-            Some(Err(_)) => proxy.refresh().loaded().await,
+            Some(Err(_)) => proxy.inventory.loaded().await,
         }
     }
     let snapshot = proxy.unscoped().snapshot();
@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .any(|known| known.name().as_str() == server)
     {
         let failed = proxy
-            .refresh()
+            .inventory
             .progress()
             .into_iter()
             .find(|(name, _)| name.as_str() == server);
@@ -99,7 +99,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         output.json(&all);
         return Ok(());
     }
-    for (server, progress) in proxy.refresh().progress() {
+    for (server, progress) in proxy.inventory.progress() {
         if let Progress::Failed(reason) = progress
             && wanted(server.as_str())
         {

@@ -118,8 +118,8 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
         return Trial::Disabled;
     }
     let start = Instant::now();
-    proxy.refresh().list(Some(&server), LIMIT).await;
-    match proxy.refresh().progress().remove(&server) {
+    proxy.inventory.list(Some(&server), LIMIT).await;
+    match proxy.inventory.progress().remove(&server) {
         Some(Progress::Listed) => {
             let tools = proxy
                 .unscoped()
@@ -131,7 +131,7 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
                 took: start.elapsed(),
             }
         }
-        Some(Progress::Failed(_)) if proxy.wants_login(&server) => Trial::Login,
+        Some(Progress::Failed(_)) if proxy.inventory.wants_login(&server) => Trial::Login,
         Some(Progress::Failed(reason)) => Trial::Failed {
             reason: config.masker.mask(&reason).into_owned(),
         },

@@ -260,7 +260,7 @@ impl Session {
             );
             answer.push(reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
             // The answer leaves before a task that waits for this runs.
-            return self.proxy.refresh().begin();
+            return self.proxy.inventory.begin();
         }
         // The end of the run cancels too: some requests wait for what will not happen any more.
         let cancelled = self.tasks.stop().child_token();
@@ -542,7 +542,7 @@ impl Session {
             }
             answer.exchange.end();
         }
-        self.proxy.refresh().release();
+        self.proxy.inventory.release();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

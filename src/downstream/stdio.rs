@@ -84,7 +84,7 @@ async fn read(
             line = lines.next() => line?,
             () = &mut patience, if patient => {
                 patient = false;
-                proxy.refresh().release();
+                proxy.inventory.release();
                 continue;
             }
         };
@@ -106,7 +106,7 @@ async fn read(
 async fn drain(session: &Session, proxy: &Proxy) {
     let start = Instant::now();
     while session.running() > 0 {
-        let limit = if proxy.is_connecting() {
+        let limit = if proxy.inventory.is_connecting() {
             DRAIN_WHILE_STARTING
         } else {
             DRAIN

@@ -12,17 +12,17 @@ mod failure;
 mod features;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod inbound;
+mod inventory;
 mod metrics;
-mod refresh;
 mod relay;
-mod status;
 mod tools;
 mod view;
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 pub(crate) use answers::projection;
 pub(crate) use answers::reply::Reply;
@@ -30,90 +30,61 @@ pub(crate) use callers::caller::Caller;
 pub(crate) use callers::client::{Client, Shows};
 pub(crate) use callers::listener::{Change, Interests, Listener};
 pub(crate) use failure::Failure;
+pub(crate) use inventory::{Progress, ServerReport, Start, Status, counted};
 pub(crate) use metrics::CONTENT_TYPE as METRICS_TYPE;
-pub(crate) use refresh::vectors::Coverage;
-pub(crate) use refresh::{Progress, Refresh, Start};
 pub(crate) use relay::RequestContext;
 pub(crate) use relay::instrument;
-pub(crate) use status::{ServerReport, Status, counted};
-pub(crate) use tools::definitions::DEFINITIONS;
 pub(crate) use tools::execute::Call;
-pub(crate) use view::View;
+pub(crate) use view::{Mode, View};
 
-use crate::catalog::{Cache, Catalog, Changes, Failures, Pins};
-use crate::config::Config;
+use crate::catalog::Catalog;
+use crate::config::{Config, Environment};
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
-use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
-use crate::tool::ServerName;
 use crate::upstream::oauth::Vault;
-use crate::upstream::{Pool, State, UpstreamContext};
+use crate::upstream::{Pool, UpstreamContext};
 use answers::Answers;
-use answers::counting;
-use callers::audience::{Audience, AudienceBridge};
-use features::{lists, subscriptions};
-use refresh::index::Index;
-use refresh::policy;
+use callers::Callers;
+use features::Features;
+use inbound::Inbound;
+use inventory::Inventory;
+use metrics::Metrics;
 use relay::Relay;
-use tools::instructions::Topics;
-use tools::reranking::Reranking;
-use tools::{builtin, definitions, direct, execute};
+use tools::{Tools, definitions};
 use view::{Views, Workspace};
-
-/// What clients see of the servers' tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Mode {
-    /// The three meta-tools.
-    #[default]
-    MetaTools,
-    /// Every tool by itself.
-    Direct,
-}
 
 /// Everything behind the three tools.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    mode: Mode,
-    views: Arc<Views>,
-    /// The directories this process was started in, if its only client shares them.
-    workspace: Mutex<Workspace>,
-    catalog: Arc<Catalog>,
-    pins: Arc<Pins>,
-    pool: Arc<Pool>,
-    relay: Relay,
-    index: Arc<Index>,
-    reranking: Reranking,
-    refresh: Arc<Refresh>,
-    topics: Arc<Topics>,
-    schemas: execute::Schemas,
-    answers: Answers,
-    statistics: Arc<Statistics>,
-    logs: Option<std::path::PathBuf>,
-    variables: crate::config::Environment,
-    direct_names: direct::DirectNames,
-    audience: Audience,
-    switches: Arc<builtin::Switches>,
-    tasks: Tasks,
+    callers: Arc<Callers>,
+    /// What is known of the servers.
+    pub(crate) inventory: Arc<Inventory>,
+    /// The tools, for commands of the user.
+    pub(crate) tools: Tools,
+    features: Arc<Features>,
+    relay: Arc<Relay>,
+    /// What is counted.
+    pub(crate) metrics: Metrics,
 }
 
 /// Where a proxy keeps what outlives it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Directories {
     /// Tool lists and search indexes; `None` keeps them in memory.
-    pub cache: Option<std::path::PathBuf>,
+    pub cache: Option<PathBuf>,
     /// The servers' logs; `None` keeps none.
-    pub logs: Option<std::path::PathBuf>,
+    pub logs: Option<PathBuf>,
     /// Results that were too large to be shown; a temporary directory without it.
-    pub results: Option<std::path::PathBuf>,
+    pub results: Option<PathBuf>,
     /// What was counted; `None` keeps it in memory.
-    pub statistics: Option<std::path::PathBuf>,
+    pub statistics: Option<PathBuf>,
     /// What tools were like when they were first seen; `None` notices no change.
-    pub pins: Option<std::path::PathBuf>,
+    pub pins: Option<PathBuf>,
     /// The logins at remote servers; `None` knows none.
-    pub logins: Option<std::path::PathBuf>,
+    pub logins: Option<PathBuf>,
 }
 
 impl Proxy {
@@ -122,202 +93,86 @@ impl Proxy {
     pub(crate) fn new(
         config: Config,
         directories: &Directories,
-        variables: crate::config::Environment,
+        variables: Environment,
         tasks: &Tasks,
         start: Start,
         mode: Mode,
     ) -> Arc<Self> {
-        let cache = directories.cache.as_deref();
-        let catalog = Arc::new(Catalog::new());
-        let pins = Arc::new(Pins::new(directories.pins.as_deref()));
-        catalog.reserve(config.names.iter().cloned());
-        pins.require(policy::pinned(&config));
-        catalog.restrict(Some(policy::rules(&config, &pins, mode)));
-        let search = Search::new(cache.map(|cache| cache.join("search")));
-        #[cfg(feature = "semantic")]
-        let search = search.with_embedder(Arc::new(crate::search::Bundled::default()));
-        search.set_semantic(config.search.semantic);
-        let index = Index::new(catalog.clone(), search, tasks.clone());
-        let topics = Arc::new(Topics::load(cache));
         let statistics = Statistics::new(directories.statistics.as_deref());
         statistics.start(tasks);
         statistics.live().count_calls(config.metrics);
-        let proxy = Arc::new_cyclic(|proxy: &std::sync::Weak<Self>| {
-            let vault = |directory: &std::path::PathBuf| {
-                Arc::new(Vault::new(
-                    directory.clone(),
-                    config.credentials,
-                    &variables,
-                    tasks.clone(),
-                ))
-            };
-            let logins = directories.logins.as_ref().map(vault);
-            let mut environment =
-                UpstreamContext::new(tasks.clone(), variables.clone(), directories.logs.clone());
-            environment.logins = logins;
-            let pool = Arc::new(Pool::new(
-                environment,
-                Arc::new(AudienceBridge(proxy.clone())),
-            ));
-            pool.configure(&config);
-            let refresh = Refresh::new(
-                refresh::Parts {
-                    pool: pool.clone(),
-                    catalog: catalog.clone(),
-                    cache: Arc::new(Cache::new(cache)),
-                    failures: Arc::new(Failures::new(cache)),
-                    pins: pins.clone(),
-                    index: index.clone(),
-                    topics: topics.clone(),
-                    proxy: proxy.clone(),
-                    tasks: tasks.clone(),
-                },
-                start,
-            );
-            let views = Views::new(config, catalog.clone());
-            refresh.configure(&views.reachable(&views.unscoped().config()));
-            Self {
-                mode,
-                views,
-                workspace: Mutex::default(),
+        let results = directories.results.clone();
+        let results = results.unwrap_or_else(|| std::env::temp_dir().join("mcpzip"));
+        let answers = Arc::new(Answers::new(
+            Arc::new(Results::new(&results)),
+            statistics.clone(),
+            tasks.clone(),
+        ));
+        Arc::new_cyclic(|proxy: &Weak<Self>| {
+            let pool = pool(&config, directories, &variables, tasks, proxy);
+            let relay = Relay::new(pool.clone(), statistics.clone(), tasks.clone());
+            let relay = Arc::new(relay);
+            let catalog = Arc::new(Catalog::new());
+            let callers = Arc::new(Callers::new(Views::new(config, catalog.clone(), mode)));
+            let inventory = inventory::Parts {
+                pool: pool.clone(),
                 catalog,
-                pins,
-                relay: Relay::new(pool.clone(), statistics.clone(), tasks.clone()),
-                pool,
-                index,
-                reranking: Reranking::default(),
-                refresh,
-                topics,
-                schemas: execute::Schemas::default(),
-                answers: Answers::new(
-                    Arc::new(Results::new(
-                        &directories
-                            .results
-                            .clone()
-                            .unwrap_or_else(|| std::env::temp_dir().join("mcpzip")),
-                    )),
-                    statistics.clone(),
+                callers: callers.clone(),
+                directories,
+                own_tools: tools::own_tools,
+                tasks,
+            };
+            let inventory = Inventory::new(inventory, start);
+            let tools = tools::Parts {
+                inventory: inventory.clone(),
+                relay: relay.clone(),
+                answers: answers.clone(),
+                statistics,
+                directories,
+                variables,
+                proxy: proxy.clone(),
+                tasks: tasks.clone(),
+            };
+            Self {
+                tools: Tools::new(tools),
+                features: Features::new(
+                    callers.clone(),
+                    inventory.clone(),
+                    relay.clone(),
+                    pool,
                     tasks.clone(),
                 ),
-                statistics,
-                logs: directories.logs.clone(),
-                variables,
-                direct_names: direct::DirectNames::default(),
-                audience: Audience::default(),
-                switches: Arc::default(),
-                tasks: tasks.clone(),
+                metrics: Metrics {
+                    inventory: inventory.clone(),
+                    relay: relay.clone(),
+                    answers,
+                },
+                callers,
+                inventory,
+                relay,
             }
-        });
-        let keep = subscriptions::keep(Arc::downgrade(&proxy));
-        tasks.spawn(tasks.stop().clone().run_until_cancelled_owned(keep));
-        proxy
+        })
     }
 
     /// Takes over an edited configuration.
     pub(crate) fn configure(&self, config: Config) {
-        self.switches.compare(&config);
-        self.catalog.reserve(config.names.iter().cloned());
+        self.tools.configure(&config);
         let before = self.unscoped().config();
-        let is_kept =
-            |server: &ServerName| before.servers.get(server) == config.servers.get(server);
         self.relay
-            .named_uris
-            .retire(&self.catalog.snapshot(), is_kept);
-        self.pins.require(policy::pinned(&config));
-        self.pool.configure(&config);
-        self.refresh.configure(&self.views.reachable(&config));
-        self.index.configure(&config.search);
-        self.statistics.live().count_calls(config.metrics);
-        self.catalog
-            .restrict(Some(policy::rules(&config, &self.pins, self.mode)));
-        self.index.catalog_changed();
-        let config = Arc::new(config);
-        let before = self.views.replace(config.clone());
-        self.lists_changed(lists::changes(&before, &config));
-        if before.tools != config.tools || before.servers != config.servers {
-            self.lists_changed(&[Change::Tools]);
-        }
-    }
-
-    /// Takes over what another process has noticed or approved of changed tools, if it has.
-    pub(crate) fn read_pins(&self) {
-        if self.refresh.read_pins() {
-            self.tools_restricted(&self.unscoped().config());
-        }
-    }
-
-    /// The tools of a server that are not what they were when they were first seen.
-    #[must_use]
-    pub(crate) fn changed_tools(&self, server: &ServerName) -> Changes {
-        self.pins.changes(server)
-    }
-
-    /// Takes tools of a server as they are in `seen` for what they should be. Only ever called for a person.
-    ///
-    /// # Errors
-    /// When that cannot be kept.
-    pub(crate) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
-        self.refresh.approve(server, seen)?;
-        self.tools_restricted(&self.unscoped().config());
-        Ok(())
-    }
-
-    /// Other tools are withheld now.
-    fn tools_restricted(&self, config: &Config) {
-        self.catalog
-            .restrict(Some(policy::rules(config, &self.pins, self.mode)));
-        self.index.catalog_changed();
-        self.lists_changed(&[Change::Tools]);
+            .configure(&before, &config, &self.inventory.snapshot());
+        self.inventory.configure(config);
     }
 
     /// The view of every server: for commands of the user in person, and for what belongs to no client. What works for a
     /// client gets its view with the request.
     #[must_use]
     pub(crate) fn unscoped(&self) -> View {
-        self.views.unscoped()
-    }
-
-    /// The listing of servers.
-    #[must_use]
-    pub(crate) fn refresh(&self) -> &Arc<Refresh> {
-        &self.refresh
-    }
-
-    /// Whether a server is being started or greeted right now.
-    #[must_use]
-    pub(crate) fn is_connecting(&self) -> bool {
-        self.pool
-            .status()
-            .iter()
-            .any(|status| matches!(status.state, State::Connecting))
-    }
-
-    /// Resolves when every tool can be found by what it means, or after `limit`.
-    pub(crate) async fn vectors_made(&self, limit: std::time::Duration) {
-        self.index.vectors().wait(limit).await;
+        self.callers.unscoped()
     }
 
     /// Ends what the tasks of the run leave open, after they have ended.
     pub(crate) async fn close(&self) {
-        let statistics = self.statistics.clone();
-        // Beside it, since a busy disk must not keep servers alive.
-        let written = self.tasks.spawn_blocking(move || statistics.flush());
-        let ((), _) = tokio::join!(self.pool.close(), written);
-    }
-
-    /// The result of `initialize` for a client of `revision`, which hears from now on what is told unasked.
-    #[must_use]
-    pub(crate) fn initialize(
-        &self,
-        client: &Arc<Client>,
-        revision: Revision,
-        capabilities: ClientCapabilities,
-    ) -> Reply {
-        self.audience.joined(client, capabilities);
-        let view = self.views.from(client.workspace());
-        let exposed = view.config().exposes_any();
-        let instructions = self.instructions(&view);
-        Reply::Result(definitions::initialize(revision, self.mode, exposed, &instructions).into())
+        self.relay.close().await;
     }
 
     /// From now on, requests have spans of this tracer; the first one stays.
@@ -331,9 +186,58 @@ impl Proxy {
         self.relay.tracer()
     }
 
+    /// The workspace of this process.
+    #[must_use]
+    pub(crate) fn workspace(&self) -> Workspace {
+        self.callers.workspace()
+    }
+
+    /// Sets the workspace of this process, which its only client shares.
+    pub(crate) fn set_workspace(&self, directories: &[PathBuf]) {
+        if self.callers.set_workspace(directories) {
+            self.inventory.list_reachable();
+        }
+    }
+
+    /// Requests the client's `roots` right after the handshake, so that no later call waits for them.
+    pub(crate) async fn fetch_roots(&self, client: &Client) {
+        if self.callers.fetch_roots(client).await {
+            self.enter(client);
+        }
+    }
+
+    /// The view of a client, as far as its workspace is known. Servers that are reachable from there are listed too.
+    fn enter(&self, client: &Client) -> View {
+        let workspace = client.workspace();
+        if self.callers.enter(&workspace) {
+            self.inventory.list_reachable();
+        }
+        self.callers.view(workspace)
+    }
+
     /// Tells `listener` of changes, as long as somebody holds it.
     pub(crate) fn listen(&self, listener: &Arc<Listener>) {
-        self.audience.add(listener);
+        self.callers.listen(listener);
+    }
+
+    /// What of a client's `interests` there can be news of.
+    pub(crate) async fn offered(&self, client: &Client, interests: Interests) -> Interests {
+        let view = self.callers.view(client.workspace());
+        self.features.offered(&view, interests).await
+    }
+
+    /// The result of `initialize` for a client of `revision`, which hears from now on what is told unasked.
+    #[must_use]
+    pub(crate) fn initialize(
+        &self,
+        client: &Arc<Client>,
+        revision: Revision,
+        capabilities: ClientCapabilities,
+    ) -> Reply {
+        self.callers.joined(client, capabilities);
+        let view = self.callers.view(client.workspace());
+        let instructions = self.inventory.instructions(&view);
+        Reply::Result(definitions::initialize(revision, &view, &instructions).into())
     }
 
     /// Answers a request; `line` is what its `params` are a part of.
@@ -349,39 +253,13 @@ impl Proxy {
     ) -> Reply {
         let modern = caller.revision.is_modern();
         if modern {
-            self.audience.seen(caller.capabilities);
+            self.callers.seen(caller.capabilities);
         }
-        // What is the same for everybody is answered at once.
-        let known = || self.views.from(caller.client.workspace());
-        let view = match method {
-            "tools/list" if self.mode == Mode::MetaTools => known(),
-            "server/discover" | "ping" | "logging/setLevel" => known(),
-            _ if self.may_fetch_roots(caller) => Box::pin(self.view_with_roots(caller)).await,
-            _ => self.view_of(caller),
-        };
-        self.answer_method(&view, caller, method, params, line)
-            .await
-    }
-
-    async fn answer_method(
-        &self,
-        view: &View,
-        caller: &Caller,
-        method: &str,
-        params: &Object<'_>,
-        line: &Bytes,
-    ) -> Reply {
-        let modern = caller.revision.is_modern();
+        let view = self.view_for(caller, method).await;
         match method {
-            "tools/list" if self.mode == Mode::Direct => {
-                Box::pin(self.direct_tools(view, params, modern)).await
-            }
-            "tools/list" => {
-                self.count_listing(view, caller);
-                Reply::constant(DEFINITIONS.into(), modern)
-            }
-            "tools/call" => self.call(view, caller, params, line).await,
-            "server/discover" => Reply::constant(self.discover(view).into(), true),
+            "tools/list" => self.tools.list(&view, caller, params).await,
+            "tools/call" => self.tools.call(&view, caller, params, line).await,
+            "server/discover" => Reply::constant(self.discover(&view).into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => {
@@ -391,68 +269,34 @@ impl Proxy {
                         format!("unknown method `{method}`"),
                     )
                 };
-                Box::pin(self.answer_list(view, caller, method, params))
+                Box::pin(self.features.answer(&view, caller, method, params))
                     .await
                     .unwrap_or_else(unknown)
             }
         }
     }
 
-    fn discover(&self, view: &View) -> String {
-        definitions::discover(
-            self.mode,
-            view.config().exposes_any(),
-            &self.instructions(view),
-        )
+    /// What the client of a request may see.
+    async fn view_for(&self, caller: &Caller, method: &str) -> View {
+        match method {
+            // What is the same for everybody is answered at once.
+            "tools/list" if self.callers.mode() == Mode::MetaTools => {
+                self.callers.view(caller.client.workspace())
+            }
+            "server/discover" | "ping" | "logging/setLevel" => {
+                self.callers.view(caller.client.workspace())
+            }
+            _ => {
+                if self.callers.may_fetch_roots(caller) {
+                    Box::pin(self.callers.know_roots(caller)).await;
+                }
+                self.enter(&caller.client)
+            }
+        }
     }
 
-    async fn call(&self, view: &View, caller: &Caller, params: &Object<'_>, line: &Bytes) -> Reply {
-        if self.mode == Mode::Direct {
-            return Box::pin(self.direct_call(view, caller, params, line)).await;
-        }
-        let Some(name) = params.text("name") else {
-            return Reply::error(
-                ErrorCode::INVALID_PARAMS,
-                "`name` must be a string".to_owned(),
-            );
-        };
-        let arguments = match params.get("arguments").map(|raw| (raw, Object::parse(raw))) {
-            None => Object::default(),
-            Some((_, Ok(object))) => object,
-            Some((raw, Err(_))) if raw.get() == "null" => Object::default(),
-            Some((_, Err(_))) => {
-                return Reply::error(
-                    ErrorCode::INVALID_PARAMS,
-                    "`arguments` must be an object".to_owned(),
-                );
-            }
-        };
-        match name.as_str() {
-            "search_tools" => self.answers.counted(
-                counting::Answer::Search,
-                Box::pin(self.search_tools(view, &arguments)).await,
-            ),
-            "describe_tool" => self.answers.counted(
-                counting::Answer::Description,
-                Box::pin(self.describe_tool(view, &arguments)).await,
-            ),
-            // In a box too: it is moved once, and not again with each of the futures around it.
-            "execute_tool" => {
-                Box::pin(self.execute_tool(view, caller, &arguments, params, line)).await
-            }
-            "proxy_status" => {
-                Box::pin(self.older(view, builtin::Tool::Status, &arguments, caller)).await
-            }
-            "proxy_refresh" => {
-                Box::pin(self.older(view, builtin::Tool::Refresh, &arguments, caller)).await
-            }
-            _ => Reply::error(
-                ErrorCode::INVALID_PARAMS,
-                format!(
-                    "unknown tool `{name}`: there are search_tools, describe_tool and execute_tool, which calls all others"
-                ),
-            ),
-        }
+    fn discover(&self, view: &View) -> String {
+        definitions::discover(view, &self.inventory.instructions(view))
     }
 
     /// Passes the level on to the servers that can be told; what is below it is left out here as well.
@@ -467,11 +311,29 @@ impl Proxy {
             );
         };
         caller.client.set_log_level(level);
-        self.pool.set_log_level();
+        self.relay.set_log_level();
         Reply::Result(Bytes::from_static(b"{}"))
     }
+}
 
-    fn instructions(&self, view: &View) -> String {
-        self.topics.instructions(&view.config(), self.mode)
-    }
+/// The connections to the servers.
+fn pool(
+    config: &Config,
+    directories: &Directories,
+    variables: &Environment,
+    tasks: &Tasks,
+    proxy: &Weak<Proxy>,
+) -> Arc<Pool> {
+    let logs = directories.logs.clone();
+    let mut context = UpstreamContext::new(tasks.clone(), variables.clone(), logs);
+    let vault = |directory: &PathBuf| {
+        Arc::new(Vault::new(
+            directory.clone(),
+            config.credentials,
+            variables,
+            tasks.clone(),
+        ))
+    };
+    context.logins = directories.logins.as_ref().map(vault);
+    Arc::new(Pool::new(context, Arc::new(Inbound(proxy.clone()))))
 }

@@ -20,6 +20,16 @@ const MOST_SCOPES: usize = 32;
 /// Workspaces that are remembered after their clients have gone; servers are listed for all of them.
 const MOST_WORKSPACES: usize = 256;
 
+/// What clients see of the servers' tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Mode {
+    /// The three meta-tools.
+    #[default]
+    MetaTools,
+    /// Every tool by itself.
+    Direct,
+}
+
 /// The directories that a client works in, sorted.
 pub(super) type Workspace = Arc<[PathBuf]>;
 
@@ -34,6 +44,7 @@ pub(crate) struct View {
 /// The configuration and catalog that views read, and the workspaces of all clients.
 #[derive(Debug)]
 pub(super) struct Views {
+    mode: Mode,
     config: RwLock<Arc<Config>>,
     catalog: Arc<Catalog>,
     /// The workspaces of current clients, and the latest of former ones, oldest first.
@@ -53,6 +64,12 @@ struct Scope {
 }
 
 impl View {
+    /// What the client sees of the servers' tools.
+    #[must_use]
+    pub(crate) fn mode(&self) -> Mode {
+        self.views.mode
+    }
+
     /// The configuration in force, without hidden servers.
     #[must_use]
     pub(crate) fn config(&self) -> Arc<Config> {
@@ -86,6 +103,11 @@ impl View {
             .collect()
     }
 
+    /// Whether a server is visible from the workspace of any client.
+    pub(super) fn is_reachable(&self, server: &ServerName) -> bool {
+        self.views.is_reachable(server)
+    }
+
     /// A text without the secrets of the configuration.
     pub(super) fn masked(&self, text: &str) -> String {
         self.views.config().masker.mask(text).into_owned()
@@ -97,13 +119,18 @@ impl View {
 }
 
 impl Views {
-    pub(super) fn new(config: Config, catalog: Arc<Catalog>) -> Arc<Self> {
+    pub(super) fn new(config: Config, catalog: Arc<Catalog>, mode: Mode) -> Arc<Self> {
         Arc::new(Self {
+            mode,
             config: RwLock::new(Arc::new(config)),
             catalog,
             workspaces: Mutex::default(),
             scopes: Mutex::default(),
         })
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// The view of a client in `workspace`.
@@ -272,7 +299,7 @@ mod tests {
                 servers.insert(server, Arc::new(listed));
             }
         });
-        Views::new(config, catalog)
+        Views::new(config, catalog, Mode::MetaTools)
     }
 
     /// The servers in the configuration and in the snapshot of a view.

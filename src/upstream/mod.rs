@@ -48,7 +48,7 @@ pub(crate) use host::{Asking, Audience, Comparing, Host, Notice, Question};
 pub(crate) use introduction::Introduction;
 pub(crate) use listing::{ListError, Listing};
 pub(crate) use log::ServerLog;
-pub(crate) use pool::{Pool, Urgent};
+pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
 pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
 pub(crate) use retry::backoff;

@@ -182,15 +182,15 @@ fn only_wiring_and_what_belongs_to_no_client_sees_the_servers_of_all_projects() 
     let expected = [
         // The reason of a failed listing is masked with the secrets of all servers.
         "listing.rs",
-        // Changes that are told to all clients, and resources that any of them follows.
-        "lists.rs",
+        // Changes that are told to all clients, what is listed for them, and what the user in person sees.
         "mod.rs",
         "mod.rs",
+        "mod.rs",
+        // Resources that any client follows.
         "resources.rs",
         "status.rs",
         "subscriptions.rs",
         "view.rs",
-        "workspace.rs",
     ];
     assert_eq!(users, expected);
 }

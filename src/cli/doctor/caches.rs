@@ -14,7 +14,7 @@ use crate::tool::ServerName;
 /// Sets lists aside that are damaged, so that the servers are asked for new ones.
 pub(super) async fn before(app: &App, only: Option<&ServerName>) {
     let proxy = app.proxy();
-    proxy.refresh().loaded().await;
+    proxy.inventory.loaded().await;
     let snapshot = proxy.unscoped().snapshot();
     for known in snapshot
         .servers()
@@ -25,7 +25,7 @@ pub(super) async fn before(app: &App, only: Option<&ServerName>) {
             .iter()
             .any(|entry| known.json(entry).is_err())
         {
-            proxy.refresh().discard(known.name());
+            proxy.inventory.discard(known.name());
         }
     }
 }
@@ -72,10 +72,10 @@ pub(super) async fn after(
         }
     }
     let proxy = app.proxy();
-    if let Err(reason) = proxy.index_ready(Duration::from_secs(20)).await {
+    if let Err(reason) = proxy.inventory.index_ready(Duration::from_secs(20)).await {
         examination.add(Finding::new(&kinds::SEARCH_INDEX, "search", reason));
     }
-    let status = proxy.status_of_caches().await;
+    let status = proxy.inventory.status_of_caches().await;
     if let Some(coverage) = status
         .search_by_meaning
         .filter(|coverage| coverage.embedded < coverage.tools)

@@ -65,10 +65,10 @@ async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
     let app = app.ok_or_else(|| "there is no configuration".to_owned())?;
     {
         let _spinner = output.spinner("making what search by meaning lacks");
-        app.proxy().vectors_made(EMBEDDING).await;
+        app.proxy().inventory.vectors_made(EMBEDDING).await;
     }
     let proxy = app.proxy();
-    match proxy.status(&proxy.unscoped()).search_by_meaning {
+    match proxy.inventory.status(&proxy.unscoped()).search_by_meaning {
         Some(coverage) if coverage.embedded < coverage.tools => {
             Err(format!("not in time: {coverage}"))
         }

@@ -28,7 +28,7 @@ pub(super) async fn examine(
         .keys()
         .filter(|name| only.is_none_or(|only| only == *name))
     {
-        let Some(account) = proxy.account(name) else {
+        let Some(account) = proxy.inventory.account(name) else {
             continue;
         };
         has_account = true;

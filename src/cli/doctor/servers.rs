@@ -59,14 +59,14 @@ pub(super) async fn examine(
         let _spinner = output.spinner(format!("asking {} servers", names.len()));
         let asked = names.iter().map(|name| async move {
             let start = Instant::now();
-            proxy.refresh().list(Some(name), LIMIT).await;
+            proxy.inventory.list(Some(name), LIMIT).await;
             (name.clone(), start.elapsed())
         });
         join_all(asked).await.into_iter().collect()
     };
-    let status = proxy.status(&proxy.unscoped());
+    let status = proxy.inventory.status(&proxy.unscoped());
     let snapshot = proxy.unscoped().snapshot();
-    let progress = proxy.refresh().progress();
+    let progress = proxy.inventory.progress();
     let reason = |name: &ServerName| match progress.get(name) {
         Some(Progress::Failed(reason)) => printable(&config.masker.mask(reason)),
         _ => "it gave no answer in time".to_owned(),
@@ -92,7 +92,7 @@ pub(super) async fn examine(
             login: None,
         });
         let Some(time) = time else { continue };
-        if proxy.wants_login(&name) {
+        if proxy.inventory.wants_login(&name) {
             examination.add(Finding::new(
                 &kinds::SERVER_LOGIN,
                 name.as_str(),

@@ -22,7 +22,7 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -
     // Reading what the system says of the process may take a moment.
     let text = shared
         .tasks
-        .spawn_blocking(move || proxy.metrics(sessions))
+        .spawn_blocking(move || proxy.metrics.text(sessions))
         .await;
     let Ok(text) = text else {
         return refusal::refuse(

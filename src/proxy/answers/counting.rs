@@ -9,28 +9,28 @@ use super::projection::texts_of;
 use super::reply::is_error;
 use crate::mcp::Object;
 use crate::proxy::view::View;
-use crate::proxy::{Caller, DEFINITIONS, Proxy, Reply};
+use crate::proxy::{Caller, Reply};
 pub(in crate::proxy) use crate::statistics::Answer;
 use crate::statistics::CallOutcome;
 use crate::tool::{QualifiedName, tokens_of};
 
-impl Proxy {
-    /// Counts a client that asks for the tools for the first time, and the servers that it is spared.
-    pub(in crate::proxy) fn count_listing(&self, view: &View, caller: &Caller) {
+impl Answers {
+    /// Counts a client that asks for the tools for the first time, what it is shown, and the servers that it is spared.
+    pub(in crate::proxy) fn count_listing(
+        &self,
+        view: &View,
+        caller: &Caller,
+        shown: impl FnOnce() -> usize,
+    ) {
         if caller.client.lists() {
             let config = view.config();
             let servers = config.servers.iter().filter(|(_, entry)| !entry.disabled);
             self.statistics
                 .listed(servers.map(|(name, _)| name.as_str()));
-            self.statistics.answered(
-                Answer::Own,
-                tokens_of(DEFINITIONS) + tokens_of(&self.instructions(view)),
-            );
+            self.statistics.answered(Answer::Own, shown());
         }
     }
-}
 
-impl Answers {
     /// Counts an answer of our own, and passes it on.
     pub(in crate::proxy) fn counted(&self, answer: Answer, reply: Reply) -> Reply {
         if let Reply::Result(body) = &reply {

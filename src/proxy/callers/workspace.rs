@@ -1,24 +1,27 @@
 //! Where clients work: the directories this process was started in, and the `roots` of its clients.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::Callers;
+use super::caller::Caller;
+use super::client::Client;
 use crate::config::real;
 use crate::mcp::{ClientCapabilities, Object, Outbox};
-use crate::proxy::view::{View, Workspace};
-use crate::proxy::{Caller, Client, Proxy};
+use crate::proxy::view::Workspace;
 use crate::tool::ServerName;
 use crate::upstream::ServerReply;
 
 /// How long a client has to say which directories it works in.
 const ROOTS_LIMIT: Duration = Duration::from_secs(3);
 
-impl Proxy {
-    /// Sets the workspace of this process, which its only client shares.
-    pub(crate) fn set_workspace(&self, directories: &[PathBuf]) {
+impl Callers {
+    /// Sets the workspace of this process, which its only client shares; see [`Callers::enter`].
+    pub(in crate::proxy) fn set_workspace(&self, directories: &[PathBuf]) -> bool {
         let mut directories: Vec<PathBuf> = directories
             .iter()
             .map(|directory| real(directory))
@@ -27,24 +30,19 @@ impl Proxy {
         directories.dedup();
         let workspace: Workspace = directories.into();
         *self.workspace.lock() = workspace.clone();
-        self.entered(&workspace);
+        self.enter(&workspace)
     }
 
     /// The workspace of this process.
-    #[must_use]
-    pub(crate) fn workspace(&self) -> Workspace {
+    pub(in crate::proxy) fn workspace(&self) -> Workspace {
         self.workspace.lock().clone()
     }
 
-    /// Whether a server is visible from any known workspace.
-    #[must_use]
-    pub(crate) fn is_reachable(&self, server: &ServerName) -> bool {
-        self.views.is_reachable(server)
-    }
-
-    /// Whether a server is visible to a client, as far as its workspace is known.
-    pub(in crate::proxy) fn is_visible_to(&self, client: &Client, server: &ServerName) -> bool {
-        self.views.is_visible_from(&client.workspace(), server)
+    /// The clients that see `server`, as far as their workspaces are known.
+    pub(in crate::proxy) fn seeing(&self, server: &ServerName) -> Vec<Arc<Client>> {
+        let mut clients = self.clients();
+        clients.retain(|client| self.views.is_visible_from(&client.workspace(), server));
+        clients
     }
 
     /// Whether a request may wait for its client's `roots`.
@@ -53,30 +51,24 @@ impl Proxy {
         !caller.revision.is_modern() && self.views.has_projects()
     }
 
-    /// The view of a request's client; fetches the client's `roots` if they are not known yet.
-    pub(in crate::proxy) async fn view_with_roots(&self, caller: &Caller) -> View {
+    /// Fetches the `roots` of a request's client if they are not known yet.
+    pub(in crate::proxy) async fn know_roots(&self, caller: &Caller) {
         self.ask_roots(&caller.client, caller.capabilities, &caller.outbox)
             .await;
-        self.view_of(caller)
     }
 
-    /// The view of a request's client, as far as its workspace is known.
-    pub(in crate::proxy) fn view_of(&self, caller: &Caller) -> View {
-        let workspace = caller.client.workspace();
-        self.entered(&workspace);
-        self.views.from(workspace)
-    }
-
-    /// Requests the client's `roots` right after the handshake, so that no later call waits for them.
-    pub(crate) async fn fetch_roots(&self, client: &Client) {
+    /// Requests the client's `roots` right after the handshake, so that no later call waits for them. Returns whether it
+    /// was asked.
+    pub(in crate::proxy) async fn fetch_roots(&self, client: &Client) -> bool {
         if let (true, Some(outbox), Some(able)) = (
             self.views.has_projects(),
             client.listener().outbox(),
             client.capabilities(),
         ) {
             self.ask_roots(client, able, &outbox).await;
-            self.entered(&client.workspace());
+            return true;
         }
+        false
     }
 
     async fn ask_roots(&self, client: &Client, able: ClientCapabilities, outbox: &Outbox) {
@@ -99,18 +91,15 @@ impl Proxy {
             .await;
     }
 
-    /// Notes a workspace in use; the servers visible from it are listed too.
-    fn entered(&self, workspace: &Workspace) {
+    /// Notes a workspace in use. Returns whether servers may have become reachable with it, which are to be listed too.
+    pub(in crate::proxy) fn enter(&self, workspace: &Workspace) -> bool {
         let in_use = || {
-            let clients = self.audience.clients();
+            let clients = self.clients();
             let mut in_use: Vec<_> = clients.iter().map(|client| client.workspace()).collect();
             in_use.push(self.workspace());
             in_use
         };
-        if self.views.remember(workspace, in_use) && self.views.has_projects() {
-            self.refresh
-                .configure(&self.views.reachable(&self.unscoped().config()));
-        }
+        self.views.remember(workspace, in_use) && self.views.has_projects()
     }
 }
 

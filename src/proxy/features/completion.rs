@@ -1,11 +1,12 @@
 //! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
 
+use super::Features;
 use super::forward::parameters;
 use super::prompts::Prompt;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object, Revision};
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Proxy, Reply, RequestContext};
+use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
 use crate::upstream::{self, code_of};
 
@@ -13,7 +14,7 @@ use crate::upstream::{self, code_of};
 /// has no completions, this is as true.
 const NOTHING: &[u8] = br#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
 
-impl Proxy {
+impl Features {
     /// Answers `completion/complete`.
     pub(in crate::proxy) async fn complete(
         &self,

@@ -1,14 +1,15 @@
 //! A request for a feature, sent on to the server that it is for.
 
+use super::Features;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::error;
 use crate::proxy::relay::Relayed;
 use crate::proxy::view::View;
-use crate::proxy::{Proxy, Reply, RequestContext};
+use crate::proxy::{Reply, RequestContext};
 use crate::tool::ServerName;
 use crate::upstream::{self, CallError};
 
-impl Proxy {
+impl Features {
     /// Sends a request on to its server, with one of its parameters replaced, and answers with what comes back.
     pub(in crate::proxy) async fn forward(
         &self,
@@ -44,10 +45,7 @@ impl Proxy {
         params: Frame,
         context: &RequestContext,
     ) -> Result<upstream::ServerReply, CallError> {
-        let limit = self
-            .pool
-            .timeout_of(server)
-            .unwrap_or(context.view.config().call_timeout);
+        let limit = self.relay.limit(&context.view, server);
         self.relay
             .request(
                 server,

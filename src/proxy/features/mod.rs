@@ -1,11 +1,87 @@
 //! The features besides tools: prompts, resources and completions.
 
-pub(in crate::proxy) mod completion;
+mod completion;
 mod forward;
-pub(in crate::proxy) mod lists;
 pub(in crate::proxy) mod named_uris;
 pub(in crate::proxy) mod page;
-pub(in crate::proxy) mod prompts;
-pub(in crate::proxy) mod resources;
-pub(in crate::proxy) mod subscriptions;
-pub(in crate::proxy) mod uri;
+mod prompts;
+mod resources;
+mod subscriptions;
+mod uri;
+
+use std::sync::Arc;
+
+use self::page::List;
+use self::prompts::PROMPTS;
+use self::resources::{RESOURCES, TEMPLATES};
+use super::Reply;
+use super::callers::Callers;
+use super::callers::caller::Caller;
+use super::inventory::Inventory;
+use super::relay::Relay;
+use super::view::View;
+use crate::mcp::Object;
+use crate::shutdown::Tasks;
+use crate::upstream::Pool;
+
+/// Answers requests for prompts, resources and completions, and follows resources.
+#[derive(Debug)]
+pub(super) struct Features {
+    callers: Arc<Callers>,
+    inventory: Arc<Inventory>,
+    relay: Arc<Relay>,
+    pool: Arc<Pool>,
+    tasks: Tasks,
+}
+
+impl Features {
+    pub(super) fn new(
+        callers: Arc<Callers>,
+        inventory: Arc<Inventory>,
+        relay: Arc<Relay>,
+        pool: Arc<Pool>,
+        tasks: Tasks,
+    ) -> Arc<Self> {
+        let features = Arc::new(Self {
+            callers,
+            inventory,
+            relay,
+            pool,
+            tasks: tasks.clone(),
+        });
+        let keep = subscriptions::keep(Arc::downgrade(&features));
+        tasks.spawn(tasks.stop().clone().run_until_cancelled_owned(keep));
+        features
+    }
+
+    /// Answers a request for prompts, resources or completions; `None` for any other method, and where the configuration
+    /// shows none of them.
+    pub(in crate::proxy) async fn answer(
+        &self,
+        view: &View,
+        caller: &Caller,
+        method: &str,
+        params: &Object<'_>,
+    ) -> Option<Reply> {
+        let exposed = view.config().exposes_any();
+        let legacy = !caller.revision.is_modern();
+        let list = |list: List| self.page(view, caller, params, list);
+        Some(match method {
+            "prompts/list" if exposed.prompts => list(PROMPTS).await,
+            "prompts/get" if exposed.prompts => self.get_prompt(view, caller, params).await,
+            "resources/list" if exposed.resources => list(RESOURCES).await,
+            "resources/templates/list" if exposed.resources => list(TEMPLATES).await,
+            "resources/read" if exposed.resources => self.read_resource(view, caller, params).await,
+            "resources/subscribe" if exposed.resources && legacy => {
+                self.subscribe(view, caller, params).await
+            }
+            "resources/unsubscribe" if exposed.resources && legacy => {
+                self.unsubscribe(caller, params)
+            }
+            "completion/complete" if exposed.prompts || exposed.resources => {
+                self.complete(view, caller, params).await
+            }
+            _ => return None,
+        })
+    }
+}

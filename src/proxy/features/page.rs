@@ -10,12 +10,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::value::RawValue;
 
+use super::Features;
 use crate::catalog::{Entries, ServerTools};
 use crate::config::Exposure;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Proxy, Reply};
+use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
 
 /// Entries on a page.
@@ -98,7 +99,7 @@ impl Cursor {
     }
 }
 
-impl Proxy {
+impl Features {
     /// Answers a request for a page of `list`.
     pub(in crate::proxy) async fn page(
         &self,
@@ -111,8 +112,8 @@ impl Proxy {
             Ok(cursor) => cursor,
             Err(refusal) => return refusal,
         };
-        self.refresh.known(None, FIRST_LISTING).await;
-        self.refresh.renew();
+        self.inventory.known(None, FIRST_LISTING).await;
+        self.inventory.renew();
         let servers = view.exposing(list.is_exposed);
         let (positions, next) = page(&servers, list, cursor.as_ref());
         let fresh_for = fresh_for(&servers);
@@ -123,7 +124,7 @@ impl Proxy {
             return Reply::error(ErrorCode::INTERNAL, "the list could not be read".to_owned());
         };
         for server in unreadable {
-            self.refresh.discard(&server);
+            self.inventory.discard(&server);
         }
         let next = next.map(|next| next.next_member()).unwrap_or_default();
         // What a list says may depend on the user's own servers and logins.

@@ -1,12 +1,13 @@
 //! The prompts of all servers, each by the name `server__prompt`.
 
+use super::Features;
 use super::page::{FIRST_LISTING, List};
 use crate::catalog::{ServerTools, fold};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::answers::error;
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Proxy, Reply, RequestContext};
+use crate::proxy::{Caller, Reply, RequestContext};
 use crate::text::distance;
 use crate::tool::{QualifiedName, SEPARATOR, ServerName};
 
@@ -31,7 +32,7 @@ pub(in crate::proxy) struct Prompt {
     pub(in crate::proxy) name: String,
 }
 
-impl Proxy {
+impl Features {
     /// Answers `prompts/get`.
     pub(in crate::proxy) async fn get_prompt(
         &self,
@@ -68,7 +69,7 @@ impl Proxy {
     /// # Errors
     /// With the names that could be meant.
     pub(in crate::proxy) async fn prompt(&self, view: &View, name: &str) -> Result<Prompt, String> {
-        self.refresh.loaded().await;
+        self.inventory.loaded().await;
         let find = || {
             let snapshot = view.snapshot();
             let servers = view.exposing(PROMPTS.is_exposed);
@@ -88,7 +89,7 @@ impl Proxy {
         };
         let mut found = find();
         if found.is_empty() {
-            self.refresh.known(None, FIRST_LISTING).await;
+            self.inventory.known(None, FIRST_LISTING).await;
             found = find();
         }
         match found.len() {

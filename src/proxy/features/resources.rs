@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::Features;
 use super::forward::parameters;
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
@@ -14,7 +15,7 @@ use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Proxy, Reply, RequestContext};
+use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
 use crate::upstream::code_of;
 
@@ -61,7 +62,7 @@ pub(in crate::proxy) enum Target {
     Unlisted(Vec<ServerName>),
 }
 
-impl Proxy {
+impl Features {
     /// Answers `resources/read`.
     pub(in crate::proxy) async fn read_resource(
         &self,
@@ -142,10 +143,10 @@ impl Proxy {
 
     /// What `uri` stands for, once something is known of every server that was not listed before.
     pub(in crate::proxy) async fn target(&self, view: &View, uri: &str) -> Target {
-        self.refresh.loaded().await;
+        self.inventory.loaded().await;
         match self.target_now(view, uri) {
             Target::Unlisted(_) => {
-                self.refresh.known(None, FIRST_LISTING).await;
+                self.inventory.known(None, FIRST_LISTING).await;
                 self.target_now(view, uri)
             }
             target => target,
@@ -154,7 +155,7 @@ impl Proxy {
 
     fn target_now(&self, view: &View, uri: &str) -> Target {
         let (servers, owners) = (view.exposing(RESOURCES.is_exposed), self.owners(uri));
-        let everything = self.unscoped().snapshot();
+        let everything = self.inventory.snapshot();
         if owners.is_empty()
             && uri::split(uri).is_none()
             && is_claimed_elsewhere(&everything, &servers, uri)
@@ -167,7 +168,7 @@ impl Proxy {
     /// The servers that named `uri`: in a list, as a tool's interface, or in a result. Also those that this client does not see,
     /// hide their resources or are gone, so that no other server answers for them.
     fn owners(&self, uri: &str) -> BTreeSet<ServerName> {
-        let snapshot = self.unscoped().snapshot();
+        let snapshot = self.inventory.snapshot();
         let declared = snapshot
             .servers()
             .filter(|server| server.names_resource(uri));
@@ -189,7 +190,7 @@ impl Proxy {
         view: &View,
         uri: &str,
     ) -> Result<(ServerName, String), String> {
-        self.refresh.known(None, FIRST_LISTING).await;
+        self.inventory.known(None, FIRST_LISTING).await;
         let servers = view.exposing(TEMPLATES.is_exposed);
         let own = |server: &Arc<ServerTools>| {
             let template = server
@@ -225,7 +226,7 @@ impl Proxy {
         view: &View,
     ) -> BTreeMap<ServerName, BTreeSet<String>> {
         let mut wanted: BTreeMap<ServerName, BTreeSet<String>> = BTreeMap::new();
-        for uri in self.audience.wanted_uris() {
+        for uri in self.callers.wanted_uris() {
             if let Some((server, own)) = self.followed(view, self.target_now(view, &uri), &uri) {
                 wanted.entry(server).or_default().insert(own);
             }
@@ -235,7 +236,7 @@ impl Proxy {
 
     /// The resources of `server` that somebody wants to hear of, by its own URIs.
     pub(in crate::proxy) fn wanted_resources(&self, server: &ServerName) -> BTreeSet<String> {
-        self.all_wanted_resources(&self.unscoped())
+        self.all_wanted_resources(&self.callers.unscoped())
             .remove(server)
             .unwrap_or_default()
     }

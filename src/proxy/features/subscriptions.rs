@@ -6,24 +6,20 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use super::Features;
 use super::resources::{Target, no_uri, not_found, several};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Change, Client, Interests, Mode, Proxy, Reply};
+use crate::proxy::{Caller, Change, Interests, Mode, Reply};
 use crate::tool::ServerName;
 
 /// How long a server has to take a subscription, its start included.
 const LIMIT: Duration = Duration::from_secs(30);
 
-impl Proxy {
+impl Features {
     /// What of a client's `interests` there can be news of.
-    pub(crate) async fn offered(&self, client: &Client, interests: Interests) -> Interests {
-        self.offered_in(&self.views.from(client.workspace()), interests)
-            .await
-    }
-
-    async fn offered_in(&self, view: &View, interests: Interests) -> Interests {
+    pub(in crate::proxy) async fn offered(&self, view: &View, interests: Interests) -> Interests {
         let exposed = view.config().exposes_any();
         let mut uris = BTreeSet::new();
         for uri in interests.uris.into_iter().filter(|_| exposed.resources) {
@@ -35,7 +31,7 @@ impl Proxy {
             }
         }
         Interests {
-            tools: interests.tools && self.mode == Mode::Direct,
+            tools: interests.tools && view.mode() == Mode::Direct,
             prompts: interests.prompts && exposed.prompts,
             resources: interests.resources && exposed.resources,
             uris,
@@ -84,7 +80,7 @@ impl Proxy {
             return no_uri();
         };
         caller.client.listener().interests().uris.remove(&uri);
-        self.audience.interests_changed();
+        self.callers.interests_changed();
         Reply::Result(b"{}"[..].into())
     }
 
@@ -98,13 +94,13 @@ impl Proxy {
         };
         tracing::debug!(%server, uri = own, "a resource has changed");
         // Every client that follows it may see it.
-        for uri in self.seen_uris(&self.unscoped(), server, &own) {
+        for uri in self.seen_uris(&self.callers.unscoped(), server, &own) {
             let params = if uri == own {
                 params.get().to_owned()
             } else {
                 object.with("uri", &quoted(&uri))
             };
-            self.audience.tell(&Change::Resource { uri, params });
+            self.callers.tell(&Change::Resource { uri, params });
         }
     }
 
@@ -115,7 +111,7 @@ impl Proxy {
 
     /// Has all servers asked for what is wanted of them now.
     fn follow_all(&self) {
-        let view = self.unscoped();
+        let view = self.callers.unscoped();
         let mut wanted = self.all_wanted_resources(&view);
         for server in view.config().servers.keys() {
             self.pool
@@ -125,15 +121,20 @@ impl Proxy {
 }
 
 /// Has servers asked for what clients want to follow, whenever that changes; without end.
-pub(in crate::proxy) async fn keep(proxy: Weak<Proxy>) {
-    let Some(changed) = proxy.upgrade().map(|proxy| proxy.audience.changes()) else {
+pub(super) async fn keep(features: Weak<Features>) {
+    let Some(changed) = features
+        .upgrade()
+        .map(|features| features.callers.changes())
+    else {
         return;
     };
     loop {
         changed.notified().await;
-        let Some(proxy) = proxy.upgrade() else { return };
+        let Some(features) = features.upgrade() else {
+            return;
+        };
         // What is not known yet cannot be found.
-        proxy.refresh().loaded().await;
-        proxy.follow_all();
+        features.inventory.loaded().await;
+        features.follow_all();
     }
 }

@@ -6,9 +6,12 @@
 mod process;
 mod text;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Proxy;
+use super::answers::Answers;
+use super::inventory::Inventory;
+use super::relay::Relay;
 use crate::config::BUILT_IN_SERVER;
 use crate::statistics::{Answer, BOUNDS, End, Totals, bound};
 use crate::upstream::State;
@@ -16,11 +19,19 @@ use text::{Family, Kind, Text};
 
 pub(crate) use text::CONTENT_TYPE;
 
-impl Proxy {
+/// Where the figures come from.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    pub(super) inventory: Arc<Inventory>,
+    pub(super) relay: Arc<Relay>,
+    pub(super) answers: Arc<Answers>,
+}
+
+impl Metrics {
     /// What this process has counted since it began, and how things stand; `sessions` is how many clients have one.
     /// Looks at the process in the system, which may block for a moment.
     #[must_use]
-    pub(crate) fn metrics(&self, sessions: usize) -> String {
+    pub(crate) fn text(&self, sessions: usize) -> String {
         let mut text = Text::default();
         let version = env!("CARGO_PKG_VERSION");
         let family = Family::new("mcpzip_build_info", Kind::Gauge, "The version that runs.");
@@ -34,7 +45,7 @@ impl Proxy {
         self.write_connections(&mut text);
         self.calls(&mut text);
         self.answers(&mut text);
-        if let Some(tracer) = self.tracer() {
+        if let Some(tracer) = self.relay.tracer() {
             let family = Family::new(
                 "mcpzip_spans_exported_total",
                 Kind::Counter,
@@ -48,14 +59,14 @@ impl Proxy {
             );
             text.family(&family).sample(&[], tracer.dropped());
         }
-        process::write(&mut text, self.statistics.live().since());
+        process::write(&mut text, self.relay.live().since());
         text.into_string()
     }
 
     /// How many servers of the configuration have a connection in each state.
     #[must_use]
     pub(crate) fn connections(&self) -> [(&'static str, usize); 5] {
-        let states = self.pool.status();
+        let states = self.inventory.connections();
         ["ready", "connecting", "idle", "failed", "disabled"].map(|name| {
             let count = states.iter().filter(|status| word(&status.state) == name);
             (name, count.count())
@@ -65,7 +76,7 @@ impl Proxy {
     /// How many tools of the servers are known.
     #[must_use]
     pub(crate) fn tool_count(&self) -> usize {
-        let snapshot = self.catalog.snapshot();
+        let snapshot = self.inventory.snapshot();
         let of_servers = snapshot
             .servers()
             .filter(|server| server.name().as_str() != BUILT_IN_SERVER);
@@ -80,13 +91,13 @@ impl Proxy {
         }
         let help = "Whether a server is connected.";
         text.family(&Family::new("mcpzip_server_connected", Kind::Gauge, help));
-        for status in &self.pool.status() {
+        for status in &self.inventory.connections() {
             text.sample(
                 &[("server", status.server.as_str())],
                 u8::from(matches!(status.state, State::Ready)),
             );
         }
-        let snapshot = self.catalog.snapshot();
+        let snapshot = self.inventory.snapshot();
         text.family(&Family::new(
             "mcpzip_catalog_tools",
             Kind::Gauge,
@@ -104,9 +115,9 @@ impl Proxy {
     }
 
     fn calls(&self, text: &mut Text) {
-        let config = self.unscoped().config();
-        let mut servers = self.statistics.live().servers();
-        servers.retain(|name, _| config.servers.keys().any(|server| server.as_str() == name));
+        let configured = self.inventory.connections();
+        let mut servers = self.relay.live().servers();
+        servers.retain(|name, _| configured.iter().any(|known| known.server.as_str() == name));
         let mut all = |name, kind, help, value: &dyn Fn(&Totals) -> u64| {
             text.family(&Family::new(name, kind, help));
             for (server, totals) in &servers {
@@ -158,7 +169,7 @@ impl Proxy {
     }
 
     fn answers(&self, text: &mut Text) {
-        let live = self.statistics.live();
+        let live = self.relay.live();
         let mut one = |name, help, value: u64| {
             text.family(&Family::new(name, Kind::Counter, help))
                 .sample(&[], value);
@@ -168,7 +179,7 @@ impl Proxy {
             "Searches of agents that were answered.",
             live.answers(Answer::Search),
         );
-        let cached = self.index.cached.load(Ordering::Relaxed);
+        let cached = self.inventory.index().cached.load(Ordering::Relaxed);
         one(
             "mcpzip_search_cache_hits_total",
             "Searches that had been answered before.",

@@ -20,13 +20,15 @@ use futures_util::future::join_all;
 use self::consent::Consents;
 use self::login::{LoggedIn, Logins};
 use self::open_calls::OpenCalls;
+use crate::catalog::Snapshot;
+use crate::config::Config;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
 use crate::proxy::features::named_uris::NamedUris;
 use crate::proxy::view::View;
 use crate::shutdown::Tasks;
-use crate::statistics::Statistics;
+use crate::statistics::{Live, Statistics};
 use crate::telemetry::trace::{Context, Hop, Trace, Tracer};
 use crate::tool::ServerName;
 use crate::upstream::{
@@ -146,6 +148,38 @@ impl Relay {
             tracer: OnceLock::new(),
             tasks,
         }
+    }
+
+    /// Takes over an edited configuration; `known` is what was known of the servers before.
+    pub(super) fn configure(&self, before: &Config, now: &Config, known: &Snapshot) {
+        let is_kept = |server: &ServerName| before.servers.get(server) == now.servers.get(server);
+        self.named_uris.retire(known, is_kept);
+        self.statistics.live().count_calls(now.metrics);
+    }
+
+    /// Closes the connections and keeps what was counted, after the tasks of the run have ended.
+    pub(super) async fn close(&self) {
+        let statistics = self.statistics.clone();
+        // Beside it, since a busy disk must not keep servers alive.
+        let written = self.tasks.spawn_blocking(move || statistics.flush());
+        let ((), _) = tokio::join!(self.pool.close(), written);
+    }
+
+    /// Has the servers asked for the level of log messages that clients want.
+    pub(super) fn set_log_level(&self) {
+        self.pool.set_log_level();
+    }
+
+    /// How long a request to `server` may take if its client says nothing.
+    pub(super) fn limit(&self, view: &View, server: &ServerName) -> Duration {
+        self.pool
+            .timeout_of(server)
+            .unwrap_or(view.config().call_timeout)
+    }
+
+    /// What is counted of calls while this process runs.
+    pub(super) fn live(&self) -> &Arc<Live> {
+        self.statistics.live()
     }
 
     /// Sends a request to `server` and brings its answer, and whatever it says or asks before that. Where the server wants a

@@ -1,10 +1,9 @@
 //! What every client is shown: constants, because clients cache prompts by their bytes.
 
-use crate::config::Exposure;
 use crate::mcp::Revision;
 use crate::mcp::object::quoted;
-use crate::proxy::Mode;
 use crate::proxy::answers::reply::server_info;
+use crate::proxy::view::{Mode, View};
 
 /// The result of `tools/list`.
 pub(crate) const DEFINITIONS: &str = concat!(
@@ -16,8 +15,9 @@ pub(crate) const DEFINITIONS: &str = concat!(
 );
 
 /// What we offer (specification, `ServerCapabilities`): what is relayed, and nothing else.
-fn capabilities(mode: Mode, exposed: Exposure, is_modern: bool) -> String {
-    let tools = match mode {
+fn capabilities(view: &View, is_modern: bool) -> String {
+    let exposed = view.config().exposes_any();
+    let tools = match view.mode() {
         // Three constants never change.
         Mode::MetaTools => "{}",
         Mode::Direct => r#"{"listChanged":true}"#,
@@ -41,26 +41,21 @@ fn capabilities(mode: Mode, exposed: Exposure, is_modern: bool) -> String {
 }
 
 /// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
-pub(in crate::proxy) fn initialize(
-    revision: Revision,
-    mode: Mode,
-    exposed: Exposure,
-    instructions: &str,
-) -> String {
+pub(in crate::proxy) fn initialize(revision: Revision, view: &View, instructions: &str) -> String {
     format!(
         r#"{{"protocolVersion":"{revision}","capabilities":{},"serverInfo":{},"instructions":{}}}"#,
-        capabilities(mode, exposed, false),
+        capabilities(view, false),
         server_info(),
         quoted(instructions)
     )
 }
 
 /// The result of `server/discover` (2026-07-28, server/discover), before what every modern result has.
-pub(in crate::proxy) fn discover(mode: Mode, exposed: Exposure, instructions: &str) -> String {
+pub(in crate::proxy) fn discover(view: &View, instructions: &str) -> String {
     format!(
         r#"{{"supportedVersions":["{}"],"capabilities":{},"instructions":{}}}"#,
         Revision::V2026_07_28,
-        capabilities(mode, exposed, true),
+        capabilities(view, true),
         quoted(instructions)
     )
 }

@@ -2,15 +2,17 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use super::Tools;
 use crate::catalog::{Resolution, Snapshot, Tool};
 use crate::config::{Config, Verdict};
 use crate::mcp::Object;
 use crate::proxy::answers::error::{
     app_only_tool, denied_tool, held_tool, unknown_tool, unpinned_tool,
 };
+use crate::proxy::inventory::PinState;
 use crate::proxy::relay::login::LoggedIn;
 use crate::proxy::view::View;
-use crate::proxy::{Failure, Proxy, Reply, RequestContext};
+use crate::proxy::{Failure, Reply, RequestContext};
 use crate::search::Request;
 use crate::tool::{QualifiedName, ServerName, is_hidden};
 
@@ -23,7 +25,7 @@ const FIRST_LISTING: Duration = Duration::from_secs(30);
 /// How long a server that lets us in at last may take to list its tools.
 const LISTING: Duration = Duration::from_secs(30);
 
-impl Proxy {
+impl Tools {
     /// Says all that is known of tools: `{name}` or `{names}`.
     pub(in crate::proxy) async fn describe_tool(
         &self,
@@ -88,7 +90,7 @@ impl Proxy {
         name: &str,
     ) -> Result<(Tool, Box<RawValue>), Failure> {
         let tool = self.find(view, name).await?;
-        let json = self.definition(&tool).ok_or_else(|| {
+        let json = self.inventory.definition(&tool).ok_or_else(|| {
             Failure::Unavailable(format!(
                 "the definition of `{name}` was lost from the cache and is fetched again; try again in a moment"
             ))
@@ -103,7 +105,7 @@ impl Proxy {
 
     /// The tool that `name` means, where nothing has to be waited for to know that.
     pub(in crate::proxy) fn known_tool(&self, view: &View, name: &str) -> Option<Tool> {
-        if !self.refresh.is_loaded() {
+        if !self.inventory.is_loaded() {
             return None;
         }
         match view.snapshot().resolve(name) {
@@ -119,15 +121,15 @@ impl Proxy {
         name: &str,
         limit: Duration,
     ) -> Result<Tool, Failure> {
-        self.refresh.loaded().await;
+        self.inventory.loaded().await;
         // One snapshot for both questions: a list that comes in between would be missed by the first and seen by the second.
         let snapshot = view.snapshot();
         let mut resolution = snapshot.resolve(name);
         if !matches!(resolution, Resolution::Tool(_)) {
-            let server = self.unlisted_server(view, &snapshot, name);
+            let server = unlisted_server(view, &snapshot, name);
             if server.is_some() || snapshot.servers().count() <= 1 {
                 Box::pin(
-                    self.refresh
+                    self.inventory
                         .known_now(server.as_ref(), limit.min(FIRST_LISTING)),
                 )
                 .await;
@@ -148,7 +150,7 @@ impl Proxy {
     /// the reply may be that question.
     ///
     /// # Errors
-    /// As [`Proxy::find`].
+    /// As [`Tools::find`].
     pub(in crate::proxy) async fn find_logged_in(
         &self,
         view: &View,
@@ -160,9 +162,8 @@ impl Proxy {
             Ok(tool) => return Ok(Ok(tool)),
             Err(failure) => failure,
         };
-        let server = self
-            .unlisted_server(view, &view.snapshot(), name)
-            .filter(|server| self.pool.wants_login(server));
+        let server = unlisted_server(view, &view.snapshot(), name)
+            .filter(|server| self.inventory.wants_login(server));
         let (Some(server), Some(context)) =
             (server, context.filter(|context| context.can_log_in()))
         else {
@@ -176,50 +177,36 @@ impl Proxy {
             LoggedIn::No => Err(failure),
             LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
             LoggedIn::Yes => {
-                Box::pin(self.refresh.list_now(&server, LISTING)).await;
+                Box::pin(self.inventory.list_now(&server, LISTING)).await;
                 Box::pin(self.find(view, name)).await.map(Ok)
             }
         }
     }
 
-    /// The configured server whose tool `name` would be, if its tools are not known.
-    pub(in crate::proxy) fn unlisted_server(
-        &self,
-        view: &View,
-        snapshot: &Snapshot,
-        name: &str,
-    ) -> Option<ServerName> {
-        let config = view.config();
-        snapshot
-            .addressed(name)
-            .iter()
-            .filter_map(|server| ServerName::new(server).ok())
-            .find(|server| config.servers.contains_key(server) && snapshot.server(server).is_none())
-    }
-
     /// Why a tool that is there is not for whoever asks.
     fn withheld_text(&self, config: &Config, tool: &Tool) -> String {
-        let (name, server) = (tool.qualified_name(), tool.server().name());
+        let name = tool.qualified_name();
         if config.judge(&name, tool.entry().hints) == Verdict::Denied {
             denied_tool(&name)
         } else if tool.entry().is_app_only {
             app_only_tool(&name)
-        } else if self.pins.is_changed(server, tool.entry()) {
-            held_tool(&name)
         } else {
-            unpinned_tool(&name, self.pins.fault(server).as_deref())
+            match self.inventory.pin_state(tool) {
+                PinState::Changed => held_tool(&name),
+                PinState::Unknown(fault) => unpinned_tool(&name, fault.as_deref()),
+            }
         }
     }
 
     async fn explain_unknown(&self, view: &View, name: &str) -> Failure {
         let config = view.config();
-        if let Some(server) = self.unlisted_server(view, &view.snapshot(), name) {
-            let reason = match self.refresh.progress().remove(&server) {
+        if let Some(server) = unlisted_server(view, &view.snapshot(), name) {
+            let reason = match self.inventory.progress().remove(&server) {
                 Some(crate::proxy::Progress::Failed(reason)) => {
                     config.masker.mask(&reason).into_owned()
                 }
                 Some(_) => "it is still being listed".to_owned(),
-                None if self.is_reachable(&server) => {
+                None if view.is_reachable(&server) => {
                     "it is disabled in the configuration".to_owned()
                 }
                 None => format!("it is there {}", config.servers[&server].projects),
@@ -242,11 +229,12 @@ impl Proxy {
                 fault.name, fault.fault
             ));
         }
-        self.index.wait(Duration::from_secs(1)).await;
+        self.inventory.index().wait(Duration::from_secs(1)).await;
         // Without an index there is nothing to suggest.
         let without = view.hidden_servers();
         let hits = self
-            .index
+            .inventory
+            .index()
             .search(&Request {
                 query: name,
                 limit: 3,
@@ -265,6 +253,16 @@ impl Proxy {
         });
         Failure::Unknown(unknown_tool(name, &nearest.collect::<Vec<_>>()))
     }
+}
+
+/// The configured server whose tool `name` would be, if its tools are not known.
+fn unlisted_server(view: &View, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
+    let config = view.config();
+    snapshot
+        .addressed(name)
+        .iter()
+        .filter_map(|server| ServerName::new(server).ok())
+        .find(|server| config.servers.contains_key(server) && snapshot.server(server).is_none())
 }
 
 /// A text as a citation: every line of it is marked, so that none passes for ours or another server's, and characters that

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::Tools;
 use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::object::quoted;
@@ -20,7 +21,7 @@ use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
 use crate::proxy::relay::consent::Consent;
 use crate::proxy::relay::{Relayed, RequestContext};
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Failure, Proxy, Reply};
+use crate::proxy::{Caller, Failure, Reply};
 use crate::tool::{SEPARATOR, ToolName};
 use crate::upstream::{self, mirrored};
 
@@ -75,7 +76,7 @@ impl DirectNames {
     }
 }
 
-impl Proxy {
+impl Tools {
     /// A page of all tools of all servers, each entry in its server's own bytes but for the name.
     pub(in crate::proxy) async fn direct_tools(
         &self,
@@ -87,8 +88,8 @@ impl Proxy {
             Ok(cursor) => cursor,
             Err(refusal) => return refusal,
         };
-        self.refresh.known(None, FIRST_LISTING).await;
-        self.refresh.renew();
+        self.inventory.known(None, FIRST_LISTING).await;
+        self.inventory.renew();
         let snapshot = view.snapshot();
         let start = |server: &ServerTools| match &cursor {
             None => Some(0),
@@ -126,7 +127,7 @@ impl Proxy {
             .filter_map(|tool| {
                 let name = direct_name(&tool);
                 named.get(&name)?;
-                let json = self.definition(&tool)?;
+                let json = self.inventory.definition(&tool)?;
                 // What is in the catalog was read as an object.
                 Some(Object::parse(&json).ok()?.with("name", &quoted(&name)))
             })
@@ -188,10 +189,7 @@ impl Proxy {
             method: "tools/call",
             name: Some(name.tool.as_str()),
             params: frame,
-            limit: self
-                .pool
-                .timeout_of(&name.server)
-                .unwrap_or(view.config().call_timeout),
+            limit: self.relay.limit(view, &name.server),
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
         let outcome = self
@@ -228,7 +226,7 @@ impl Proxy {
         let Some(sent) = &caller.params else {
             return Ok(());
         };
-        let entry = self.definition(tool).ok_or_else(|| {
+        let entry = self.inventory.definition(tool).ok_or_else(|| {
             "the tool's definition cannot be read now, so no headers can be compared with it; try again".to_owned()
         })?;
         mirrored(&entry, params.get("arguments"))
@@ -238,7 +236,7 @@ impl Proxy {
 
     /// The tool that clients see as `name`, or mean by it.
     async fn direct_tool(&self, view: &View, name: &str) -> Result<Tool, Failure> {
-        self.refresh.loaded().await;
+        self.inventory.loaded().await;
         let listed = || self.direct_names.of(&view.snapshot()).get(name).cloned();
         match listed() {
             Some(tool) => Ok(tool),

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
+use super::Tools;
 use super::builtin;
 use crate::catalog::Tool;
 use crate::mcp::object::quoted;
@@ -18,7 +19,7 @@ use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::relay::Relayed;
 use crate::proxy::relay::consent::{Consent, wants_consent};
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Failure, Proxy, Reply, RequestContext};
+use crate::proxy::{Caller, Failure, Reply, RequestContext};
 use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
 use crate::upstream::{self, message_of};
 
@@ -67,7 +68,7 @@ pub(crate) struct Call<'a> {
     pub is_agreed: bool,
 }
 
-impl Proxy {
+impl Tools {
     /// Calls a tool, `{name, arguments?, select?, timeout?}`, or several, `{calls: [{name, arguments?, select?}]}`.
     pub(in crate::proxy) async fn execute_tool(
         &self,
@@ -249,7 +250,7 @@ impl Proxy {
             let raw: &RawValue =
                 serde_json::from_str(arguments).expect("checked arguments are JSON");
             let caller = context.map(|context| &context.caller);
-            let reply = Box::pin(self.builtin(
+            let reply = Box::pin(self.builtin.run(
                 view,
                 builtin,
                 &Object::parse(raw).unwrap_or_default(),
@@ -267,8 +268,7 @@ impl Proxy {
         }
         let limit = call
             .limit
-            .or_else(|| self.pool.timeout_of(&name.server))
-            .unwrap_or(view.config().call_timeout);
+            .unwrap_or_else(|| self.relay.limit(view, &name.server));
         let arguments = match call
             .line
             .filter(|line| line.as_ptr_range().contains(&arguments.as_ptr()))
@@ -339,7 +339,7 @@ impl Proxy {
 
     /// The schema of a tool that is called for the first time.
     async fn compiled(&self, tool: &Tool) -> Arc<Schema> {
-        let json = self.definition(tool);
+        let json = self.inventory.definition(tool);
         let compile = move || {
             let definition = json
                 .as_deref()
@@ -363,7 +363,7 @@ impl Proxy {
         arguments: Option<&'a RawValue>,
     ) -> Result<Checked<'a>, String> {
         schema.check(arguments).map_err(|faults| {
-            let json = self.definition(tool);
+            let json = self.inventory.definition(tool);
             let definition = json
                 .as_deref()
                 .and_then(|json| Definition::parse(json).ok());

@@ -1,10 +1,175 @@
 //! The tools that clients see: the three meta-tools, or every tool directly.
 
-pub(in crate::proxy) mod builtin;
+mod builtin;
 pub(in crate::proxy) mod definitions;
-pub(in crate::proxy) mod describe;
-pub(in crate::proxy) mod direct;
+mod describe;
+mod direct;
 pub(in crate::proxy) mod execute;
-pub(in crate::proxy) mod instructions;
-pub(in crate::proxy) mod reranking;
-pub(in crate::proxy) mod search;
+mod reranking;
+mod search;
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+
+use self::builtin::Builtin;
+use self::definitions::DEFINITIONS;
+use self::direct::DirectNames;
+use self::execute::Schemas;
+use self::reranking::Reranking;
+use super::answers::{Answers, counting};
+use super::callers::caller::Caller;
+use super::inventory::Inventory;
+use super::relay::Relay;
+use super::view::{Mode, View};
+use super::{Directories, Proxy, Reply};
+use crate::config::{Config, Environment};
+use crate::mcp::{ErrorCode, Object};
+use crate::shutdown::Tasks;
+use crate::statistics::Statistics;
+use crate::tool::tokens_of;
+
+pub(in crate::proxy) use self::builtin::tools as own_tools;
+
+/// Lists and calls tools.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    inventory: Arc<Inventory>,
+    relay: Arc<Relay>,
+    answers: Arc<Answers>,
+    schemas: Schemas,
+    reranking: Reranking,
+    direct_names: DirectNames,
+    builtin: Builtin,
+    tasks: Tasks,
+}
+
+/// What tools work with.
+pub(super) struct Parts<'a> {
+    pub(super) inventory: Arc<Inventory>,
+    pub(super) relay: Arc<Relay>,
+    pub(super) answers: Arc<Answers>,
+    pub(super) statistics: Arc<Statistics>,
+    pub(super) directories: &'a Directories,
+    pub(super) variables: Environment,
+    /// What takes over a configuration that an agent has changed.
+    pub(super) proxy: Weak<Proxy>,
+    pub(super) tasks: Tasks,
+}
+
+impl Tools {
+    pub(super) fn new(parts: Parts<'_>) -> Self {
+        let Parts {
+            inventory,
+            relay,
+            answers,
+            statistics,
+            directories,
+            variables,
+            proxy,
+            tasks,
+        } = parts;
+        Self {
+            schemas: Schemas::default(),
+            reranking: Reranking::new(variables.clone(), tasks.clone()),
+            direct_names: DirectNames::default(),
+            builtin: Builtin {
+                inventory: inventory.clone(),
+                answers: answers.clone(),
+                statistics,
+                logs: directories.logs.clone(),
+                variables,
+                switches: Arc::default(),
+                proxy,
+                tasks: tasks.clone(),
+            },
+            inventory,
+            relay,
+            answers,
+            tasks,
+        }
+    }
+
+    /// Takes over an edited configuration.
+    pub(super) fn configure(&self, config: &Config) {
+        self.builtin.switches.compare(config);
+    }
+
+    /// Answers `tools/list`.
+    pub(super) async fn list(&self, view: &View, caller: &Caller, params: &Object<'_>) -> Reply {
+        let modern = caller.revision.is_modern();
+        match view.mode() {
+            Mode::Direct => Box::pin(self.direct_tools(view, params, modern)).await,
+            Mode::MetaTools => {
+                self.answers.count_listing(view, caller, || {
+                    tokens_of(DEFINITIONS) + tokens_of(&self.inventory.instructions(view))
+                });
+                Reply::constant(DEFINITIONS.into(), modern)
+            }
+        }
+    }
+
+    /// Answers `tools/call`; `line` is what its `params` are a part of.
+    pub(super) async fn call(
+        &self,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Reply {
+        if view.mode() == Mode::Direct {
+            return Box::pin(self.direct_call(view, caller, params, line)).await;
+        }
+        let Some(name) = params.text("name") else {
+            return Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                "`name` must be a string".to_owned(),
+            );
+        };
+        let arguments = match params.get("arguments").map(|raw| (raw, Object::parse(raw))) {
+            None => Object::default(),
+            Some((_, Ok(object))) => object,
+            Some((raw, Err(_))) if raw.get() == "null" => Object::default(),
+            Some((_, Err(_))) => {
+                return Reply::error(
+                    ErrorCode::INVALID_PARAMS,
+                    "`arguments` must be an object".to_owned(),
+                );
+            }
+        };
+        match name.as_str() {
+            "search_tools" => self.answers.counted(
+                counting::Answer::Search,
+                Box::pin(self.search_tools(view, &arguments)).await,
+            ),
+            "describe_tool" => self.answers.counted(
+                counting::Answer::Description,
+                Box::pin(self.describe_tool(view, &arguments)).await,
+            ),
+            // In a box too: it is moved once, and not again with each of the futures around it.
+            "execute_tool" => {
+                Box::pin(self.execute_tool(view, caller, &arguments, params, line)).await
+            }
+            "proxy_status" => {
+                Box::pin(
+                    self.builtin
+                        .older(view, builtin::Tool::Status, &arguments, caller),
+                )
+                .await
+            }
+            "proxy_refresh" => {
+                Box::pin(
+                    self.builtin
+                        .older(view, builtin::Tool::Refresh, &arguments, caller),
+                )
+                .await
+            }
+            _ => Reply::error(
+                ErrorCode::INVALID_PARAMS,
+                format!(
+                    "unknown tool `{name}`: there are search_tools, describe_tool and execute_tool, which calls all others"
+                ),
+            ),
+        }
+    }
+}

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::catalog::{Snapshot, Tool};
+use super::Tools;
+use crate::catalog::Snapshot;
 use crate::config::{BUILT_IN_SERVER, SearchOptions};
 use crate::mcp::Object;
 use crate::proxy::view::View;
-use crate::proxy::{Progress, Proxy, Reply};
-use crate::search::rerank::CANDIDATES;
+use crate::proxy::{Progress, Reply};
+use crate::search::rerank::{CANDIDATES, Reranker};
 use crate::search::{Error, Explained, Explanation, Hit, Request};
 use crate::tool::{Definition, render_hits};
 
@@ -16,7 +17,7 @@ const TOKENS_PER_HIT: usize = 80;
 /// How long a search waits for an index, where there is none or it lacks a server.
 const FIRST_INDEX: Duration = Duration::from_secs(10);
 
-impl Proxy {
+impl Tools {
     /// Finds tools: `{query, limit?, server?}`.
     pub(in crate::proxy) async fn search_tools(
         &self,
@@ -68,7 +69,7 @@ impl Proxy {
         limit: usize,
         server: Option<&str>,
     ) -> Result<Answer, String> {
-        self.index.prepare(query);
+        self.inventory.index().prepare(query);
         let (snapshot, server) = self.searchable(view, server).await?;
         let hits = self
             .hits(view, &snapshot, query, limit, server.as_deref())
@@ -91,7 +92,7 @@ impl Proxy {
     /// What each stage of a search says of its hits.
     ///
     /// # Errors
-    /// As those of [`Proxy::search`].
+    /// As those of [`Tools::search`].
     pub(crate) async fn explain(
         &self,
         view: &View,
@@ -100,7 +101,7 @@ impl Proxy {
         server: Option<&str>,
     ) -> Result<Explanation, String> {
         let (snapshot, server) = self.searchable(view, server).await?;
-        let reranker = self.reranker(view).await;
+        let reranker = self.reranking.reranker(view).await;
         let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
         let without = view.hidden_servers();
         let request = Request {
@@ -110,7 +111,8 @@ impl Proxy {
             without: &without,
         };
         let mut explanation = self
-            .index
+            .inventory
+            .index()
             .explain(&request)
             .await
             .map_err(|error| text_of(&error))?;
@@ -132,23 +134,84 @@ impl Proxy {
         Ok(explanation)
     }
 
+    /// The hits for a need, the best `limit` of them, ordered by the language model if there is one.
+    ///
+    /// # Errors
+    /// As [`crate::search::Search::search`].
+    pub(in crate::proxy) async fn hits(
+        &self,
+        view: &View,
+        snapshot: &Snapshot,
+        query: &str,
+        limit: usize,
+        server: Option<&str>,
+    ) -> Result<Arc<[Hit]>, crate::search::Error> {
+        let without = view.hidden_servers();
+        let request = Request {
+            query,
+            limit,
+            server,
+            without: &without,
+        };
+        let Some(reranker) = self.reranking.reranker(view).await else {
+            return self.inventory.index().search(&request).await;
+        };
+        let hits = self
+            .inventory
+            .index()
+            .search(&Request {
+                limit: limit.max(CANDIDATES),
+                ..request
+            })
+            .await?;
+        Ok(match self.order(&reranker, snapshot, query, &hits).await {
+            Some(order) => order
+                .iter()
+                .take(limit)
+                .map(|at| hits[*at].clone())
+                .collect(),
+            None => hits.iter().take(limit).cloned().collect(),
+        })
+    }
+
+    /// The order that the language model gives to `hits`, by their places; `None` where the local order stays.
+    pub(in crate::proxy) async fn order(
+        &self,
+        reranker: &Reranker,
+        snapshot: &Snapshot,
+        query: &str,
+        hits: &[Hit],
+    ) -> Option<Arc<[usize]>> {
+        let shown: Vec<_> = self
+            .render(snapshot, hits)
+            .into_iter()
+            .map(|found| found.text)
+            .collect();
+        // A hit that cannot be shown has no number.
+        if shown.len() == hits.len() {
+            reranker.order(query, &shown).await
+        } else {
+            None
+        }
+    }
+
     /// Waits until there is something to search in, and finds the server that is meant.
     async fn searchable(
         &self,
         view: &View,
         server: Option<&str>,
     ) -> Result<(Arc<Snapshot>, Option<String>), String> {
-        self.refresh.loaded().await;
+        self.inventory.loaded().await;
         let is_blind = view
             .snapshot()
             .servers()
             .all(|known| known.name().as_str() == BUILT_IN_SERVER);
-        self.refresh.release();
-        if self.refresh.settled(server, is_blind).await {
-            self.index.wait_current(FIRST_INDEX).await;
+        self.inventory.release();
+        if self.inventory.settled(server, is_blind).await {
+            self.inventory.index().wait_current(FIRST_INDEX).await;
         }
-        self.index.wait(FIRST_INDEX).await;
-        self.refresh.renew();
+        self.inventory.index().wait(FIRST_INDEX).await;
+        self.inventory.renew();
         let snapshot = view.snapshot();
         let server = server
             .map(|name| self.server_name(view, &snapshot, name))
@@ -162,7 +225,11 @@ impl Proxy {
             .filter_map(|hit| {
                 // The index may be older than the catalog.
                 let tool = snapshot.tool(&hit.server, &hit.tool)?;
-                Some((hit, tool.qualified_name(), self.definition(&tool)?))
+                Some((
+                    hit,
+                    tool.qualified_name(),
+                    self.inventory.definition(&tool)?,
+                ))
             })
             .collect();
         let read: Vec<_> = definitions
@@ -180,19 +247,6 @@ impl Proxy {
             .zip(texts)
             .map(|((score, name), text)| Found { name, score, text })
             .collect()
-    }
-
-    /// The tool's definition; one that the cache has lost is asked for again.
-    pub(in crate::proxy) fn definition(
-        &self,
-        tool: &Tool,
-    ) -> Option<Box<serde_json::value::RawValue>> {
-        tool.json()
-            .inspect_err(|error| {
-                tracing::warn!(%error, "the server is listed again");
-                self.refresh.discard(tool.server().name());
-            })
-            .ok()
     }
 
     /// The configured server that `name` means, whatever its letter case and dashes.
@@ -232,7 +286,7 @@ impl Proxy {
     fn missing(&self, view: &View, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
         let config = view.config();
         let unlisted = self
-            .refresh
+            .inventory
             .progress()
             .into_iter()
             .filter_map(|(name, progress)| {

@@ -10,17 +10,22 @@ mod servers;
 mod switches;
 mod tail_log;
 
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub(in crate::proxy) use switches::Switches;
 
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};
-use crate::config::{BUILT_IN_SERVER, Management, Verdict};
+use crate::config::{BUILT_IN_SERVER, Environment, Management, Verdict};
 use crate::mcp::Object;
+use crate::proxy::answers::Answers;
 use crate::proxy::answers::error::denied_tool;
+use crate::proxy::inventory::Inventory;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply};
-use crate::statistics::Day;
+use crate::shutdown::Tasks;
+use crate::statistics::{Day, Statistics};
 use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 
 /// How long a refresh may take before the answer says what is still missing.
@@ -88,9 +93,24 @@ pub(in crate::proxy) fn name() -> ServerName {
     ServerName::new(BUILT_IN_SERVER).expect("the constant is a name")
 }
 
-impl Proxy {
+/// The built-in server.
+#[derive(Debug)]
+pub(super) struct Builtin {
+    pub(super) inventory: Arc<Inventory>,
+    pub(super) answers: Arc<Answers>,
+    pub(super) statistics: Arc<Statistics>,
+    /// The directory of the servers' logs.
+    pub(super) logs: Option<PathBuf>,
+    pub(super) variables: Environment,
+    pub(super) switches: Arc<Switches>,
+    /// What takes over a configuration that an agent has changed.
+    pub(super) proxy: Weak<Proxy>,
+    pub(super) tasks: Tasks,
+}
+
+impl Builtin {
     /// Runs a built-in tool.
-    pub(in crate::proxy) async fn builtin(
+    pub(super) async fn run(
         &self,
         view: &View,
         tool: Tool,
@@ -105,7 +125,7 @@ impl Proxy {
                 "the configuration does not let agents look after mcpzip (`management` is off)",
             );
         }
-        self.refresh.loaded().await;
+        self.inventory.loaded().await;
         match tool {
             Tool::Stats => self.stats(arguments).await,
             Tool::TailLog => self.tail_log(view, arguments).await,
@@ -120,18 +140,23 @@ impl Proxy {
                     Some(Err(refusal)) => return refusal,
                 };
                 match &server {
-                    Some(server) => self.refresh.list_now(server, REFRESH_LIMIT).await,
-                    None => self.refresh.list(None, REFRESH_LIMIT).await,
+                    Some(server) => self.inventory.list_now(server, REFRESH_LIMIT).await,
+                    None => self.inventory.list(None, REFRESH_LIMIT).await,
                 }
-                self.index.wait_current(Duration::from_secs(5)).await;
-                Reply::text(&self.status(view).to_string())
+                self.inventory
+                    .index()
+                    .wait_current(Duration::from_secs(5))
+                    .await;
+                Reply::text(&self.inventory.status(view).to_string())
             }
-            Tool::Status | Tool::ReadResult => Reply::text(&self.status(view).to_string()),
+            Tool::Status | Tool::ReadResult => {
+                Reply::text(&self.inventory.status(view).to_string())
+            }
         }
     }
 
     /// Runs a built-in tool under the name it had in 0.1, by the same rules.
-    pub(in crate::proxy) async fn older(
+    pub(super) async fn older(
         &self,
         view: &View,
         tool: Tool,
@@ -152,7 +177,7 @@ impl Proxy {
             ..Hints::default()
         };
         match view.config().judge(&name, hints) {
-            Verdict::Allowed => self.builtin(view, tool, arguments, Some(caller)).await,
+            Verdict::Allowed => self.run(view, tool, arguments, Some(caller)).await,
             Verdict::Asked => Reply::tool_error(&format!(
                 "by the user's rules (`tools.ask`) this needs the user's word: call `{name}` by execute_tool, which asks for it"
             )),

@@ -1,12 +1,12 @@
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
-use super::REFRESH_LIMIT;
 use super::entries::{permit, update};
+use super::{Builtin, REFRESH_LIMIT};
 use crate::config::{Change, ChangeError, Config, Management, change_servers};
 use crate::mcp::Object;
+use crate::proxy::Reply;
 use crate::proxy::view::View;
-use crate::proxy::{Proxy, Reply};
 use crate::tool::ServerName;
 
 /// Servers that are changed at once.
@@ -15,7 +15,7 @@ const MOST_SERVERS: usize = 50;
 /// Changes of the configuration, each with the name of its server as the agent wrote it.
 type Changes = Vec<(String, Change)>;
 
-impl Proxy {
+impl Builtin {
     /// Lists or changes the configured servers: `{operation, servers?, names?}`.
     pub(super) async fn servers(&self, view: &View, arguments: &Object<'_>) -> Reply {
         let operation = arguments
@@ -64,7 +64,12 @@ impl Proxy {
             self.switches.compare(&view.config());
         }
         match changed {
-            Ok(Ok(changed)) => self.configure(changed.config),
+            Ok(Ok(changed)) => {
+                // Without a proxy the run is over.
+                if let Some(proxy) = self.proxy.upgrade() {
+                    proxy.configure(changed.config);
+                }
+            }
             Ok(Err(ChangeError::Refused(text))) => {
                 return Reply::tool_error(&format!("nothing was changed: {text}"));
             }
@@ -81,15 +86,16 @@ impl Proxy {
             }
         }
         tracing::info!(operation, ?names, "an agent changed the configuration");
-        self.refresh.loaded().await;
+        self.inventory.loaded().await;
         let running = names.iter().filter(|name| {
             view.config()
                 .servers
                 .get(*name)
                 .is_some_and(|entry| !entry.disabled)
         });
-        join_all(running.map(|name| self.refresh.list(Some(name), REFRESH_LIMIT))).await;
-        self.index
+        join_all(running.map(|name| self.inventory.list(Some(name), REFRESH_LIMIT))).await;
+        self.inventory
+            .index()
             .wait_current(std::time::Duration::from_secs(5))
             .await;
         Reply::text(&self.outcome(view, &names))
@@ -97,7 +103,7 @@ impl Proxy {
 
     /// How the changed servers stand.
     fn outcome(&self, view: &View, names: &[ServerName]) -> String {
-        let status = self.status(view);
+        let status = self.inventory.status(view);
         let lines = names.iter().map(|name| {
             match status
                 .servers

@@ -1,6 +1,7 @@
+use super::Builtin;
 use crate::mcp::Object;
+use crate::proxy::Reply;
 use crate::proxy::view::View;
-use crate::proxy::{Proxy, Reply};
 use crate::telemetry::{OWN_LINE, tail};
 use crate::text::shortened;
 
@@ -14,7 +15,7 @@ const LOOKED_AT: usize = 5000;
 /// A longer line is cut there, in characters.
 const LONGEST_LINE: usize = 400;
 
-impl Proxy {
+impl Builtin {
     /// The last lines of a server's log: `{server, lines?}`.
     pub(super) async fn tail_log(&self, view: &View, arguments: &Object<'_>) -> Reply {
         let Some(name) = arguments.text("server") else {

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::{Coverage, Progress, Proxy};
+use super::{Coverage, Inventory, Progress};
 use crate::catalog::Kind;
 use crate::config::{Config, Trust};
 use crate::proxy::view::View;
 use crate::search::Request;
 use crate::tool::ServerName;
-use crate::upstream::State;
 use crate::upstream::oauth::Account;
+use crate::upstream::{ServerStatus, State};
 
 /// How things stand.
 #[derive(Debug, Clone, Serialize)]
@@ -79,7 +79,7 @@ pub(crate) struct LastFailure {
     pub seconds_ago: u64,
 }
 
-impl Proxy {
+impl Inventory {
     /// Whether `server` wanted a login that it did not get, when it was last tried.
     #[must_use]
     pub(crate) fn wants_login(&self, server: &ServerName) -> bool {
@@ -90,6 +90,25 @@ impl Proxy {
     #[must_use]
     pub(crate) fn account(&self, server: &ServerName) -> Option<Account> {
         self.pool.account(server)
+    }
+
+    /// Whether a server is being started or greeted right now.
+    #[must_use]
+    pub(crate) fn is_connecting(&self) -> bool {
+        let states = self.connections();
+        states
+            .iter()
+            .any(|status| matches!(status.state, State::Connecting))
+    }
+
+    /// Every server of the configuration and the state of its connection.
+    pub(in crate::proxy) fn connections(&self) -> Vec<ServerStatus> {
+        self.pool.status()
+    }
+
+    /// Resolves when every tool can be found by what it means, or after `limit`.
+    pub(crate) async fn vectors_made(&self, limit: Duration) {
+        self.index.vectors().wait(limit).await;
     }
 
     /// Waits until the index holds what the catalog holds, and tries it.
@@ -113,10 +132,10 @@ impl Proxy {
 
     /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
     pub(crate) async fn status_of_caches(&self) -> Status {
-        self.refresh.loaded().await;
+        self.loaded().await;
         self.index.vectors().look().await;
-        let mut failures = self.refresh.last_failures().await;
-        let mut status = self.status(&self.unscoped());
+        let mut failures = self.last_failures().await;
+        let mut status = self.status(&self.callers.unscoped());
         for report in status
             .servers
             .iter_mut()
@@ -138,7 +157,7 @@ impl Proxy {
     #[must_use]
     pub(crate) fn status(&self, view: &View) -> Status {
         let config = view.config();
-        let progress = self.refresh.progress();
+        let progress = self.progress();
         let mut servers: Vec<ServerReport> = self
             .pool
             .status()
@@ -191,7 +210,7 @@ impl Proxy {
         let known = snapshot.server(server);
         let (state, reason) = match (state, progress) {
             (State::Disabled, _) => ("disabled", None),
-            _ if !self.is_reachable(server) => (
+            _ if !view.is_reachable(server) => (
                 "elsewhere",
                 config.servers.get(server).map(|e| e.projects.to_string()),
             ),
@@ -244,7 +263,7 @@ impl Proxy {
             }),
             stale: known.is_some_and(|known| match progress {
                 Some(Progress::Listed) => false,
-                Some(Progress::NotAsked) => !self.refresh.is_fresh(known),
+                Some(Progress::NotAsked) => !self.is_fresh(known),
                 Some(Progress::UnderWay | Progress::Failed(_)) | None => true,
             }),
             flaws: known.map_or(Vec::new(), |known| {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Parts, Progress, Refresh, Watch, changes};
+use super::{Inventory, Progress, Watch, changes};
 use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, backoff};
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// The listing of one server, over and over.
 pub(super) struct Listing {
-    pub(super) refresh: Arc<Refresh>,
+    pub(super) inventory: Arc<Inventory>,
     pub(super) server: ServerName,
     pub(super) watch: Arc<Watch>,
 }
@@ -36,12 +36,12 @@ impl Listing {
         tokio::select! {
             () = self.repeat() => {}
             () = stop.cancelled() => {}
-            () = self.refresh.parts.tasks.stopped() => {}
+            () = self.inventory.tasks.stopped() => {}
         }
     }
 
     async fn repeat(&self) {
-        self.refresh.released.cancelled().await;
+        self.inventory.released.cancelled().await;
         let mut failures = 0;
         loop {
             let retry = Instant::now() + backoff(failures);
@@ -57,7 +57,7 @@ impl Listing {
                 Err(reason) => {
                     // What is known is not started again for its list alone; that has time.
                     let has_time =
-                        self.is_known() && !self.refresh.parts.pool.is_connected(&self.server);
+                        self.is_known() && !self.inventory.pool.is_connected(&self.server);
                     failures = if has_time { 0 } else { failures + 1 };
                     tracing::warn!(server = %self.server, reason, "tools not listed");
                     self.remember(&reason).await;
@@ -68,24 +68,21 @@ impl Listing {
                 state.progress = progress;
                 state.rounds += 1;
             });
-            self.refresh.came.send_replace(Some(Instant::now()));
+            self.inventory.came.send_replace(Some(Instant::now()));
             sleep(PAUSE).await;
         }
     }
 
     /// Keeps the reason of a failure on disk, for commands that connect to nothing.
     async fn remember(&self, reason: &str) {
-        let Some(proxy) = self.refresh.parts.proxy.upgrade() else {
+        let masked = self.inventory.callers.unscoped().masked(reason);
+        let failure = Failure::now(&masked);
+        let Some((key, _)) = self.inventory.key(&self.server) else {
             return;
         };
-        let failure = Failure::now(&proxy.unscoped().config().masker.mask(reason));
-        let Some((key, _)) = self.refresh.key(&self.server) else {
-            return;
-        };
-        let failures = self.refresh.parts.failures.clone();
+        let failures = self.inventory.failures.clone();
         let stored = self
-            .refresh
-            .parts
+            .inventory
             .tasks
             .spawn_blocking(move || failures.store(&key, &failure));
         // It has said in the log what went wrong.
@@ -93,7 +90,7 @@ impl Listing {
     }
 
     fn is_known(&self) -> bool {
-        let snapshot = self.refresh.parts.catalog.snapshot();
+        let snapshot = self.inventory.catalog.snapshot();
         snapshot.server(&self.server).is_some()
     }
 
@@ -101,9 +98,9 @@ impl Listing {
     /// where a client waits for this server.
     async fn in_turn(&self) -> Result<(), String> {
         let turn = async {
-            let permit = self.refresh.permits.acquire().await;
+            let permit = self.inventory.permits.acquire().await;
             // Asked last: those that wait for a place do not start either while a client waits for another server.
-            self.refresh.parts.pool.quiet().await;
+            self.inventory.pool.quiet().await;
             permit.expect("the semaphore is never closed")
         };
         let permit = tokio::select! {
@@ -115,8 +112,7 @@ impl Listing {
             .state
             .send_modify(|state| state.progress = Progress::UnderWay);
         let limit = self
-            .refresh
-            .parts
+            .inventory
             .pool
             .connected_within(&self.server, LIST_LIMIT);
         let mut list = pin!(self.list(limit));
@@ -129,20 +125,16 @@ impl Listing {
 
     async fn list(&self, limit: Duration) -> Result<(), String> {
         let is_brief = self.watch.is_brief.swap(false, Ordering::Relaxed);
-        let listed = self
-            .refresh
-            .parts
-            .pool
-            .list(&self.server, LIST_LIMIT, is_brief);
+        let listed = self.inventory.pool.list(&self.server, LIST_LIMIT, is_brief);
         let listing = timeout(limit, listed)
             .await
             .map_err(|_| format!("it did not list its tools within {limit:?}"))?
             .map_err(|error| error.to_string())?;
-        self.refresh.keep(&self.server, listing).await
+        self.inventory.keep(&self.server, listing).await
     }
 }
 
-impl Refresh {
+impl Inventory {
     /// Takes over what a server lists: into the cache, the pins, the catalog and the index; clients hear of what is new.
     pub(in crate::proxy) async fn keep(
         &self,
@@ -152,20 +144,10 @@ impl Refresh {
         let (key, stop) = self
             .key(server)
             .ok_or_else(|| "it is not configured any more".to_owned())?;
-        let Parts {
-            catalog,
-            cache,
-            failures,
-            index,
-            topics,
-            tasks,
-            pins,
-            ..
-        } = &self.parts;
-        let (cache, catalog, topics, pins) =
-            (cache.clone(), catalog.clone(), topics.clone(), pins.clone());
-        let failures = failures.clone();
-        let stored = tasks.spawn_blocking(move || {
+        let (cache, catalog) = (self.cache.clone(), self.catalog.clone());
+        let (topics, pins) = (self.topics.clone(), self.pins.clone());
+        let failures = self.failures.clone();
+        let stored = self.tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
             let known = before.server(&key.server).map(|known| &**known);
             let listed = Listed {
@@ -205,8 +187,8 @@ impl Refresh {
         let changes = stored
             .await
             .map_err(|_| "its tools could not be kept".to_owned())?;
-        index.catalog_changed();
-        self.tell(&changes);
+        self.index.catalog_changed();
+        self.callers.lists_changed(&changes);
         Ok(())
     }
 }

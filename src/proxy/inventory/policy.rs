@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::catalog::{Pins, Rules};
 use crate::config::{Config, Policy, Trust, Verdict};
-use crate::proxy::Mode;
+use crate::proxy::view::Mode;
 use crate::tool::{QualifiedName, ServerName};
 
 /// What withholds the tools that `config` denies, that have changed behind the user's back, or that no model may see.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep};
 
-use super::{Progress, Refresh, changes};
+use super::{Inventory, Progress, changes};
 use crate::catalog::{Key, ServerTools};
 use crate::tool::ServerName;
 
@@ -30,35 +30,35 @@ const SKEW: Duration = Duration::from_secs(60 * 60);
 const LIMIT: Duration = Duration::from_secs(200);
 
 /// Renews lists that are too old, one at a time, without end.
-pub(super) async fn run(refresh: Arc<Refresh>) {
-    refresh.released.cancelled().await;
-    refresh.loaded().await;
+pub(super) async fn run(inventory: Arc<Inventory>) {
+    inventory.released.cancelled().await;
+    inventory.loaded().await;
     let mut tried = HashMap::new();
-    sleep(LATER.min(refresh.max_age())).await;
+    sleep(LATER.min(inventory.max_age())).await;
     loop {
-        refresh.parts.pool.quiet().await;
-        let pause = match refresh.overdue(&tried) {
+        inventory.pool.quiet().await;
+        let pause = match inventory.overdue(&tried) {
             Some(key) => {
                 tried.insert(key.server.clone(), Instant::now());
-                refresh.renew_one(key).await;
+                inventory.renew_one(key).await;
                 BETWEEN
             }
             None => LOOK,
         };
-        sleep(pause.min(refresh.max_age())).await;
+        sleep(pause.min(inventory.max_age())).await;
     }
 }
 
-impl Refresh {
+impl Inventory {
     /// Asks those servers again that run, and whose lists are too old or older than they said they would be good for.
     pub(in crate::proxy) fn renew(&self) {
-        let snapshot = self.parts.catalog.snapshot();
+        let snapshot = self.catalog.snapshot();
         let is_old = |tools: &ServerTools| {
             let age = age(tools);
             age >= self.max_age() || tools.fresh_for().is_some_and(|limit| age >= limit)
         };
         for tools in snapshot.servers().filter(|tools| is_old(tools)) {
-            if self.parts.pool.is_connected(tools.name()) {
+            if self.pool.is_connected(tools.name()) {
                 self.poke(tools.name());
             }
         }
@@ -81,7 +81,7 @@ impl Refresh {
             let at: Option<&Instant> = tried.get(server);
             at.is_some_and(|at| at.elapsed() < again)
         };
-        let snapshot = self.parts.catalog.snapshot();
+        let snapshot = self.catalog.snapshot();
         let watched = self.watched();
         let overdue = snapshot
             .servers()
@@ -95,17 +95,19 @@ impl Refresh {
     /// Takes over the list that another process has renewed, or asks the server.
     async fn renew_one(&self, key: Key) {
         let server = key.server.clone();
-        let cache = self.parts.cache.clone();
-        let kept = self.parts.tasks.spawn_blocking(move || cache.load(&key));
+        let cache = self.cache.clone();
+        let kept = self.tasks.spawn_blocking(move || cache.load(&key));
         if let Ok(Some(kept)) = kept.await
             && self.is_fresh(&kept)
         {
-            let before = self.parts.catalog.snapshot();
-            let snapshot = self.parts.catalog.update(|servers| {
+            let before = self.catalog.snapshot();
+            let snapshot = self.catalog.update(|servers| {
                 servers.insert(server.clone(), Arc::new(kept));
             });
-            self.parts.index.catalog_changed();
-            return self.tell(&changes(&server, &before, &snapshot));
+            self.index.catalog_changed();
+            return self
+                .callers
+                .lists_changed(&changes(&server, &before, &snapshot));
         }
         let mut state = {
             let watched = self.watched();

@@ -5,32 +5,42 @@
 //! known is not started: old lists are renewed in the background.
 
 mod document;
-pub(in crate::proxy) mod index;
+mod index;
 mod listing;
-pub(in crate::proxy) mod policy;
+mod policy;
 mod renewal;
-pub(in crate::proxy) mod vectors;
+mod status;
+mod topics;
+mod vectors;
 mod waiting;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::value::RawValue;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::index::Index;
 use self::listing::Listing;
-use super::{Change, Proxy, builtin};
+pub(crate) use self::status::{ServerReport, Status, counted};
+use self::topics::Topics;
+pub(crate) use self::vectors::Coverage;
+use super::Directories;
+use super::callers::Callers;
+use super::callers::listener::Change;
+use super::view::View;
+
 use crate::catalog::{
-    Cache, Catalog, Changes, Entries, Failure, Failures, Key, Pins, ServerTools, Snapshot,
+    Cache, Catalog, Changes, Entries, Failure, Failures, Key, Pins, ServerTools, Snapshot, Tool,
 };
-use crate::config::Config;
+use crate::config::{Config, Management};
 use crate::mcp::Revision;
-use crate::proxy::tools::instructions::Topics;
+use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream::Pool;
@@ -50,6 +60,14 @@ pub(crate) enum Start {
     Nothing,
 }
 
+/// What is known of a tool that its pin withholds.
+pub(super) enum PinState {
+    /// Its definition has changed.
+    Changed,
+    /// It cannot be compared, for this reason or because its server was not listed yet.
+    Unknown(Option<String>),
+}
+
 /// How far the listing of one server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -63,10 +81,19 @@ pub(crate) enum Progress {
     Failed(String),
 }
 
-/// The listing of all servers.
+/// What is known of the servers, and the listing that keeps it current.
 #[derive(Debug)]
-pub(crate) struct Refresh {
-    parts: Parts,
+pub(crate) struct Inventory {
+    pool: Arc<Pool>,
+    callers: Arc<Callers>,
+    catalog: Arc<Catalog>,
+    cache: Arc<Cache>,
+    failures: Arc<Failures>,
+    pins: Arc<Pins>,
+    index: Arc<Index>,
+    topics: Arc<Topics>,
+    /// The entry of our own server in the catalog.
+    own_tools: fn(Management) -> ServerTools,
     start: Start,
     permits: Arc<Semaphore>,
     watched: Mutex<BTreeMap<ServerName, Watched>>,
@@ -80,21 +107,17 @@ pub(crate) struct Refresh {
     begun: CancellationToken,
     /// Cancelled once the client had its first answer, or nobody waits for one.
     released: CancellationToken,
+    tasks: Tasks,
 }
 
-/// What listing works on.
-#[derive(Debug)]
-pub(super) struct Parts {
+/// What an inventory works with.
+pub(super) struct Parts<'a> {
     pub(super) pool: Arc<Pool>,
     pub(super) catalog: Arc<Catalog>,
-    pub(super) cache: Arc<Cache>,
-    pub(super) failures: Arc<Failures>,
-    pub(super) pins: Arc<Pins>,
-    pub(super) index: Arc<Index>,
-    pub(super) topics: Arc<Topics>,
-    /// Who tells the clients what changed.
-    pub(super) proxy: Weak<Proxy>,
-    pub(super) tasks: Tasks,
+    pub(super) callers: Arc<Callers>,
+    pub(super) directories: &'a Directories,
+    pub(super) own_tools: fn(Management) -> ServerTools,
+    pub(super) tasks: &'a Tasks,
 }
 
 #[derive(Debug)]
@@ -161,10 +184,38 @@ impl Watch {
     }
 }
 
-impl Refresh {
-    pub(super) fn new(parts: Parts, start: Start) -> Arc<Self> {
-        Arc::new(Self {
-            parts,
+impl Inventory {
+    /// The servers of the configuration in force. What the cache knows of them is read in the background.
+    pub(super) fn new(parts: Parts<'_>, start: Start) -> Arc<Self> {
+        let Parts {
+            pool,
+            catalog,
+            callers,
+            directories,
+            own_tools,
+            tasks,
+        } = parts;
+        let config = callers.unscoped().config();
+        let cache = directories.cache.as_deref();
+        let pins = Arc::new(Pins::new(directories.pins.as_deref()));
+        catalog.reserve(config.names.iter().cloned());
+        pins.require(policy::pinned(&config));
+        catalog.restrict(Some(policy::rules(&config, &pins, callers.mode())));
+        let search = Search::new(cache.map(|cache| cache.join("search")));
+        #[cfg(feature = "semantic")]
+        let search = search.with_embedder(Arc::new(crate::search::Bundled::default()));
+        search.set_semantic(config.search.semantic);
+        pool.configure(&config);
+        let inventory = Arc::new(Self {
+            pool,
+            index: Index::new(catalog.clone(), search, tasks.clone()),
+            catalog,
+            cache: Arc::new(Cache::new(cache)),
+            failures: Arc::new(Failures::new(cache)),
+            pins,
+            topics: Arc::new(Topics::load(cache)),
+            callers,
+            own_tools,
             start,
             permits: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
             watched: Mutex::default(),
@@ -173,7 +224,71 @@ impl Refresh {
             loading: watch::Sender::new(0),
             begun: CancellationToken::new(),
             released: CancellationToken::new(),
-        })
+            tasks: tasks.clone(),
+        });
+        inventory.list_reachable();
+        inventory
+    }
+
+    /// Takes over an edited configuration.
+    pub(super) fn configure(self: &Arc<Self>, config: Config) {
+        self.catalog.reserve(config.names.iter().cloned());
+        self.pins.require(policy::pinned(&config));
+        self.pool.configure(&config);
+        self.take_over(&self.callers.reachable(&config));
+        self.index.configure(&config.search);
+        self.restrict(&config);
+        let config = Arc::new(config);
+        let before = self.callers.configure(config.clone());
+        self.callers.lists_changed(exposed_lists(&before, &config));
+        if before.tools != config.tools || before.servers != config.servers {
+            self.callers.lists_changed(&[Change::Tools]);
+        }
+    }
+
+    /// Withholds the tools that the rules of `config` forbid, and no others.
+    fn restrict(&self, config: &Config) {
+        let mode = self.callers.mode();
+        self.catalog
+            .restrict(Some(policy::rules(config, &self.pins, mode)));
+        self.index.catalog_changed();
+    }
+
+    /// Restricts tools anew, as other pins are known, and tells clients.
+    fn pins_changed(&self) {
+        self.restrict(&self.callers.unscoped().config());
+        self.callers.lists_changed(&[Change::Tools]);
+    }
+
+    /// Lists the servers that are visible from the workspace of any client.
+    pub(super) fn list_reachable(self: &Arc<Self>) {
+        let config = self.callers.unscoped().config();
+        self.take_over(&self.callers.reachable(&config));
+    }
+
+    /// What is known now of all servers. A client's part of it is in its [`View`].
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.catalog.snapshot()
+    }
+
+    /// The search index.
+    pub(super) fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    /// What the handshake says of the servers that `view` shows.
+    pub(super) fn instructions(&self, view: &View) -> String {
+        self.topics.instructions(&view.config(), view.mode())
+    }
+
+    /// The tool's definition; one that the cache has lost is asked for again.
+    pub(super) fn definition(&self, tool: &Tool) -> Option<Box<RawValue>> {
+        tool.json()
+            .inspect_err(|error| {
+                tracing::warn!(%error, "the server is listed again");
+                self.discard(tool.server().name());
+            })
+            .ok()
     }
 
     /// Lets the reading of the cache begin, which the answer to a handshake does not need, and should not have beside it.
@@ -189,10 +304,10 @@ impl Refresh {
 
     /// Takes over the servers of `config`: new and changed ones are read from the cache, or listed, removed and disabled
     /// ones disappear.
-    pub(super) fn configure(self: &Arc<Self>, config: &Config) {
+    fn take_over(self: &Arc<Self>, config: &Config) {
         *self.max_age.lock() = config.max_age;
-        self.parts.catalog.update(|servers| {
-            let tools = builtin::tools(config.management);
+        self.catalog.update(|servers| {
+            let tools = (self.own_tools)(config.management);
             servers.insert(tools.name().clone(), Arc::new(tools));
         });
         let wanted: BTreeMap<ServerName, Key> = config
@@ -242,18 +357,18 @@ impl Refresh {
             }
         }
         self.loading.send_modify(|loading| *loading += 1);
-        let refresh = self.clone();
-        self.parts.tasks.spawn(async move {
+        let inventory = self.clone();
+        self.tasks.spawn(async move {
             // Soon in any case: not everybody who looks at the catalog says so before.
-            let _ = tokio::time::timeout(PATIENCE, refresh.begun.cancelled()).await;
+            let _ = tokio::time::timeout(PATIENCE, inventory.begun.cancelled()).await;
             let keys: Vec<Key> = fresh.iter().map(|(key, ..)| key.clone()).collect();
-            let known = refresh.load(keys).await;
+            let known = inventory.load(keys).await;
             let modern = known
                 .iter()
                 .filter(|known| known.revision().is_some_and(Revision::is_modern));
-            modern.for_each(|known| refresh.parts.pool.remember_modern(known.name()));
-            let before = refresh.parts.catalog.snapshot();
-            let snapshot = refresh.parts.catalog.update(|servers| {
+            modern.for_each(|known| inventory.pool.remember_modern(known.name()));
+            let before = inventory.catalog.snapshot();
+            let snapshot = inventory.catalog.update(|servers| {
                 gone.iter().for_each(|server| drop(servers.remove(server)));
                 servers.extend(
                     known
@@ -261,42 +376,33 @@ impl Refresh {
                         .map(|tools| (tools.name().clone(), Arc::new(tools))),
                 );
             });
-            refresh.parts.index.catalog_changed();
-            refresh.loading.send_modify(|loading| *loading -= 1);
+            inventory.index.catalog_changed();
+            inventory.loading.send_modify(|loading| *loading -= 1);
             // At the start there is nothing that a client could have seen before.
             if !is_first {
                 let others = gone.iter().chain(fresh.iter().map(|(key, ..)| &key.server));
-                refresh.tell(
+                inventory.callers.lists_changed(
                     &others
                         .flat_map(|server| changes(server, &before, &snapshot))
                         .collect::<Vec<_>>(),
                 );
             }
             for (key, watch, stop) in fresh {
-                if refresh.start == Start::Serving && snapshot.server(&key.server).is_none() {
+                if inventory.start == Start::Serving && snapshot.server(&key.server).is_none() {
                     watch.begin();
                 }
                 let listing = Listing {
-                    refresh: refresh.clone(),
+                    inventory: inventory.clone(),
                     server: key.server,
                     watch,
                 };
-                refresh.parts.tasks.spawn(listing.run(stop));
+                inventory.tasks.spawn(listing.run(stop));
             }
         });
         if is_first && self.start == Start::Serving {
-            let stop = self.parts.tasks.stop().clone();
+            let stop = self.tasks.stop().clone();
             let renewal = renewal::run(self.clone());
-            self.parts
-                .tasks
-                .spawn(stop.run_until_cancelled_owned(renewal));
-        }
-    }
-
-    /// Tells the clients.
-    fn tell(&self, changes: &[Change]) {
-        if let Some(proxy) = self.parts.proxy.upgrade() {
-            proxy.lists_changed(changes);
+            self.tasks.spawn(stop.run_until_cancelled_owned(renewal));
         }
     }
 
@@ -335,28 +441,54 @@ impl Refresh {
     /// Forgets a server's list that turned out unreadable, and asks again.
     pub(crate) fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
-            self.parts.cache.discard(&watched.key);
+            self.cache.discard(&watched.key);
             watched.watch.asked.notify_one();
         }
     }
 
-    /// Reads what is known of changed tools, if it was written since.
-    pub(super) fn read_pins(&self) -> bool {
-        self.parts.pins.load_again(self.keys().iter())
+    /// Takes over what another process has noticed or approved of changed tools, if it has.
+    pub(crate) fn read_pins(&self) {
+        if self.pins.load_again(self.keys().iter()) {
+            self.pins_changed();
+        }
+    }
+
+    /// The tools of a server that are not what they were when they were first seen.
+    #[must_use]
+    pub(crate) fn changed_tools(&self, server: &ServerName) -> Changes {
+        self.pins.changes(server)
+    }
+
+    /// Why a tool is withheld whose definition may have changed since it was first seen.
+    pub(super) fn pin_state(&self, tool: &Tool) -> PinState {
+        let server = tool.server().name();
+        if self.pins.is_changed(server, tool.entry()) {
+            PinState::Changed
+        } else {
+            PinState::Unknown(self.pins.fault(server))
+        }
+    }
+
+    /// Takes tools of a server as they are in `seen` for what they should be. Only ever called for a person.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub(crate) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
+        if let Some((key, _)) = self.key(server) {
+            self.pins.approve(&key, seen)?;
+        }
+        self.pins_changed();
+        Ok(())
     }
 
     /// The servers whose last listing failed, by what is on disk.
     pub(super) async fn last_failures(&self) -> BTreeMap<ServerName, Failure> {
-        let (failures, keys) = (self.parts.failures.clone(), self.keys());
+        let (failures, keys) = (self.failures.clone(), self.keys());
         let load = move || {
             let loaded = |key: Key| failures.load(&key).map(|failure| (key.server, failure));
             keys.into_iter().filter_map(loaded).collect()
         };
-        self.parts
-            .tasks
-            .spawn_blocking(load)
-            .await
-            .unwrap_or_default()
+        self.tasks.spawn_blocking(load).await.unwrap_or_default()
     }
 
     /// The entry of `server` that is in force, and the token that is cancelled once it is not.
@@ -373,35 +505,36 @@ impl Refresh {
             .collect()
     }
 
-    /// Takes tools of a server for what they should be.
-    pub(super) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
-        self.key(server)
-            .map_or(Ok(()), |(key, _)| self.parts.pins.approve(&key, seen))
-    }
-
     async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {
-        let (cache, pins, all) = (
-            self.parts.cache.clone(),
-            self.parts.pins.clone(),
-            self.keys(),
-        );
+        let (cache, pins, all) = (self.cache.clone(), self.pins.clone(), self.keys());
         let load = move || {
             pins.load(all.iter());
             keys.iter().filter_map(|key| cache.load(key)).collect()
         };
-        let known = self
-            .parts
-            .tasks
-            .spawn_blocking(load)
-            .await
-            .unwrap_or_default();
-        let cache = self.parts.cache.clone();
-        drop(self.parts.tasks.spawn_blocking(move || cache.tidy()));
+        let known = self.tasks.spawn_blocking(load).await.unwrap_or_default();
+        let cache = self.cache.clone();
+        drop(self.tasks.spawn_blocking(move || cache.tidy()));
         known
     }
 
     fn watched(&self) -> parking_lot::MutexGuard<'_, BTreeMap<ServerName, Watched>> {
         self.watched.lock()
+    }
+}
+
+/// Which lists look different because the configuration shows others.
+fn exposed_lists(before: &Config, now: &Config) -> &'static [Change] {
+    let shown = |config: &Config| -> Vec<_> {
+        config
+            .servers
+            .keys()
+            .map(|server| config.exposes(server))
+            .collect()
+    };
+    if shown(before) == shown(now) {
+        &[]
+    } else {
+        &[Change::Prompts, Change::Resources]
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{Progress, Refresh};
+use super::{Inventory, Progress};
 use crate::tool::ServerName;
 use crate::upstream::Urgent;
 
@@ -17,7 +17,7 @@ const NEXT: Duration = Duration::from_secs(3);
 /// How long it waits in any case at most.
 const LONGEST: Duration = Duration::from_secs(15);
 
-impl Refresh {
+impl Inventory {
     /// Asks for new lists of `servers`, all if there is no name, and waits until each was asked once, at most for
     /// `limit`.
     pub(crate) async fn list(&self, server: Option<&ServerName>, limit: Duration) {
@@ -52,7 +52,7 @@ impl Refresh {
     pub(crate) async fn known(&self, server: Option<&ServerName>, limit: Duration) {
         self.release();
         self.loaded().await;
-        let snapshot = self.parts.catalog.snapshot();
+        let snapshot = self.catalog.snapshot();
         let missing: Vec<_> = self
             .watched()
             .iter()
@@ -87,7 +87,7 @@ impl Refresh {
         if let Some(watched) = self.watched().get(server) {
             watched.watch.urgent.notify_one();
         }
-        self.parts.pool.urgent()
+        self.pool.urgent()
     }
 
     /// The same for a client that wants to use `server`: where it failed before, or fails in an attempt that was under way

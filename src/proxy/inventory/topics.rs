@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use crate::catalog::Snapshot;
 use crate::config::Config;
 use crate::files;
-use crate::proxy::Mode;
+use crate::proxy::view::Mode;
 use crate::tool::ServerName;
 
 const LONGEST: usize = 2000;

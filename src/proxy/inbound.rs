@@ -1,0 +1,94 @@
+//! Servers' messages outside of any request: to the clients, or to the part of the proxy that they concern.
+
+use std::sync::{Arc, Weak};
+
+use super::Proxy;
+use super::callers::caller::{StandingHost, named_log};
+use crate::mcp::{ClientCapabilities, Frame, LogLevel};
+use crate::tool::{ServerName, ToolName};
+use crate::upstream::{self, Comparing, Host, Listing, Notice};
+
+/// The proxy as its servers reach it.
+pub(super) struct Inbound(pub(super) Weak<Proxy>);
+
+impl upstream::Audience for Inbound {
+    fn capabilities(&self) -> ClientCapabilities {
+        let proxy = self.0.upgrade();
+        proxy.map_or(ClientCapabilities::NONE, |proxy| {
+            proxy.callers.latest_capabilities()
+        })
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        self.0.upgrade()?.callers.log_level()
+    }
+
+    fn host(&self, server: &ServerName, method: &str) -> Option<Arc<dyn Host>> {
+        let proxy = self.0.upgrade()?;
+        let clients = proxy.callers.seeing(server);
+        let mut able = clients
+            .into_iter()
+            .filter(|client| client.capabilities().is_some_and(|able| able.allow(method)));
+        let client = able.next()?;
+        if able.next().is_some() {
+            None
+        } else {
+            Some(Arc::new(StandingHost(client)))
+        }
+    }
+
+    fn compare(&self, server: &ServerName, listing: Listing) -> Comparing {
+        let inventory = self.0.upgrade().map(|proxy| proxy.inventory.clone());
+        let server = server.clone();
+        Box::pin(async move {
+            match inventory {
+                Some(inventory) => inventory.keep(&server, listing).await,
+                None => Err("mcpzip is shutting down".to_owned()),
+            }
+        })
+    }
+
+    fn is_withheld(&self, server: &ServerName, tool: &str) -> bool {
+        let tool = ToolName::new(tool).ok();
+        let shown = self
+            .0
+            .upgrade()
+            .zip(tool)
+            .and_then(|(proxy, tool)| proxy.inventory.snapshot().tool(server, &tool));
+        shown.is_none()
+    }
+
+    fn noticed(&self, server: &ServerName, notice: Notice<'_>) {
+        let Some(proxy) = self.0.upgrade() else {
+            return;
+        };
+        match notice {
+            Notice::ToolsChanged | Notice::PromptsChanged | Notice::ResourcesChanged => {
+                proxy.inventory.poke(server);
+            }
+            Notice::ResourceUpdated(params) => proxy.features.resource_updated(server, params),
+            Notice::Message(params) => {
+                for client in proxy.callers.seeing(server) {
+                    let frame = named_log(server, params, client.log_level());
+                    if let (Some(frame), Some(outbox)) = (frame, client.listener().outbox()) {
+                        outbox.offer(frame);
+                    }
+                }
+            }
+            Notice::ElicitationComplete(params) => {
+                let clients = proxy.callers.clients();
+                let able = clients.iter().filter(|client| {
+                    client
+                        .capabilities()
+                        .is_some_and(ClientCapabilities::elicits_urls)
+                });
+                for outbox in able.filter_map(|client| client.listener().outbox()) {
+                    outbox.push_unless_congested(Frame::notification(
+                        "notifications/elicitation/complete",
+                        params.get(),
+                    ));
+                }
+            }
+        }
+    }
+}
