@@ -9,7 +9,8 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Inventory, Progress, Watch, changes};
+use super::watched::Watch;
+use super::{Inventory, Progress, changes};
 use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, backoff};
@@ -182,7 +183,7 @@ impl Inventory {
                 listing.set_compared();
             }
             topics.note(&snapshot);
-            changes(&server, &before, &snapshot)
+            changes::by_listing(&server, &before, &snapshot)
         });
         let changes = stored
             .await

@@ -107,7 +107,7 @@ impl Inventory {
             self.index.catalog_changed();
             return self
                 .callers
-                .lists_changed(&changes(&server, &before, &snapshot));
+                .lists_changed(&changes::by_listing(&server, &before, &snapshot));
         }
         let mut state = {
             let watched = self.watched();

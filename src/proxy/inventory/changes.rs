@@ -1,0 +1,51 @@
+//! Which of the clients' lists look different.
+
+use crate::catalog::{Entries, ServerTools, Snapshot};
+use crate::config::Config;
+use crate::proxy::callers::listener::Change;
+use crate::tool::ServerName;
+
+/// The lists that another configuration shows.
+pub(super) fn by_configuration(before: &Config, now: &Config) -> &'static [Change] {
+    let shown = |config: &Config| -> Vec<_> {
+        config
+            .servers
+            .keys()
+            .map(|server| config.exposes(server))
+            .collect()
+    };
+    if shown(before) == shown(now) {
+        &[]
+    } else {
+        &[Change::Prompts, Change::Resources]
+    }
+}
+
+/// The lists in which `server` has other entries.
+pub(super) fn by_listing(server: &ServerName, before: &Snapshot, now: &Snapshot) -> Vec<Change> {
+    let differs =
+        |list: fn(&ServerTools) -> &Entries| match (before.server(server), now.server(server)) {
+            (Some(before), Some(now)) => !list(before).is_same(list(now)),
+            (Some(only), None) | (None, Some(only)) => !list(only).is_empty(),
+            (None, None) => false,
+        };
+    let tools = |snapshot: &Snapshot| -> Vec<_> {
+        snapshot
+            .server(server)
+            .iter()
+            .flat_map(|known| known.entries())
+            .map(|tool| tool.hash)
+            .collect()
+    };
+    let mut changes = Vec::new();
+    if tools(before) != tools(now) {
+        changes.push(Change::Tools);
+    }
+    if differs(ServerTools::prompts) {
+        changes.push(Change::Prompts);
+    }
+    if differs(ServerTools::resources) || differs(ServerTools::templates) {
+        changes.push(Change::Resources);
+    }
+    changes
+}

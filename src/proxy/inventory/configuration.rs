@@ -1,0 +1,166 @@
+//! The configuration as it changes: which servers are listed, and which of their tools are withheld.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::listing::Listing;
+use super::watched::Watched;
+use super::{Inventory, Start, changes, policy, renewal};
+use crate::catalog::{Key, ServerTools};
+use crate::config::Config;
+use crate::mcp::Revision;
+use crate::proxy::callers::listener::Change;
+use crate::tool::ServerName;
+
+/// How long the cache is left alone for a client's handshake at most.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The servers that a configuration adds and takes away; one whose entry has changed is both.
+struct Difference {
+    fresh: Vec<Watched>,
+    gone: Vec<ServerName>,
+    /// No server was listed before.
+    is_first: bool,
+}
+
+impl Inventory {
+    /// Takes over an edited configuration.
+    pub(in crate::proxy) fn configure(self: &Arc<Self>, config: Config) {
+        self.catalog.reserve(config.names.iter().cloned());
+        self.pins.require(policy::pinned(&config));
+        self.pool.configure(&config);
+        self.take_over(&self.callers.reachable(&config));
+        self.index.configure(&config.search);
+        self.restrict(&config);
+        let config = Arc::new(config);
+        let before = self.callers.configure(config.clone());
+        self.callers
+            .lists_changed(changes::by_configuration(&before, &config));
+        if before.tools != config.tools || before.servers != config.servers {
+            self.callers.lists_changed(&[Change::Tools]);
+        }
+    }
+
+    /// Withholds the tools that the rules of `config` forbid, and no others.
+    pub(super) fn restrict(&self, config: &Config) {
+        let mode = self.callers.mode();
+        self.catalog
+            .restrict(Some(policy::rules(config, &self.pins, mode)));
+        self.index.catalog_changed();
+    }
+
+    /// Lists the servers that are visible from the workspace of any client.
+    pub(in crate::proxy) fn list_reachable(self: &Arc<Self>) {
+        let config = self.callers.unscoped().config();
+        self.take_over(&self.callers.reachable(&config));
+    }
+
+    /// Takes over the servers of `config`: new and changed ones are read from the cache, or listed, removed and disabled
+    /// ones disappear.
+    fn take_over(self: &Arc<Self>, config: &Config) {
+        *self.max_age.lock() = config.max_age;
+        self.catalog.update(|servers| {
+            let tools = (self.own_tools)(config.management);
+            servers.insert(tools.name().clone(), Arc::new(tools));
+        });
+        let difference = self.watch(config);
+        let is_first = difference.is_first;
+        self.loading.send_modify(|loading| *loading += 1);
+        self.tasks.spawn(self.clone().read(difference));
+        if is_first && self.start == Start::Serving {
+            let stop = self.tasks.stop().clone();
+            let renewal = renewal::run(self.clone());
+            self.tasks.spawn(stop.run_until_cancelled_owned(renewal));
+        }
+    }
+
+    /// Watches the servers of `config`, and no others.
+    fn watch(&self, config: &Config) -> Difference {
+        let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
+        let wanted: BTreeMap<&ServerName, String> = used
+            .map(|(server, entry)| (server, entry.hash.to_string()))
+            .collect();
+        let mut watched = self.watched();
+        let mut difference = Difference {
+            fresh: Vec::new(),
+            gone: Vec::new(),
+            is_first: watched.is_empty(),
+        };
+        watched.retain(|server, known| {
+            let stays = wanted.get(server) == Some(&known.key.configuration);
+            if !stays {
+                known.stop.cancel();
+                difference.gone.push(server.clone());
+            }
+            stays
+        });
+        for (server, configuration) in wanted {
+            watched.entry(server.clone()).or_insert_with(|| {
+                let server = server.clone();
+                let watched = Watched::new(Key {
+                    server,
+                    configuration,
+                });
+                difference.fresh.push(watched.clone());
+                watched
+            });
+        }
+        difference
+    }
+
+    /// Brings the catalog up to date with what the cache knows, and begins to list.
+    async fn read(self: Arc<Self>, difference: Difference) {
+        let Difference {
+            fresh,
+            gone,
+            is_first,
+        } = difference;
+        // Soon in any case: not everybody who looks at the catalog says so before.
+        let _ = tokio::time::timeout(PATIENCE, self.begun.cancelled()).await;
+        let keys = fresh.iter().map(|watched| watched.key.clone()).collect();
+        let known = self.load(keys).await;
+        let modern = known
+            .iter()
+            .filter(|known| known.revision().is_some_and(Revision::is_modern));
+        modern.for_each(|known| self.pool.remember_modern(known.name()));
+        let before = self.catalog.snapshot();
+        let snapshot = self.catalog.update(|servers| {
+            gone.iter().for_each(|server| drop(servers.remove(server)));
+            let known = known.into_iter();
+            servers.extend(known.map(|tools| (tools.name().clone(), Arc::new(tools))));
+        });
+        self.index.catalog_changed();
+        self.loading.send_modify(|loading| *loading -= 1);
+        // At the start there is nothing that a client could have seen before.
+        if !is_first {
+            let fresh = fresh.iter().map(|watched| &watched.key.server);
+            let others = gone.iter().chain(fresh);
+            let changes = others.flat_map(|server| changes::by_listing(server, &before, &snapshot));
+            self.callers.lists_changed(&changes.collect::<Vec<_>>());
+        }
+        for Watched { key, watch, stop } in fresh {
+            if self.start == Start::Serving && snapshot.server(&key.server).is_none() {
+                watch.begin();
+            }
+            let listing = Listing {
+                inventory: self.clone(),
+                server: key.server,
+                watch,
+            };
+            self.tasks.spawn(listing.run(stop));
+        }
+    }
+
+    async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {
+        let (cache, pins, all) = (self.cache.clone(), self.pins.clone(), self.keys());
+        let load = move || {
+            pins.load(all.iter());
+            keys.iter().filter_map(|key| cache.load(key)).collect()
+        };
+        let known = self.tasks.spawn_blocking(load).await.unwrap_or_default();
+        let cache = self.cache.clone();
+        drop(self.tasks.spawn_blocking(move || cache.tidy()));
+        known
+    }
+}

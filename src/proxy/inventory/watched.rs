@@ -1,0 +1,98 @@
+//! The state of one server's listing.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::Key;
+
+/// How far the listing of one server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It was not asked in this run.
+    NotAsked,
+    /// It is being asked.
+    UnderWay,
+    /// It answered.
+    Listed,
+    /// It did not, with the reason; it will be asked again.
+    Failed(String),
+}
+
+/// A server that is listed, its entry in the configuration, and what ends that.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    pub(super) key: Key,
+    pub(super) watch: Arc<Watch>,
+    pub(super) stop: CancellationToken,
+}
+
+/// The listing of one server, as its task and those who wait for it see it.
+#[derive(Debug)]
+pub(super) struct Watch {
+    pub(super) asked: Notify,
+    /// A client waits for this listing.
+    pub(super) urgent: Notify,
+    /// The server is started for the next listing alone, and ends after it.
+    pub(super) is_brief: AtomicBool,
+    pub(super) state: watch::Sender<State>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) progress: Progress,
+    /// How many listings are through, failed ones included.
+    pub(super) rounds: u64,
+    /// When it was first asked for in this run.
+    pub(super) since: Option<Instant>,
+}
+
+impl Watched {
+    pub(super) fn new(key: Key) -> Self {
+        Self {
+            key,
+            watch: Watch::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+}
+
+impl Watch {
+    fn new() -> Arc<Self> {
+        let state = State {
+            progress: Progress::NotAsked,
+            rounds: 0,
+            since: None,
+        };
+        Arc::new(Self {
+            asked: Notify::new(),
+            urgent: Notify::new(),
+            is_brief: AtomicBool::new(false),
+            state: watch::Sender::new(state),
+        })
+    }
+
+    /// Asks for a first listing, unless that was done before.
+    pub(super) fn begin(&self) {
+        let is_new = self.state.send_if_modified(|state| {
+            let is_new = state.progress == Progress::NotAsked;
+            if is_new {
+                state.progress = Progress::UnderWay;
+                state.since = Some(Instant::now());
+            }
+            is_new
+        });
+        if is_new {
+            self.asked.notify_one();
+        }
+    }
+
+    /// Whether it was asked for, and never came through in this run.
+    pub(super) fn is_first(&self) -> bool {
+        let state = self.state.borrow();
+        state.progress == Progress::UnderWay && state.rounds == 0
+    }
+}
