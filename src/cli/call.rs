@@ -65,13 +65,14 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         app.proxy().tools.execute(call(false)).await
     };
     let reply = match reply {
-        Err(Failure::Consent(question)) => {
+        Err(Failure::Consent { question }) => {
             agree(&arguments.name, &question)?;
             let _spinner = output.spinner(format!("calling {}", arguments.name));
-            app.proxy().tools.execute(call(true)).await?
+            app.proxy().tools.execute(call(true)).await
         }
-        reply => reply?,
+        reply => reply,
     };
+    let reply = reply.map_err(|failure| Exit::of_call(&failure, &view))?;
     let (Reply::Result(result) | Reply::Relayed(result)) = reply else {
         return Err(Exit::failed("the call was refused"));
     };

@@ -20,15 +20,13 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
+    let proxy = app.proxy();
+    let view = proxy.unscoped();
     let described = {
         let _spinner = output.spinner("looking it up");
-        let proxy = app.proxy();
-        proxy
-            .tools
-            .describe(&proxy.unscoped(), &arguments.name)
-            .await
+        proxy.tools.describe(&view, &arguments.name).await
     };
-    let (tool, json) = described?;
+    let (tool, json) = described.map_err(|failure| Exit::of_call(&failure, &view))?;
     if output.is_json() {
         output.raw_json(json.get());
         return Ok(());

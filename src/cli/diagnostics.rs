@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::config::{self, ChangeError, EditError};
 use crate::downstream::http;
-use crate::proxy::Failure;
+use crate::proxy::{Failure, View};
 use crate::registry;
 use crate::text::chain;
 
@@ -77,6 +77,16 @@ impl Exit {
             kind: Kind::Unavailable,
             error: anyhow::Error::msg(text.into()),
             is_told: false,
+        }
+    }
+
+    /// A call has no result; `view` is what the caller may see.
+    pub(super) fn of_call(failure: &Failure, view: &View) -> Self {
+        let text = failure.text(view);
+        if failure.is_unavailable() {
+            Self::unavailable(text)
+        } else {
+            Self::failed(text)
         }
     }
 
@@ -230,23 +240,6 @@ impl From<anyhow::Error> for Exit {
         Self {
             kind: Kind::Failed,
             error,
-            is_told: false,
-        }
-    }
-}
-
-impl From<Failure> for Exit {
-    fn from(failure: Failure) -> Self {
-        let kind = match failure {
-            Failure::Unavailable(_) => Kind::Unavailable,
-            Failure::Unknown(_)
-            | Failure::Arguments(_)
-            | Failure::Refused(_)
-            | Failure::Consent(_) => Kind::Failed,
-        };
-        Self {
-            kind,
-            error: anyhow::Error::msg(failure.text().to_owned()),
             is_told: false,
         }
     }

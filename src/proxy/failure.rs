@@ -1,30 +1,123 @@
-//! Why a call has no result.
+//! Why a call has no result, as data. `answers/error.rs` has the words.
 
-/// Why a call has no result; each with a text for whoever called.
+use super::arguments::Fault;
+use crate::config::{EntryError, Projects};
+use crate::tool::{QualifiedName, ServerName};
+use crate::upstream::CallError;
+
+/// Why a call has no result.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
-    /// No such tool, or more than one, among those that are known.
-    Unknown(String),
+    /// No tool has this name; these have the nearest.
+    Unknown { name: String, nearest: Vec<String> },
+    /// Several tools have this name.
+    Ambiguous { name: String, names: Vec<String> },
+    /// The tool is one of mcpzip's own, which clients do not see in direct mode.
+    NotShown { name: String },
+    /// The tool is withheld.
+    Withheld {
+        name: QualifiedName,
+        reason: Withheld,
+    },
+    /// The tools of its server are not known.
+    Unlisted {
+        server: ServerName,
+        reason: Unlisted,
+    },
+    /// The entry of its server cannot be used.
+    Faulty { server: String, fault: EntryError },
+    /// The cache has lost the tool's definition, which is fetched again.
+    DefinitionLost { name: String },
     /// The arguments do not fit; nothing was sent.
-    Arguments(String),
-    /// The server could not be reached, or gave no usable answer.
-    Unavailable(String),
-    /// The server answered with a protocol error, or the user's rules do not let the call out.
-    Refused(String),
+    Arguments {
+        name: QualifiedName,
+        faults: Vec<Fault>,
+        signature: String,
+    },
     /// The rules want the user's word first, and there is no client that could ask; this is the question.
-    Consent(String),
+    Consent { question: String },
+    /// The rules want the user's word, which there is none of; nothing was sent.
+    NoConsent {
+        name: QualifiedName,
+        reason: NoConsent,
+    },
+    /// The server could not be reached, or gave no usable answer.
+    Call {
+        name: QualifiedName,
+        error: Box<CallError>,
+    },
+    /// The server answered with a JSON-RPC error.
+    Refused {
+        name: QualifiedName,
+        message: String,
+        /// JSON.
+        data: Option<String>,
+    },
+    /// The server's result is not a JSON object.
+    Malformed { name: QualifiedName },
+}
+
+/// Why a tool is withheld.
+#[derive(Debug, Clone)]
+pub(crate) enum Withheld {
+    /// The user's rules deny it.
+    Denied,
+    /// Its server keeps it for its own interface.
+    AppOnly,
+    /// Its definition has changed since it was first seen.
+    Changed,
+    /// Its definition cannot be compared, for this reason or because its server was not listed yet.
+    Uncompared(Option<String>),
+}
+
+/// Why the tools of a server are not known.
+#[derive(Debug, Clone)]
+pub(crate) enum Unlisted {
+    /// Listing them failed.
+    Failed(String),
+    /// They are being listed.
+    UnderWay,
+    /// The server is disabled in the configuration.
+    Disabled,
+    /// The server is there for other projects.
+    Elsewhere(Projects),
+}
+
+/// Why there is no word of the user.
+#[derive(Debug, Clone)]
+pub(crate) enum NoConsent {
+    /// The arguments are too large to be shown.
+    TooLarge { characters: usize, limit: usize },
+    /// The client cannot ask.
+    Unable,
+    /// The client's question failed.
+    Failed { message: String },
+    /// The call is one of several in a request, of which none can be asked for.
+    InCompany,
+    /// The request state of the client is not one of a question about this call.
+    UnknownState,
+    /// The user did not agree.
+    Declined,
 }
 
 impl Failure {
-    /// What happened, to which server, and what to do next.
+    /// Whether the name is to blame.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(
+            self,
+            Self::Unknown { .. } | Self::Ambiguous { .. } | Self::NotShown { .. }
+        )
+    }
+
+    /// Whether a server is to blame that cannot be reached, or gave no usable answer.
     #[must_use]
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Unknown(text)
-            | Self::Arguments(text)
-            | Self::Unavailable(text)
-            | Self::Refused(text)
-            | Self::Consent(text) => text,
-        }
+    pub(crate) fn is_unavailable(&self) -> bool {
+        matches!(
+            self,
+            Self::Unlisted { .. }
+                | Self::Faulty { .. }
+                | Self::DefinitionLost { .. }
+                | Self::Call { .. }
+        )
     }
 }

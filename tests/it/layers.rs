@@ -180,12 +180,16 @@ fn only_wiring_and_what_belongs_to_no_client_sees_the_servers_of_all_projects() 
     let mut users = holding(&proxy, "unscoped()");
     users.sort();
     let expected = [
+        // What is listed for all clients.
+        "configuration.rs",
         // The reason of a failed listing is masked with the secrets of all servers.
         "listing.rs",
-        // Changes that are told to all clients, what is listed for them, and what the user in person sees.
+        // Changes that are told to all clients, and what the user in person sees.
         "mod.rs",
         "mod.rs",
         "mod.rs",
+        // Tools that are withheld from all clients.
+        "pins.rs",
         // Resources that any client follows.
         "resources.rs",
         "status.rs",

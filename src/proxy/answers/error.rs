@@ -1,14 +1,81 @@
 //! Words for what went wrong, as agents read them. Everything that names a failure to an agent comes from here.
 
 use crate::proxy::arguments::Fault;
+use crate::proxy::failure::{Failure, NoConsent, Unlisted, Withheld};
+use crate::proxy::view::View;
 use crate::telemetry;
 use crate::text::shortened;
 use crate::tool::QualifiedName;
 use crate::upstream::oauth::AuthRequired;
 use crate::upstream::{CallError, ConnectError, HttpError};
 
+impl Failure {
+    /// What happened, to which server, and what to do next, without the secrets of the configuration.
+    #[must_use]
+    pub(crate) fn text(&self, view: &View) -> String {
+        match self {
+            Self::Unknown { name, nearest } => unknown_tool(name, nearest),
+            Self::Ambiguous { name, names } => {
+                let names = names[..names.len().min(10)].join(" or ");
+                format!("`{name}` could be {names}: say which")
+            }
+            Self::NotShown { name } => format!("there is no tool `{name}`"),
+            Self::Withheld { name, reason } => match reason {
+                Withheld::Denied => denied_tool(name),
+                Withheld::AppOnly => app_only_tool(name),
+                Withheld::Changed => held_tool(name),
+                Withheld::Uncompared(fault) => unpinned_tool(name, fault.as_deref()),
+            },
+            Self::Unlisted { server, reason } => {
+                let reason = match reason {
+                    Unlisted::Failed(reason) => view.masked(reason),
+                    Unlisted::UnderWay => "it is still being listed".to_owned(),
+                    Unlisted::Disabled => "it is disabled in the configuration".to_owned(),
+                    Unlisted::Elsewhere(projects) => format!("it is there {projects}"),
+                };
+                format!("the tools of server `{server}` are not known: {reason}")
+            }
+            Self::Faulty { server, fault } => format!("server `{server}` cannot be used: {fault}"),
+            Self::DefinitionLost { name } => format!(
+                "the definition of `{name}` was lost from the cache and is fetched again; try again in a moment"
+            ),
+            Self::Arguments {
+                name,
+                faults,
+                signature,
+            } => unfit_arguments(name, faults, signature),
+            Self::Consent { question } => question.clone(),
+            Self::NoConsent { name, reason } => no_consent(name, reason),
+            Self::Call { name, error } => view.masked(&failed_call(name, error)),
+            Self::Refused {
+                name,
+                message,
+                data,
+            } => view.masked(&refused_call(name, message, data.as_deref())),
+            Self::Malformed { name } => refused_call(name, "its result is not a JSON object", None),
+        }
+    }
+}
+
+/// There is no word of the user, which the rules want.
+fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
+    let reason = match reason {
+        NoConsent::TooLarge { characters, limit } => format!(
+            "its arguments are too large to be shown whole ({characters} characters, {limit} at most); call it with fewer at a time"
+        ),
+        NoConsent::Unable => "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user".to_owned(),
+        NoConsent::Failed { message } => format!("the client could not ask ({message})"),
+        NoConsent::InCompany => "it cannot be asked for among several calls; call it by itself".to_owned(),
+        NoConsent::UnknownState => "the `requestState` is unknown or has expired, or belongs to another request".to_owned(),
+        NoConsent::Declined => "the user did not agree".to_owned(),
+    };
+    format!(
+        "`{name}` was not called: by the user's rules (`tools.ask`) it needs the user's word, and {reason}"
+    )
+}
+
 /// No tool has this name.
-pub(in crate::proxy) fn unknown_tool(name: &str, nearest: &[String]) -> String {
+fn unknown_tool(name: &str, nearest: &[String]) -> String {
     let advice = match nearest {
         [] => "find it with search_tools".to_owned(),
         nearest => format!("did you mean {}?", nearest.join(", ")),
@@ -24,7 +91,7 @@ pub(in crate::proxy) fn denied_tool(name: &QualifiedName) -> String {
 }
 
 /// The tool is not what the user came to trust.
-pub(in crate::proxy) fn held_tool(name: &QualifiedName) -> String {
+fn held_tool(name: &QualifiedName) -> String {
     format!(
         "`{name}` is held back: its server changed what it says of it after it was first seen. A person has to look at that, by \
          `mcpzip approve {}` at a terminal; use another tool, or tell the user",
@@ -33,7 +100,7 @@ pub(in crate::proxy) fn held_tool(name: &QualifiedName) -> String {
 }
 
 /// It is not known whether the tool is what the user came to trust.
-pub(in crate::proxy) fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
+fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
     let (reason, advice) = match fault {
         Some(fault) => (
             format!("cannot be told ({fault})"),
@@ -51,7 +118,7 @@ pub(in crate::proxy) fn unpinned_tool(name: &QualifiedName, fault: Option<&str>)
 }
 
 /// The tool is there for its server's own interface.
-pub(in crate::proxy) fn app_only_tool(name: &QualifiedName) -> String {
+fn app_only_tool(name: &QualifiedName) -> String {
     format!(
         "`{name}` is kept from models by its server, for the use of its own interface (`_meta.ui.visibility`): use another tool"
     )
@@ -72,11 +139,7 @@ pub(in crate::proxy) fn failed_request(what: &str, error: &CallError) -> String 
 }
 
 /// The arguments do not fit; what each fault is, and how to call the tool.
-pub(in crate::proxy) fn unfit_arguments(
-    name: &QualifiedName,
-    faults: &[Fault],
-    signature: &str,
-) -> String {
+fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature: &str) -> String {
     let faults: Vec<String> = faults
         .iter()
         .map(|fault| match fault.path.as_str() {
@@ -93,7 +156,7 @@ pub(in crate::proxy) fn unfit_arguments(
 }
 
 /// A call has no answer; what to do about it.
-pub(in crate::proxy) fn failed_call(name: &QualifiedName, error: &CallError) -> String {
+fn failed_call(name: &QualifiedName, error: &CallError) -> String {
     let next = match error {
         CallError::Connect(error) => match &**error {
             ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => {
@@ -165,11 +228,7 @@ fn after_http(error: &HttpError) -> &'static str {
 }
 
 /// The server answered with a JSON-RPC error.
-pub(in crate::proxy) fn refused_call(
-    name: &QualifiedName,
-    message: &str,
-    data: Option<&str>,
-) -> String {
+fn refused_call(name: &QualifiedName, message: &str, data: Option<&str>) -> String {
     let data = data
         .map(|data| format!(" {}", shortened(&telemetry::masked(data), 500)))
         .unwrap_or_default();

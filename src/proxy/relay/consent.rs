@@ -17,9 +17,10 @@ use crate::catalog::Tool;
 use crate::config::Verdict;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
+use crate::proxy::Reply;
 use crate::proxy::callers::caller::{CallHost, Questions, named};
+use crate::proxy::failure::{Failure, NoConsent};
 use crate::proxy::view::View;
-use crate::proxy::{Failure, Reply};
 use crate::secret::random_token;
 use crate::tool::QualifiedName;
 use crate::upstream::{self, Host as _, Question, required_input};
@@ -58,6 +59,19 @@ pub(in crate::proxy) enum Consent {
     Asked(Reply),
 }
 
+impl Consent {
+    /// The request context with which the call is sent; `own` is that of its request.
+    pub(in crate::proxy) fn context<'a>(
+        &'a self,
+        own: Option<&'a RequestContext>,
+    ) -> Option<&'a RequestContext> {
+        match self {
+            Self::Given(context) => Some(context),
+            Self::Needless | Self::Asked(_) => own,
+        }
+    }
+}
+
 impl Relay {
     /// Whether a call may go out; the user is asked where the rules want it. Nothing was sent when it may not.
     ///
@@ -74,19 +88,17 @@ impl Relay {
         if !wants_consent(view, &name, tool) {
             return Ok(Consent::Needless);
         }
-        let question = question(name.tool.as_str(), arguments).map_err(Failure::Refused)?;
+        let refusal = |reason| Failure::NoConsent {
+            name: name.clone(),
+            reason,
+        };
+        let question = question(name.tool.as_str(), arguments).map_err(refusal)?;
         let Some(context) = context else {
-            return Err(Failure::Consent(question));
+            return Err(Failure::Consent { question });
         };
-        let refused = |reason: &str| {
-            Err(Failure::Refused(format!(
-                "`{name}` was not called: by the user's rules (`tools.ask`) it needs the user's word, and {reason}"
-            )))
-        };
+        let refused = |reason| Err(refusal(reason));
         if !context.caller.capabilities.elicits_forms() {
-            return refused(
-                "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user",
-            );
+            return refused(NoConsent::Unable);
         }
         let params = format!(
             r#"{{"message":{},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#,
@@ -103,15 +115,14 @@ impl Relay {
                 upstream::ServerReply::Result(answer) if is_accepted(&answer) => {
                     Ok(Consent::Given(context.clone()))
                 }
-                upstream::ServerReply::Result(_) => refused("the user did not agree"),
-                upstream::ServerReply::Error(error) => refused(&format!(
-                    "the client could not ask ({})",
-                    upstream::message_of(&error)
-                )),
+                upstream::ServerReply::Result(_) => refused(NoConsent::Declined),
+                upstream::ServerReply::Error(error) => refused(NoConsent::Failed {
+                    message: upstream::message_of(&error),
+                }),
             };
         }
         if !context.is_askable {
-            return refused("it cannot be asked for among several calls; call it by itself");
+            return refused(NoConsent::InCompany);
         }
         let call = fingerprint(&name, arguments);
         let state: Option<String> = context
@@ -132,12 +143,10 @@ impl Relay {
                         ..context.clone()
                     }))
                 }
-                Some(_) => refused("the user did not agree"),
+                Some(_) => refused(NoConsent::Declined),
                 // What was asked before is not what is asked now.
                 None if context.answers_login() => Ok(self.asked(&question, call)),
-                None => refused(
-                    "the `requestState` is unknown or has expired, or belongs to another request",
-                ),
+                None => refused(NoConsent::UnknownState),
             },
             None => Ok(self.asked(&question, call)),
         }

@@ -10,6 +10,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::mcp::object::quoted;
+use crate::proxy::failure::NoConsent;
 use crate::tool::is_hidden;
 
 /// A text is shown whole up to this length; of a longer one this much of either end. In characters.
@@ -28,18 +29,19 @@ const MOST_MARKS: usize = 4;
 /// The question whether the tool `name` may be called with `arguments`, which are JSON.
 ///
 /// # Errors
-/// When they are too large to be shown, in words for the agent.
-pub(in crate::proxy) fn question(name: &str, arguments: &str) -> Result<String, String> {
+/// When they are too large to be shown.
+pub(in crate::proxy) fn question(name: &str, arguments: &str) -> Result<String, NoConsent> {
     let name = visible(name).replace('`', r"\u{60}");
     let question = format!(
         "May the tool `{name}` be called with these arguments?\n{}",
         shown(arguments)
     );
-    let length = question.chars().count();
-    if length > LONGEST {
-        return Err(format!(
-            "`{name}` was not called: by the user's rules (`tools.ask`) it needs the user's word, and its arguments are too large to be shown whole ({length} characters, {LONGEST} at most); call it with fewer at a time"
-        ));
+    let characters = question.chars().count();
+    if characters > LONGEST {
+        return Err(NoConsent::TooLarge {
+            characters,
+            limit: LONGEST,
+        });
     }
     Ok(question)
 }

@@ -16,7 +16,6 @@ use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
-use crate::proxy::answers::error::failed_call;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
 use crate::proxy::relay::consent::Consent;
 use crate::proxy::relay::{Relayed, RequestContext};
@@ -155,10 +154,10 @@ impl Tools {
         };
         let tool = match self.direct_tool(view, &name).await {
             Ok(tool) => tool,
-            Err(failure @ Failure::Unknown(_)) => {
-                return Reply::error(ErrorCode::INVALID_PARAMS, failure.text().to_owned());
+            Err(failure) if failure.is_unknown() => {
+                return Reply::error(ErrorCode::INVALID_PARAMS, failure.text(view));
             }
-            Err(failure) => return Reply::tool_error(failure.text()),
+            Err(failure) => return Reply::tool_error(&failure.text(view)),
         };
         if let Err(mismatch) = self.check_params(caller, &tool, params) {
             return Reply::error(ErrorCode::HEADER_MISMATCH, mismatch);
@@ -169,12 +168,7 @@ impl Tools {
         let consent = match self.relay.consent(view, &tool, sent, Some(&context)).await {
             Ok(Consent::Asked(reply)) => return reply,
             Ok(consent) => consent,
-            Err(failure) => return Reply::tool_error(failure.text()),
-        };
-        let context = if let Consent::Given(context) = &consent {
-            context
-        } else {
-            &context
+            Err(failure) => return Reply::tool_error(&failure.text(view)),
         };
         let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
         let frame = match params.get("arguments") {
@@ -194,7 +188,7 @@ impl Tools {
         };
         let outcome = self
             .relay
-            .request(&name.server, relayed, Some(context))
+            .request(&name.server, relayed, consent.context(Some(&context)))
             .await;
         if let (Consent::Given(_), Ok(reply)) = (&consent, &outcome) {
             self.relay.agreed(&name, sent, reply);
@@ -211,7 +205,10 @@ impl Tools {
                 ),
             ),
             Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
-            Err(error) => Reply::tool_error(&view.masked(&failed_call(&name, &error))),
+            Err(error) => {
+                let error = Box::new(error);
+                Reply::tool_error(&Failure::Call { name, error }.text(view))
+            }
         }
     }
 
@@ -243,7 +240,9 @@ impl Tools {
             // It may be of a server that was never listed, or a bare name.
             None => match self.find(view, name).await {
                 Ok(tool) if tool.server().name().as_str() != BUILT_IN_SERVER => Ok(tool),
-                Ok(_) => Err(Failure::Unknown(format!("there is no tool `{name}`"))),
+                Ok(_) => Err(Failure::NotShown {
+                    name: name.to_owned(),
+                }),
                 Err(failure) => listed().ok_or(failure),
             },
         }

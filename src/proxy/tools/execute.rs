@@ -1,33 +1,21 @@
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::Tools;
-use super::builtin;
-use crate::catalog::Tool;
+use super::call::{Call, Ran};
+use crate::mcp::Object;
 use crate::mcp::object::quoted;
-use crate::mcp::{Frame, Object};
 use crate::proxy::answers::answer::Asked;
 use crate::proxy::answers::duplicate::repeats;
-use crate::proxy::answers::error::{failed_call, refused_call, unfit_arguments};
-use crate::proxy::arguments::{Checked, Repair, Schema};
-use crate::proxy::relay::Relayed;
-use crate::proxy::relay::consent::{Consent, wants_consent};
+use crate::proxy::arguments::Repair;
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Failure, Reply, RequestContext};
-use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
-use crate::upstream::{self, message_of};
+use crate::proxy::{Caller, Reply, RequestContext};
 
 /// The bounds of a caller's `timeout`, in seconds.
 const TIMEOUTS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
-
-/// Compiled schemas that are kept.
-const MOST_SCHEMAS: usize = 512;
 
 /// Calls that one request may hold.
 const MOST_CALLS: usize = 32;
@@ -35,37 +23,11 @@ const MOST_CALLS: usize = 32;
 /// Where the `_meta` of a result says which arguments were repaired, and how.
 const REPAIRS: &str = "mcpzip/repairs";
 
-/// A call that has a reply.
-struct Ran {
-    /// The tool; none where that is not known before the client has answered a question.
-    name: Option<QualifiedName>,
-    reply: Reply,
-    repairs: Vec<Repair>,
-}
-
 /// What the calls of one request share.
 struct Shared<'a> {
     line: &'a Bytes,
     limit: Option<Duration>,
     context: RequestContext,
-}
-
-/// A call as the agent put it.
-pub(crate) struct Call<'a> {
-    /// The tool, however it is written.
-    pub name: &'a str,
-    /// Its arguments.
-    pub arguments: Option<&'a RawValue>,
-    /// What `arguments` is a part of, so that they need not be copied.
-    pub line: Option<&'a Bytes>,
-    /// The time it may take, if not the configured one.
-    pub limit: Option<Duration>,
-    /// What the caller may see.
-    pub view: &'a View,
-    /// The request it is made in, if there is one.
-    pub context: Option<&'a RequestContext>,
-    /// The user, who calls in person, has agreed to this very call.
-    pub is_agreed: bool,
 }
 
 impl Tools {
@@ -145,7 +107,7 @@ impl Tools {
             repairs,
         } = match self.run(call).await {
             Ok(ran) => ran,
-            Err(failure) => return Reply::tool_error(failure.text()),
+            Err(failure) => return Reply::tool_error(&failure.text(&shared.context.view)),
         };
         let reply = match (reply, &name) {
             (Reply::Relayed(result), Some(name)) => {
@@ -185,217 +147,6 @@ impl Tools {
             .iter()
             .map(|call| call.text("name").unwrap_or_default());
         together(names.zip(replies))
-    }
-
-    /// Calls a tool and returns its result as the server gave it.
-    ///
-    /// # Errors
-    /// With the text for the agent, when there is no result.
-    pub(crate) async fn execute(&self, call: Call<'_>) -> Result<Reply, Failure> {
-        self.run(call).await.map(|ran| ran.reply)
-    }
-
-    async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
-        let view = call.view;
-        let tool = match self.known_tool(view, call.name) {
-            Some(tool) => tool,
-            None => {
-                match Box::pin(self.find_logged_in(view, call.name, call.limit, call.context))
-                    .await?
-                {
-                    Ok(tool) => tool,
-                    Err(question) => {
-                        return Ok(Ran {
-                            name: None,
-                            reply: question,
-                            repairs: Vec::new(),
-                        });
-                    }
-                }
-            }
-        };
-        let schema = match self.schemas.get(tool.entry().hash) {
-            Some(schema) => schema,
-            None => Box::pin(self.compiled(&tool)).await,
-        };
-        let checked = self
-            .check(&schema, &tool, call.arguments)
-            .map_err(Failure::Arguments)?;
-        let (arguments, repairs) = match checked {
-            Checked::AsSent(raw) => (raw.get(), Vec::new()),
-            Checked::Repaired {
-                ref arguments,
-                ref repairs,
-            } => (arguments.get(), repairs.clone()),
-        };
-        let name = tool.qualified_name();
-        let written = arguments;
-        let consent = if call.is_agreed || !wants_consent(view, &name, &tool) {
-            Consent::Needless
-        } else {
-            Box::pin(self.relay.consent(view, &tool, written, call.context)).await?
-        };
-        let context = match &consent {
-            Consent::Needless => call.context,
-            Consent::Given(context) => Some(context),
-            Consent::Asked(reply) => {
-                return Ok(Ran {
-                    name: Some(name),
-                    reply: reply.clone(),
-                    repairs,
-                });
-            }
-        };
-        if let Some(builtin) = builtin::Tool::of(&tool) {
-            let raw: &RawValue =
-                serde_json::from_str(arguments).expect("checked arguments are JSON");
-            let caller = context.map(|context| &context.caller);
-            let reply = Box::pin(self.builtin.run(
-                view,
-                builtin,
-                &Object::parse(raw).unwrap_or_default(),
-                caller,
-            ))
-            .await;
-            return Ok(Ran {
-                name: Some(name),
-                reply,
-                repairs,
-            });
-        }
-        for repair in &repairs {
-            tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
-        }
-        let limit = call
-            .limit
-            .unwrap_or_else(|| self.relay.limit(view, &name.server));
-        let arguments = match call
-            .line
-            .filter(|line| line.as_ptr_range().contains(&arguments.as_ptr()))
-        {
-            Some(line) => line.slice_ref(arguments.as_bytes()),
-            None => Bytes::copy_from_slice(arguments.as_bytes()),
-        };
-        let relayed = Relayed {
-            method: "tools/call",
-            name: Some(name.tool.as_str()),
-            params: Frame {
-                head: format!(r#"{{"name":{},"arguments":"#, quoted(name.tool.as_str()))
-                    .into_bytes(),
-                body: arguments,
-                tail: Vec::new(),
-            },
-            limit,
-            is_repeatable: tool.entry().hints.is_repeatable(),
-        };
-        let (sent, start) = (relayed.params.body.len(), Instant::now());
-        let answered = self.relay.request(&name.server, relayed, context).await;
-        if let (Consent::Given(_), Ok(reply)) = (&consent, &answered) {
-            self.relay.agreed(&name, written, reply);
-        }
-        let result = match &answered {
-            Ok(upstream::ServerReply::Result(result)) => Some(&result[..]),
-            _ => None,
-        };
-        self.answers
-            .count_call(&name, start.elapsed(), sent, result);
-        match answered {
-            Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => Ok(Ran {
-                name: Some(name),
-                reply: Reply::Relayed(result),
-                repairs,
-            }),
-            Ok(upstream::ServerReply::Result(_)) => Err(Failure::Refused(refused_call(
-                &name,
-                "its result is not a JSON object",
-                None,
-            ))),
-            Ok(upstream::ServerReply::Error(error))
-                if context.is_some_and(|context| context.concerns_client(&error)) =>
-            {
-                Ok(Ran {
-                    name: Some(name),
-                    reply: Reply::RelayedError(error),
-                    repairs,
-                })
-            }
-            Ok(upstream::ServerReply::Error(error)) => {
-                let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();
-                let object = raw
-                    .and_then(|raw| Object::parse(raw).ok())
-                    .unwrap_or_default();
-                let data = object.get("data").map(RawValue::get);
-                Err(Failure::Refused(view.masked(&refused_call(
-                    &name,
-                    &message_of(&error),
-                    data,
-                ))))
-            }
-            Err(error) => Err(Failure::Unavailable(
-                view.masked(&failed_call(&name, &error)),
-            )),
-        }
-    }
-
-    /// The schema of a tool that is called for the first time.
-    async fn compiled(&self, tool: &Tool) -> Arc<Schema> {
-        let json = self.inventory.definition(tool);
-        let compile = move || {
-            let definition = json
-                .as_deref()
-                .and_then(|json| Definition::parse(json).ok());
-            Schema::compile(definition.and_then(|definition| definition.input_schema))
-        };
-        // A compilation that panics says nothing about the arguments.
-        let schema = self
-            .tasks
-            .spawn_blocking(compile)
-            .await
-            .unwrap_or_else(|_| Schema::compile(None));
-        self.schemas.insert(tool.entry().hash, schema)
-    }
-
-    /// Checks arguments against the tool's schema, and mends what has one meaning.
-    fn check<'a>(
-        &self,
-        schema: &Schema,
-        tool: &Tool,
-        arguments: Option<&'a RawValue>,
-    ) -> Result<Checked<'a>, String> {
-        schema.check(arguments).map_err(|faults| {
-            let json = self.inventory.definition(tool);
-            let definition = json
-                .as_deref()
-                .and_then(|json| Definition::parse(json).ok());
-            let signature = definition
-                .map(|definition| Signature::of(tool.server().name(), &definition).to_string());
-            unfit_arguments(
-                &tool.qualified_name(),
-                &faults,
-                &signature.unwrap_or_default(),
-            )
-        })
-    }
-}
-
-/// Schemas by the hash of their tool.
-#[derive(Debug, Default)]
-pub(in crate::proxy) struct Schemas(Mutex<HashMap<ToolHash, Arc<Schema>>>);
-
-impl Schemas {
-    fn get(&self, hash: ToolHash) -> Option<Arc<Schema>> {
-        self.0.lock().get(&hash).cloned()
-    }
-
-    fn insert(&self, hash: ToolHash, schema: Schema) -> Arc<Schema> {
-        let schema = Arc::new(schema);
-        let mut schemas = self.0.lock();
-        if schemas.len() >= MOST_SCHEMAS {
-            // Any of them will do: they are compiled again in less time than a call takes.
-            schemas.clear();
-        }
-        schemas.insert(hash, schema.clone());
-        schema
     }
 }
 

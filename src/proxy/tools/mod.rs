@@ -1,10 +1,12 @@
 //! The tools that clients see: the three meta-tools, or every tool directly.
 
 mod builtin;
+pub(in crate::proxy) mod call;
 pub(in crate::proxy) mod definitions;
 mod describe;
 mod direct;
-pub(in crate::proxy) mod execute;
+mod execute;
+mod find;
 mod reranking;
 mod search;
 
@@ -13,9 +15,9 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 
 use self::builtin::Builtin;
+use self::call::Schemas;
 use self::definitions::DEFINITIONS;
 use self::direct::DirectNames;
-use self::execute::Schemas;
 use self::reranking::Reranking;
 use super::answers::{Answers, counting};
 use super::callers::caller::Caller;

@@ -1,0 +1,252 @@
+//! One call, step by step: the tool is found, its arguments are checked, the user is asked, the server answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+
+use super::{Tools, builtin};
+use crate::catalog::Tool;
+use crate::mcp::object::quoted;
+use crate::mcp::{Frame, Object};
+use crate::proxy::arguments::{Checked, Repair, Schema};
+use crate::proxy::failure::Failure;
+use crate::proxy::relay::Relayed;
+use crate::proxy::relay::consent::{Consent, wants_consent};
+use crate::proxy::view::View;
+use crate::proxy::{Reply, RequestContext};
+use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
+use crate::upstream::{CallError, ServerReply, message_of};
+
+/// Compiled schemas that are kept.
+const MOST_SCHEMAS: usize = 512;
+
+/// A call as the agent put it.
+pub(crate) struct Call<'a> {
+    /// The tool, however it is written.
+    pub name: &'a str,
+    /// Its arguments.
+    pub arguments: Option<&'a RawValue>,
+    /// What `arguments` is a part of, so that they need not be copied.
+    pub line: Option<&'a Bytes>,
+    /// The time it may take, if not the configured one.
+    pub limit: Option<Duration>,
+    /// What the caller may see.
+    pub view: &'a View,
+    /// The request it is made in, if there is one.
+    pub context: Option<&'a RequestContext>,
+    /// The user, who calls in person, has agreed to this very call.
+    pub is_agreed: bool,
+}
+
+/// A call that has a reply.
+pub(super) struct Ran {
+    /// The tool; none where that is not known before the client has answered a question.
+    pub(super) name: Option<QualifiedName>,
+    pub(super) reply: Reply,
+    pub(super) repairs: Vec<Repair>,
+}
+
+impl Tools {
+    /// Calls a tool and returns its result as the server gave it.
+    ///
+    /// # Errors
+    /// When there is no result.
+    pub(crate) async fn execute(&self, call: Call<'_>) -> Result<Reply, Failure> {
+        self.run(call).await.map(|ran| ran.reply)
+    }
+
+    pub(super) async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
+        let Call { view, context, .. } = call;
+        let tool = match self.known_tool(view, call.name) {
+            Some(tool) => tool,
+            None => {
+                let found = self.find_logged_in(view, call.name, call.limit, context);
+                match Box::pin(found).await? {
+                    Ok(tool) => tool,
+                    Err(question) => {
+                        return Ok(Ran {
+                            name: None,
+                            reply: question,
+                            repairs: Vec::new(),
+                        });
+                    }
+                }
+            }
+        };
+        let checked = self.checked(&tool, call.arguments).await?;
+        let (arguments, repairs) = match &checked {
+            Checked::AsSent(raw) => (*raw, Vec::new()),
+            Checked::Repaired { arguments, repairs } => (&**arguments, repairs.clone()),
+        };
+        let name = tool.qualified_name();
+        let consent = if call.is_agreed || !wants_consent(view, &name, &tool) {
+            Consent::Needless
+        } else {
+            Box::pin(self.relay.consent(view, &tool, arguments.get(), context)).await?
+        };
+        let reply = match (&consent, builtin::Tool::of(&tool)) {
+            (Consent::Asked(reply), _) => reply.clone(),
+            (_, Some(own)) => {
+                let arguments = Object::parse(arguments).unwrap_or_default();
+                let caller = consent.context(context).map(|context| &context.caller);
+                Box::pin(self.builtin.run(view, own, &arguments, caller)).await
+            }
+            (_, None) => {
+                for repair in &repairs {
+                    tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
+                }
+                let answered = self.send(&call, &tool, arguments, &consent).await;
+                reply_of(&name, answered, consent.context(context))?
+            }
+        };
+        Ok(Ran {
+            name: Some(name),
+            reply,
+            repairs,
+        })
+    }
+
+    /// Checks arguments against the tool's schema, and repairs what has one meaning.
+    async fn checked<'a>(
+        &self,
+        tool: &Tool,
+        arguments: Option<&'a RawValue>,
+    ) -> Result<Checked<'a>, Failure> {
+        let schema = match self.schemas.get(tool.entry().hash) {
+            Some(schema) => schema,
+            None => Box::pin(self.compiled(tool)).await,
+        };
+        schema.check(arguments).map_err(|faults| {
+            let json = self.inventory.definition(tool);
+            let definition = json
+                .as_deref()
+                .and_then(|json| Definition::parse(json).ok());
+            let signature = definition
+                .map(|definition| Signature::of(tool.server().name(), &definition).to_string());
+            Failure::Arguments {
+                name: tool.qualified_name(),
+                faults,
+                signature: signature.unwrap_or_default(),
+            }
+        })
+    }
+
+    /// The schema of a tool that is called for the first time.
+    async fn compiled(&self, tool: &Tool) -> Arc<Schema> {
+        let json = self.inventory.definition(tool);
+        let compile = move || {
+            let definition = json
+                .as_deref()
+                .and_then(|json| Definition::parse(json).ok());
+            Schema::compile(definition.and_then(|definition| definition.input_schema))
+        };
+        // A compilation that panics says nothing about the arguments.
+        let schema = self
+            .tasks
+            .spawn_blocking(compile)
+            .await
+            .unwrap_or_else(|_| Schema::compile(None));
+        self.schemas.insert(tool.entry().hash, schema)
+    }
+
+    /// Sends a call to its server and counts it.
+    async fn send(
+        &self,
+        call: &Call<'_>,
+        tool: &Tool,
+        arguments: &RawValue,
+        consent: &Consent,
+    ) -> Result<ServerReply, CallError> {
+        let name = tool.qualified_name();
+        let written = arguments.get();
+        let own = |line: &&Bytes| line.as_ptr_range().contains(&written.as_ptr());
+        let body = match call.line.filter(own) {
+            Some(line) => line.slice_ref(written.as_bytes()),
+            None => Bytes::copy_from_slice(written.as_bytes()),
+        };
+        let limit = call.limit;
+        let relayed = Relayed {
+            method: "tools/call",
+            name: Some(name.tool.as_str()),
+            params: Frame {
+                head: format!(r#"{{"name":{},"arguments":"#, quoted(name.tool.as_str()))
+                    .into_bytes(),
+                body,
+                tail: Vec::new(),
+            },
+            limit: limit.unwrap_or_else(|| self.relay.limit(call.view, &name.server)),
+            is_repeatable: tool.entry().hints.is_repeatable(),
+        };
+        let (sent, start) = (relayed.params.body.len(), Instant::now());
+        let context = consent.context(call.context);
+        let answered = self.relay.request(&name.server, relayed, context).await;
+        if let (Consent::Given(_), Ok(reply)) = (consent, &answered) {
+            self.relay.agreed(&name, written, reply);
+        }
+        let result = match &answered {
+            Ok(ServerReply::Result(result)) => Some(&result[..]),
+            _ => None,
+        };
+        self.answers
+            .count_call(&name, start.elapsed(), sent, result);
+        answered
+    }
+}
+
+/// The reply to a call that was sent.
+fn reply_of(
+    name: &QualifiedName,
+    answered: Result<ServerReply, CallError>,
+    context: Option<&RequestContext>,
+) -> Result<Reply, Failure> {
+    let name = || name.clone();
+    match answered {
+        Ok(ServerReply::Result(result)) if result.starts_with(b"{") => Ok(Reply::Relayed(result)),
+        Ok(ServerReply::Result(_)) => Err(Failure::Malformed { name: name() }),
+        Ok(ServerReply::Error(error))
+            if context.is_some_and(|context| context.concerns_client(&error)) =>
+        {
+            Ok(Reply::RelayedError(error))
+        }
+        Ok(ServerReply::Error(error)) => {
+            let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();
+            let object = raw
+                .and_then(|raw| Object::parse(raw).ok())
+                .unwrap_or_default();
+            Err(Failure::Refused {
+                name: name(),
+                message: message_of(&error),
+                data: object.get("data").map(|data| data.get().to_owned()),
+            })
+        }
+        Err(error) => Err(Failure::Call {
+            name: name(),
+            error: Box::new(error),
+        }),
+    }
+}
+
+/// Schemas by the hash of their tool.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct Schemas(Mutex<HashMap<ToolHash, Arc<Schema>>>);
+
+impl Schemas {
+    fn get(&self, hash: ToolHash) -> Option<Arc<Schema>> {
+        self.0.lock().get(&hash).cloned()
+    }
+
+    fn insert(&self, hash: ToolHash, schema: Schema) -> Arc<Schema> {
+        let schema = Arc::new(schema);
+        let mut schemas = self.0.lock();
+        if schemas.len() >= MOST_SCHEMAS {
+            // Any of them will do: they are compiled again in less time than a call takes.
+            schemas.clear();
+        }
+        schemas.insert(hash, schema.clone());
+        schema
+    }
+}

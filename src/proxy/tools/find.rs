@@ -1,0 +1,186 @@
+//! The tool that a name means.
+
+use std::time::Duration;
+
+use super::Tools;
+use crate::catalog::{Resolution, Snapshot, Tool};
+use crate::config::{Config, Verdict};
+use crate::proxy::failure::{Failure, Unlisted, Withheld};
+use crate::proxy::inventory::{PinState, Progress};
+use crate::proxy::relay::login::LoggedIn;
+use crate::proxy::view::View;
+use crate::proxy::{Reply, RequestContext};
+use crate::search::Request;
+use crate::tool::{QualifiedName, ServerName};
+
+/// How long a call or description waits for a server of which nothing is known yet.
+const FIRST_LISTING: Duration = Duration::from_secs(30);
+
+/// How long a server that lets us in at last may take to list its tools.
+const LISTING: Duration = Duration::from_secs(30);
+
+impl Tools {
+    /// The tool that `name` means. Where its server was never listed, that is waited for.
+    pub(in crate::proxy) async fn find(&self, view: &View, name: &str) -> Result<Tool, Failure> {
+        self.find_within(view, name, FIRST_LISTING).await
+    }
+
+    /// The tool that `name` means, where nothing has to be waited for to know that.
+    pub(in crate::proxy) fn known_tool(&self, view: &View, name: &str) -> Option<Tool> {
+        if !self.inventory.is_loaded() {
+            return None;
+        }
+        match view.snapshot().resolve(name) {
+            Resolution::Tool(tool) => Some(tool),
+            Resolution::Ambiguous(_) | Resolution::Unknown => None,
+        }
+    }
+
+    /// The same for whoever has no more time than `limit`.
+    pub(in crate::proxy) async fn find_within(
+        &self,
+        view: &View,
+        name: &str,
+        limit: Duration,
+    ) -> Result<Tool, Failure> {
+        self.inventory.loaded().await;
+        // One snapshot for both questions: a list that comes in between would be missed by the first and seen by the second.
+        let snapshot = view.snapshot();
+        let mut resolution = snapshot.resolve(name);
+        if !matches!(resolution, Resolution::Tool(_)) {
+            let server = unlisted_server(view, &snapshot, name);
+            if server.is_some() || snapshot.servers().count() <= 1 {
+                Box::pin(
+                    self.inventory
+                        .known_now(server.as_ref(), limit.min(FIRST_LISTING)),
+                )
+                .await;
+                resolution = view.snapshot().resolve(name);
+            }
+        }
+        match resolution {
+            Resolution::Tool(tool) => Ok(tool),
+            Resolution::Ambiguous(names) => Err(Failure::Ambiguous {
+                name: name.to_owned(),
+                names,
+            }),
+            Resolution::Unknown => Err(Box::pin(self.explain_unknown(view, name)).await),
+        }
+    }
+
+    /// The tool that `name` means. Where its server requires a login before it says what it has, the client is asked to help; then
+    /// the reply may be that question.
+    ///
+    /// # Errors
+    /// As [`Tools::find`].
+    pub(in crate::proxy) async fn find_logged_in(
+        &self,
+        view: &View,
+        name: &str,
+        limit: Option<Duration>,
+        context: Option<&RequestContext>,
+    ) -> Result<Result<Tool, Reply>, Failure> {
+        let failure = match self.find_within(view, name, limit.unwrap_or(LISTING)).await {
+            Ok(tool) => return Ok(Ok(tool)),
+            Err(failure) => failure,
+        };
+        let server = unlisted_server(view, &view.snapshot(), name)
+            .filter(|server| self.inventory.wants_login(server));
+        let (Some(server), Some(context)) =
+            (server, context.filter(|context| context.can_log_in()))
+        else {
+            return Err(failure);
+        };
+        let outcome = match context.answers_login() {
+            true => Box::pin(self.relay.returned(&server, context)).await,
+            false => Box::pin(self.relay.log_in(&server, context)).await,
+        };
+        match outcome {
+            LoggedIn::No => Err(failure),
+            LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
+            LoggedIn::Yes => {
+                Box::pin(self.inventory.list_now(&server, LISTING)).await;
+                Box::pin(self.find(view, name)).await.map(Ok)
+            }
+        }
+    }
+
+    /// Why a tool that is there is not for whoever asks.
+    fn withheld(&self, config: &Config, tool: &Tool) -> Failure {
+        let name = tool.qualified_name();
+        let reason = if config.judge(&name, tool.entry().hints) == Verdict::Denied {
+            Withheld::Denied
+        } else if tool.entry().is_app_only {
+            Withheld::AppOnly
+        } else {
+            match self.inventory.pin_state(tool) {
+                PinState::Changed => Withheld::Changed,
+                PinState::Unknown(fault) => Withheld::Uncompared(fault),
+            }
+        };
+        Failure::Withheld { name, reason }
+    }
+
+    async fn explain_unknown(&self, view: &View, name: &str) -> Failure {
+        let config = view.config();
+        if let Some(server) = unlisted_server(view, &view.snapshot(), name) {
+            let reason = match self.inventory.progress().remove(&server) {
+                Some(Progress::Failed(reason)) => Unlisted::Failed(reason),
+                Some(_) => Unlisted::UnderWay,
+                None if view.is_reachable(&server) => Unlisted::Disabled,
+                None => Unlisted::Elsewhere(config.servers[&server].projects.clone()),
+            };
+            return Failure::Unlisted { server, reason };
+        }
+        if let Resolution::Tool(tool) = view.snapshot().unrestricted().resolve(name) {
+            return self.withheld(&config, &tool);
+        }
+        let addressed = view.snapshot().addressed(name);
+        if let Some(fault) = config
+            .faults
+            .iter()
+            .find(|fault| addressed.contains(&fault.name))
+        {
+            return Failure::Faulty {
+                server: fault.name.clone(),
+                fault: fault.fault.clone(),
+            };
+        }
+        self.inventory.index().wait(Duration::from_secs(1)).await;
+        // Without an index there is nothing to suggest.
+        let without = view.hidden_servers();
+        let hits = self
+            .inventory
+            .index()
+            .search(&Request {
+                query: name,
+                limit: 3,
+                server: None,
+                without: &without,
+            })
+            .await
+            .ok();
+        let nearest = hits.iter().flat_map(|hits| hits.iter());
+        let nearest = nearest.map(|hit| {
+            QualifiedName {
+                server: hit.server.clone(),
+                tool: hit.tool.clone(),
+            }
+            .to_string()
+        });
+        Failure::Unknown {
+            name: name.to_owned(),
+            nearest: nearest.collect(),
+        }
+    }
+}
+
+/// The configured server whose tool `name` would be, if its tools are not known.
+fn unlisted_server(view: &View, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
+    let config = view.config();
+    snapshot
+        .addressed(name)
+        .iter()
+        .filter_map(|server| ServerName::new(server).ok())
+        .find(|server| config.servers.contains_key(server) && snapshot.server(server).is_none())
+}
