@@ -140,7 +140,7 @@ impl Proxy {
                     inventory.clone(),
                     relay.clone(),
                     pool,
-                    tasks.clone(),
+                    tasks,
                 ),
                 metrics: Metrics {
                     inventory: inventory.clone(),

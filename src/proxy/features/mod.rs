@@ -40,7 +40,7 @@ impl Features {
         inventory: Arc<Inventory>,
         relay: Arc<Relay>,
         pool: Arc<Pool>,
-        tasks: Tasks,
+        tasks: &Tasks,
     ) -> Arc<Self> {
         let features = Arc::new(Self {
             callers,
