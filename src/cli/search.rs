@@ -12,6 +12,7 @@ use super::output::{Output, faint, strong};
 use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::BUILT_IN_SERVER;
+use crate::proxy::SearchError;
 use crate::tool::ServerName;
 
 /// Servers of which nothing is known have this long before the others are searched without them.
@@ -71,7 +72,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
                 .tools
                 .explain(&app.proxy().unscoped(), &query, limit, server)
                 .await
-                .map_err(Exit::failed)?;
+                .map_err(|error| Exit::failed(error.to_string()))?;
             explanation::show(&explanation, output);
             return Ok(());
         }
@@ -80,11 +81,11 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .search(&app.proxy().unscoped(), &query, limit, server)
             .await
     };
-    let answer = answer.map_err(|error| match server {
-        Some(server) if !is_known(server, app) => {
-            unknown_server(server, &app.proxy().unscoped().config())
+    let answer = answer.map_err(|error| match error {
+        SearchError::UnknownServer { name, .. } if !is_known(&name, app) => {
+            unknown_server(&name, &app.proxy().unscoped().config())
         }
-        _ => Exit::failed(error),
+        error => Exit::failed(error.to_string()),
     })?;
     if output.is_json() {
         let hits: Vec<_> = answer

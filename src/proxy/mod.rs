@@ -35,6 +35,7 @@ pub(crate) use metrics::CONTENT_TYPE as METRICS_TYPE;
 pub(crate) use relay::RequestContext;
 pub(crate) use relay::instrument;
 pub(crate) use tools::call::Call;
+pub(crate) use tools::search::SearchError;
 pub(crate) use view::{Mode, View};
 
 use crate::catalog::Catalog;

@@ -221,6 +221,29 @@ fn no_files_of_a_module_import_each_other_in_a_ring() {
 }
 
 #[test]
+fn the_parts_of_the_proxy_do_not_use_each_other_in_a_ring() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = BTreeMap::new();
+    modules(&source, &source, &mut all);
+    let part = |file: &Module| (file[0] == "proxy" && file.len() > 1).then(|| file[..2].to_vec());
+    let mut parts: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    for (file, used) in arrows(&all) {
+        if let Some(own) = part(file) {
+            let others = used.iter().filter_map(part).filter(|other| *other != own);
+            parts.entry(own.clone()).or_default().extend(others);
+        }
+    }
+    assert!(parts.len() > 8, "only {parts:?} were found");
+    let found = rings(
+        &parts
+            .iter()
+            .map(|(part, used)| (part, used.clone()))
+            .collect(),
+    );
+    assert_eq!(found, BTreeSet::new());
+}
+
+#[test]
 fn a_ring_through_a_reexport_or_a_group_is_found() {
     let file = |path: &str, code: &str| {
         (

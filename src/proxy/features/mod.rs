@@ -2,7 +2,6 @@
 
 mod completion;
 mod forward;
-pub(in crate::proxy) mod named_uris;
 pub(in crate::proxy) mod page;
 mod prompts;
 mod resources;

@@ -8,6 +8,7 @@
 pub(in crate::proxy) mod consent;
 pub(crate) mod instrument;
 pub(in crate::proxy) mod login;
+mod named_uris;
 pub(in crate::proxy) mod open_calls;
 mod question;
 
@@ -19,13 +20,13 @@ use futures_util::future::join_all;
 
 use self::consent::Consents;
 use self::login::{LoggedIn, Logins};
+use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
 use crate::catalog::Snapshot;
 use crate::config::Config;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
-use crate::proxy::features::named_uris::NamedUris;
 use crate::proxy::view::View;
 use crate::shutdown::Tasks;
 use crate::statistics::{Live, Statistics};

@@ -8,7 +8,7 @@ mod direct;
 mod execute;
 mod find;
 mod reranking;
-mod search;
+pub(in crate::proxy) mod search;
 
 use std::sync::{Arc, Weak};
 

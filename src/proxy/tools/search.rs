@@ -54,27 +54,26 @@ impl Tools {
         let server = arguments.text("server").filter(|server| !server.is_empty());
         match self.search(view, &query, limit, server.as_deref()).await {
             Ok(answer) => Reply::text(&answer.to_string()),
-            Err(text) => Reply::tool_error(&text),
+            Err(error) => Reply::tool_error(&error.to_string()),
         }
     }
 
     /// The answer to a search, as agents and people read it.
     ///
     /// # Errors
-    /// With a text for whoever asked, when there can be no answer.
+    /// When there can be no answer.
     pub(crate) async fn search(
         &self,
         view: &View,
         query: &str,
         limit: usize,
         server: Option<&str>,
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, SearchError> {
         self.inventory.index().prepare(query);
         let (snapshot, server) = self.searchable(view, server).await?;
         let hits = self
             .hits(view, &snapshot, query, limit, server.as_deref())
-            .await
-            .map_err(|error| text_of(&error))?;
+            .await?;
         let found = self.render(&snapshot, &hits);
         let missing = self.missing(view, &snapshot, server.as_deref());
         let is_blind = !missing.is_empty()
@@ -99,7 +98,7 @@ impl Tools {
         query: &str,
         limit: usize,
         server: Option<&str>,
-    ) -> Result<Explanation, String> {
+    ) -> Result<Explanation, SearchError> {
         let (snapshot, server) = self.searchable(view, server).await?;
         let reranker = self.reranking.reranker(view).await;
         let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
@@ -110,12 +109,7 @@ impl Tools {
             server: server.as_deref(),
             without: &without,
         };
-        let mut explanation = self
-            .inventory
-            .index()
-            .explain(&request)
-            .await
-            .map_err(|error| text_of(&error))?;
+        let mut explanation = self.inventory.index().explain(&request).await?;
         if let Some(reranker) = reranker.filter(|_| explanation.fits) {
             let hits: Vec<Hit> = explanation
                 .hits
@@ -200,7 +194,7 @@ impl Tools {
         &self,
         view: &View,
         server: Option<&str>,
-    ) -> Result<(Arc<Snapshot>, Option<String>), String> {
+    ) -> Result<(Arc<Snapshot>, Option<String>), SearchError> {
         self.inventory.loaded().await;
         let is_blind = view
             .snapshot()
@@ -250,7 +244,12 @@ impl Tools {
     }
 
     /// The configured server that `name` means, whatever its letter case and dashes.
-    fn server_name(&self, view: &View, snapshot: &Snapshot, name: &str) -> Result<String, String> {
+    fn server_name(
+        &self,
+        view: &View,
+        snapshot: &Snapshot,
+        name: &str,
+    ) -> Result<String, SearchError> {
         let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
         let config = view.config();
         let names = || {
@@ -261,11 +260,9 @@ impl Tools {
             .find(|known| known.as_str() == name)
             .or_else(|| names().find(|known| fold(known.as_str()) == fold(name)))
             .map(ToString::to_string)
-            .ok_or_else(|| {
-                format!(
-                    "there is no server `{name}`; there are {}",
-                    list(&self.server_names(view))
-                )
+            .ok_or_else(|| SearchError::UnknownServer {
+                name: name.to_owned(),
+                servers: self.server_names(view),
             })
     }
 
@@ -314,14 +311,33 @@ impl Tools {
     }
 }
 
-/// What is said of a search that failed.
-fn text_of(error: &Error) -> String {
-    tracing::error!(%error, "search failed");
-    let text = match error {
-        Error::Missing => "the search index is still being built; try again in a moment",
-        _ => "the search index could not be read and is being built again; try again in a moment",
-    };
-    text.to_owned()
+/// Why a search has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SearchError {
+    /// No server has the name.
+    #[error("there is no server `{name}`; there are {}", list(.servers))]
+    UnknownServer {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        servers: Vec<String>,
+    },
+    /// There is no index yet.
+    #[error("the search index is still being built; try again in a moment")]
+    Building,
+    /// The index cannot be used; the log says why.
+    #[error("the search index could not be read and is being built again; try again in a moment")]
+    Unreadable,
+}
+
+impl From<Error> for SearchError {
+    fn from(error: Error) -> Self {
+        tracing::error!(%error, "search failed");
+        match error {
+            Error::Missing => Self::Building,
+            _ => Self::Unreadable,
+        }
+    }
 }
 
 /// What a search found.

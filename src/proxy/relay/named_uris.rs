@@ -47,7 +47,7 @@ struct Named {
 
 impl NamedUris {
     /// Notes the URIs in a result of `server`.
-    pub(in crate::proxy) fn note(&self, server: &ServerName, result: &[u8]) {
+    pub(super) fn note(&self, server: &ServerName, result: &[u8]) {
         if !may_name(result) {
             return;
         }
@@ -76,11 +76,7 @@ impl NamedUris {
     }
 
     /// Remembers what servers of `snapshot` listed whose entries `is_kept` does not hold for.
-    pub(in crate::proxy) fn retire(
-        &self,
-        snapshot: &Snapshot,
-        is_kept: impl Fn(&ServerName) -> bool,
-    ) {
+    pub(super) fn retire(&self, snapshot: &Snapshot, is_kept: impl Fn(&ServerName) -> bool) {
         let gone = snapshot
             .servers()
             .filter(|server| !is_kept(server.name()))
