@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Item;
 use super::cache::read_source;
 use super::reading;
 use super::servers::Servers;
