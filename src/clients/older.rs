@@ -6,10 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Item;
 use super::cache::read_source;
 use super::reading;
 use super::servers::Servers;
-use super::{Client, Edit, Entry, Item, Node, PlanError, Scope, Syntax, Verdict};
+use super::{Client, Edit, Entry, Node, PlanError, Scope, Syntax, Verdict};
 use crate::secret::{Masker, Secret};
 
 /// A planned import.

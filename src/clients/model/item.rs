@@ -1,4 +1,4 @@
-//! A server of a client, and what a migration makes of it.
+//! A server in a plan.
 
 use std::path::PathBuf;
 
