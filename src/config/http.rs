@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::error::{ConfigWarning, EntryError};
-use super::file::HttpEntry;
 use super::reader::{At, Read};
+use super::sections::HttpEntry;
 use super::server::Resolver;
 use super::{ListenAddress, setting};
 

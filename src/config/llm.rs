@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::error::EntryError;
-use super::file::LlmEntry;
 use super::language_model::{LanguageModel, ModelKey};
 use super::reader::At;
+use super::sections::LlmEntry;
 use super::server::{Resolver, is_url};
 use crate::secret::Secret;
 
@@ -18,12 +18,12 @@ impl Resolver<'_> {
     /// Converts `search.llm` to a language model.
     pub(super) fn language_model(
         &mut self,
-        entry: LlmEntry,
+        At {
+            offset,
+            value: entry,
+        }: At<LlmEntry>,
     ) -> Result<LanguageModel, At<EntryError>> {
-        let offset = entry
-            .model
-            .as_ref()
-            .map_or(entry.offset, |model| model.offset);
+        let offset = entry.model.as_ref().map_or(offset, |model| model.offset);
         let missing = |key: &str, expected: &str| {
             At::new(offset, EntryError::value(key, expected, "nothing"))
         };

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::env::{self, Environment};
 use super::error::ConfigWarning;
-use super::file::LogsEntry;
 use super::options::FORMAT_EXPECTED;
 use super::reader::{At, Read, Report};
+use super::sections::LogsEntry;
 use super::{LogFormat, setting};
 
 /// How logs are written and kept.

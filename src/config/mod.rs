@@ -19,6 +19,7 @@ mod file;
 pub(crate) mod fuzzing;
 mod hash;
 mod http;
+mod key;
 mod keys;
 mod language_model;
 mod listen;
@@ -38,6 +39,7 @@ mod results;
 mod runner;
 mod schema;
 mod secrets;
+mod sections;
 mod server;
 mod settings;
 #[cfg(test)]

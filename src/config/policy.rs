@@ -4,8 +4,8 @@
 
 use super::BUILT_IN_SERVER;
 use super::error::EntryError;
-use super::file::PolicyEntry;
 use super::reader::At;
+use super::sections::PolicyEntry;
 use crate::tool::{Hints, QualifiedName, SEPARATOR, ServerName};
 
 /// The rules for the tools of all servers, or of one. If several match a tool, the strictest one counts.

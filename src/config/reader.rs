@@ -13,7 +13,7 @@ use jsonc_parser::common::Ranged;
 
 use super::duration;
 use super::error::{ConfigWarning, EntryError, Position, Warning};
-use super::keys::Table;
+use super::key::Table;
 use super::nearest::nearest;
 
 /// Above this, a number without a unit was probably meant as milliseconds, as in some clients.
@@ -216,6 +216,15 @@ impl<'a> Members<'a> {
 impl<'a> Field<'a> {
     pub(super) fn offset(&self) -> usize {
         self.value.start()
+    }
+
+    pub(super) fn report(&self) -> &'a Report {
+        self.report
+    }
+
+    /// The path of the object that it is a member of, as warnings name it.
+    pub(super) fn scope(&self) -> &str {
+        self.path.strip_suffix(&self.key).unwrap_or_default()
     }
 
     pub(super) fn is_null(&self) -> bool {

@@ -1,9 +1,9 @@
 //! The options for results.
 
 use super::error::ConfigWarning;
-use super::file::Results;
 use super::options::{Duplicates, Lifetime};
 use super::reader::{At, Read, Report};
+use super::sections::Results;
 use super::{duration, setting};
 
 /// The default budget in characters: about 25,000 tokens, beyond which the tested clients cut results.

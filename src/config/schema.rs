@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{ENTRY, FILE, Key, TIME_PATTERN, Table, Value};
+use super::key::{Key, Table, Value};
+use super::keys::{ENTRY, FILE, TIME_PATTERN};
 
 /// The schema, in the dialect of 2020-12.
 #[must_use]

@@ -7,12 +7,13 @@ use http::{HeaderName, HeaderValue};
 
 use super::env::{Environment, is_inherited};
 use super::error::{ConfigWarning, EntryError};
-use super::file::{Entry, OAuthEntry, Words};
+use super::file::{Entry, Words};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 use super::policy::Policy;
 use super::projects::Projects;
 use super::reader::{At, Read, Report};
 use super::secrets::{secret_arguments, secret_parameters, secret_values};
+use super::sections::OAuthEntry;
 use super::{
     Certificates, ConfigHash, OwnExposure, OwnIdleBounds, Proxy, Remote, Server, Stdio, Transport,
     expand,

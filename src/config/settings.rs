@@ -12,6 +12,7 @@ use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
 use super::paths::is_inline;
 use super::reader::{At, Lines, Read, Report};
+use super::sections;
 use super::server::{self, Resolver};
 use super::{
     BUILT_IN_SERVER, Credentials, Environment, Exposure, HttpOptions, IdleBounds, IdleTimeout,
@@ -415,7 +416,7 @@ pub(super) fn setting<T: Copy>(
 }
 
 fn search(
-    read: Read<file::SearchEntry>,
+    read: Read<sections::SearchEntry>,
     default: SearchOptions,
     resolver: &mut Resolver<'_>,
 ) -> SearchOptions {
@@ -535,7 +536,7 @@ fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) 
     named.or(written).unwrap_or_else(|| REGISTRY.to_owned())
 }
 
-fn exposure(read: Read<file::Exposed>, default: Exposure, report: &Report) -> Exposure {
+fn exposure(read: Read<sections::Exposed>, default: Exposure, report: &Report) -> Exposure {
     let flag =
         |read: Read<bool>, default: bool| setting(read, default, |flag| flag.to_string(), report);
     match read {
@@ -592,7 +593,7 @@ fn idle_bounds(shortest: Read<Duration>, longest: Read<Duration>, report: &Repor
     .or(default)
 }
 
-fn max_age(read: Read<file::CatalogEntry>, default: Duration, report: &Report) -> Duration {
+fn max_age(read: Read<sections::CatalogEntry>, default: Duration, report: &Report) -> Duration {
     match read {
         Ok(entry) => entry.map_or(default, |entry| {
             setting(entry.max_age, default, duration::text, report)

@@ -11,8 +11,8 @@ use percent_encoding::percent_decode_str;
 
 use super::env::{self, Environment, Variable};
 use super::error::{ConfigWarning, EntryError};
-use super::file::TracesEntry;
 use super::reader::{At, Read};
+use super::sections::TracesEntry;
 use super::server::{Resolver, is_url};
 use super::setting;
 use crate::secret::Secret;

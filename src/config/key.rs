@@ -1,0 +1,65 @@
+//! A key of the configuration: its name, what may stand there, and what it means.
+
+/// The keys of one object.
+pub(super) type Table = &'static [Key];
+
+/// A key.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) value: Value,
+    /// A sentence for the author of the file.
+    pub(super) doc: &'static str,
+    /// The default, as JSON.
+    pub(super) default: Option<&'static str>,
+}
+
+/// The permitted values of a key; `null` always counts as absent.
+#[derive(Debug)]
+pub(super) enum Value {
+    Text,
+    Texts,
+    /// An object of texts.
+    TextMap,
+    Flag,
+    /// A whole number within bounds.
+    Number(u64, Option<u64>),
+    /// A time longer than zero.
+    Time,
+    /// A time, or one of some words.
+    TimeOr(&'static [&'static str]),
+    /// One of some words.
+    Words(&'static [&'static str]),
+    /// A command line, or a list with at least a program.
+    Command,
+    Object(Table),
+    /// An object of servers' entries, each with the keys of `keys::ENTRY`.
+    Servers,
+    /// An object whose members are not checked.
+    Opaque,
+    /// Any value.
+    Any,
+}
+
+pub(super) const fn key(name: &'static str, value: Value, doc: &'static str) -> Key {
+    Key {
+        name,
+        value,
+        doc,
+        default: None,
+    }
+}
+
+pub(super) const fn with_default(
+    name: &'static str,
+    value: Value,
+    default: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key {
+        name,
+        value,
+        doc,
+        default: Some(default),
+    }
+}

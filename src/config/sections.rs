@@ -1,0 +1,262 @@
+//! The sections of the file. Each is one table, from which three things are made: the keys for the JSON Schema and for reports of
+//! unknown ones, the struct of what was read, and the function that reads it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::error::EntryError;
+use super::key::{Key, Table, Value};
+use super::options::FORMAT_EXPECTED;
+use super::reader::{At, Field, Members, Read};
+use super::{Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider, SearchOptions};
+
+/// `/// doc`, then `key: Read<Type> = reader, value;`, with a default behind the value if there is one. The fault of a key that is
+/// an `Option` is one of the whole section.
+macro_rules! section {
+    ($(#[$attribute:meta])* $name:ident, $table:ident, $prefix:literal {
+        $(#[doc = $doc:literal] $key:ident: $read:ident<$type:ty> = $reader:expr, $value:expr $(, $default:literal)?;)*
+    }) => {
+        $(#[$attribute])*
+        pub(super) struct $name {
+            $(#[doc = $doc] pub(super) $key: $read<$type>,)*
+        }
+
+        pub(super) const $table: Table = &[
+            $(Key {
+                name: stringify!($key),
+                value: $value,
+                doc: $doc.trim_ascii_start(),
+                default: section!(@default $($default)?),
+            },)*
+        ];
+
+        impl $name {
+            pub(super) fn read(field: &Field<'_>) -> Result<Self, At<EntryError>> {
+                let mut members = Members::new(field.object()?, $table, field.scope(), $prefix, field.report());
+                let section = Self {
+                    $($key: section!(@fault $read members.read(stringify!($key), $reader)),)*
+                };
+                members.finish();
+                Ok(section)
+            }
+        }
+    };
+    (@default) => { None };
+    (@default $default:literal) => { Some(stringify!($default)) };
+    (@fault Read $read:expr) => { $read };
+    (@fault Option $read:expr) => { $read? };
+}
+
+section! {
+    /// The age limit of lists of tools.
+    CatalogEntry, CATALOG, "catalog." {
+        /// A server whose list is younger is started only when it is called; an older list is renewed in the background.
+        max_age: Read<Duration> = Field::positive_duration, Value::Time, "24h";
+    }
+}
+
+section! {
+    /// How logs are written and kept.
+    LogsEntry, LOGS, "logs." {
+        /// The format of lines on stderr and in the main log; `MCPZIP_LOG_FORMAT` takes precedence.
+        format: Read<LogFormat> = log_format, Value::Words(&LOG_FORMATS), "text";
+        /// The size at which a log file is rotated.
+        max_megabytes: Read<u64> = count, Value::Number(1, None), 10;
+        /// The number of files kept of each log, including the current one.
+        max_files: Read<u64> = count, Value::Number(1, None), 5;
+        /// After how many days without a line a log file is removed.
+        max_days: Read<u64> = count, Value::Number(1, None), 30;
+    }
+}
+
+section! {
+    /// The HTTP endpoints next to MCP.
+    HttpEntry, HTTP, "http." {
+        /// The address of `--http` without a value; `MCPZIP_HTTP_ADDRESS` takes precedence.
+        address: Option<At<String>> = Field::text, Value::Text, "127.0.0.1:8080";
+        /// A file with the token that clients must send, unless `--token-file` or `MCPZIP_TOKEN` is set.
+        token_file: Option<At<String>> = Field::text, Value::Text;
+        /// Web pages of these origins may call the server, in addition to those of `--allow-origin`.
+        origins: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        /// Whether metrics for Prometheus are served at `/metrics`, to every client that may use the server.
+        metrics: Read<bool> = Field::flag, Value::Flag, false;
+    }
+}
+
+section! {
+    /// The destination of traces.
+    TracesEntry, OTLP, "otlp." {
+        /// The collector's URL, which `/v1/traces` is put behind; it has to take OTLP as JSON.
+        endpoint: Option<At<String>> = Field::text, Value::Text;
+        /// Headers that are sent with the traces.
+        headers: Option<BTreeMap<String, At<String>>> = Field::text_map, Value::TextMap;
+        /// What this process is called in traces; `mcpzip` if nothing is said.
+        service_name: Option<At<String>> = Field::text, Value::Text;
+        /// How many of a hundred traces that begin here are recorded; those that clients began are as these say.
+        sample_percent: Read<u64> = percent, Value::Number(0, Some(100)), 100;
+    }
+}
+
+section! {
+    /// The `oauth` of a server's entry.
+    #[derive(Default)]
+    OAuthEntry, OAUTH, "oauth." {
+        /// A login by a person in the browser, or one without a person by `client_id` and a secret or key.
+        grant: Option<Grant> = grant, Value::Words(&["authorization_code", "client_credentials"]), "authorization_code";
+        /// The only authorization server to log in at, by its issuer URL; without it, a configured secret or key stays with the first one.
+        issuer: Option<At<String>> = Field::text, Value::Text;
+        /// A client that you registered where one logs in.
+        client_id: Option<At<String>> = Field::text, Value::Text;
+        /// Its secret.
+        client_secret: Option<At<String>> = Field::text, Value::Text;
+        /// An `https` URL of a document that describes the client, where such are taken.
+        client_metadata_url: Option<At<String>> = Field::text, Value::Text;
+        /// A PEM file (PKCS #8, P-256 or RSA) that signs in place of a secret.
+        private_key_file: Option<At<String>> = Field::text, Value::Text;
+        /// What a login is for, in place of all that the server offers.
+        scopes: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        /// The port that the browser comes back to.
+        redirect_port: Option<u16> = port, Value::Number(1, Some(65535));
+    }
+}
+
+section! {
+    /// The exposure of prompts and resources.
+    Exposed, EXPOSE, "expose." {
+        /// Whether prompts are seen.
+        prompts: Read<bool> = Field::flag, Value::Flag, true;
+        /// Whether resources and their templates are seen.
+        resources: Read<bool> = Field::flag, Value::Flag, true;
+    }
+}
+
+section! {
+    /// The rules for tools.
+    #[derive(Default)]
+    PolicyEntry, TOOLS, "tools." {
+        /// Only these may be used: names with `*` and `?`, or `@read`, `@write`, `@destructive`, `@unmarked`.
+        allow: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        /// Before one of these is called, the user is asked.
+        ask: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        /// These are neither found nor described nor callable.
+        deny: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+    }
+}
+
+section! {
+    /// The options of the search.
+    SearchEntry, SEARCH, "search." {
+        /// How many hits there are when the agent does not say.
+        default_limit: Read<usize> = default_limit, Value::Number(1, Some(50)), 5;
+        /// Whether tools are also found by what they mean.
+        semantic: Read<bool> = Field::flag, Value::Flag, true;
+        /// A language model that puts the best hits in order.
+        llm: Read<At<LlmEntry>> = |field| Ok(At::new(field.offset(), LlmEntry::read(field)?)), Value::Object(LLM);
+    }
+}
+
+section! {
+    /// The language model of the search.
+    LlmEntry, LLM, "search.llm." {
+        /// Whose protocol it speaks; many speak OpenAI's.
+        provider: Option<Provider> = provider, Value::Words(&["gemini", "anthropic", "openai"]);
+        /// The model's name there.
+        model: Option<At<String>> = Field::text, Value::Text;
+        /// Where it is, if not at its provider's.
+        base_url: Option<At<String>> = Field::text, Value::Text;
+        /// Its key: `${VARIABLE}`, or `keychain` for what `mcpzip auth key` put there.
+        api_key: Option<At<String>> = Field::text, Value::Text;
+        /// How long a search waits for it.
+        timeout: Option<Duration> = Field::positive_duration, Value::Time, "3s";
+    }
+}
+
+section! {
+    /// The options for results.
+    Results, RESULTS, "results." {
+        /// Characters that a result's text may have before it is stored; 0 means no limit.
+        budget: Read<usize> = Field::whole_number, Value::Number(0, None), 100000;
+        /// What is answered of a text that only repeats the structured content; `auto` is what the client shows.
+        duplicates: Read<Duplicates> = duplicates, Value::Words(&["auto", "keep", "text", "structured"]), "auto";
+        /// How long stored results are kept.
+        kept_for: Read<Lifetime> = lifetime, Value::TimeOr(&["session"]), "session";
+    }
+}
+
+fn log_format(field: &Field<'_>) -> Result<LogFormat, At<EntryError>> {
+    field
+        .word()
+        .and_then(LogFormat::parse)
+        .ok_or_else(|| field.wrong(FORMAT_EXPECTED))
+}
+
+fn count(field: &Field<'_>) -> Result<u64, At<EntryError>> {
+    field.count().map(|count| count.get() as u64)
+}
+
+fn default_limit(field: &Field<'_>) -> Result<usize, At<EntryError>> {
+    let limits = SearchOptions::LIMITS;
+    let count = field.count().ok().map(usize::from);
+    count.filter(|limit| limits.contains(limit)).ok_or_else(|| {
+        let (start, end) = (limits.start(), limits.end());
+        field.wrong(format!("a whole number from {start} to {end}"))
+    })
+}
+
+fn percent(field: &Field<'_>) -> Result<u64, At<EntryError>> {
+    let percent = field.whole_number().ok().filter(|percent| *percent <= 100);
+    percent
+        .and_then(|percent| u64::try_from(percent).ok())
+        .ok_or_else(|| field.wrong("a whole number from 0 to 100"))
+}
+
+fn provider(field: &Field<'_>) -> Result<Provider, At<EntryError>> {
+    match field.word() {
+        Some("gemini") => Ok(Provider::Gemini),
+        Some("anthropic") => Ok(Provider::Anthropic),
+        Some("openai") => Ok(Provider::OpenAi),
+        _ => Err(field
+            .wrong("\"gemini\", \"anthropic\" or \"openai\" (also for what speaks as it does)")),
+    }
+}
+
+fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<EntryError>> {
+    match field.word() {
+        Some("auto") => Ok(Duplicates::Auto),
+        Some("keep") => Ok(Duplicates::Keep),
+        Some("text") => Ok(Duplicates::Text),
+        Some("structured") => Ok(Duplicates::Structured),
+        _ => Err(field.wrong("\"auto\", \"keep\", \"text\" or \"structured\"")),
+    }
+}
+
+fn lifetime(field: &Field<'_>) -> Result<Lifetime, At<EntryError>> {
+    match field.word() {
+        Some("session") => Ok(Lifetime::Session),
+        _ => Ok(Lifetime::For(field.positive_duration()?)),
+    }
+}
+
+fn grant(field: &Field<'_>) -> Result<Grant, At<EntryError>> {
+    match field.word() {
+        Some("authorization_code") => Ok(Grant::AuthorizationCode),
+        Some("client_credentials") => Ok(Grant::ClientCredentials),
+        _ => Err(field.wrong("\"authorization_code\" or \"client_credentials\"")),
+    }
+}
+
+fn port(field: &Field<'_>) -> Result<u16, At<EntryError>> {
+    let wrong = || field.wrong("a port from 1 to 65535");
+    u16::try_from(field.count().map_err(|_| wrong())?.get()).map_err(|_| wrong())
+}
+
+impl Default for TracesEntry {
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            headers: None,
+            service_name: None,
+            sample_percent: Ok(None),
+        }
+    }
+}
