@@ -94,6 +94,8 @@ pub(crate) enum NoConsent {
     Failed { message: String },
     /// The call is one of several in a request, of which none can be asked for.
     InCompany,
+    /// The questions of other clients leave no room for this one.
+    TooMany,
     /// The request state of the client is not one of a question about this call.
     UnknownState,
     /// The user did not agree.

@@ -333,6 +333,42 @@ fn a_modern_client_is_asked_by_the_answer_to_its_request() {
 }
 
 #[test]
+fn open_questions_of_one_client_end_no_others() {
+    let gateway = asking().serve(&[]);
+    let ask = |client: &str, path: &str, more: &str| {
+        let meta = format!(
+            r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{FORMS},"io.modelcontextprotocol/clientInfo":{{"name":"{client}","version":"1"}}}}"#
+        );
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"execute_tool","arguments":{{"name":"disk__delete_file","arguments":{{"path":"{path}"}}}}{more},{meta}}}}}"#
+        );
+        let call = gateway
+            .post(&body)
+            .header("MCP-Protocol-Version", "2026-07-28")
+            .header("Mcp-Method", "tools/call")
+            .header("Mcp-Name", "execute_tool");
+        call.send().message()
+    };
+    let agree = |asked: &Value| {
+        let state = &asked["requestState"];
+        format!(r#","inputResponses":{{"consent":{{"action":"accept"}}}},"requestState":{state}"#)
+    };
+    let quiet = ask("quiet", "/a", "").value();
+    let first = ask("loud", "/b", "").value();
+    for number in 0..1_050 {
+        let asked = ask("loud", &format!("/{number}"), "").value();
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+    }
+    let refused = ask("loud", "/b", &agree(&first)).tool_error();
+    assert!(refused.contains("unknown or has expired"), "{refused}");
+    let called = ask("quiet", "/a", &agree(&quiet)).value();
+    assert_eq!(
+        called["structuredContent"]["arguments"],
+        json!({ "path": "/a" })
+    );
+}
+
+#[test]
 fn a_user_who_has_agreed_is_not_asked_again_when_the_server_asks_back() {
     let needs = format!(
         r#"{{"resultType":"input_required","inputRequests":{{"q":{{"method":"elicitation/create","params":{{"message":"Sure?","requestedSchema":{{"type":"object","properties":{{}}}}}}}}}},"requestState":"{STATE}"}}"#

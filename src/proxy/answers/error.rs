@@ -66,6 +66,7 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
         NoConsent::Unable => "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user".to_owned(),
         NoConsent::Failed { message } => format!("the client could not ask ({message})"),
         NoConsent::InCompany => "it cannot be asked for among several calls; call it by itself".to_owned(),
+        NoConsent::TooMany => "too many questions of other clients are open; try again in some minutes".to_owned(),
         NoConsent::UnknownState => "the `requestState` is unknown or has expired, or belongs to another request".to_owned(),
         NoConsent::Declined => "the user did not agree".to_owned(),
     };

@@ -31,9 +31,14 @@ const KEY: &str = "consent";
 /// What our own request states begin with; those of calls that wait for a client begin otherwise.
 const STATE_PREFIX: &str = "mcpzip.consent.";
 
-/// How long a client may take to come back, and how many may be waited for.
+/// How long a client may take to come back.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
-const MOST: usize = 1024;
+
+/// The open questions of one client; beyond that, its oldest one is dropped.
+const MOST_OF_ONE: usize = 256;
+
+/// The open questions of all clients; beyond that, no other client's question is opened.
+const MOST: usize = 8192;
 
 /// The hash of a call, which nobody finds another for.
 type Fingerprint = [u8; 32];
@@ -45,6 +50,8 @@ pub(in crate::proxy) struct Consents(Mutex<HashMap<(String, Fingerprint), Known>
 
 #[derive(Debug)]
 struct Known {
+    /// The share of the client (`Client::share`).
+    client: u64,
     is_agreed: bool,
     since: Instant,
 }
@@ -125,6 +132,7 @@ impl Relay {
             return refused(NoConsent::InCompany);
         }
         let call = fingerprint(&name, arguments);
+        let too_many = || refusal(NoConsent::TooMany);
         let state: Option<String> = context
             .state
             .as_deref()
@@ -145,28 +153,37 @@ impl Relay {
                 }
                 Some(_) => refused(NoConsent::Declined),
                 // What was asked before is not what is asked now.
-                None if context.answers_login() => Ok(self.asked(&question, call)),
+                None if context.answers_login() => {
+                    self.asked(context, &question, call).ok_or_else(too_many)
+                }
                 None => refused(NoConsent::UnknownState),
             },
-            None => Ok(self.asked(&question, call)),
+            None => self.asked(context, &question, call).ok_or_else(too_many),
         }
     }
 
-    /// The answer that asks a client of the modern era.
-    fn asked(&self, question: &Question, call: Fingerprint) -> Consent {
+    /// The answer that asks a client of the modern era; nothing if too many questions are open.
+    fn asked(
+        &self,
+        context: &RequestContext,
+        question: &Question,
+        call: Fingerprint,
+    ) -> Option<Consent> {
         let state = format!("{STATE_PREFIX}{}", random_token());
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{{"method":"elicitation/create","params":{}}}}},"requestState":{}}}"#,
             String::from_utf8_lossy(&named(question)),
             quoted(&state)
         );
-        self.consents.keep(state, call, false);
-        Consent::Asked(Reply::Relayed(result.into()))
+        let client = context.caller.client.share();
+        let is_kept = self.consents.keep(client, state, call, false);
+        is_kept.then(|| Consent::Asked(Reply::Relayed(result.into())))
     }
 
     /// Notes what the client will repeat a call with that the user has agreed to.
     pub(in crate::proxy) fn agreed(
         &self,
+        context: &RequestContext,
         name: &QualifiedName,
         arguments: &str,
         reply: &upstream::ServerReply,
@@ -175,8 +192,10 @@ impl Relay {
             return;
         };
         if let Some(state) = required_input(result).and_then(|object| object.text("requestState")) {
-            self.consents
-                .keep(state, fingerprint(name, arguments), true);
+            let call = fingerprint(name, arguments);
+            // Without room, the user is asked once more.
+            let client = context.caller.client.share();
+            self.consents.keep(client, state, call, true);
         }
     }
 }
@@ -187,20 +206,27 @@ pub(in crate::proxy) fn wants_consent(view: &View, name: &QualifiedName, tool: &
 }
 
 impl Consents {
-    fn keep(&self, state: String, call: Fingerprint, is_agreed: bool) {
+    /// Keeps a question of `client`, if there is room; questions of other clients stay.
+    fn keep(&self, client: u64, state: String, call: Fingerprint, is_agreed: bool) -> bool {
         let mut known = self.known();
         known.retain(|_, known| known.since.elapsed() < PATIENCE);
-        // A client that lets so many questions lie is asked again.
-        if known.len() >= MOST {
-            known.clear();
+        let own = || known.iter().filter(|(_, known)| known.client == client);
+        let is_full = known.len() >= MOST;
+        if is_full || own().count() >= MOST_OF_ONE {
+            let oldest = own().min_by_key(|(_, known)| known.since);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else {
+                return false;
+            };
+            known.remove(&oldest);
         }
-        known.insert(
-            (state, call),
-            Known {
-                is_agreed,
-                since: Instant::now(),
-            },
-        );
+        let since = Instant::now();
+        let asked = Known {
+            client,
+            is_agreed,
+            since,
+        };
+        known.insert((state, call), asked);
+        true
     }
 
     fn take(&self, state: String, call: Fingerprint) -> Option<Known> {

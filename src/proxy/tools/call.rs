@@ -184,8 +184,8 @@ impl Tools {
         let (sent, start) = (relayed.params.body.len(), Instant::now());
         let context = consent.context(call.context);
         let answered = self.relay.request(&name.server, relayed, context).await;
-        if let (Consent::Given(_), Ok(reply)) = (consent, &answered) {
-            self.relay.agreed(&name, written, reply);
+        if let (Consent::Given(given), Ok(reply)) = (consent, &answered) {
+            self.relay.agreed(given, &name, written, reply);
         }
         let result = match &answered {
             Ok(ServerReply::Result(result)) => Some(&result[..]),

@@ -190,8 +190,8 @@ impl Tools {
             .relay
             .request(&name.server, relayed, consent.context(Some(&context)))
             .await;
-        if let (Consent::Given(_), Ok(reply)) = (&consent, &outcome) {
-            self.relay.agreed(&name, sent, reply);
+        if let (Consent::Given(given), Ok(reply)) = (&consent, &outcome) {
+            self.relay.agreed(given, &name, sent, reply);
         }
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
