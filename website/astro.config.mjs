@@ -27,7 +27,7 @@ const sidebar = [
   { label: 'Reference', items: ['reference/meta-tools', 'reference/commands', 'reference/configuration', 'reference/environment', 'reference/glossary'] },
   {
     label: 'Project',
-    items: ['project/performance', 'project/faults', 'project/comparison', 'project/architecture', 'project/contributing', 'project/faq', 'project/changelog'],
+    items: ['project/performance', 'project/faults', 'project/comparison', 'project/native-search', 'project/architecture', 'project/contributing', 'project/faq', 'project/changelog'],
   },
 ];
 
