@@ -26,7 +26,8 @@ export function configuration() {
   const schema = readSchema();
   // The builder's check, compiled to a plain function, so that the page needs no validator.
   const { ajv, validate } = validator({ code: { source: true, esm: true } });
-  const code = (standalone.default ?? standalone)(ajv, validate);
+  // The page does not show where in the schema a fault was found, and those paths are a sixth of the code.
+  const code = (standalone.default ?? standalone)(ajv, validate).replace(/schemaPath:"[^"]*",/g, '');
   const helpers = [...code.matchAll(/const (\w+) = require\("([^"]+)"\)\.default;?/g)];
   const imports = helpers.map(([, name, path]) => `import ${name}Module from ${JSON.stringify(path.endsWith('.js') ? path : `${path}.js`)};\nconst ${name} = ${name}Module.default ?? ${name}Module;`);
   write('src/generated/validate.js', `// @ts-nocheck\n${imports.join('\n')}\n${helpers.reduce((text, [line]) => text.replace(line, ''), code)}\n`);
