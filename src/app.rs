@@ -4,11 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{self, Config, ConfigWatch, Environment, Paths, RemoteServer};
+use crate::config::{self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv};
 use crate::downstream::{self, http};
 use crate::proxy::{Directories, Mode, Progress, Proxy, Start};
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
+use crate::upstream::SharedServers;
 use crate::{telemetry, upstream};
 
 /// Where, below the state directory, it is kept what was counted.
@@ -30,9 +31,17 @@ pub(crate) struct App {
     proxy: Arc<Proxy>,
     tasks: Tasks,
     paths: Paths,
-    environment: Environment,
+    session: SessionEnv,
     /// Servers of the command line, beside those of the configuration.
-    servers: Vec<RemoteServer>,
+    remotes: Vec<RemoteServer>,
+}
+
+/// What a run is built on.
+struct Build {
+    start: Start,
+    mode: Mode,
+    tasks: Tasks,
+    servers: Arc<SharedServers>,
 }
 
 impl App {
@@ -40,40 +49,40 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub(crate) fn new(paths: Paths, environment: Environment) -> Result<Self, config::Error> {
-        let config = Config::load(&paths, &environment)?;
+    pub(crate) fn new(paths: Paths, session: SessionEnv) -> Result<Self, config::Error> {
+        let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
         sum(&config, &paths);
         let (start, mode) = (Start::Nothing, Mode::MetaTools);
-        Ok(Self::with_config(config, paths, environment, start, mode))
+        Ok(Self::with_config(config, paths, session, start, mode))
     }
 
-    /// Builds a run that serves clients, with `servers` of the command line beside those of the configuration.
+    /// Builds a run that serves clients, with `remotes` of the command line beside those of the configuration.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
     pub(crate) fn serving(
         paths: Paths,
-        environment: Environment,
-        servers: Vec<RemoteServer>,
+        session: SessionEnv,
+        remotes: Vec<RemoteServer>,
         mode: Mode,
     ) -> Result<Self, config::Error> {
-        let config = Config::load_with(&servers, &paths, &environment)?;
+        let config = Config::load_with(&remotes, &paths, &session.environment)?;
         telemetry::hide(&config.masker);
         report(&config, &paths);
-        let app = Self::with_config(config, paths, environment, Start::Serving, mode);
-        Ok(Self { servers, ..app })
+        let app = Self::with_config(config, paths, session, Start::Serving, mode);
+        Ok(Self { remotes, ..app })
     }
 
     /// For a command that starts nothing by itself, and says itself what is wrong with the configuration.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub(crate) fn quiet(paths: Paths, environment: Environment) -> Result<Self, config::Error> {
-        let config = Config::load(&paths, &environment)?;
+    pub(crate) fn quiet(paths: Paths, session: SessionEnv) -> Result<Self, config::Error> {
+        let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
         let (start, mode) = (Start::Nothing, Mode::MetaTools);
-        Ok(Self::with_config(config, paths, environment, start, mode))
+        Ok(Self::with_config(config, paths, session, start, mode))
     }
 
     /// The same for a configuration that the caller has, and says what is wrong with it.
@@ -81,25 +90,44 @@ impl App {
     pub(crate) fn with_config(
         config: Config,
         paths: Paths,
-        environment: Environment,
+        session: SessionEnv,
         start: Start,
         mode: Mode,
     ) -> Self {
         write_logs(&config);
         let tasks = Tasks::new();
+        let servers = SharedServers::of_one(tasks.clone());
+        let build = Build {
+            start,
+            mode,
+            tasks,
+            servers,
+        };
+        Self::build(config, paths, session, build)
+    }
+
+    fn build(config: Config, paths: Paths, session: SessionEnv, build: Build) -> Self {
+        let Build {
+            start,
+            mode,
+            tasks,
+            servers,
+        } = build;
         let directories = Directories {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join(LOGS)),
             results: Some(paths.state_dir.join("results")),
             statistics: Some(paths.state_dir.join(STATISTICS)),
             pins: Some(paths.state_dir.join("pins")),
+            sharing: Some(paths.state_dir.join("sharing")),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(
             config,
             &directories,
-            environment.clone(),
+            session.clone(),
             &tasks,
+            &servers,
             start,
             mode,
         );
@@ -107,24 +135,23 @@ impl App {
             proxy,
             tasks,
             paths,
-            environment,
-            servers: Vec::new(),
+            session,
+            remotes: Vec::new(),
         }
     }
 
-    /// Uses this process's project directory (`CLAUDE_PROJECT_DIR`, else the working directory) as the client's workspace.
+    /// Uses the session's project directory (`CLAUDE_PROJECT_DIR`) and its working directory as the client's workspace.
     pub(crate) fn set_workspace(&self) {
         let project = self
+            .session
             .environment
             .get(config::env::CLAUDE_PROJECT_DIR.name)
             .filter(|path| !path.is_empty());
-        // Where the directory is gone, there is no project either.
-        let directory = std::env::current_dir().ok();
         self.proxy.set_workspace(
             &project
                 .map(Into::into)
                 .into_iter()
-                .chain(directory)
+                .chain(self.session.directory.clone())
                 .collect::<Vec<_>>(),
         );
     }
@@ -167,8 +194,8 @@ impl App {
         self.tasks.spawn(watch(
             self.proxy.clone(),
             self.paths.clone(),
-            self.environment.clone(),
-            self.servers.clone(),
+            self.session.environment.clone(),
+            self.remotes.clone(),
             self.tasks.clone(),
         ));
         let (outcome, farewell) = tokio::select! {
@@ -192,8 +219,8 @@ impl App {
         self.tasks.spawn(watch(
             self.proxy.clone(),
             self.paths.clone(),
-            self.environment.clone(),
-            self.servers.clone(),
+            self.session.environment.clone(),
+            self.remotes.clone(),
             self.tasks.clone(),
         ));
         let outcome =

@@ -10,7 +10,7 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, good, strong};
 use super::unknown::unknown_server;
-use crate::config::{Config, Environment, Paths};
+use crate::config::{Config, Environment, Paths, SessionEnv};
 use crate::shutdown::{Tasks, spawn_thread};
 use crate::telemetry;
 use crate::tool::ServerName;
@@ -77,7 +77,11 @@ impl Accounts {
             &variables,
             tasks.clone(),
         );
-        let mut environment = upstream::UpstreamContext::new(tasks.clone(), variables, None);
+        let mut environment = upstream::UpstreamContext::new(
+            upstream::SharedServers::of_one(tasks.clone()),
+            SessionEnv::here(variables),
+            None,
+        );
         environment.logins = Some(Arc::new(vault));
         Ok(Self {
             config,

@@ -53,7 +53,8 @@ use tracing::level_filters::LevelFilter;
 
 use crate::app::{App, LOGS};
 use crate::config::{
-    EditError, Environment, LOG_LEVELS, LogFormat, PathFlags, Paths, env, is_inline, log_level,
+    EditError, Environment, LOG_LEVELS, LogFormat, PathFlags, Paths, SessionEnv, env, is_inline,
+    log_level,
 };
 use crate::telemetry;
 use diagnostics::Exit;
@@ -414,7 +415,7 @@ impl Configured {
             Self::Serve(arguments) => {
                 let variables = environment.clone();
                 let (mode, servers) = (arguments.mode(), arguments.servers().to_vec());
-                let app = App::serving(paths, environment, servers, mode)?;
+                let app = App::serving(paths, SessionEnv::here(environment), servers, mode)?;
                 let configured = app.proxy().unscoped().config().http.clone();
                 match arguments.way(&variables, &configured, output) {
                     Ok(way) => serve::run(way, app, output).await,
@@ -464,10 +465,11 @@ impl Live {
         environment: Environment,
         output: &Output,
     ) -> Result<(), Exit> {
+        let session = SessionEnv::here(environment);
         let app = match self {
             // These show each fault where its server stands.
-            Self::Status(_) | Self::Servers(_) => App::quiet(paths, environment)?,
-            _ => App::new(paths, environment)?,
+            Self::Status(_) | Self::Servers(_) => App::quiet(paths, session)?,
+            _ => App::new(paths, session)?,
         };
         app.set_workspace();
         let outcome = tokio::select! {

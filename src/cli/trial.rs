@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use crate::app::App;
-use crate::config::{EntryError, Environment, Paths};
+use crate::config::{EntryError, Environment, Paths, SessionEnv};
 use crate::proxy::Progress;
 use crate::tool::ServerName;
 
@@ -40,7 +40,7 @@ impl Trial {
         environment: &Environment,
         output: &Output,
     ) -> Result<Self, Exit> {
-        let app = App::new(paths.clone(), environment.clone())?;
+        let app = App::new(paths.clone(), SessionEnv::here(environment.clone()))?;
         let trial = {
             let _spinner = output.spinner(format!("connecting to {name}"));
             tokio::select! {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::secrets::{origin_of, shown_arguments, shown_url};
 use super::transport::Transport;
 use super::{
-    ConfigHash, Era, IdleTimeout, Origin, OwnExposure, OwnIdleBounds, Policy, Projects, Trust,
+    ConfigHash, Era, IdleTimeout, Origin, OwnExposure, OwnIdleBounds, Policy, Projects, Share,
+    Trust,
 };
 use crate::secret::MASK;
 
@@ -36,6 +37,8 @@ pub(crate) struct Server {
     pub tools: Policy,
     /// The treatment of tools that have changed since they were first seen.
     pub trust: Trust,
+    /// The sessions that may share its process.
+    pub share: Share,
     /// The projects in which clients see it.
     pub projects: Projects,
     /// The registry server it was made from, if any.

@@ -441,6 +441,15 @@ pub(crate) const INHERITED: &[Variable] = &[
     },
 ];
 
+/// Variables whose values hold for as long as a login or a terminal: a server that several sessions share is started with those of the
+/// newest one, where its entry names them.
+pub(crate) const AGEING: [&str; 4] = [
+    "SSH_AUTH_SOCK",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "DBUS_SESSION_BUS_ADDRESS",
+];
+
 /// The variables of this process, or those that a test gives.
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
@@ -520,6 +529,12 @@ pub(crate) fn is_inherited(name: &str) -> bool {
                 .is_some_and(|head| is_same(head, start)),
             None => is_same(name, variable.name),
         })
+}
+
+/// Whether a variable of an entry is one that ages, with the value that the session has.
+#[must_use]
+pub(crate) fn is_ageing(name: &str, value: &str, session: &Environment) -> bool {
+    AGEING.contains(&name) && session.get(name) == Some(value)
 }
 
 /// The variables of a server's process: the inherited ones, overridden by those of its entry, sorted by name.

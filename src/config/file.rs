@@ -20,8 +20,8 @@ use super::sections::{
     TracesEntry,
 };
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, Era, IdleTimeout, Management, Origin, Trust, duration,
-    log_level,
+    CREDENTIALS_EXPECTED, Credentials, Era, IdleTimeout, Management, Origin, Share, Trust,
+    duration, log_level,
 };
 
 /// JSON with comments and trailing commas, and nothing else: a forgotten comma is more often a slip than intended.
@@ -92,6 +92,7 @@ pub(super) struct Entry {
     pub(super) expose: Read<Exposed>,
     pub(super) tools: Read<PolicyEntry>,
     pub(super) trust: Read<Trust>,
+    pub(super) share: Read<Share>,
     pub(super) projects: Read<Vec<At<String>>>,
     pub(super) registry: Read<Origin>,
 }
@@ -234,6 +235,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         expose: members.read("expose", Exposed::read),
         tools: members.read("tools", PolicyEntry::read),
         trust: members.read("trust", trust),
+        share: members.read("share", share),
         projects: members.read("projects", Field::texts),
         registry: members.read("registry", |field| origin(field, scope, report)),
     };
@@ -302,6 +304,13 @@ fn trust(field: &Field<'_>) -> Result<Trust, At<EntryError>> {
         Some("pin") => Ok(Trust::Pin),
         _ => Err(field.wrong("\"report\" or \"pin\"")),
     }
+}
+
+fn share(field: &Field<'_>) -> Result<Share, At<EntryError>> {
+    field
+        .word()
+        .and_then(Share::parse)
+        .ok_or_else(|| field.wrong("\"auto\", \"all\", \"project\" or \"session\""))
 }
 
 fn idle_timeout(field: &Field<'_>) -> Result<IdleTimeout, At<EntryError>> {

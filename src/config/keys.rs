@@ -227,6 +227,12 @@ pub(super) const ENTRY: Table = &[
         "\"report\"",
         "What happens when a tool's text or schema is not what it was: it is reported, or held back until `mcpzip approve`.",
     ),
+    with_default(
+        "share",
+        Value::Words(&super::Share::WORDS),
+        "\"auto\"",
+        "Which sessions share the server's process: all, those in one directory, none, or what can be found out.",
+    ),
     key(
         "projects",
         Value::Texts,

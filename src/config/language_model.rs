@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Network;
 use super::env::{self, Variable};
 use crate::secret::Secret;
 
@@ -18,6 +19,8 @@ pub(crate) struct LanguageModel {
     pub key: ModelKey,
     /// The time limit for a search.
     pub timeout: Duration,
+    /// By which proxies it is reached.
+    pub network: Network,
 }
 
 /// The credential for a language model.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Network;
 use super::error::EntryError;
 use super::language_model::{LanguageModel, ModelKey};
 use super::reader::At;
@@ -64,6 +65,7 @@ impl Resolver<'_> {
                     base_url,
                     key: ModelKey::Keychain,
                     timeout,
+                    network: Network::of(self.environment),
                 });
             }
             Some(written) => Some(self.plain("llm.api_key", &written)?),
@@ -94,6 +96,7 @@ impl Resolver<'_> {
             base_url,
             key,
             timeout,
+            network: Network::of(self.environment),
         })
     }
 }

@@ -28,6 +28,7 @@ mod logs;
 mod management;
 mod names;
 mod nearest;
+mod network;
 mod oauth;
 mod options;
 mod paths;
@@ -41,7 +42,9 @@ mod schema;
 mod secrets;
 mod sections;
 mod server;
+mod session_env;
 mod settings;
+mod sharing;
 #[cfg(test)]
 mod tests;
 mod traces;
@@ -63,10 +66,12 @@ pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress};
 pub(crate) use logs::LogOptions;
 pub(crate) use management::Management;
 pub(crate) use names::{safe_name, safe_names, written_name};
+pub(crate) use network::{Network, NoCertificates};
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use options::{
     Credentials, Duplicates, Era, Exposure, IdleBounds, IdleTimeout, LOG_FORMATS, LOG_LEVELS,
-    Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, SearchOptions, Trust, log_level,
+    Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, Scope, SearchOptions, Share, Trust,
+    log_level,
 };
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
 pub(crate) use policy::{Policy, Verdict};
@@ -75,7 +80,9 @@ pub(crate) use remote_server::RemoteServer;
 pub(crate) use results::ResultOptions;
 pub(crate) use runner::program_name;
 pub(crate) use schema::json_schema;
+pub(crate) use session_env::SessionEnv;
 pub(crate) use settings::Config;
+pub(crate) use sharing::Sharing;
 pub(crate) use traces::{Sampler, Traces};
 pub(crate) use transport::{Proxy, Remote, Stdio, Transport};
 pub(crate) use watch::ConfigWatch;

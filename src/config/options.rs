@@ -110,6 +110,51 @@ pub(crate) enum Trust {
     Pin,
 }
 
+/// The sessions that share a server's process, according to its entry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Decided from the server's package and entry.
+    #[default]
+    Auto,
+    /// As configured.
+    For(Scope),
+}
+
+impl Share {
+    /// The words of the configuration.
+    pub(super) const WORDS: [&str; 4] = ["auto", "all", "project", "session"];
+
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        if word == "auto" {
+            Some(Self::Auto)
+        } else {
+            Scope::parse(word).map(Self::For)
+        }
+    }
+}
+
+/// The sessions that share a process, from the fewest to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Scope {
+    /// No others: each session has its own process.
+    Session,
+    /// Those in one directory.
+    Project,
+    /// All of them.
+    All,
+}
+
+impl Scope {
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "all" => Some(Self::All),
+            "project" => Some(Self::Project),
+            "session" => Some(Self::Session),
+            _ => None,
+        }
+    }
+}
+
 /// The era of the protocol that a server speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Era {

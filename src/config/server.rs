@@ -175,6 +175,7 @@ impl<'a> Resolver<'a> {
             expose,
             tools,
             trust: entry.trust?.unwrap_or_default(),
+            share: entry.share?.unwrap_or_default(),
             projects,
             hash: ConfigHash::of(&transport),
             transport,

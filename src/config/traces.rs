@@ -14,7 +14,7 @@ use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Read};
 use super::sections::TracesEntry;
 use super::server::{Resolver, is_url};
-use super::setting;
+use super::{Network, setting};
 use crate::secret::Secret;
 
 /// The path after a collector's address for traces.
@@ -49,6 +49,8 @@ pub(crate) struct Traces {
     pub queue: usize,
     /// The number of spans in a batch.
     pub batch: usize,
+    /// By which proxies the collector is reached.
+    pub network: Network,
 }
 
 /// The choice of traces that are recorded.
@@ -194,6 +196,7 @@ impl Resolver<'_> {
             delay: milliseconds(environment, env::OTEL_BSP_SCHEDULE_DELAY).unwrap_or(DELAY),
             queue: QUEUE,
             batch: BATCH,
+            network: Network::of(environment),
         })
     }
 

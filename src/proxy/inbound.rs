@@ -23,18 +23,16 @@ impl upstream::Audience for Inbound {
         self.0.upgrade()?.callers.log_level()
     }
 
-    fn host(&self, server: &ServerName, method: &str) -> Option<Arc<dyn Host>> {
-        let proxy = self.0.upgrade()?;
+    fn hosts(&self, server: &ServerName, method: &str) -> Vec<Arc<dyn Host>> {
+        let Some(proxy) = self.0.upgrade() else {
+            return Vec::new();
+        };
         let clients = proxy.callers.seeing(server);
-        let mut able = clients
+        let able = clients
             .into_iter()
             .filter(|client| client.capabilities().is_some_and(|able| able.allow(method)));
-        let client = able.next()?;
-        if able.next().is_some() {
-            None
-        } else {
-            Some(Arc::new(StandingHost(client)))
-        }
+        able.map(|client| Arc::new(StandingHost(client)) as Arc<dyn Host>)
+            .collect()
     }
 
     fn compare(&self, server: &ServerName, listing: Listing) -> Comparing {

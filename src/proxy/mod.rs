@@ -39,14 +39,14 @@ pub(crate) use tools::search::SearchError;
 pub(crate) use view::{Mode, View};
 
 use crate::catalog::Catalog;
-use crate::config::{Config, Environment};
+use crate::config::{Config, SessionEnv};
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::Results;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::oauth::Vault;
-use crate::upstream::{Pool, UpstreamContext};
+use crate::upstream::{Pool, SharedServers, UpstreamContext};
 use answers::Answers;
 use callers::Callers;
 use features::Features;
@@ -84,6 +84,8 @@ pub(crate) struct Directories {
     pub statistics: Option<PathBuf>,
     /// What tools were like when they were first seen; `None` notices no change.
     pub pins: Option<PathBuf>,
+    /// The servers that asked for roots; `None` forgets them.
+    pub sharing: Option<PathBuf>,
     /// The logins at remote servers; `None` knows none.
     pub logins: Option<PathBuf>,
 }
@@ -94,8 +96,9 @@ impl Proxy {
     pub(crate) fn new(
         config: Config,
         directories: &Directories,
-        variables: Environment,
+        session: SessionEnv,
         tasks: &Tasks,
+        servers: &Arc<SharedServers>,
         start: Start,
         mode: Mode,
     ) -> Arc<Self> {
@@ -110,7 +113,7 @@ impl Proxy {
             tasks.clone(),
         ));
         Arc::new_cyclic(|proxy: &Weak<Self>| {
-            let pool = pool(&config, directories, &variables, tasks, proxy);
+            let pool = pool(&config, directories, &session, servers, proxy);
             let relay = Relay::new(pool.clone(), statistics.clone(), tasks.clone());
             let relay = Arc::new(relay);
             let catalog = Arc::new(Catalog::new());
@@ -130,7 +133,7 @@ impl Proxy {
                 answers: answers.clone(),
                 statistics,
                 directories,
-                variables,
+                variables: session.environment,
                 proxy: proxy.clone(),
                 tasks: tasks.clone(),
             };
@@ -321,17 +324,19 @@ impl Proxy {
 fn pool(
     config: &Config,
     directories: &Directories,
-    variables: &Environment,
-    tasks: &Tasks,
+    session: &SessionEnv,
+    servers: &Arc<SharedServers>,
     proxy: &Weak<Proxy>,
 ) -> Arc<Pool> {
     let logs = directories.logs.clone();
-    let mut context = UpstreamContext::new(tasks.clone(), variables.clone(), logs);
+    let mut context = UpstreamContext::new(servers.clone(), session.clone(), logs);
+    context.sharing_directory.clone_from(&directories.sharing);
+    let tasks = context.tasks.clone();
     let vault = |directory: &PathBuf| {
         Arc::new(Vault::new(
             directory.clone(),
             config.credentials,
-            variables,
+            &session.environment,
             tasks.clone(),
         ))
     };

@@ -1,10 +1,11 @@
 //! An open connection to one server: its wire, and the server's answer to the opening. `link.rs` has the requests under way.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OnceCell;
+use parking_lot::Mutex;
 
 use super::CallError;
 use super::host::Host;
@@ -23,8 +24,8 @@ const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Connection {
     pub(super) wire: Wire,
     pub(super) introduction: Introduction,
-    /// Set once its tools were listed and compared with those that were first seen.
-    pub(super) compared: Arc<OnceCell<()>>,
+    /// The sessions that have compared its tools with those that were first seen.
+    pub(super) compared: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 /// A request to a server on behalf of a client.

@@ -279,6 +279,9 @@ impl Running {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        if let Some(directory) = &environment.directory {
+            command.current_dir(directory);
+        }
         let (child, group) =
             ProcessGroup::spawn(&mut command, &environment.guard).map_err(|error| {
                 HeadersCommandError::Start {

@@ -1,6 +1,7 @@
 //! The clients behind the requests of a connection, as their servers see them.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -70,9 +71,13 @@ pub(crate) trait Audience: Send + Sync {
     /// The level from which on log messages are wanted of servers that can be told, if somebody said so.
     fn log_level(&self) -> Option<LogLevel>;
 
-    /// The client that a question outside of any request can only be meant for, if there is exactly one that can be
-    /// asked `method`.
-    fn host(&self, server: &ServerName, method: &str) -> Option<Arc<dyn Host>>;
+    /// The clients that can be asked `method` outside of any request: with more than one, nothing says which is meant.
+    fn hosts(&self, server: &ServerName, method: &str) -> Vec<Arc<dyn Host>>;
+
+    /// The directories that a server is told that asks for roots, where it serves several sessions; otherwise its client is asked.
+    fn roots(&self) -> Option<Vec<PathBuf>> {
+        None
+    }
 
     /// Compares what `server` lists with what was first seen, and keeps it; an error says why that cannot be done.
     fn compare(&self, server: &ServerName, listing: Listing) -> Comparing;

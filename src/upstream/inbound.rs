@@ -6,11 +6,13 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
+use reqwest::Url;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -147,6 +149,11 @@ impl InboundRouter {
         if request.method == "ping" {
             return reply(Frame::result(&request.id, "", Bytes::from_static(b"{}")));
         }
+        if request.method == "roots/list"
+            && let Some(directories) = self.audience.roots()
+        {
+            return reply(Frame::result(&request.id, "", roots(&directories)));
+        }
         let refuse = |code, message: &str| Frame::error(Some(&request.id), code, message, None);
         let (host, within) = match self.addressee(&request.method, id) {
             Addressee::One(host, within)
@@ -227,10 +234,12 @@ impl InboundRouter {
         }
         let Some((latest, host)) = open.hosts.iter().max_by_key(|(id, _)| **id) else {
             drop(open);
-            return self
-                .audience
-                .host(&self.server, method)
-                .map_or(Addressee::Nobody, |host| Addressee::One(host, None));
+            let mut hosts = self.audience.hosts(&self.server, method);
+            return match (hosts.pop(), hosts.is_empty()) {
+                (Some(host), true) => Addressee::One(host, None),
+                (Some(_), false) => Addressee::Several,
+                (None, _) => Addressee::Nobody,
+            };
         };
         if open
             .hosts
@@ -247,6 +256,16 @@ impl InboundRouter {
         // Each change is a single step, so the tables are whole even where a panic would strike.
         self.open.lock()
     }
+}
+
+/// The answer to `roots/list` (2025-11-25, client/roots).
+fn roots(directories: &[PathBuf]) -> Bytes {
+    let roots: Vec<_> = directories
+        .iter()
+        .filter_map(|directory| Url::from_directory_path(directory).ok())
+        .map(|url| serde_json::json!({ "uri": url.as_str().trim_end_matches('/') }))
+        .collect();
+    serde_json::json!({ "roots": roots }).to_string().into()
 }
 
 /// A request under way; with it end the questions that came up in it.

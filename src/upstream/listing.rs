@@ -1,10 +1,11 @@
 //! The lists of a server: its tools, prompts, resources and templates. `paging.rs` fetches them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::OnceCell;
+use parking_lot::Mutex;
 
 use super::error::CallError;
 use super::introduction::Introduction;
@@ -25,14 +26,15 @@ pub(crate) struct Listing {
     pub templates: Result<Vec<Bytes>, ListError>,
     /// How long all of it stays fresh (`ttlMs`, 2026-07-28), if the server says so.
     pub fresh_for: Option<Duration>,
-    pub(super) compared: Arc<OnceCell<()>>,
+    /// The session that it was made for.
+    pub(super) user: u64,
+    pub(super) compared: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 impl Listing {
-    /// Notes that its tools were compared with those that were first seen: calls may go over the connection.
+    /// Notes that its tools were compared with those that were first seen: calls of this session may go over the connection.
     pub(crate) fn set_compared(&self) {
-        // Another listing of the connection may have been compared before.
-        let _ = self.compared.set(());
+        self.compared.lock().insert(self.user);
     }
 }
 

@@ -31,7 +31,9 @@ mod program;
 mod reply;
 mod retry;
 mod server_events;
+mod sharing;
 mod slot;
+mod slots;
 mod subscription;
 mod transport;
 mod wire;
@@ -52,12 +54,14 @@ pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
 pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
 pub(crate) use retry::backoff;
+pub(crate) use sharing::SharedServers;
 pub(crate) use slot::State;
 pub(crate) use transport::http::HttpError;
 pub(crate) use transport::http::mirrors::mirrored;
 
 use crate::config;
 use crate::config::env::Environment;
+use crate::config::{Network, SessionEnv};
 use crate::shutdown::Tasks;
 use guard::Guard;
 use headers_command::HeadersCommands;
@@ -74,15 +78,21 @@ pub(crate) const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 pub(crate) struct UpstreamContext {
     /// Where tasks are spawned.
     pub tasks: Tasks,
-    /// The process's variables, of which servers inherit a few.
+    /// The session's variables, of which servers inherit a few.
     pub variables: Environment,
+    /// The session's directory, in which servers run whose entries name none.
+    pub directory: Option<PathBuf>,
     /// Where the servers' stderr is kept; `None` keeps none.
     pub log_directory: Option<PathBuf>,
+    /// Where it is remembered which servers asked for roots; `None` forgets it.
+    pub sharing_directory: Option<PathBuf>,
     /// Where logins are kept; without it there are none.
     pub logins: Option<Arc<oauth::Vault>>,
     /// How long a server has to answer the handshake; longer if it may have to be installed first.
     pub handshake_limit: Duration,
     guard: Arc<Guard>,
+    /// The servers that the session uses with others.
+    servers: Arc<SharedServers>,
     clients: Clients,
     headers_commands: HeadersCommands,
 }
@@ -91,18 +101,21 @@ impl UpstreamContext {
     /// A context with the usual limits.
     #[must_use]
     pub(crate) fn new(
-        tasks: Tasks,
-        variables: Environment,
+        servers: Arc<SharedServers>,
+        session: SessionEnv,
         log_directory: Option<PathBuf>,
     ) -> Self {
         Self {
-            tasks,
-            variables,
+            tasks: servers.tasks.clone(),
+            guard: servers.guard.clone(),
+            servers,
+            clients: Clients::new(Network::of(&session.environment)),
+            variables: session.environment,
+            directory: session.directory,
             log_directory,
+            sharing_directory: None,
             logins: None,
             handshake_limit: Duration::from_secs(30),
-            guard: Arc::new(Guard::new()),
-            clients: Clients::default(),
             headers_commands: HeadersCommands::default(),
         }
     }

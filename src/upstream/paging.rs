@@ -26,7 +26,7 @@ struct Pages {
 }
 
 impl Connection {
-    /// Lists all that the server has, the tools within `limit` for each page.
+    /// Lists all that the server has for the session `user`, the tools within `limit` for each page.
     ///
     /// # Errors
     /// When the tools cannot be listed.
@@ -34,6 +34,7 @@ impl Connection {
         &self,
         server: &ServerName,
         limit: Duration,
+        user: u64,
     ) -> Result<Listing, ListError> {
         let has = |feature: &str| self.introduction().capabilities.has(feature);
         let listed = CancellationToken::new();
@@ -64,6 +65,7 @@ impl Connection {
         let entries = |pages: Result<Pages, ListError>| pages.map(|pages| pages.entries);
         Ok(Listing {
             introduction: self.introduction().clone(),
+            user,
             compared: self.compared.clone(),
             fresh_for: others.into_iter().chain([tools.fresh_for]).flatten().min(),
             tools: tools.entries,

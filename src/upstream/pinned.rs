@@ -21,10 +21,10 @@ impl Pool {
             server: server.clone(),
             reason,
         };
-        if !lease.compared.initialized() {
+        if !lease.compared.lock().contains(&lease.user) {
             let compare = async {
                 let listing = lease
-                    .list(server, call.limit)
+                    .list(server, call.limit, lease.user)
                     .await
                     .map_err(|error| error.to_string())?;
                 self.audience.compare(server, listing).await

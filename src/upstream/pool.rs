@@ -1,29 +1,29 @@
 //! Server name to connection.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use super::connection::{Connection, ServerCall};
+use super::connection::ServerCall;
 use super::host::{Audience, Host};
 use super::listing::{ListError, Listing};
 use super::oauth::Account;
 use super::reply::ServerReply;
-use super::slot::{Lease, Slot, State};
-use super::subscription::{self, SubscribeError, Subscriptions};
+use super::sharing::Joined;
+use super::slot::{Idle, Lease, Slot, State};
+use super::subscription::{self, SubscribeError};
 use super::{CallError, ConnectError, UpstreamContext};
 use crate::config::{Config, Transport};
-use crate::mcp::ClientCapabilities;
 use crate::telemetry;
 use crate::tool::ServerName;
 
 /// All configured servers and the connections to them.
 pub(crate) struct Pool {
     environment: Arc<UpstreamContext>,
-    slots: RwLock<BTreeMap<ServerName, Slots>>,
+    servers: RwLock<BTreeMap<ServerName, Joined>>,
     pub(super) audience: Arc<dyn Audience>,
     /// How many clients wait for a server to be connected.
     urgent: watch::Sender<usize>,
@@ -39,15 +39,6 @@ impl Drop for Urgent {
     }
 }
 
-/// The slots of one server: one, and more only while clients that can be asked different things use it side by side.
-#[derive(Debug)]
-struct Slots {
-    first: Arc<Slot>,
-    others: Vec<Arc<Slot>>,
-    /// Which of its resources are followed, once one was.
-    subscriptions: OnceLock<Subscriptions>,
-}
-
 /// What is known of a server without asking it.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerStatus {
@@ -60,7 +51,7 @@ pub(crate) struct ServerStatus {
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool")
-            .field("slots", &self.slots)
+            .field("servers", &self.servers)
             .finish_non_exhaustive()
     }
 }
@@ -71,7 +62,7 @@ impl Pool {
     pub(crate) fn new(environment: UpstreamContext, audience: Arc<dyn Audience>) -> Self {
         Self {
             environment: Arc::new(environment),
-            slots: RwLock::default(),
+            servers: RwLock::default(),
             audience,
             urgent: watch::Sender::new(0),
         }
@@ -81,61 +72,57 @@ impl Pool {
     /// removed ones close after their last call. Every server is started from here, so the logs learn the secrets here.
     pub(crate) fn configure(&self, config: &Config) {
         telemetry::hide(&config.masker);
-        let mut slots = self.slots.write();
+        let mut servers = self.servers.write();
         let mut next = BTreeMap::new();
         for (server, entry) in &config.servers {
-            let kept = match slots.remove(server) {
-                Some(slots) if slots.first.entry == *entry => slots,
+            let kept = match servers.remove(server) {
+                Some(joined) if joined.entry == *entry => joined,
                 old => {
                     if let Some(old) = old {
                         old.retire();
                     }
-                    let first =
-                        Slot::new(server.clone(), entry.clone(), config, self.audience.clone());
-                    Slots {
-                        first,
-                        others: Vec::new(),
-                        subscriptions: OnceLock::new(),
-                    }
+                    let shared = &self.environment.servers;
+                    let idle = Idle::of(entry, config);
+                    shared.join(server, entry, idle, &self.environment, &self.audience)
                 }
             };
             next.insert(server.clone(), kept);
         }
-        let removed = std::mem::replace(&mut *slots, next);
-        removed.into_values().for_each(|slots| slots.retire());
+        let removed = std::mem::replace(&mut *servers, next);
+        removed.into_values().for_each(Joined::retire);
     }
 
     /// Every server, by name.
     #[must_use]
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
-        let slots = self.slots.read();
-        slots
+        let servers = self.servers.read();
+        servers
             .iter()
-            .map(|(server, slots)| ServerStatus {
+            .map(|(server, joined)| ServerStatus {
                 server: server.clone(),
-                state: slots.state(),
+                state: joined.slots.state(),
             })
             .collect()
     }
 
     /// Opens `server` in the modern era first, as it was when it was last spoken with.
     pub(crate) fn remember_modern(&self, server: &ServerName) {
-        if let Some(slots) = self.slots.read().get(server) {
-            slots.first.remember_modern();
+        if let Some(joined) = self.servers.read().get(server) {
+            joined.slots.first.remember_modern();
         }
     }
 
     /// The time a call of `server` may take by configuration, if it has its own.
     #[must_use]
     pub(crate) fn timeout_of(&self, server: &ServerName) -> Option<Duration> {
-        self.slots.read().get(server)?.first.entry.timeout
+        self.servers.read().get(server)?.entry.timeout
     }
 
     /// Host and port of a server behind HTTP; nothing of one that is a process of ours.
     #[must_use]
     pub(crate) fn address_of(&self, server: &ServerName) -> Option<(String, Option<u16>)> {
-        let slots = self.slots.read();
-        match &slots.get(server)?.first.entry.transport {
+        let servers = self.servers.read();
+        match &servers.get(server)?.entry.transport {
             Transport::Http(remote) | Transport::Sse(remote) => {
                 let url = reqwest::Url::parse(&remote.url).ok()?;
                 Some((url.host_str()?.to_owned(), url.port_or_known_default()))
@@ -147,8 +134,8 @@ impl Pool {
     /// How long `server` may take to be connected and then, for `limit`, to do something.
     #[must_use]
     pub(crate) fn connected_within(&self, server: &ServerName, limit: Duration) -> Duration {
-        let slots = self.slots.read();
-        let Some(slots) = slots.get(server) else {
+        let servers = self.servers.read();
+        let Some(joined) = servers.get(server) else {
             return limit;
         };
         // What connecting usually takes is a part of the limit.
@@ -156,22 +143,22 @@ impl Pool {
         limit
             + self
                 .environment
-                .handshake_limit_of(&slots.first.entry.transport)
+                .handshake_limit_of(&joined.entry.transport)
                 .saturating_sub(usual)
     }
 
     /// Whether `server` could not be reached for want of a login when it was last tried.
     #[must_use]
     pub(crate) fn wants_login(&self, server: &ServerName) -> bool {
-        let slots = self.slots.read();
-        let state = slots.get(server).map(Slots::state);
+        let servers = self.servers.read();
+        let state = servers.get(server).map(|joined| joined.slots.state());
         matches!(state, Some(State::Failed { error, .. }) if error.wants_login())
     }
 
     /// The login at `server`, where it is one that may want it.
     #[must_use]
     pub(crate) fn account(&self, server: &ServerName) -> Option<Account> {
-        let entry = self.slots.read().get(server)?.first.entry.clone();
+        let entry = self.servers.read().get(server)?.entry.clone();
         Account::of_entry(server, &entry, &self.environment).ok()?
     }
 
@@ -187,13 +174,13 @@ impl Pool {
         call: &ServerCall<'_>,
         repeatable: bool,
     ) -> Result<ServerReply, CallError> {
-        let slot = self.slot(server, call.host.as_deref())?;
+        let (slot, user) = self.slot(server, call.host.as_deref())?;
         let _permit = if slot.is_limited() {
             Box::pin(slot.permit()).await?
         } else {
             None
         };
-        let lease = match slot.lease_now() {
+        let lease = match slot.lease_now(user) {
             Some(lease) => lease,
             None => Box::pin(self.lease_within(server, call)).await?,
         };
@@ -264,11 +251,11 @@ impl Pool {
         is_brief: bool,
     ) -> Result<Listing, ListError> {
         let mut lease = self.lease(server, None).await.map_err(CallError::from)?;
-        let mut listed = lease.list(server, limit).await;
+        let mut listed = lease.list(server, limit, lease.user).await;
         // A session that is gone, say.
         if matches!(&listed, Err(ListError::Call(error)) if error.is_unsent()) {
             lease = self.lease(server, None).await.map_err(CallError::from)?;
-            listed = lease.list(server, limit).await;
+            listed = lease.list(server, limit, lease.user).await;
         }
         if is_brief {
             lease.close_unless_shared();
@@ -279,9 +266,10 @@ impl Pool {
     /// Whether `server` has a live connection.
     #[must_use]
     pub(crate) fn is_connected(&self, server: &ServerName) -> bool {
-        let slots = self.slots.read();
-        let mut all = slots.get(server).into_iter().flat_map(Slots::all);
-        all.any(|slot| slot.connection().is_some())
+        let servers = self.servers.read();
+        let slots = servers.get(server).map(|joined| joined.slots.all());
+        let mut slots = slots.into_iter().flatten();
+        slots.any(|slot| slot.connection().is_some())
     }
 
     /// To be held while a client waits for a server to be connected: other servers are not started meanwhile.
@@ -300,22 +288,9 @@ impl Pool {
 
     /// Follows these resources of a server, by its own URIs, and no others; where there are any, its connection is kept.
     pub(crate) fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
-        let slots = self.slots.read();
-        let Some(slots) = slots.get(server) else {
-            return;
-        };
-        slots.first.follow(&uris);
-        if uris.is_empty() && slots.subscriptions.get().is_none() {
-            return;
+        if let Some(joined) = self.servers.read().get(server) {
+            joined.slots.follow(joined.user, uris);
         }
-        let start = || {
-            Subscriptions::new(
-                slots.first.clone(),
-                &self.environment,
-                self.audience.clone(),
-            )
-        };
-        slots.subscriptions.get_or_init(start).want(uris);
     }
 
     /// Waits until the subscription to one of those resources stands, at most for `limit`.
@@ -329,10 +304,9 @@ impl Pool {
         limit: Duration,
     ) -> Result<(), SubscribeError> {
         let outcomes = {
-            let slots = self.slots.read();
-            slots
-                .get(server)
-                .and_then(|slots| Some(slots.subscriptions.get()?.outcomes()))
+            let servers = self.servers.read();
+            let joined = servers.get(server);
+            joined.and_then(|joined| joined.slots.outcomes())
         };
         match outcomes {
             Some(outcomes) => subscription::outcome(outcomes, uri, limit).await,
@@ -340,31 +314,27 @@ impl Pool {
         }
     }
 
-    /// Tells the connected servers from which level on log messages are wanted now; those that connect later are told then.
+    /// Tells the connected servers from which level on log messages are wanted now; those that connect later are told then. Of several
+    /// sessions the one that wants most decides.
     pub(crate) fn set_log_level(&self) {
-        let Some(level) = self.audience.log_level() else {
-            return;
-        };
-        for connection in self.connections() {
-            self.environment
-                .tasks
-                .spawn(async move { connection.set_log_level(level).await });
+        let servers = self.servers.read();
+        for joined in servers.values() {
+            let Some(level) = joined.slots.users.log_level() else {
+                continue;
+            };
+            let slots = joined.slots.all();
+            for connection in slots.iter().filter_map(|slot| slot.connection()) {
+                let tasks = &self.environment.tasks;
+                tasks.spawn(async move { connection.set_log_level(level).await });
+            }
         }
     }
 
-    /// The live connections.
-    fn connections(&self) -> Vec<Arc<Connection>> {
-        let slots = self.slots.read();
-        slots
-            .values()
-            .flat_map(Slots::all)
-            .filter_map(|slot| slot.connection())
-            .collect()
-    }
-
-    /// Waits until the guard has ended; connections end with the tasks of the run.
+    /// Ends what no other session uses; connections of a run of its own end with its tasks.
     pub(crate) async fn close(&self) {
-        self.environment.guard.close().await;
+        let servers = std::mem::take(&mut *self.servers.write());
+        drop(servers);
+        self.environment.servers.left().await;
     }
 
     /// A connection on which a request for `host` can go; for nobody in particular, any will do.
@@ -374,62 +344,23 @@ impl Pool {
         host: Option<&dyn Host>,
     ) -> Result<Lease, Arc<ConnectError>> {
         let capabilities = host.map_or_else(|| self.audience.capabilities(), Host::capabilities);
-        self.slot(server, host)?
-            .lease(&self.environment, capabilities)
-            .await
+        let (slot, user) = self.slot(server, host)?;
+        slot.lease(user, capabilities).await
     }
 
+    /// A slot for a request for `host`, and this session's number among its users.
     fn slot(
         &self,
         server: &ServerName,
         host: Option<&dyn Host>,
-    ) -> Result<Arc<Slot>, Arc<ConnectError>> {
-        let unknown = || {
+    ) -> Result<(Arc<Slot>, u64), Arc<ConnectError>> {
+        let servers = self.servers.read();
+        let joined = servers.get(server).ok_or_else(|| {
             Arc::new(ConnectError::Unknown {
                 server: server.clone(),
             })
-        };
-        {
-            let slots = self.slots.read();
-            let slots = slots.get(server).ok_or_else(unknown)?;
-            if let Some(slot) = slots.suiting(host.map(Host::capabilities)) {
-                return Ok(slot);
-            }
-        }
-        let mut slots = self.slots.write();
-        let slots = slots.get_mut(server).ok_or_else(unknown)?;
-        Ok(slots
-            .suiting(host.map(Host::capabilities))
-            .unwrap_or_else(|| {
-                let slot = slots.first.sibling();
-                slots.others.push(slot.clone());
-                slot
-            }))
-    }
-}
-
-impl Slots {
-    fn all(&self) -> impl Iterator<Item = &Arc<Slot>> {
-        std::iter::once(&self.first).chain(&self.others)
-    }
-
-    /// A slot whose connection takes a request for a client of these capabilities; the first for nobody in particular.
-    fn suiting(&self, capabilities: Option<ClientCapabilities>) -> Option<Arc<Slot>> {
-        match capabilities {
-            None => Some(self.first.clone()),
-            Some(capabilities) => self.all().find(|slot| slot.suits(capabilities)).cloned(),
-        }
-    }
-
-    /// What is best to know of them: a live connection before none.
-    fn state(&self) -> State {
-        let states = || self.all().map(|slot| slot.state());
-        states()
-            .find(|state| matches!(state, State::Ready))
-            .unwrap_or_else(|| self.first.state())
-    }
-
-    fn retire(&self) {
-        self.all().for_each(|slot| slot.retire());
+        })?;
+        let slot = joined.slots.suiting(host.map(Host::capabilities));
+        Ok((slot, joined.user))
     }
 }

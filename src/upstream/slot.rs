@@ -11,7 +11,8 @@ use tokio::sync::{SemaphorePermit, watch};
 use super::concurrency::ConcurrencyLimit;
 use super::connection::Connection;
 use super::connector::Connector;
-use super::host::Audience;
+use super::host::Audience as _;
+use super::sharing::Users;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, UpstreamContext, backoff};
 use crate::config::{self, Config, Era, IdleBounds, IdleTimeout, Trust};
@@ -49,7 +50,8 @@ pub(super) struct Slot {
     link: Mutex<LinkState>,
     /// Shared by all slots of the server.
     limit: Option<Arc<ConcurrencyLimit>>,
-    audience: Arc<dyn Audience>,
+    /// The sessions that use it.
+    users: Arc<Users>,
     mirrors: Arc<Mirrors>,
     /// The resources that somebody follows, by the server's own URIs.
     pub(super) followed: watch::Sender<BTreeSet<String>>,
@@ -103,15 +105,27 @@ enum Phase {
 
 /// When an unused connection closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Idle {
+pub(super) struct Idle {
     timeout: IdleTimeout,
     bounds: IdleBounds,
+}
+
+impl Idle {
+    /// As the entry says, otherwise the configuration.
+    pub(super) fn of(entry: &config::Server, config: &Config) -> Self {
+        Self {
+            timeout: entry.idle_timeout.unwrap_or(config.idle_timeout),
+            bounds: entry.idle_bounds.or(config.idle_bounds),
+        }
+    }
 }
 
 /// A connection in use: it is not closed for idleness while this is held.
 #[derive(Debug)]
 pub(super) struct Lease {
     slot: Arc<Slot>,
+    /// The session that it is for.
+    pub(super) user: u64,
     connection: Arc<Connection>,
 }
 
@@ -128,17 +142,13 @@ impl Slot {
     pub(super) fn new(
         server: ServerName,
         entry: config::Server,
-        config: &Config,
-        audience: Arc<dyn Audience>,
+        idle: Idle,
+        users: Arc<Users>,
     ) -> Arc<Self> {
         let limit = entry
             .max_concurrent
             .map(|total| Arc::new(ConcurrencyLimit::new(total.get())));
-        let idle = Idle {
-            timeout: entry.idle_timeout.unwrap_or(config.idle_timeout),
-            bounds: entry.idle_bounds.or(config.idle_bounds),
-        };
-        Self::with(server, entry, idle, limit, audience, Arc::default())
+        Self::with(server, entry, idle, limit, users, Arc::default())
     }
 
     /// Another slot of the same server, for clients that can be asked other things.
@@ -148,7 +158,7 @@ impl Slot {
             self.entry.clone(),
             self.idle,
             self.limit.clone(),
-            self.audience.clone(),
+            self.users.clone(),
             self.mirrors.clone(),
         )
     }
@@ -158,7 +168,7 @@ impl Slot {
         entry: config::Server,
         idle: Idle,
         limit: Option<Arc<ConcurrencyLimit>>,
-        audience: Arc<dyn Audience>,
+        users: Arc<Users>,
         mirrors: Arc<Mirrors>,
     ) -> Arc<Self> {
         let link = LinkState {
@@ -179,7 +189,7 @@ impl Slot {
             idle,
             link,
             limit,
-            audience,
+            users,
             mirrors,
             followed,
         })
@@ -207,6 +217,16 @@ impl Slot {
                 retry_at: *retry_at,
             },
         }
+    }
+
+    /// The session that its processes are started for.
+    pub(super) fn context(&self) -> Arc<UpstreamContext> {
+        self.users.context()
+    }
+
+    /// What the clients of all its sessions can be asked, where nothing says more.
+    pub(super) fn capabilities(&self) -> ClientCapabilities {
+        self.users.capabilities()
     }
 
     /// Notes which of the server's resources somebody follows; a modern server is told of all of them at once.
@@ -255,14 +275,14 @@ impl Slot {
         }
     }
 
-    /// The connection, made if there is none; everybody who asks meanwhile gets the same attempt. A new one declares
-    /// `capabilities`.
+    /// The connection for the session `user`, made if there is none; everybody who asks meanwhile gets the same attempt. A new one
+    /// declares `capabilities`.
     ///
     /// # Cancel safety
     /// The attempt goes on for the others when the future is dropped.
     pub(super) async fn lease(
         self: &Arc<Self>,
-        environment: &Arc<UpstreamContext>,
+        user: u64,
         capabilities: ClientCapabilities,
     ) -> Result<Lease, Arc<ConnectError>> {
         if self.entry.disabled {
@@ -271,7 +291,7 @@ impl Slot {
             }));
         }
         loop {
-            let mut attempt = match self.lease_or_attempt(environment, capabilities) {
+            let mut attempt = match self.lease_or_attempt(user, capabilities) {
                 Ok(lease) => return Ok(lease),
                 Err(attempt) => attempt,
             };
@@ -286,17 +306,18 @@ impl Slot {
     }
 
     /// The connection, if there is one already.
-    pub(super) fn lease_now(self: &Arc<Self>) -> Option<Lease> {
+    pub(super) fn lease_now(self: &Arc<Self>, user: u64) -> Option<Lease> {
         let connection = (!self.entry.disabled).then(|| self.link().used())??;
         Some(Lease {
             slot: self.clone(),
+            user,
             connection,
         })
     }
 
     fn lease_or_attempt(
         self: &Arc<Self>,
-        environment: &Arc<UpstreamContext>,
+        user: u64,
         capabilities: ClientCapabilities,
     ) -> Result<Lease, watch::Receiver<Attempt>> {
         let mut link = self.link();
@@ -304,6 +325,7 @@ impl Slot {
             drop(link);
             return Ok(Lease {
                 slot: self.clone(),
+                user,
                 connection,
             });
         }
@@ -314,7 +336,7 @@ impl Slot {
                 link.phase = Phase::Connecting(attempt.clone());
                 link.capabilities = capabilities;
                 drop(link);
-                let (slot, environment) = (self.clone(), environment.clone());
+                let (slot, environment) = (self.clone(), self.users.context());
                 let tasks = environment.tasks.clone();
                 tasks.spawn(async move { slot.attempt(&environment, &outcome).await });
                 Err(attempt)
@@ -354,7 +376,7 @@ impl Slot {
                             .tasks
                             .spawn(stop.run_until_cancelled_owned(events));
                     }
-                    if let Some(level) = self.audience.log_level() {
+                    if let Some(level) = self.users.log_level() {
                         let connection = connection.clone();
                         environment
                             .tasks
@@ -387,14 +409,16 @@ impl Slot {
             let link = self.link();
             (link.is_modern, link.capabilities)
         };
+        let transport = self.users.renewed(&self.entry.transport);
+        let audience: Arc<dyn super::Audience> = self.users.clone();
         let mut connector = Connector {
             server: &self.server,
-            transport: &self.entry.transport,
+            transport: &transport,
             era: self.entry.era,
             mirrors: &self.mirrors,
             environment,
             capabilities,
-            audience: &self.audience,
+            audience: &audience,
         };
         if !is_modern || self.entry.era != Era::Auto {
             return connector.connect().await;

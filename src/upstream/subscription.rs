@@ -11,17 +11,19 @@ use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
 use super::connection::Connection;
-use super::host::Audience;
 use super::reply::ServerReply;
 use super::slot::{Lease, Slot};
-use super::{CallError, UpstreamContext, backoff, message_of};
+use super::{CallError, backoff, message_of};
 use crate::mcp::object::quoted;
 
 /// How long a server has for each subscription.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// A connection is held for no session in particular.
+const NOBODY: u64 = u64::MAX;
+
 /// The outcome of each subscription on the current connection; absent until it is known.
-type Outcomes = BTreeMap<String, Result<(), SubscribeError>>;
+pub(super) type Outcomes = BTreeMap<String, Result<(), SubscribeError>>;
 
 /// The reason that a resource cannot be followed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -57,27 +59,20 @@ pub(super) struct Subscriptions {
 /// The task behind it.
 struct Keeper {
     slot: Arc<Slot>,
-    environment: Arc<UpstreamContext>,
-    audience: Arc<dyn Audience>,
     wanted: watch::Receiver<BTreeSet<String>>,
     outcomes: watch::Sender<Outcomes>,
 }
 
 impl Subscriptions {
     /// Nothing is wanted yet.
-    pub(super) fn new(
-        slot: Arc<Slot>,
-        environment: &Arc<UpstreamContext>,
-        audience: Arc<dyn Audience>,
-    ) -> Self {
+    pub(super) fn new(slot: Arc<Slot>) -> Self {
         let (sender, outcomes) = watch::channel(Outcomes::new());
         let keeper = Keeper {
             wanted: slot.followed.subscribe(),
             slot: slot.clone(),
-            environment: environment.clone(),
-            audience,
             outcomes: sender,
         };
+        let environment = slot.context();
         let stop = environment.tasks.stop().child_token();
         environment
             .tasks
@@ -133,11 +128,7 @@ impl Keeper {
             .await
             .is_ok()
         {
-            match self
-                .slot
-                .lease(&self.environment, self.audience.capabilities())
-                .await
-            {
+            match self.slot.lease(NOBODY, self.slot.capabilities()).await {
                 Ok(lease) => {
                     failures = 0;
                     self.follow(lease).await;

@@ -173,6 +173,64 @@ fn threads_outside_the_pool_start_in_one_place() {
     assert_eq!(builders, ["meaning.rs", "shutdown.rs"]);
 }
 
+/// A process may serve sessions that other processes were started for: their directory and variables come as a `SessionEnv`.
+#[test]
+fn only_the_edge_asks_the_process_for_its_directory_and_variables() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let questions = [
+        "env::var(",
+        "env::var_os(",
+        "env::vars(",
+        "env::vars_os(",
+        "env::current_dir(",
+        "env::set_current_dir(",
+        "path::absolute(",
+        "Environment::process(",
+        "SessionEnv::here(",
+        // The HTTP client and its parts ask the process, unless they are told what to use.
+        "Matcher::from_env(",
+        "load_native_certs(",
+    ];
+    let mut found = Vec::new();
+    files_asking(&source, &questions, &mut found);
+    let mut found: Vec<String> = found
+        .iter()
+        .map(|path| path.strip_prefix(&source).unwrap().display().to_string())
+        .map(|path| path.replace('\\', "/"))
+        .filter(|path| !path.starts_with("cli/"))
+        .collect();
+    found.sort();
+    let expected = [
+        // Makes the variables of a process a value; `cli` calls it.
+        "config/env.rs",
+        // Makes paths of the command line absolute, before a session begins.
+        "config/paths.rs",
+        // Makes the directory of a process a value; `cli` calls it.
+        "config/session_env.rs",
+    ];
+    assert_eq!(found, expected);
+}
+
+/// The files below `directory` whose code, tests aside, holds one of `questions`.
+fn files_asking(directory: &Path, questions: &[&str], found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_asking(&path, questions, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = std::fs::read_to_string(&path).unwrap();
+            let code = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+            let asks = |line: &str| {
+                !line.trim_start().starts_with("//")
+                    && questions.iter().any(|question| line.contains(question))
+            };
+            if code.lines().any(asks) {
+                found.push(path);
+            }
+        }
+    }
+}
+
 /// What works for a client gets its view with the request.
 #[test]
 fn only_wiring_and_what_belongs_to_no_client_sees_the_servers_of_all_projects() {

@@ -23,7 +23,7 @@ use super::output::Output;
 use super::setup::Machine;
 use super::unknown::unknown_server;
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, SessionEnv};
 use crate::proxy::{Mode, Start};
 use crate::shutdown;
 use crate::tool::ServerName;
@@ -77,8 +77,9 @@ pub(super) async fn run(
         check_name(name, config.as_ref(), &examination)?;
     }
     let app = config.map(|config| {
-        let (paths, environment) = (machine.paths.clone(), machine.around.environment.clone());
-        App::with_config(config, paths, environment, Start::Nothing, Mode::MetaTools)
+        let session = SessionEnv::here(machine.around.environment.clone());
+        let paths = machine.paths.clone();
+        App::with_config(config, paths, session, Start::Nothing, Mode::MetaTools)
     });
     let outcome = tokio::select! {
         biased;

@@ -9,7 +9,7 @@ use super::super::printable::printable;
 use super::super::setup::Machine;
 use super::super::trial::{self, Trial};
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, SessionEnv};
 use crate::proxy::{Mode, Start};
 use crate::shutdown;
 
@@ -32,7 +32,7 @@ pub(super) async fn run(
     let app = App::with_config(
         config,
         machine.paths.clone(),
-        environment.clone(),
+        SessionEnv::here(environment.clone()),
         Start::Nothing,
         Mode::MetaTools,
     );

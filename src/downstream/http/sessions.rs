@@ -259,18 +259,20 @@ pub(super) fn session_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Environment};
+    use crate::config::{Config, SessionEnv};
     use crate::proxy::{Directories, Mode, Proxy, Start};
+    use crate::upstream::SharedServers;
 
     #[tokio::test]
     async fn a_session_ends_when_it_was_unused_for_long() {
         let tasks = Tasks::new();
-        let (config, environment) = (Config::default(), Environment::default());
+        let (config, environment) = (Config::default(), SessionEnv::default());
         let proxy = Proxy::new(
             config,
             &Directories::default(),
             environment,
             &tasks,
+            &SharedServers::of_one(tasks.clone()),
             Start::Serving,
             Mode::MetaTools,
         );

@@ -79,7 +79,7 @@ impl Client {
             listener: Listener::for_session(),
             state: Mutex::default(),
             questions: Mutex::default(),
-            next_question: AtomicU64::new(1),
+            next_question: AtomicU64::new(first_question()),
         })
     }
 
@@ -232,6 +232,12 @@ impl Client {
         // Each change is a single step.
         self.state.lock()
     }
+}
+
+/// The number of a client's first question: random, so that an answer to a question of the process that served this client before is
+/// not taken for an answer to one of ours. It is below 2³⁰, as some clients have no larger ids.
+fn first_question() -> u64 {
+    (RandomState::new().hash_one(0) >> 34) + 1
 }
 
 /// A question that the client is told to forget when nobody waits for its answer any more.

@@ -15,7 +15,7 @@ use reqwest::redirect::Policy;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use crate::config::LanguageModel;
+use crate::config::{LanguageModel, NoCertificates};
 use crate::secret::Secret;
 
 /// The number of hits that it orders, or the number requested if that is larger.
@@ -64,6 +64,9 @@ pub(crate) enum Error {
         /// The library's error.
         source: reqwest::Error,
     },
+    /// There are no certificates to trust.
+    #[error(transparent)]
+    Certificates(#[from] NoCertificates),
     /// The model cannot be reached, or the exchange broke off.
     #[error("the language model cannot be reached")]
     Exchange {
@@ -103,11 +106,12 @@ impl Reranker {
             // The key is sent to no other host.
             .redirect(Policy::none())
             .referer(false);
+        let builder = model.network.with_proxies(builder);
         // Certificates are loaded only for HTTPS.
         let builder = if model.base_url.starts_with("http://") {
             builder.tls_certs_only([])
         } else {
-            builder
+            model.network.with_certificates(builder, Vec::new())?
         };
         let client = builder.build().map_err(|source| Error::Client { source })?;
         Ok(Self {

@@ -9,6 +9,7 @@ use reqwest::{Client, StatusCode, Url};
 use tokio::sync::mpsc;
 
 use super::{Record, Tracer, otlp};
+use crate::config::Traces;
 use crate::shutdown::Tasks;
 use crate::text::causes;
 
@@ -166,9 +167,9 @@ impl Tracer {
 
     async fn post(&self, waiting: &mut Waiting, body: String) -> Sent {
         if waiting.client.is_none() {
-            match client(&self.options.endpoint, self.options.timeout) {
+            match client(&self.options) {
                 Ok(client) => waiting.client = Some(client),
-                Err(error) => return Sent::Refused(words(&error)),
+                Err(reason) => return Sent::Refused(reason),
             }
         }
         let Some(client) = &waiting.client else {
@@ -216,10 +217,10 @@ impl Tracer {
 }
 
 /// An HTTP client for the collector. Requests carry credentials, so it follows no redirect.
-fn client(endpoint: &str, timeout: Duration) -> reqwest::Result<Client> {
+fn client(options: &Traces) -> Result<Client, String> {
     // The provider is installed already if another client was made before; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let url = Url::parse(endpoint).ok();
+    let url = Url::parse(&options.endpoint).ok();
     let is_plain = url.as_ref().is_some_and(|url| url.scheme() == "http");
     let is_local = matches!(
         url.as_ref().and_then(Url::host_str),
@@ -227,21 +228,24 @@ fn client(endpoint: &str, timeout: Duration) -> reqwest::Result<Client> {
     );
     let builder = Client::builder()
         .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
-        .timeout(timeout)
+        .timeout(options.timeout)
         .referer(false)
         .redirect(reqwest::redirect::Policy::none());
     // A collector on this machine is reached directly. Certificates are loaded only for HTTPS.
     let builder = if is_local {
         builder.no_proxy()
     } else {
-        builder
+        options.network.with_proxies(builder)
     };
     let builder = if is_plain && is_local {
         builder.tls_certs_only([])
     } else {
-        builder
+        options
+            .network
+            .with_certificates(builder, Vec::new())
+            .map_err(|error| error.to_string())?
     };
-    builder.build()
+    builder.build().map_err(|error| words(&error))
 }
 
 /// An error with its causes, without the URL, which may contain a key.

@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 
 use super::address::is_public;
 use super::error::LoginError;
-use crate::config::{Proxy, Remote};
+use crate::config::{Network, Proxy, Remote};
 use crate::upstream::UpstreamContext;
 use crate::upstream::transport::http::body::{Broken, whole};
 use crate::upstream::transport::http::reason;
@@ -51,7 +50,9 @@ impl<'a> MetadataFetcher<'a> {
             remote,
             environment,
             own: own.clone(),
-            is_public: AtomicBool::new(!may_be_private(own, remote).await),
+            is_public: AtomicBool::new(
+                !may_be_private(own, remote, environment.clients.network()).await,
+            ),
             is_named: !is_fixed(own),
         }
     }
@@ -242,11 +243,11 @@ fn is_fixed(url: &Url) -> bool {
 
 /// Whether a server may stand in a private network: all addresses of its name are private. One that cannot be told,
 /// behind a proxy say, does not.
-async fn may_be_private(url: &Url, remote: &Remote) -> bool {
+async fn may_be_private(url: &Url, remote: &Remote, network: &Network) -> bool {
     if is_fixed(url) {
         return literal(url).is_none_or(|address| !is_public(address));
     }
-    let Some(host) = url.host_str().filter(|_| !is_proxied(url, remote)) else {
+    let Some(host) = url.host_str().filter(|_| !is_proxied(url, remote, network)) else {
         return false;
     };
     let found = tokio::time::timeout(FETCH_LIMIT, tokio::net::lookup_host((host, 0))).await;
@@ -258,15 +259,11 @@ async fn may_be_private(url: &Url, remote: &Remote) -> bool {
 }
 
 /// Whether a proxy stands before the server, which looks its name up.
-fn is_proxied(url: &Url, remote: &Remote) -> bool {
+fn is_proxied(url: &Url, remote: &Remote, network: &Network) -> bool {
     match &remote.proxy {
         Proxy::None => false,
         Proxy::Url(_) => true,
-        // As reqwest finds it.
-        Proxy::Environment => url
-            .as_str()
-            .parse()
-            .is_ok_and(|url| Matcher::from_system().intercept(&url).is_some()),
+        Proxy::Environment => network.has_proxy_for(url),
     }
 }
 
@@ -290,8 +287,11 @@ mod tests {
     #[track_caller]
     fn check(own: &str, is_public: bool, url: &str, expected: Result<(), &str>) {
         let remote = remote(own);
-        let environment =
-            UpstreamContext::new(Tasks::new(), crate::config::Environment::default(), None);
+        let environment = UpstreamContext::new(
+            crate::upstream::SharedServers::of_one(Tasks::new()),
+            crate::config::SessionEnv::default(),
+            None,
+        );
         let fetcher = MetadataFetcher {
             remote: &remote,
             environment: &environment,
@@ -345,8 +345,11 @@ mod tests {
         #[track_caller]
         fn check(own: &str, peer: Option<&str>, expected: bool) {
             let (remote, url) = (remote(own), Url::parse(own).unwrap());
-            let environment =
-                UpstreamContext::new(Tasks::new(), crate::config::Environment::default(), None);
+            let environment = UpstreamContext::new(
+                crate::upstream::SharedServers::of_one(Tasks::new()),
+                crate::config::SessionEnv::default(),
+                None,
+            );
             let fetcher = MetadataFetcher {
                 remote: &remote,
                 environment: &environment,
@@ -374,7 +377,7 @@ mod tests {
             ("https://8.8.8.8/", false),
         ] {
             assert_eq!(
-                may_be_private(&Url::parse(url).unwrap(), &remote(url)).await,
+                may_be_private(&Url::parse(url).unwrap(), &remote(url), &Network::default()).await,
                 expected,
                 "{url}"
             );

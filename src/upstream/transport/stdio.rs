@@ -95,7 +95,7 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        if let Some(directory) = &transport.cwd {
+        if let Some(directory) = transport.cwd.as_ref().or(environment.directory.as_ref()) {
             command.current_dir(directory);
         }
         let (mut child, group) =

@@ -14,7 +14,7 @@ use reqwest::{Certificate, Client, StatusCode, Url};
 
 use super::error::{HttpError, unsent};
 use super::headers::origin;
-use crate::config::{Certificates, Environment, Proxy, Remote};
+use crate::config::{Certificates, Environment, Network, Proxy, Remote};
 use crate::upstream::oauth::Guard;
 
 /// How long a connection may take until it stands, TLS included.
@@ -29,8 +29,12 @@ const PLAIN_IDLE: Duration = Duration::from_secs(4);
 const TLS_IDLE: Duration = Duration::from_secs(45);
 
 /// The clients, shared by all servers. They hold no credentials but those of proxies.
-#[derive(Debug, Default)]
-pub(in crate::upstream) struct Clients(Mutex<HashMap<Way, Client>>);
+#[derive(Debug)]
+pub(in crate::upstream) struct Clients {
+    /// The proxies and certificates of the session.
+    network: Network,
+    made: Mutex<HashMap<Way, Client>>,
+}
 
 /// How servers are reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,6 +49,19 @@ struct Way {
 }
 
 impl Clients {
+    /// No clients yet, for a session that reaches the internet through `network`.
+    pub(in crate::upstream) fn new(network: Network) -> Self {
+        Self {
+            network,
+            made: Mutex::default(),
+        }
+    }
+
+    /// The proxies and certificates of the session.
+    pub(in crate::upstream) fn network(&self) -> &Network {
+        &self.network
+    }
+
     /// The client for a server at `url`.
     pub(in crate::upstream) fn of(&self, remote: &Remote, url: &Url) -> Result<Client, HttpError> {
         self.get(Way::to(remote, url))
@@ -94,11 +111,11 @@ impl Clients {
 
     fn get_with(&self, way: Way, guard: Option<Guard>) -> Result<Client, HttpError> {
         // It is held while a client is built, so that each is built once; nothing is awaited meanwhile.
-        let mut clients = self.0.lock();
+        let mut clients = self.made.lock();
         if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
         }
-        let client = build(&way, guard).map_err(unsent)?;
+        let client = build(&way, &self.network, guard)?;
         clients.insert(way, client.clone());
         Ok(client)
     }
@@ -122,7 +139,7 @@ impl Way {
     }
 }
 
-fn build(way: &Way, guard: Option<Guard>) -> reqwest::Result<Client> {
+fn build(way: &Way, network: &Network, guard: Option<Guard>) -> Result<Client, HttpError> {
     // It is there already when a client was made before; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -143,9 +160,9 @@ fn build(way: &Way, guard: Option<Guard>) -> reqwest::Result<Client> {
         (true, true) => builder.pool_idle_timeout(TLS_IDLE),
     };
     let builder = match &way.proxy {
-        Proxy::Environment => builder,
+        Proxy::Environment => network.with_proxies(builder),
         Proxy::None => builder.no_proxy(),
-        Proxy::Url(url) => builder.proxy(reqwest::Proxy::all(url)?),
+        Proxy::Url(url) => builder.proxy(reqwest::Proxy::all(url).map_err(unsent)?),
     };
     let builder = guard
         .into_iter()
@@ -156,12 +173,13 @@ fn build(way: &Way, guard: Option<Guard>) -> reqwest::Result<Client> {
             .certificates
             .iter()
             .flat_map(Certificates::iter)
-            .map(Certificate::from_der);
-        builder.tls_certs_merge(extra.collect::<Result<Vec<_>, _>>()?)
+            .map(Certificate::from_der)
+            .collect::<Result<Vec<_>, _>>();
+        network.with_certificates(builder, extra.map_err(unsent)?)?
     } else {
         builder.tls_certs_only([])
     };
-    builder.build()
+    builder.build().map_err(unsent)
 }
 
 fn is_local(url: &Url) -> bool {

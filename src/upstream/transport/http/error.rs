@@ -1,6 +1,7 @@
 use std::error::Error;
 use std::io;
 
+use crate::config::NoCertificates;
 use crate::text::causes;
 use crate::upstream::headers_command::HeadersCommandError;
 use crate::upstream::oauth::AuthRequired;
@@ -63,6 +64,13 @@ pub(crate) enum HttpError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl From<NoCertificates> for HttpError {
+    fn from(error: NoCertificates) -> Self {
+        let reason = error.to_string();
+        Self::Insecure { reason }
+    }
 }
 
 impl HttpError {
@@ -181,8 +189,7 @@ fn advice(error: &rustls::Error) -> String {
             "it does not speak TLS; perhaps its URL should begin with `http://`".to_owned()
         }
         rustls::Error::General(text) if text.contains("No CA certificates") => {
-            "this machine has no certificates to trust, or `SSL_CERT_FILE` names a file without any"
-                .to_owned()
+            NoCertificates.to_string()
         }
         other => other.to_string(),
     }

@@ -1,0 +1,210 @@
+//! Servers that several sessions of one process use together.
+//!
+//! A session joins the slots of a server: those of its own, or those of other sessions from which the server could not tell it apart
+//! (`key.rs`). When the last one has left, they stay for a while, for the next one.
+
+mod key;
+mod users;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::UpstreamContext;
+use super::guard::Guard;
+use super::host::Audience;
+use super::slot::Idle;
+use super::slots::Slots;
+use crate::config::{ConfigHash, Scope, Server, SessionEnv, Sharing};
+use crate::shutdown::Tasks;
+use crate::tool::ServerName;
+use key::Key;
+pub(super) use users::Users;
+
+/// How long the servers of sessions that are gone are kept for others.
+const KEPT: Duration = Duration::from_secs(5 * 60);
+
+/// The servers' processes and connections that sessions share, with the tasks and the guard that they run under.
+#[derive(Debug)]
+pub(crate) struct SharedServers {
+    pub(super) tasks: Tasks,
+    pub(super) guard: Arc<Guard>,
+    /// Whether there may be more than one session.
+    is_shared: bool,
+    known: Mutex<Vec<(Key, Arc<Slots>)>>,
+    next_user: AtomicU64,
+}
+
+/// A session's use of a server's slots, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) slots: Arc<Slots>,
+    /// As this session's configuration has it.
+    pub(super) entry: Server,
+    /// Tells the sessions apart that use these slots.
+    pub(super) user: u64,
+    servers: Arc<SharedServers>,
+    /// Whether its entry is not in the configuration any more.
+    is_retired: bool,
+}
+
+impl SharedServers {
+    /// For one run, with whose tasks they end.
+    #[must_use]
+    pub(crate) fn of_one(tasks: Tasks) -> Arc<Self> {
+        Self::with(tasks, false)
+    }
+
+    fn with(tasks: Tasks, is_shared: bool) -> Arc<Self> {
+        Arc::new(Self {
+            tasks,
+            guard: Arc::new(Guard::new()),
+            is_shared,
+            known: Mutex::default(),
+            next_user: AtomicU64::new(0),
+        })
+    }
+
+    /// Ends what belongs to one run only, after its tasks have ended.
+    pub(super) async fn left(&self) {
+        if !self.is_shared {
+            self.guard.close().await;
+        }
+    }
+
+    /// The slots of `server` for a session.
+    pub(super) fn join(
+        self: &Arc<Self>,
+        server: &ServerName,
+        entry: &Server,
+        idle: Idle,
+        session: &Arc<UpstreamContext>,
+        audience: &Arc<dyn Audience>,
+    ) -> Joined {
+        let sharing = self
+            .is_shared
+            .then(|| sharing(entry, session))
+            .filter(|sharing| sharing.scope != Scope::Session);
+        let user = self.next_user.fetch_add(1, Ordering::Relaxed);
+        let slots = match sharing {
+            None => {
+                let users = new_users(entry, session, None);
+                users.add(user, session.clone(), audience.clone());
+                Slots::new(server, entry, idle, users)
+            }
+            Some(sharing) => {
+                let key = Key::of(server, entry, sharing.scope, idle, session);
+                let mut known = self.known.lock();
+                let equal = known.iter().find(|(other, _)| *other == key);
+                let slots = equal.map(|(_, slots)| slots.clone()).unwrap_or_else(|| {
+                    let users = new_users(entry, session, Some(sharing));
+                    let slots = Slots::new(server, entry, idle, users);
+                    known.push((key, slots.clone()));
+                    slots
+                });
+                // Under the lock, so that nobody forgets them meanwhile.
+                slots.users.add(user, session.clone(), audience.clone());
+                slots
+            }
+        };
+        Joined {
+            slots,
+            entry: entry.clone(),
+            user,
+            servers: self.clone(),
+            is_retired: false,
+        }
+    }
+
+    /// Forgets slots that nobody uses, so that the next session gets new ones.
+    fn forget(&self, slots: &Arc<Slots>) {
+        let mut known = self.known.lock();
+        if slots.users.count() == 0 {
+            known.retain(|(_, other)| !Arc::ptr_eq(other, slots));
+            drop(known);
+            slots.retire();
+        }
+    }
+}
+
+impl Joined {
+    /// Leaves slots whose entry is not in the configuration any more; the last one to do so ends them.
+    pub(super) fn retire(mut self) {
+        self.is_retired = true;
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.slots.leave(self.user);
+        if self.slots.users.count() > 0 {
+            return;
+        }
+        // A run of its own ends them with its tasks.
+        let is_private = self.servers.is_shared && self.slots.users.sharing.is_none();
+        if self.is_retired || is_private {
+            return self.servers.forget(&self.slots);
+        }
+        if !self.servers.is_shared {
+            return;
+        }
+        let (servers, slots) = (self.servers.clone(), self.slots.clone());
+        let stop = servers.tasks.stop().clone();
+        servers
+            .tasks
+            .clone()
+            .spawn(stop.run_until_cancelled_owned(async move {
+                tokio::time::sleep(KEPT).await;
+                // Another session may have come and gone.
+                if slots.users.unused_for() >= KEPT {
+                    servers.forget(&slots);
+                }
+            }));
+    }
+}
+
+/// How a server is shared with other sessions.
+pub(super) fn sharing(entry: &Server, session: &UpstreamContext) -> Sharing {
+    let asked = session
+        .sharing_directory
+        .as_deref()
+        .is_some_and(|directory| mark(directory, entry.hash).exists());
+    let session = SessionEnv {
+        directory: session.directory.clone(),
+        environment: session.variables.clone(),
+    };
+    entry.sharing(&session, asked)
+}
+
+fn new_users(
+    entry: &Server,
+    session: &Arc<UpstreamContext>,
+    sharing: Option<Sharing>,
+) -> Arc<Users> {
+    let (directory, hash) = (session.sharing_directory.clone(), entry.hash);
+    let note = move || {
+        if let Some(directory) = &directory {
+            note_roots(directory, hash);
+        }
+    };
+    Users::new(session.clone(), sharing, Box::new(note))
+}
+
+/// Remembers that the server of this entry asked for roots.
+fn note_roots(directory: &Path, hash: ConfigHash) {
+    let mark = mark(directory, hash);
+    if mark.exists() {
+        return;
+    }
+    let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&mark, ""));
+    if let Err(error) = written {
+        tracing::warn!(%error, path = %mark.display(), "it is not remembered that a server asked for roots");
+    }
+}
+
+fn mark(directory: &Path, hash: ConfigHash) -> std::path::PathBuf {
+    directory.join(format!("{hash}.roots"))
+}

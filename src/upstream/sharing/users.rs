@@ -1,0 +1,194 @@
+//! The sessions that use a server's slots together, as the server and its slots see them.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::config::env::{AGEING, is_ageing};
+use crate::config::{Sharing, Transport};
+use crate::mcp::{ClientCapabilities, LogLevel};
+use crate::secret::Secret;
+use crate::tool::ServerName;
+use crate::upstream::host::{Audience, Comparing, Host, Notice};
+use crate::upstream::{Listing, UpstreamContext};
+
+/// The sessions of one server's slots. Its processes are started with what the first one had, but for values that age.
+pub(in crate::upstream) struct Users {
+    /// How the server is shared; `None` in a run of its own.
+    pub(super) sharing: Option<Sharing>,
+    first: Arc<UpstreamContext>,
+    /// Oldest first.
+    all: RwLock<Vec<User>>,
+    /// When the last one left.
+    left: Mutex<Instant>,
+    /// What is to be done when the server asks for roots.
+    asked_for_roots: Box<dyn Fn() + Send + Sync>,
+}
+
+/// A session among them.
+struct User {
+    number: u64,
+    session: Arc<UpstreamContext>,
+    audience: Arc<dyn Audience>,
+    /// The resources that it follows.
+    followed: BTreeSet<String>,
+}
+
+impl std::fmt::Debug for Users {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Users")
+            .field("sharing", &self.sharing)
+            .field("count", &self.count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Users {
+    pub(super) fn new(
+        first: Arc<UpstreamContext>,
+        sharing: Option<Sharing>,
+        asked_for_roots: Box<dyn Fn() + Send + Sync>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            sharing,
+            first,
+            all: RwLock::default(),
+            left: Mutex::new(Instant::now()),
+            asked_for_roots,
+        })
+    }
+
+    pub(super) fn add(
+        &self,
+        number: u64,
+        session: Arc<UpstreamContext>,
+        audience: Arc<dyn Audience>,
+    ) {
+        self.all.write().push(User {
+            number,
+            session,
+            audience,
+            followed: BTreeSet::new(),
+        });
+    }
+
+    pub(in crate::upstream) fn remove(&self, number: u64) {
+        self.all.write().retain(|user| user.number != number);
+        *self.left.lock() = Instant::now();
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.all.read().len()
+    }
+
+    /// How long it is since a session left.
+    pub(super) fn unused_for(&self) -> Duration {
+        self.left.lock().elapsed()
+    }
+
+    /// The session whose directory and variables the server's processes get: the first one, or the newest where that one's directory
+    /// is gone.
+    pub(in crate::upstream) fn context(&self) -> Arc<UpstreamContext> {
+        let is_gone = |session: &UpstreamContext| {
+            let directory = session.directory.as_ref();
+            directory.is_some_and(|directory| !directory.is_dir())
+        };
+        let newest = || self.all.read().last().map(|user| user.session.clone());
+        match self.sharing {
+            Some(_) if is_gone(&self.first) => newest().unwrap_or_else(|| self.first.clone()),
+            _ => self.first.clone(),
+        }
+    }
+
+    /// `transport` with the values that age as the newest session has them.
+    pub(in crate::upstream) fn renewed<'t>(&self, transport: &'t Transport) -> Cow<'t, Transport> {
+        let newest = self.all.read().last().map(|user| user.session.clone());
+        let (Transport::Stdio(stdio), Some(newest)) = (transport, newest) else {
+            return Cow::Borrowed(transport);
+        };
+        let mut renewed = stdio.clone();
+        for name in AGEING {
+            if let Some(value) = renewed.env.get_mut(name)
+                && is_ageing(name, value.expose(), &self.first.variables)
+                && let Some(current) = newest.variables.get(name)
+            {
+                *value = Secret::new(current.to_owned());
+            }
+        }
+        Cow::Owned(Transport::Stdio(renewed))
+    }
+
+    /// Notes the resources that a session follows, and returns all that are followed.
+    pub(in crate::upstream) fn follow(
+        &self,
+        number: u64,
+        uris: BTreeSet<String>,
+    ) -> BTreeSet<String> {
+        let mut all = self.all.write();
+        if let Some(user) = all.iter_mut().find(|user| user.number == number) {
+            user.followed = uris;
+        }
+        all.iter().flat_map(|user| user.followed.clone()).collect()
+    }
+
+    fn audiences(&self) -> Vec<Arc<dyn Audience>> {
+        self.all
+            .read()
+            .iter()
+            .map(|user| user.audience.clone())
+            .collect()
+    }
+
+    fn newest(&self) -> Option<Arc<dyn Audience>> {
+        self.all.read().last().map(|user| user.audience.clone())
+    }
+}
+
+impl Audience for Users {
+    fn capabilities(&self) -> ClientCapabilities {
+        self.newest()
+            .map_or(ClientCapabilities::NONE, |newest| newest.capabilities())
+    }
+
+    /// The lowest of all, if all of them said one.
+    fn log_level(&self) -> Option<LogLevel> {
+        let audiences = self.audiences();
+        audiences.iter().map(|one| one.log_level()).min().flatten()
+    }
+
+    fn hosts(&self, server: &ServerName, method: &str) -> Vec<Arc<dyn Host>> {
+        let audiences = self.audiences();
+        audiences
+            .iter()
+            .flat_map(|audience| audience.hosts(server, method))
+            .collect()
+    }
+
+    fn roots(&self) -> Option<Vec<PathBuf>> {
+        (self.asked_for_roots)();
+        self.sharing.as_ref()?;
+        Some(self.context().directory.iter().cloned().collect())
+    }
+
+    fn compare(&self, server: &ServerName, listing: Listing) -> Comparing {
+        match self.newest() {
+            Some(newest) => newest.compare(server, listing),
+            None => Box::pin(async { Err("no session uses it any more".to_owned()) }),
+        }
+    }
+
+    fn is_withheld(&self, server: &ServerName, tool: &str) -> bool {
+        let audiences = self.audiences();
+        audiences.is_empty() || audiences.iter().any(|one| one.is_withheld(server, tool))
+    }
+
+    fn noticed(&self, server: &ServerName, notice: Notice<'_>) {
+        self.audiences()
+            .iter()
+            .for_each(|audience| audience.noticed(server, notice));
+    }
+}

@@ -1,0 +1,105 @@
+//! The slots of one server: one, and more only while clients that can be asked different things use it side by side.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::RwLock;
+
+use super::sharing::Users;
+use super::slot::{Idle, Slot, State};
+use super::subscription::{Outcomes, Subscriptions};
+use crate::config::Server;
+use crate::mcp::ClientCapabilities;
+use crate::tool::ServerName;
+use tokio::sync::watch;
+
+/// The slots of a server, for all sessions that use them.
+#[derive(Debug)]
+pub(super) struct Slots {
+    pub(super) first: Arc<Slot>,
+    others: RwLock<Vec<Arc<Slot>>>,
+    /// Which of its resources are followed, once one was.
+    subscriptions: OnceLock<Subscriptions>,
+    pub(super) users: Arc<Users>,
+}
+
+impl Slots {
+    pub(super) fn new(
+        server: &ServerName,
+        entry: &Server,
+        idle: Idle,
+        users: Arc<Users>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            first: Slot::new(server.clone(), entry.clone(), idle, users.clone()),
+            others: RwLock::default(),
+            subscriptions: OnceLock::new(),
+            users,
+        })
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Slot>> {
+        let others = self.others.read();
+        std::iter::once(&self.first)
+            .chain(&*others)
+            .cloned()
+            .collect()
+    }
+
+    /// A slot whose connection takes a request for a client of these capabilities; the first for nobody in particular.
+    pub(super) fn suiting(&self, capabilities: Option<ClientCapabilities>) -> Arc<Slot> {
+        let Some(capabilities) = capabilities else {
+            return self.first.clone();
+        };
+        if self.first.suits(capabilities) {
+            return self.first.clone();
+        }
+        let find = |others: &[Arc<Slot>]| {
+            let mut others = others.iter();
+            others.find(|slot| slot.suits(capabilities)).cloned()
+        };
+        if let Some(other) = find(&self.others.read()) {
+            return other;
+        }
+        let mut others = self.others.write();
+        find(&others).unwrap_or_else(|| {
+            let slot = self.first.sibling();
+            others.push(slot.clone());
+            slot
+        })
+    }
+
+    /// What is best to know of them: a live connection before none.
+    pub(super) fn state(&self) -> State {
+        let mut states = self.all().into_iter().map(|slot| slot.state());
+        states
+            .find(|state| matches!(state, State::Ready))
+            .unwrap_or_else(|| self.first.state())
+    }
+
+    /// Follows these resources for a session, and no others; where any are followed, the connection is kept.
+    pub(super) fn follow(&self, user: u64, uris: BTreeSet<String>) {
+        let uris = self.users.follow(user, uris);
+        self.first.follow(&uris);
+        if uris.is_empty() && self.subscriptions.get().is_none() {
+            return;
+        }
+        let start = || Subscriptions::new(self.first.clone());
+        self.subscriptions.get_or_init(start).want(uris);
+    }
+
+    /// Where to hear what comes of the subscriptions.
+    pub(super) fn outcomes(&self) -> Option<watch::Receiver<Outcomes>> {
+        Some(self.subscriptions.get()?.outcomes())
+    }
+
+    /// A session uses them no more.
+    pub(super) fn leave(&self, user: u64) {
+        self.follow(user, BTreeSet::new());
+        self.users.remove(user);
+    }
+
+    pub(super) fn retire(&self) {
+        self.all().iter().for_each(|slot| slot.retire());
+    }
+}
