@@ -130,12 +130,12 @@ fn show(status: &LoginStatus, output: &Output) {
         .as_deref()
         .map(|id| format!(", client {id}"))
         .unwrap_or_default();
-    let place = if status.sealed {
+    let storage = if status.sealed {
         ", sealed by the keychain"
     } else {
         ", in a file"
     };
-    output.line(faint(format!("  at {}{client}{place}", status.issuer)));
+    output.line(faint(format!("  at {}{client}{storage}", status.issuer)));
     if !status.scopes.is_empty() {
         output.line(faint(format!("  for {}", status.scopes.join(", "))));
     }

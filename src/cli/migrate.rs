@@ -559,7 +559,7 @@ pub(super) fn report(survey: &Survey, plan: &Plan) -> Value {
     let unreadable = survey
         .unreadable
         .iter()
-        .map(|(path, problem)| json!({ "file": path, "problem": problem }));
+        .map(|(path, problem)| json!({ "file": path, "problem": problem.to_string() }));
     json!({
         "servers": plan.items.iter().map(|item| server(item, &plan.masker, item.client.name())).collect::<Vec<_>>(),
         "blocking_rules": rules(&plan.blocking),

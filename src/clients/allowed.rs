@@ -87,9 +87,9 @@ fn change(
         return Ok(None);
     }
     let path = file(around);
-    let unreadable = |problem| PlanError::Unreadable {
+    let unreadable = |source| PlanError::Unreadable {
         path: path.clone(),
-        problem,
+        source,
     };
     let source = read_source(&path, Syntax::Json).map_err(unreadable)?;
     let Some(Node::List(rules)) = source.text.node().get(ALLOWED) else {

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 use std::sync::Arc;
 
-use super::{ConfigLocation, Node, Scope, Syntax, Text};
+use super::{ConfigLocation, Node, Scope, Syntax, Text, TextError};
 use crate::files::read_regular;
 
 /// The largest file of the user's servers, in bytes; some clients keep histories in it, too.
@@ -15,6 +16,23 @@ const USER_LIMIT: u64 = 128 * 1024 * 1024;
 pub(super) const FILE_LIMIT: u64 = 2 * USER_LIMIT;
 /// The largest size of any other file, in bytes; many of them are in repositories.
 const OTHER_LIMIT: u64 = 8 * 1024 * 1024;
+
+/// The reason that a file is not read; it reads on after the file.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum FileError {
+    /// The system refuses.
+    #[error(transparent)]
+    Read(Arc<io::Error>),
+    /// It is no text.
+    #[error("is not UTF-8")]
+    Encoding(#[from] FromUtf8Error),
+    /// It breaks the rules of its syntax.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A project's file that is a file of the user.
+    #[error("is a link to a file of your own, and is left alone")]
+    Link,
+}
 
 /// A file as it was read.
 #[derive(Debug, Clone)]
@@ -26,8 +44,8 @@ pub(super) struct Source {
 /// The files read so far, and the errors of those that could not be read.
 #[derive(Debug, Default)]
 pub(super) struct FileCache {
-    nodes: RefCell<BTreeMap<PathBuf, Result<Option<Node>, String>>>,
-    texts: RefCell<BTreeMap<PathBuf, String>>,
+    nodes: RefCell<BTreeMap<PathBuf, Result<Option<Node>, FileError>>>,
+    texts: RefCell<BTreeMap<PathBuf, FileError>>,
 }
 
 impl ConfigLocation {
@@ -35,7 +53,7 @@ impl ConfigLocation {
     ///
     /// # Errors
     /// The reason why it cannot be read.
-    pub(super) fn source(&self) -> Result<Source, String> {
+    pub(super) fn source(&self) -> Result<Source, FileError> {
         let limit = match self.scope {
             Scope::User | Scope::Local => USER_LIMIT,
             Scope::Project => OTHER_LIMIT,
@@ -49,7 +67,7 @@ impl FileCache {
     ///
     /// # Errors
     /// The reason why it cannot be read.
-    pub(super) fn node(&self, path: &Path, syntax: Syntax) -> Result<Option<Node>, String> {
+    pub(super) fn node(&self, path: &Path, syntax: Syntax) -> Result<Option<Node>, FileError> {
         let mut nodes = self.nodes.borrow_mut();
         let read = || {
             let source = source(path, syntax, OTHER_LIMIT)?;
@@ -74,7 +92,7 @@ impl FileCache {
     }
 
     /// The files that could not be read, with the reasons.
-    pub(super) fn unreadable(&self) -> Vec<(PathBuf, String)> {
+    pub(super) fn unreadable(&self) -> Vec<(PathBuf, FileError)> {
         let nodes = self.nodes.borrow();
         let failed = nodes
             .iter()
@@ -87,22 +105,19 @@ impl FileCache {
 ///
 /// # Errors
 /// The reason why it cannot be read.
-pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, String> {
+pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, FileError> {
     source(path, syntax, USER_LIMIT)
 }
 
-fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, String> {
+fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, FileError> {
     let before = content(path, limit)?.map(Arc::new);
-    let text = Text::read(syntax, &before.clone().unwrap_or_default())
-        .map_err(|error| error.to_string())?;
+    let text = Text::read(syntax, &before.clone().unwrap_or_default())?;
     Ok(Source { before, text })
 }
 
-fn content(path: &Path, limit: u64) -> Result<Option<String>, String> {
+fn content(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     match read_regular(path, limit) {
-        Ok(bytes) => String::from_utf8(bytes)
-            .map(Some)
-            .map_err(|_| "is not UTF-8".to_owned()),
+        Ok(bytes) => Ok(Some(String::from_utf8(bytes)?)),
         // A path below a file does not exist either.
         Err(error)
             if matches!(
@@ -112,6 +127,6 @@ fn content(path: &Path, limit: u64) -> Result<Option<String>, String> {
         {
             Ok(None)
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(FileError::Read(Arc::new(error))),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::cache::read_source;
+use super::cache::{FileError, read_source};
 use super::edit::{Edit, PlanError};
 use super::{
     ConfigLocation, Launch, Node, Scope, Surroundings, allowed, entry, reading, references, secrets,
@@ -172,7 +172,7 @@ pub(super) fn own_entries(location: &ConfigLocation, node: &Node) -> Vec<String>
         .collect()
 }
 
-fn unreadable(path: &std::path::Path) -> impl FnOnce(String) -> PlanError {
+fn unreadable(path: &std::path::Path) -> impl FnOnce(FileError) -> PlanError {
     let path: PathBuf = path.to_owned();
-    |problem| PlanError::Unreadable { path, problem }
+    |source| PlanError::Unreadable { path, source }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cache::Source;
+use super::cache::{FileError, Source};
 use super::diff::unified_diff;
 use super::{Client, Node, Syntax, Text, TextError};
 use crate::secret::Masker;
@@ -38,12 +38,12 @@ pub(super) struct Step {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
     /// A file that must be changed cannot be read.
-    #[error("`{path}` cannot be read: {problem}")]
+    #[error("`{path}` cannot be read: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The reason.
-        problem: String,
+        /// The error of reading it.
+        source: FileError,
     },
     /// A file that must be changed cannot be edited.
     #[error("`{path}` cannot be edited")]

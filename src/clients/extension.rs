@@ -33,9 +33,9 @@ impl Plan {
         if let Some(edit) = self.edits.iter().find(|edit| edit.path == config_file) {
             return Ok(edit.after.clone());
         }
-        let unreadable = |problem| PlanError::Unreadable {
+        let unreadable = |source| PlanError::Unreadable {
             path: config_file.to_owned(),
-            problem,
+            source,
         };
         Ok(read_source(config_file, Syntax::Json)
             .map_err(unreadable)?
@@ -132,9 +132,9 @@ impl Plan {
         syntax: Syntax,
         change: impl FnOnce(&mut Text) -> Result<Vec<Vec<String>>, TextError>,
     ) -> Result<(), PlanError> {
-        let source = read_source(path, syntax).map_err(|problem| PlanError::Unreadable {
+        let source = read_source(path, syntax).map_err(|source| PlanError::Unreadable {
             path: path.to_owned(),
-            problem,
+            source,
         })?;
         let failed = |source| PlanError::Edit {
             path: path.to_owned(),

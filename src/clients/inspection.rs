@@ -88,9 +88,9 @@ pub(crate) fn repair(
     environment: &Environment,
 ) -> Result<Option<Edit>, PlanError> {
     let location = &own.location;
-    let unreadable = |problem| PlanError::Unreadable {
+    let unreadable = |source| PlanError::Unreadable {
         path: location.path.clone(),
-        problem,
+        source,
     };
     let failed = |source| PlanError::Edit {
         path: location.path.clone(),

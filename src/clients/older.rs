@@ -36,9 +36,9 @@ impl Import {
     /// When one of them cannot be read, or ours cannot be edited.
     pub(crate) fn new(older: &Path, config_file: &Path) -> Result<Self, PlanError> {
         let read = |path: &Path| {
-            let unreadable = |problem| PlanError::Unreadable {
+            let unreadable = |source| PlanError::Unreadable {
                 path: path.to_owned(),
-                problem,
+                source,
             };
             read_source(path, Syntax::Json).map_err(unreadable)
         };

@@ -88,9 +88,9 @@ impl Plan {
         launch: &Launch,
         around: &Surroundings,
     ) -> Result<Self, PlanError> {
-        let unreadable = |problem| PlanError::Unreadable {
+        let unreadable = |source| PlanError::Unreadable {
             path: config_file.to_owned(),
-            problem,
+            source,
         };
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
         let mut servers = Servers::of(&config.text);
@@ -324,9 +324,9 @@ fn client_edits(
             .filter(|location| location.path == path)
             .collect();
         let first = inside[0];
-        let unreadable = |problem| PlanError::Unreadable {
+        let unreadable = |source| PlanError::Unreadable {
             path: path.clone(),
-            problem,
+            source,
         };
         let source = match survey.files.get(&path) {
             Some(source) => source.clone(),

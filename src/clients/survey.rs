@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::approval::{self, Approval};
-use super::cache::FileCache;
+use super::cache::{FileCache, FileError};
 use super::{
     Client, ConfigLocation, Entry, Found, Node, Scope, Surroundings, Survey, Text, fixed, reading,
     rules,
@@ -64,8 +64,8 @@ impl Survey {
         locations.retain(|location| {
             let path = real(&location.path);
             if path != own && users.contains(&path) {
-                let problem = "is a link to a file of your own, and is left alone".to_owned();
-                self.unreadable.push((location.path.clone(), problem));
+                self.unreadable
+                    .push((location.path.clone(), FileError::Link));
             }
             !users.contains(&path)
         });

@@ -34,7 +34,7 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
     let survey = Survey::of(&Client::ALL, &machine.around);
     for (path, problem) in &survey.unreadable {
         let path = path.display().to_string();
-        let what = format!("`{path}`: {}", printable(problem));
+        let what = format!("`{path}`: {}", printable(&problem.to_string()));
         examination.add(Finding::new(&kinds::CLIENT_UNREADABLE, path, what));
     }
     let Ok(launch) = machine.launch() else { return };

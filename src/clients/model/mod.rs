@@ -13,7 +13,7 @@ pub(crate) use entry::{Entry, Target};
 pub(crate) use item::{Item, Verdict};
 pub(crate) use rule::{Carried, Rule, RuleKind};
 
-use super::cache::Source;
+use super::cache::{FileError, Source};
 use super::{Client, ConfigLocation, Scope};
 
 /// The result of reading all clients' files.
@@ -26,7 +26,7 @@ pub(crate) struct Survey {
     /// The servers that are in no editable list.
     pub fixed: Vec<Fixed>,
     /// The files that could not be read, with the reasons.
-    pub unreadable: Vec<(PathBuf, String)>,
+    pub unreadable: Vec<(PathBuf, FileError)>,
     pub(in crate::clients) files: BTreeMap<PathBuf, Source>,
     pub(in crate::clients) locations: Vec<ConfigLocation>,
 }

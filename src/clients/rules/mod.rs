@@ -158,7 +158,7 @@ impl RuleFile<'_> {
                 None
             }
             Err(problem) => {
-                self.unread(problem, rules);
+                self.unread(problem.to_string(), rules);
                 None
             }
         }

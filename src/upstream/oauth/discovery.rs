@@ -123,7 +123,7 @@ async fn find(
     Ok(authority(found, resource, metadata.scopes_supported))
 }
 
-/// The server's metadata: where its challenge points, then at the well-known places.
+/// The server's metadata: where its challenge points, then at the well-known URLs.
 async fn resource_metadata(
     fetcher: &MetadataFetcher<'_>,
     own: &Url,

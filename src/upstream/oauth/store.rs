@@ -104,7 +104,7 @@ impl Record {
 }
 
 impl Store {
-    /// The place of the logins of `server` at `url` in `vault`.
+    /// The store of the logins of `server` at `url` in `vault`.
     pub(super) fn new(vault: &Arc<Vault>, server: &ServerName, url: &str) -> Self {
         let digest = Sha256::digest(format!("{server}\n{url}"));
         let hash = HEXLOWER.encode(&digest[..6]);
