@@ -361,6 +361,52 @@ fn status_shows_every_server_under_each_of_its_names() {
 }
 
 #[test]
+fn the_names_of_built_in_tools_in_mcpzip_0_1_are_executed_by_the_same_rules() {
+    let mut client = two_servers().connect();
+    assert!(client.execute("proxy_status").text().contains("weather: "));
+    let one = client.execute_with("proxy_refresh", r#"{"server":"weather"}"#);
+    assert!(one.text().contains("weather: ready"));
+    client.finish();
+    let mut client = two_servers()
+        .setting("tools", json!({ "deny": ["mcpzip__*"] }))
+        .connect();
+    for name in ["proxy_status", "proxy_refresh"] {
+        assert!(client.execute(name).is_tool_error(), "{name}");
+    }
+    client.finish();
+    // A server that is meant by the name goes first, also one that does not work.
+    let mut client = two_servers()
+        .server("proxy", Server::new().at_start([exit(3)]))
+        .connect();
+    let told = client.execute("proxy_status");
+    assert!(told.is_tool_error(), "{}", told.as_str());
+    client.finish();
+}
+
+#[test]
+fn args_is_another_name_for_the_arguments_of_a_call() {
+    let mut client = two_servers().connect();
+    let call = r#"{"name":"git-hub__create_issue","args":{"title":"x"}}"#;
+    let received =
+        |answer: crate::support::Message| answer.value()["structuredContent"]["arguments"].clone();
+    assert_eq!(
+        received(client.call("execute_tool", call)),
+        json!({ "title": "x" })
+    );
+    let several = client.call("execute_tool", &format!(r#"{{"calls":[{call}]}}"#));
+    assert!(several.as_str().contains(r#"title"#) && !several.is_tool_error());
+    let both = r#"{"name":"git-hub__create_issue","args":{"title":"x"},"arguments":{"title":"y"}}"#;
+    let told = client.call("execute_tool", both).tool_error();
+    assert!(told.contains("give one of them"), "{told}");
+    let none = r#"{"name":"git-hub__create_issue","args":{"title":"x"},"arguments":null}"#;
+    assert_eq!(
+        received(client.call("execute_tool", none)),
+        json!({ "title": "x" })
+    );
+    client.finish();
+}
+
+#[test]
 fn a_refresh_lists_anew_one_server_or_all() {
     let setup = two_servers();
     let mut client = setup.connect();

@@ -64,7 +64,8 @@ impl Tools {
         let tool = match self.known_tool(view, call.name) {
             Some(tool) => tool,
             None => {
-                let found = self.find_logged_in(view, call.name, call.limit, context);
+                let name = current_name(view, call.name);
+                let found = self.find_logged_in(view, name, call.limit, context);
                 match Box::pin(found).await? {
                     Ok(tool) => tool,
                     Err(question) => {
@@ -194,6 +195,14 @@ impl Tools {
         self.answers
             .count_call(&name, start.elapsed(), sent, result);
         answered
+    }
+}
+
+/// The current name of a built-in tool that has this name in mcpzip 0.1, unless the name addresses a configured server.
+fn current_name<'n>(view: &View, name: &'n str) -> &'n str {
+    match builtin::name_since_older(name.trim()) {
+        Some(now) if view.snapshot().addressed(name).is_empty() => now,
+        _ => name,
     }
 }
 

@@ -92,9 +92,13 @@ impl Tools {
         let select = call
             .text("select")
             .filter(|filter| !filter.trim().is_empty());
+        let arguments = match arguments_of(call) {
+            Ok(arguments) => arguments,
+            Err(refusal) => return Reply::tool_error(refusal),
+        };
         let call = Call {
             name: &name,
-            arguments: call.get("arguments"),
+            arguments,
             line: Some(shared.line),
             limit: shared.limit,
             view: &shared.context.view,
@@ -147,6 +151,15 @@ impl Tools {
             .iter()
             .map(|call| call.text("name").unwrap_or_default());
         together(names.zip(replies))
+    }
+}
+
+/// The arguments of a call; `args` is another name for `arguments`.
+fn arguments_of<'a>(call: &Object<'a>) -> Result<Option<&'a RawValue>, &'static str> {
+    let given = |key: &str| call.get(key).filter(|raw| raw.get() != "null");
+    match (given("arguments"), given("args")) {
+        (Some(_), Some(_)) => Err("`arguments` and `args` mean the same: give one of them"),
+        (arguments, args) => Ok(arguments.or(args)),
     }
 }
 

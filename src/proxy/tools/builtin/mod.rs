@@ -88,6 +88,15 @@ pub(in crate::proxy) fn tools(management: Management) -> ServerTools {
     )
 }
 
+/// The name of the built-in tool that mcpzip 0.1 called `name`.
+pub(in crate::proxy) fn name_since_older(name: &str) -> Option<&'static str> {
+    match name {
+        "proxy_status" => Some("mcpzip__status"),
+        "proxy_refresh" => Some("mcpzip__refresh"),
+        _ => None,
+    }
+}
+
 /// What the built-in server is called.
 pub(in crate::proxy) fn name() -> ServerName {
     ServerName::new(BUILT_IN_SERVER).expect("the constant is a name")
