@@ -10,8 +10,8 @@ use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
 use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, scope_names};
 use crate::clients::{
-    Carried, Choice, Client, CodexApproval, Edit, Import, Item, Launch, Plan, Rule, Scope, Survey,
-    Verdict,
+    Carried, Choice, Client, CodexApproval, Edit, Import, Item, Launch, Origin, Plan, Rule, Scope,
+    Survey, Verdict, Wanted,
 };
 use crate::config::{Config, older_config_file};
 use crate::secret::Masker;
@@ -22,7 +22,9 @@ use crate::upstream::oauth::{Account, Inherited};
 #[command(after_help = "Examples:
   mcpzip migrate --dry-run
   mcpzip migrate --client claude-code --client cursor --only github --yes
-  mcpzip migrate --from mcpzip-0.1")]
+  mcpzip migrate --from mcpzip-0.1
+  mcpzip migrate --from mcpproxy-go --dry-run
+  mcpzip migrate --from mcp-runner ./config.json")]
 pub(super) struct Arguments {
     /// Only show what would be done
     #[arg(long)]
@@ -45,16 +47,71 @@ pub(super) struct Arguments {
     /// Whether Codex asks before each call through mcpzip (`auto`), or calls every tool without asking (`approve`)
     #[arg(long, value_name = "MODE", value_parser = approvals())]
     codex_approval: Option<String>,
-    /// Take over the configuration of an older mcpzip in place of the clients' servers
-    #[arg(long, value_name = "WHAT", conflicts_with_all = ["client", "scope", "only", "drop_rules", "codex_approval"])]
+    /// Claude Code's file, if it is not at its usual path
+    #[arg(long, value_name = "FILE", conflicts_with = "client")]
+    claude_config: Option<PathBuf>,
+    /// Import the configuration of another proxy, in place of the clients' servers
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["client", "scope", "codex_approval", "claude_config"])]
     from: Option<Source>,
+    /// The configuration to import, if it is not at its usual path
+    #[arg(value_name = "FILE", requires = "from")]
+    file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Source {
-    /// The layout of 0.1, in `~/.config/compressed-mcp-proxy`
+    /// mcpzip 0.1: ~/.config/compressed-mcp-proxy/config.json
     #[value(name = "mcpzip-0.1")]
     Older,
+    /// avelino/mcp: ~/.config/mcp/servers.json
+    Avelino,
+    /// mcpproxy-go: ~/.mcpproxy/mcp_config.json
+    #[value(name = "mcpproxy-go")]
+    McpProxy,
+    /// mcp-runner; its file has to be named
+    McpRunner,
+}
+
+impl Source {
+    fn origin(self) -> Origin {
+        match self {
+            Self::Older => Origin::Older,
+            Self::Avelino => Origin::Avelino,
+            Self::McpProxy => Origin::McpProxy,
+            Self::McpRunner => Origin::McpRunner,
+        }
+    }
+}
+
+impl Arguments {
+    /// The path of `--claude-config`, absolute.
+    ///
+    /// # Errors
+    /// When it is not there, or its path cannot be made absolute.
+    pub(super) fn claude_config(&self) -> Result<Option<PathBuf>, Exit> {
+        let Some(path) = &self.claude_config else {
+            return Ok(None);
+        };
+        existing(path).map(Some)
+    }
+
+    fn clients(&self) -> Vec<Client> {
+        match self.claude_config {
+            Some(_) => vec![Client::ClaudeCode],
+            None => clients_of(&self.client),
+        }
+    }
+}
+
+/// The absolute path of an existing file.
+fn existing(path: &Path) -> Result<PathBuf, Exit> {
+    if !path.is_file() {
+        return Err(Exit::failed(format!(
+            "there is no file `{}`",
+            path.display()
+        )));
+    }
+    Ok(std::path::absolute(path)?)
 }
 
 pub(super) async fn run(
@@ -62,10 +119,10 @@ pub(super) async fn run(
     machine: &Machine,
     output: &Output,
 ) -> Result<(), Exit> {
-    if arguments.from == Some(Source::Older) {
-        return import(arguments, machine, output).await;
+    if let Some(source) = arguments.from {
+        return import(source, arguments, machine, output).await;
     }
-    let survey = Survey::of(&clients_of(&arguments.client), &machine.around);
+    let survey = Survey::of(&arguments.clients(), &machine.around);
     let choice = Choice {
         scopes: arguments
             .scope
@@ -262,38 +319,45 @@ async fn take_over(
     logins
 }
 
-async fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
-    let Some(older) = older_config_file(&machine.around.environment) else {
-        return Err(Exit::failed(
-            "there is no configuration of mcpzip 0.1 at ~/.config/compressed-mcp-proxy/config.json",
-        ));
+async fn import(
+    source: Source,
+    arguments: &Arguments,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(), Exit> {
+    let origin = source.origin();
+    let from = source_file(origin, arguments.file.as_deref(), machine)?;
+    let wanted = Wanted {
+        origin,
+        file: &from,
+        only: &arguments.only,
     };
-    let import = Import::new(&older, &machine.paths.config_file).map_err(anyhow::Error::from)?;
-    let screen = Screen {
-        output,
-        masker: &import.masker,
-        home: &machine.around.home,
-    };
-    let edits: Vec<Edit> = import.edit.into_iter().collect();
-    if !output.is_json() {
-        output.line(format!(
-            "{} {}",
-            strong("mcpzip 0.1"),
-            faint(screen.path(&older))
-        ));
-        import.items.iter().for_each(|item| screen.item(item));
-        screen.notes("To know:", &import.notes);
-        edits.iter().for_each(|edit| screen.edit(edit));
+    let import = Import::new(wanted, &machine.paths.config_file).map_err(anyhow::Error::from)?;
+    for name in &arguments.only {
+        if !import.items.iter().any(|item| item.server == *name) {
+            return Err(Exit::failed(format!(
+                "`{}` has no server `{name}`",
+                from.display()
+            )));
+        }
     }
-    let outcome = apply(
-        arguments,
-        &edits,
-        "migrate --from mcpzip-0.1",
-        machine,
-        output,
-    );
+    let edits: Vec<Edit> = import.edit.iter().cloned().collect();
+    if !output.is_json() {
+        show_import(origin, &from, &import, machine, output);
+    }
+    let name = value_name(source);
+    let outcome = if import.blocking.is_empty() || arguments.drop_rules || arguments.dry_run {
+        let command = format!("migrate --from {name}");
+        apply(arguments, &edits, &command, machine, output)
+    } else {
+        Err(Exit::failed(format!(
+            "nothing was done: protections of {} cannot be carried over, and would stop working.\n\
+             Move other servers alone with `--only NAME`, or all of them without these protections with `--drop-rules`",
+            origin.title()
+        )))
+    };
     let logins = match &outcome {
-        Ok(Some(_)) => {
+        Ok(Some(_)) if origin == Origin::Older => {
             let of_older = (
                 "mcpzip 0.1",
                 Account::inherited_from_older as fn(&Account) -> Option<Inherited>,
@@ -302,14 +366,72 @@ async fn import(arguments: &Arguments, machine: &Machine, output: &Output) -> Re
         }
         _ => Vec::new(),
     };
+    let masked = |texts: &[String]| -> Vec<String> {
+        let masked = texts
+            .iter()
+            .map(|text| import.masker.mask(text).into_owned());
+        masked.collect()
+    };
     let report = || {
         json!({
-            "servers": import.items.iter().map(|item| server(item, &import.masker, "mcpzip-0.1")).collect::<Vec<_>>(),
-            "notes": import.notes,
+            "servers": import.items.iter().map(|item| server(item, &import.masker, &name)).collect::<Vec<_>>(),
+            "blocking": masked(&import.blocking),
+            "notes": masked(&import.notes),
             "files": edits.iter().map(|edit| file(edit, &import.masker)).collect::<Vec<_>>(),
         })
     };
     tell(outcome, &logins, report, output)
+}
+
+/// The file to import: the named one, or the usual one.
+fn source_file(origin: Origin, named: Option<&Path>, machine: &Machine) -> Result<PathBuf, Exit> {
+    if let Some(named) = named {
+        return existing(named);
+    }
+    let usual = origin.usual_file(&machine.around.environment);
+    match usual {
+        Some(usual) if usual.is_file() => Ok(usual),
+        Some(usual) => Err(Exit::failed(format!(
+            "there is no configuration of {} at {}; name its file behind `--from`",
+            origin.title(),
+            usual.display()
+        ))),
+        None if origin == Origin::Older => Err(Exit::failed(
+            "there is no configuration of mcpzip 0.1 at ~/.config/compressed-mcp-proxy/config.json; name its file behind `--from`",
+        )),
+        None => Err(Exit::failed(format!(
+            "{} has no usual path: name its file behind `--from`",
+            origin.title()
+        ))),
+    }
+}
+
+fn value_name(source: Source) -> String {
+    source
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default()
+}
+
+/// The preview of an import, as a person reads it.
+fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, output: &Output) {
+    let screen = Screen {
+        output,
+        masker: &import.masker,
+        home: &machine.around.home,
+    };
+    output.line(format!(
+        "{} {}",
+        strong(origin.title()),
+        faint(screen.path(from))
+    ));
+    import.items.iter().for_each(|item| screen.item(item));
+    screen.notes(
+        "These protections cannot be carried over:",
+        &import.blocking,
+    );
+    screen.notes("To know:", &import.notes);
+    import.edit.iter().for_each(|edit| screen.edit(edit));
 }
 
 /// The names that servers have here now.

@@ -378,13 +378,15 @@ impl Global {
         command: impl FnOnce(Environment) -> F,
     ) -> Result<u8, Exit> {
         let environment = Environment::process();
-        let named = self.log.as_deref().or_else(|| {
+        let given = |variable: env::Variable| {
             environment
-                .get(env::LOG.name)
+                .get(variable.name)
                 .filter(|level| !level.is_empty())
-        });
+        };
         let filter = |name: &str| log_level(name).unwrap_or(LevelFilter::WARN);
-        telemetry::start(named.map(filter), filter(level));
+        let named = self.log.as_deref().or_else(|| given(env::LOG)).map(filter);
+        let asked = named.or_else(|| telemetry::level_of_filter(given(env::RUST_LOG)?));
+        telemetry::start(asked, filter(level));
         telemetry::write_as(LogFormat::of(&environment).unwrap_or_default());
         let runtime = runtime()?;
         let outcome = runtime.block_on(command(environment)).map(|()| 0);
@@ -446,11 +448,14 @@ impl Machine {
     }
 
     /// Most of these block on files; nothing else runs meanwhile.
-    async fn run(self, machine: setup::Machine, output: &Output) -> Result<(), Exit> {
+    async fn run(self, mut machine: setup::Machine, output: &Output) -> Result<(), Exit> {
         match self {
             Self::Init(arguments) => init::run(&arguments, &machine, output).await,
             Self::Doctor(arguments) => doctor::run(&arguments, machine, output).await,
-            Self::Migrate(arguments) => migrate::run(&arguments, &machine, output).await,
+            Self::Migrate(arguments) => {
+                machine.around.claude_config = arguments.claude_config()?;
+                migrate::run(&arguments, &machine, output).await
+            }
             Self::Connect(arguments) => connect::run_connect(&arguments, &machine, output),
             Self::Disconnect(arguments) => connect::run_disconnect(&arguments, &machine, output),
             Self::Undo(arguments) => undo::run(&arguments, &machine, output),

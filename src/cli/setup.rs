@@ -32,6 +32,7 @@ impl Machine {
             // Where it is gone, there is no project either.
             directory: std::env::current_dir().ok(),
             managed: Some(Platform::current().managed()),
+            claude_config: None,
         };
         Ok(Self {
             around,

@@ -91,10 +91,7 @@ impl Client {
     pub(crate) fn user_location(self, around: &Surroundings) -> ConfigLocation {
         let home = |path: &str| around.home.join(path);
         let path = match self {
-            Self::ClaudeCode => around
-                .named(env::CLAUDE_CONFIG_DIR)
-                .unwrap_or(home(""))
-                .join(".claude.json"),
+            Self::ClaudeCode => claude_code(around),
             Self::ClaudeDesktop => claude_desktop(around),
             Self::Cursor => home(".cursor/mcp.json"),
             Self::VsCode => around.vs_code().join("mcp.json"),
@@ -338,6 +335,24 @@ impl Surroundings {
             .join("globalStorage")
             .join(id)
             .join("settings")
+    }
+}
+
+/// The file that the user names, otherwise Claude Code's own; early releases had it at another path.
+fn claude_code(around: &Surroundings) -> PathBuf {
+    if let Some(named) = &around.claude_config {
+        return named.clone();
+    }
+    if let Some(directory) = around.named(env::CLAUDE_CONFIG_DIR) {
+        return directory.join(".claude.json");
+    }
+    let (now, early) = (
+        around.home.join(".claude.json"),
+        around.home.join(".claude/config.json"),
+    );
+    match early.is_file() && !now.exists() {
+        true => early,
+        false => now,
     }
 }
 

@@ -17,6 +17,7 @@ mod extension;
 mod fixed;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod import;
 mod inspection;
 mod journal;
 mod location;
@@ -24,7 +25,6 @@ mod lock;
 mod model;
 mod names;
 mod node;
-mod older;
 mod plan;
 mod reading;
 mod references;
@@ -46,12 +46,12 @@ pub(crate) use desktop::desktop_path;
 pub(crate) use edit::{Edit, PlanError};
 pub(crate) use entry::{CodexApproval, Launch};
 pub(crate) use extension::Connection;
+pub(crate) use import::{Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{Journal, Restored, RunState};
 pub(crate) use location::{ConfigLocation, Scope};
 pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Rule, Survey, Target, Verdict};
 pub(crate) use node::Node;
-pub(crate) use older::Import;
 pub(crate) use plan::{Choice, Plan};
 pub(crate) use text::{Syntax, Text, TextError};
 
@@ -118,6 +118,8 @@ pub(crate) struct Surroundings {
     pub directory: Option<PathBuf>,
     /// The directory of an administrator's settings for Claude Code.
     pub managed: Option<PathBuf>,
+    /// Claude Code's file, if the user names it.
+    pub claude_config: Option<PathBuf>,
 }
 
 impl Platform {

@@ -113,6 +113,12 @@ impl Servers {
         }
     }
 
+    /// The server of this name, if `node` leads to the same server.
+    pub(super) fn same_as(&self, name: &str, node: &Node) -> Option<&Node> {
+        let known = &self.all[self.position(&safe_name(name))?].1;
+        is_same_server(known, node).then_some(known)
+    }
+
     /// Adds a server unchanged, unless its name is taken.
     pub(super) fn add(&mut self, name: &str, node: Node) -> Verdict {
         let name = safe_name(name);

@@ -48,6 +48,21 @@ pub(crate) const LOG_FORMAT: Variable = Variable {
     name: "MCPZIP_LOG_FORMAT",
     doc: "The form of log lines: `text` or `json`; it goes before `logs.format` in the configuration.",
 };
+/// The usual log filter of Rust programs.
+pub(crate) const RUST_LOG: Variable = Variable {
+    name: "RUST_LOG",
+    doc: "The log level if `MCPZIP_LOG` is not set, as in mcpzip 0.1: `debug`, or `mcpzip=debug`.",
+};
+/// The configuration of avelino/mcp.
+pub(crate) const MCP_CONFIG_PATH: Variable = Variable {
+    name: "MCP_CONFIG_PATH",
+    doc: "The file that `migrate --from avelino` reads, in place of `~/.config/mcp/servers.json`.",
+};
+/// The directory of avelino/mcp.
+pub(crate) const MCP_CONFIG_DIR: Variable = Variable {
+    name: "MCP_CONFIG_DIR",
+    doc: "The directory of that file, if `MCP_CONFIG_PATH` is not set.",
+};
 /// The token that HTTP clients must send.
 pub(crate) const TOKEN: Variable = Variable {
     name: "MCPZIP_TOKEN",
@@ -234,6 +249,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     STATE_DIR,
     LOG,
     LOG_FORMAT,
+    RUST_LOG,
     TOKEN,
     HTTP_ADDRESS,
     VISUAL,
@@ -243,6 +259,8 @@ pub(crate) const VARIABLES: &[Variable] = &[
     CREDENTIALS,
     REGISTRY,
     MCP_REMOTE_CONFIG_DIR,
+    MCP_CONFIG_PATH,
+    MCP_CONFIG_DIR,
     CLAUDE_CONFIG_DIR,
     GEMINI_API_KEY,
     GOOGLE_API_KEY,

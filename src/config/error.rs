@@ -140,6 +140,16 @@ pub(crate) enum EntryError {
     /// Both `command` and `url`.
     #[error("has both a `command` (a local server) and a `url` (a remote one); keep one of them")]
     BothTargets,
+    /// A key that protects something in another program; to ignore it would lift the protection.
+    #[error("`{key}` protects something in {program} and has no effect in mcpzip; {advice}")]
+    Foreign {
+        /// The key.
+        key: String,
+        /// The other program.
+        program: &'static str,
+        /// The next step for the user.
+        advice: &'static str,
+    },
     /// `type` contradicts the keys next to it.
     #[error("is of type `{kind}`, which needs a `{wanted}`, but has a `{found}`")]
     OtherTarget {
@@ -231,6 +241,14 @@ pub(crate) enum ConfigWarning {
         key: String,
         /// A similar known key.
         nearest: Option<&'static str>,
+    },
+    /// A key of mcpzip 0.1.
+    #[error(
+        "`{key}` is a key of mcpzip 0.1 and has no effect; `mcpzip migrate --from mcpzip-0.1 FILE` imports such a file"
+    )]
+    Older {
+        /// The key's path.
+        key: String,
     },
     /// A duplicate key.
     #[error("`{key}` is written twice; this, the last one, counts")]

@@ -13,7 +13,6 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 use tracing::level_filters::LevelFilter;
 
 use super::error::{ConfigWarning, EntryError};
-use super::keys;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
     CatalogEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, PolicyEntry, Results, SearchEntry,
@@ -23,6 +22,7 @@ use super::{
     CREDENTIALS_EXPECTED, Credentials, Era, IdleTimeout, Management, Origin, Share, Trust,
     duration, log_level,
 };
+use super::{foreign, keys};
 
 /// JSON with comments and trailing commas, and nothing else: a forgotten comma is more often a slip than intended.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -118,6 +118,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         );
         return Err(At::new(root.start(), fault));
     };
+    foreign::refuse(object, foreign::FILE)?;
     let mut members = Members::new(object, keys::FILE, "", "", report);
     // For editors only.
     members.read("$schema", |_| Ok(()))?;
@@ -188,6 +189,9 @@ fn management(field: &Field<'_>) -> Result<Management, At<EntryError>> {
 }
 
 fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<EntryError>> {
+    if field.is_list() {
+        return Err(field.wrong(foreign::SERVERS_EXPECTED));
+    }
     let members = Members::new(field.object()?, &[], "mcpServers.", "", report);
     let named = |(name, field): (At<&str>, Field<'_>)| {
         let scope = format!("mcpServers.{}.", name.value);
@@ -209,6 +213,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
             fault => At::new(at.offset, fault),
         }
     })?;
+    foreign::refuse(object, foreign::ENTRY)?;
     let mut members = Members::new(object, keys::ENTRY, scope, "", report);
     let entry = Entry {
         kind: members.read("type", Field::text),

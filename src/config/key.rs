@@ -63,3 +63,11 @@ pub(super) const fn with_default(
         default: Some(default),
     }
 }
+
+/// The keys of mcpzip 0.1, as paths, that this program does not have.
+pub(super) const OLDER: &[&str] = &[
+    "gemini_api_key",
+    "search.model",
+    "idle_timeout_minutes",
+    "call_timeout_seconds",
+];

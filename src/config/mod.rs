@@ -15,6 +15,7 @@ pub(crate) mod env;
 mod error;
 mod expand;
 mod file;
+mod foreign;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod hash;

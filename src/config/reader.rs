@@ -13,7 +13,7 @@ use jsonc_parser::common::Ranged;
 
 use super::duration;
 use super::error::{ConfigWarning, EntryError, Position, Warning};
-use super::key::Table;
+use super::key::{OLDER, Table};
 use super::nearest::nearest;
 
 /// Above this, a number without a unit was probably meant as milliseconds, as in some clients.
@@ -191,13 +191,14 @@ impl<'a> Members<'a> {
             let name = property.name.as_str();
             if !known.contains(&name) {
                 let key = format!("{}{}{name}", self.scope, self.prefix);
-                self.report.add(
-                    property.range.start,
-                    ConfigWarning::UnknownKey {
+                let warning = match OLDER.contains(&key.as_str()) {
+                    true => ConfigWarning::Older { key },
+                    false => ConfigWarning::UnknownKey {
                         key,
                         nearest: nearest(name, &known),
                     },
-                );
+                };
+                self.report.add(property.range.start, warning);
             }
         }
     }

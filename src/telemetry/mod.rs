@@ -114,6 +114,21 @@ pub(crate) fn configure(level: Option<LevelFilter>) {
     hear_panics(level);
 }
 
+/// The level for this program in a filter of `RUST_LOG`, such as `info,mcpzip=debug`.
+pub(crate) fn level_of_filter(filter: &str) -> Option<LevelFilter> {
+    let level = |text: &str| text.trim().to_lowercase().parse::<LevelFilter>().ok();
+    let (mut own, mut all) = (None, None);
+    for directive in filter.split(',') {
+        match directive.split_once('=') {
+            Some((target, text)) if target.trim() == "mcpzip" => own = level(text),
+            Some(_) => {}
+            None if directive.trim() == "mcpzip" => own = Some(LevelFilter::TRACE),
+            None => all = level(directive).or(all),
+        }
+    }
+    own.or(all)
+}
+
 fn wanted(level: LevelFilter) -> Targets {
     Targets::new()
         .with_target("mcpzip", level)

@@ -395,6 +395,7 @@ mod tests {
             environment: crate::config::Environment::default(),
             directory: None,
             managed: Some(home.path().to_owned()),
+            claude_config: None,
         };
         let survey = Survey::of(&[Client::ClaudeCode], &around);
         assert_eq!(survey.rules.len(), 1, "{:?}", survey.rules);

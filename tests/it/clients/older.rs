@@ -35,7 +35,7 @@ fn an_older_configuration_is_taken_over_and_stays_there() {
         mentioned.stderr.contains("--from mcpzip-0.1"),
         "{mentioned}"
     );
-    let mentioned = machine.run(&["serve"]).code(3);
+    let mentioned = machine.run(&["status"]).code(3);
     assert!(
         mentioned.stderr.contains("--from mcpzip-0.1"),
         "{mentioned}"

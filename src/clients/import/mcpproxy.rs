@@ -1,0 +1,393 @@
+//! mcpproxy-go: `~/.mcpproxy/mcp_config.json`, where `mcpServers` is a list.
+//!
+//! A server in quarantine arrives disabled, and a server whose tool changes need approval gets `"trust": "pin"`. Containers, profiles,
+//! authentication and the filtering of results have no counterpart and stop the import.
+
+use super::super::{Client, Node};
+use super::{Draft, DraftServer, Setting, is_on, patterns};
+
+/// The keys with the same meaning here, after [`in_our_keys`].
+const SERVER_KEYS: &[&str] = &[
+    "command", "args", "env", "url", "headers", "cwd", "type", "oauth", "enabled",
+];
+
+/// The keys that are read elsewhere here, or have no effect on the server.
+const QUIET_KEYS: &[&str] = &[
+    "name",
+    "created",
+    "updated",
+    "quarantined",
+    "trust_mode",
+    "skip_quarantine",
+    "auto_approve_tool_changes",
+    "isolation",
+    "source_registry_id",
+    "source_registry_provenance",
+];
+
+/// The settings that are read here; all others are listed as notes.
+const KEYS: &[&str] = &[
+    "mcpServers",
+    "call_tool_timeout",
+    "tools_limit",
+    "tool_response_limit",
+    "quarantine_enabled",
+    "read_only_mode",
+    "disable_management",
+    "allow_server_add",
+    "allow_server_remove",
+    "docker_isolation",
+    "require_mcp_auth",
+    "profiles",
+    "output_sanitisation",
+    "output_validation",
+    "tls",
+    "sensitive_data_detection",
+    "intent_declaration",
+    "server_edition",
+    "teams",
+];
+
+pub(super) fn draft(node: &Node) -> Draft {
+    let mut draft = Draft::default();
+    let has_quarantine = node.get("quarantine_enabled") != Some(&Node::Flag(false));
+    let is_isolated = node.get("docker_isolation").is_some_and(isolates);
+    let list = node.get("mcpServers").map(Node::items).unwrap_or_default();
+    for (index, written) in list.iter().enumerate() {
+        let name = written.get("name").and_then(Node::as_text);
+        let name = name.map_or_else(|| format!("server-{}", index + 1), str::to_owned);
+        draft.servers.push(server(
+            &name,
+            written,
+            has_quarantine,
+            is_isolated,
+            &mut draft.notes,
+        ));
+    }
+    settings(node, &mut draft);
+    protections(node, &mut draft);
+    draft.note_rest(node, KEYS);
+    draft
+}
+
+fn server(
+    name: &str,
+    written: &Node,
+    has_quarantine: bool,
+    is_isolated: bool,
+    notes: &mut Vec<String>,
+) -> DraftServer {
+    let ours = in_our_keys(name, written, notes);
+    let mut server = DraftServer::read(name, &ours, SERVER_KEYS, Client::ClaudeCode);
+    server
+        .left_behind
+        .retain(|key| !QUIET_KEYS.contains(&key.as_str()));
+    let flag = |key: &str| written.get(key).and_then(Node::as_flag);
+    let trusts = match written.get("trust_mode").and_then(Node::as_text) {
+        Some(mode) => mode == "auto",
+        None => flag("auto_approve_tool_changes").or(flag("skip_quarantine")) == Some(true),
+    };
+    if flag("quarantined") == Some(true) {
+        server.switch_off(
+            "quarantined",
+            "is in quarantine there, so it comes over disabled; review it, then run `mcpzip enable`",
+        );
+    } else if flag("quarantined").is_none() && has_quarantine && !trusts {
+        server.switch_off(
+            "quarantined",
+            "has no `\"quarantined\": false`, and mcpproxy-go holds such a server until it is reviewed, so it comes over disabled; review it, \
+             then run `mcpzip enable`",
+        );
+    }
+    if has_quarantine && !trusts {
+        server.more.push(("trust", Node::text("pin")));
+    }
+    let mut rules = Vec::new();
+    for (key, rule) in [("enabled_tools", "allow"), ("disabled_tools", "deny")] {
+        if let Some(tools @ Node::List(items)) = written.get(key)
+            && !items.is_empty()
+        {
+            server.left_behind.retain(|left| left != key);
+            rules.push((rule, Node::List(patterns(tools))));
+        }
+    }
+    if !rules.is_empty() {
+        server.more.push(("tools", Node::map(rules)));
+    }
+    if flag("expose_prompts") == Some(false) {
+        let hidden = Node::map([("prompts", Node::Flag(false))]);
+        server.carry("expose_prompts", "expose", hidden);
+    }
+    if let Some(most @ Node::Number(number)) = written.get("max_concurrent_requests")
+        && number.parse::<u32>().is_ok_and(|most| most > 0)
+    {
+        server.carry("max_concurrent_requests", "max_concurrent", most.clone());
+    }
+    let own_isolation = written.get("isolation").filter(|own| says_how(own));
+    let is_process = ours.get("command").is_some();
+    if is_process && own_isolation.map_or(is_isolated, isolates) {
+        server.blocking.push(
+            "it runs in a container or a sandbox there, and would run as you here (`isolation`, `docker_isolation`)".to_owned(),
+        );
+    }
+    if written.get("auth_broker").is_some_and(is_on) {
+        server
+            .blocking
+            .push("it gets credentials of the user who calls (`auth_broker`)".to_owned());
+    }
+    server
+}
+
+/// The entry with our keys and references.
+fn in_our_keys(name: &str, written: &Node, notes: &mut Vec<String>) -> Node {
+    let is_text = |value: &Node| !matches!(value, Node::Text(text) if text.is_empty());
+    let protocol = written.get("protocol").and_then(Node::as_text);
+    let is_local = written.get("command").is_some_and(is_text);
+    let launches = matches!(protocol, Some("http" | "sse" | "streamable-http"));
+    let mut members = Vec::new();
+    for (key, value) in written.members() {
+        let ours = match key {
+            "working_dir" => "cwd",
+            "protocol" => match protocol {
+                Some("sse") => "type",
+                _ => continue,
+            },
+            // A command goes before a URL, unless the protocol is HTTP.
+            "url" if is_local && !launches => continue,
+            "command" | "url" | "cwd" if !is_text(value) => continue,
+            "oauth" => {
+                if let Some(oauth) = oauth(value) {
+                    members.push(("oauth".to_owned(), translated(&oauth, name, notes)));
+                }
+                continue;
+            }
+            _ => key,
+        };
+        if ours == "cwd" && !is_text(value) {
+            continue;
+        }
+        members.push((ours.to_owned(), translated(value, name, notes)));
+    }
+    Node::map(members)
+}
+
+/// The settings of logins, in our keys.
+fn oauth(node: &Node) -> Option<Node> {
+    let mut members = Vec::new();
+    for key in ["client_id", "client_secret", "scopes"] {
+        if let Some(value) = node.get(key).filter(|value| !value.is_same(&Node::Null)) {
+            members.push((key, value.clone()));
+        }
+    }
+    (!members.is_empty()).then(|| Node::map(members))
+}
+
+/// Translates `${env:NAME}` to `${NAME}`, and `${keyring:name}` to a variable that the user has to set.
+fn translated(node: &Node, server: &str, notes: &mut Vec<String>) -> Node {
+    match node {
+        Node::Text(text) => Node::Text(references(text, server, notes)),
+        Node::List(items) => Node::List(
+            items
+                .iter()
+                .map(|item| translated(item, server, notes))
+                .collect(),
+        ),
+        Node::Map(members) => Node::map(
+            members
+                .iter()
+                .map(|(key, value)| (key.clone(), translated(value, server, notes))),
+        ),
+        other => other.clone(),
+    }
+}
+
+fn references(text: &str, server: &str, notes: &mut Vec<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        out.push_str(&rest[..at]);
+        let inner = &rest[at + 2..];
+        let reference = inner
+            .find('}')
+            .and_then(|end| Some((inner[..end].split_once(':')?, &inner[end + 1..])));
+        match reference {
+            Some((("env", name), after)) => {
+                out.push_str(&format!("${{{}}}", name.trim()));
+                rest = after;
+            }
+            Some((("keyring", name), after)) => {
+                let variable = variable_of(name.trim());
+                notes.push(format!(
+                    "`{server}`: the secret `{}` is in mcpproxy-go's keyring, which mcpzip does not read: set the variable {variable} to it \
+                     where mcpzip is started (the keyring's service is `mcpproxy`)",
+                    name.trim()
+                ));
+                out.push_str(&format!("${{{variable}}}"));
+                rest = after;
+            }
+            _ => {
+                out.push_str("${");
+                rest = inner;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The name of a variable for a secret.
+fn variable_of(secret: &str) -> String {
+    let name: String = secret
+        .chars()
+        .map(|c| match c.is_ascii_alphanumeric() {
+            true => c.to_ascii_uppercase(),
+            false => '_',
+        })
+        .collect();
+    match name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => format!("_{name}"),
+        false => name,
+    }
+}
+
+fn settings(node: &Node, draft: &mut Draft) {
+    if let Some(text) = node.get("call_tool_timeout").and_then(Node::as_text) {
+        match milliseconds(text) {
+            Some(time) if time > 0 => draft.set(&["call_timeout"], Node::Text(time_text(time))),
+            _ => draft
+                .notes
+                .push(format!("`call_tool_timeout` is {text:?}, which is no time")),
+        }
+    }
+    let number = |key: &str| match node.get(key) {
+        Some(value @ Node::Number(number)) => Some((value.clone(), number.parse::<u64>().ok()?)),
+        _ => None,
+    };
+    if let Some((value, 1..=50)) = number("tools_limit") {
+        draft.set(&["search", "default_limit"], value);
+    }
+    if let Some((value, _)) = number("tool_response_limit") {
+        draft.set(&["results", "budget"], value);
+    }
+    let is_set = |key: &str, flag: bool| node.get(key).and_then(Node::as_flag) == Some(flag);
+    if is_set("read_only_mode", true)
+        || is_set("disable_management", true)
+        || is_set("allow_server_add", false)
+        || is_set("allow_server_remove", false)
+    {
+        draft.settings.push(Setting {
+            path: vec!["management"],
+            value: Node::text("read"),
+            protects: true,
+        });
+    }
+}
+
+/// Reads the protections without a counterpart.
+fn protections(node: &Node, draft: &mut Draft) {
+    let mut stop = |key: &str, is_there: bool, why: &str| {
+        if is_there {
+            draft.blocking.push(format!("`{key}`: {why}"));
+        }
+    };
+    let is_set = |key: &str| node.get(key).is_some_and(is_on);
+    let mode = |key: &str, inner: &str| node.at(&[key, inner]).and_then(Node::as_text);
+    stop(
+        "require_mcp_auth",
+        is_set("require_mcp_auth"),
+        "the token for `mcpzip serve --http` stands in no configuration; `--token-file` or MCPZIP_TOKEN sets it",
+    );
+    stop(
+        "tls",
+        is_set("tls") && node.at(&["tls", "enabled"]) == Some(&Node::Flag(true)),
+        "mcpzip serves plain HTTP; a reverse proxy in front of it has to do this",
+    );
+    stop(
+        "profiles",
+        node.get("profiles")
+            .is_some_and(|profiles| !profiles.items().is_empty()),
+        "mcpzip shows all clients the same servers; `projects` in an entry limits it to directories",
+    );
+    let changes = ["spotlight_untrusted", "strip_control_chars"]
+        .iter()
+        .any(|key| node.at(&["output_sanitisation", key]) == Some(&Node::Flag(true)));
+    stop(
+        "output_sanitisation",
+        changes
+            || matches!(
+                mode("output_sanitisation", "response_action"),
+                Some("redact" | "block")
+            ),
+        "mcpzip hands on results as the servers give them",
+    );
+    stop(
+        "output_validation",
+        mode("output_validation", "mode") == Some("strict"),
+        "mcpzip does not check results against their schemas",
+    );
+    stop(
+        "server_edition",
+        is_set("server_edition") || is_set("teams"),
+        "mcpzip has one user",
+    );
+    // It writes both of these into every file that it saves.
+    if is_set("intent_declaration") {
+        draft.notes.push(
+            "agents declare there whether a call reads, writes or destroys; `\"tools\": {\"ask\": [\"@destructive\"]}` lets a person decide here"
+                .to_owned(),
+        );
+    }
+    if is_set("sensitive_data_detection") {
+        draft
+            .notes
+            .push("it reports secrets in calls and results, which mcpzip does not".to_owned());
+    }
+}
+
+/// Whether an `isolation` sets a mode.
+fn says_how(node: &Node) -> bool {
+    node.get("enabled").is_some_and(|own| *own != Node::Null)
+        || node.get("mode").is_some_and(|own| *own != Node::Null)
+}
+
+/// Whether it requires a container or a sandbox; `mode` goes before `enabled`.
+fn isolates(node: &Node) -> bool {
+    match node.get("mode").and_then(Node::as_text) {
+        Some(mode) if !mode.is_empty() => mode != "none",
+        _ => node.get("enabled") == Some(&Node::Flag(true)),
+    }
+}
+
+/// Parses a duration of Go: `1m30s`, `500ms`, `2h`.
+fn milliseconds(text: &str) -> Option<u64> {
+    let mut total: f64 = 0.0;
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        let unit = rest[digits..].find(|c: char| c.is_ascii_digit());
+        let end = unit.map_or(rest.len(), |length| digits + length);
+        let factor = match &rest[digits..end] {
+            "ms" => 1.0,
+            "s" => 1000.0,
+            "m" => 60_000.0,
+            "h" => 3_600_000.0,
+            _ => return None,
+        };
+        total += number * factor;
+        rest = &rest[end..];
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range was checked"
+    )]
+    (0.0..1e12).contains(&total).then(|| total.round() as u64)
+}
+
+fn time_text(milliseconds: u64) -> String {
+    match milliseconds % 1000 {
+        0 => format!("{}s", milliseconds / 1000),
+        _ => format!("{milliseconds}ms"),
+    }
+}

@@ -1,0 +1,327 @@
+//! Import of the configuration of another proxy or of mcpzip 0.1.
+//!
+//! The other program's file is not changed, because that program may still be in use. A key that protects something is carried over or
+//! stops the import, so that no protection is lost unnoticed.
+
+mod avelino;
+mod mcpproxy;
+mod older;
+mod runner;
+
+use std::path::{Path, PathBuf};
+
+use super::Item;
+use super::cache::read_source;
+use super::reading;
+use super::servers::Servers;
+use super::{Client, Edit, Entry, Node, PlanError, Scope, Syntax, Verdict, secrets};
+use crate::config::{Environment, env, older_config_file};
+use crate::secret::{Masker, Secret};
+
+/// A program whose configuration can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// mcpzip 0.1.
+    Older,
+    /// avelino/mcp.
+    Avelino,
+    /// smart-mcp-proxy/mcpproxy-go.
+    McpProxy,
+    /// The library and proxy mcp-runner.
+    McpRunner,
+}
+
+/// The part of a configuration to import.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// The program.
+    pub origin: Origin,
+    /// Its configuration.
+    pub file: &'a Path,
+    /// The servers to import; all if the list is empty.
+    pub only: &'a [String],
+}
+
+/// A planned import.
+#[derive(Debug)]
+pub(crate) struct Import {
+    /// A verdict for each server, as for a client's servers.
+    pub items: Vec<Item>,
+    /// Our configuration, if it changes.
+    pub edit: Option<Edit>,
+    /// The protections that cannot be carried over, one sentence each.
+    pub blocking: Vec<String>,
+    /// Other differences, one sentence each.
+    pub notes: Vec<String>,
+    /// Hides the secrets.
+    pub masker: Masker,
+}
+
+/// The content of another program's file, in our keys.
+#[derive(Debug, Default)]
+struct Draft {
+    servers: Vec<DraftServer>,
+    settings: Vec<Setting>,
+    blocking: Vec<String>,
+    notes: Vec<String>,
+    secrets: Vec<Secret<String>>,
+}
+
+/// A server of such a file.
+#[derive(Debug)]
+struct DraftServer {
+    name: String,
+    /// Our entry, or the reason why the server stays.
+    entry: Result<Entry, String>,
+    /// Members of our entry that a client's entry does not have, rules among them.
+    more: Vec<(&'static str, Node)>,
+    /// The protections of this server that cannot be carried over.
+    blocking: Vec<String>,
+    /// The keys without a counterpart.
+    left_behind: Vec<String>,
+    /// Differences after the import.
+    notes: Vec<String>,
+}
+
+/// A setting of mcpzip.
+#[derive(Debug)]
+struct Setting {
+    path: Vec<&'static str>,
+    value: Node,
+    /// Whether a different value in our file would lift a protection.
+    protects: bool,
+}
+
+impl Origin {
+    /// Its name in a sentence.
+    #[must_use]
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Older => "mcpzip 0.1",
+            Self::Avelino => "avelino/mcp",
+            Self::McpProxy => "mcpproxy-go",
+            Self::McpRunner => "mcp-runner",
+        }
+    }
+
+    /// The usual path of its configuration, if it has one.
+    #[must_use]
+    pub(crate) fn usual_file(self, environment: &Environment) -> Option<PathBuf> {
+        let named = |variable: env::Variable| {
+            let value = environment.get(variable.name)?;
+            (!value.is_empty()).then(|| PathBuf::from(value))
+        };
+        match self {
+            Self::Older => older_config_file(environment),
+            Self::Avelino => named(env::MCP_CONFIG_PATH)
+                .or_else(|| Some(named(env::MCP_CONFIG_DIR)?.join("servers.json")))
+                .or_else(|| Some(environment.home()?.join(".config/mcp/servers.json"))),
+            Self::McpProxy => Some(environment.home()?.join(".mcpproxy/mcp_config.json")),
+            Self::McpRunner => None,
+        }
+    }
+
+    fn draft(self, file: &Path, node: &Node) -> Draft {
+        match self {
+            Self::Older => older::draft(file, node),
+            Self::Avelino => avelino::draft(node),
+            Self::McpProxy => mcpproxy::draft(node),
+            Self::McpRunner => runner::draft(node),
+        }
+    }
+}
+
+impl Import {
+    /// Plans to import what is `wanted` into the configuration at `config_file`.
+    ///
+    /// # Errors
+    /// When one of the files cannot be read, or ours cannot be edited.
+    pub(crate) fn new(wanted: Wanted<'_>, config_file: &Path) -> Result<Self, PlanError> {
+        let read = |path: &Path| {
+            let unreadable = |source| PlanError::Unreadable {
+                path: path.to_owned(),
+                source,
+            };
+            read_source(path, Syntax::Json).map_err(unreadable)
+        };
+        let (from, source) = (read(wanted.file)?, read(config_file)?);
+        let node = from.text.node();
+        let Draft {
+            servers: drafted,
+            settings,
+            mut blocking,
+            mut notes,
+            mut secrets,
+        } = wanted.origin.draft(wanted.file, node);
+        secrets.extend(secrets::of(node));
+        let mut text = source.text.clone();
+        let mut servers = Servers::of(&text);
+        let is_wanted =
+            |server: &DraftServer| wanted.only.is_empty() || wanted.only.contains(&server.name);
+        let mut items = Vec::new();
+        for server in drafted.into_iter().filter(is_wanted) {
+            secrets.extend(server.secrets());
+            items.push(server.into_item(wanted.file, &mut servers, &mut blocking));
+        }
+        let failed = |source| PlanError::Edit {
+            path: config_file.to_owned(),
+            source,
+        };
+        let mut paths = servers.write(&mut text).map_err(failed)?;
+        for setting in settings {
+            let path: Vec<String> = setting.path.iter().map(|key| (*key).to_owned()).collect();
+            if text.node().at(&path).is_none() {
+                text.set(&path, &setting.value).map_err(failed)?;
+                paths.push(path);
+            } else if text.node().at(&path) != Some(&setting.value) {
+                let key = path.join(".");
+                match setting.protects {
+                    true => blocking.push(format!("`{key}` has a value here that allows more")),
+                    false => notes.push(format!("`{key}` stays as it is here")),
+                }
+            }
+        }
+        let edit = Edit::new(None, config_file, Syntax::Json, &source, &text, paths);
+        Ok(Self {
+            items,
+            edit,
+            blocking,
+            notes,
+            masker: Masker::new(secrets),
+        })
+    }
+}
+
+impl Draft {
+    fn set(&mut self, path: &[&'static str], value: Node) {
+        self.settings.push(Setting {
+            path: path.to_vec(),
+            value,
+            protects: false,
+        });
+    }
+
+    /// Notes the keys of `node` that are not among `known`.
+    fn note_rest(&mut self, node: &Node, known: &[&str]) {
+        let members = node.members().into_iter();
+        let rest = members.filter(|(key, value)| !known.contains(key) && **value != Node::Null);
+        let rest: Vec<String> = rest.map(|(key, _)| format!("`{key}`")).collect();
+        if !rest.is_empty() {
+            self.notes.push(format!(
+                "{} is not known here and stays behind",
+                rest.join(", ")
+            ));
+        }
+    }
+}
+
+impl DraftServer {
+    /// Reads the `known` keys of an entry; references to variables are written as in `client`.
+    fn read(name: &str, written: &Node, known: &[&str], client: Client) -> Self {
+        let members = written.members().into_iter();
+        let read = match written {
+            Node::Map(_) => Node::map(
+                members
+                    .filter(|(key, _)| known.contains(key))
+                    .map(|(key, value)| (key, value.clone())),
+            ),
+            other => other.clone(),
+        };
+        let left = written.members().into_iter().map(|(key, _)| key.to_owned());
+        Self {
+            name: name.to_owned(),
+            entry: reading::read(client, &read, None),
+            more: Vec::new(),
+            blocking: Vec::new(),
+            left_behind: left.filter(|key| !known.contains(&key.as_str())).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Adds the counterpart of `key` to our entry.
+    fn carry(&mut self, key: &str, ours: &'static str, value: Node) {
+        self.left_behind.retain(|left| left != key);
+        self.more.push((ours, value));
+    }
+
+    /// Imports the server disabled, with the reason as a note.
+    fn switch_off(&mut self, key: &str, why: impl Into<String>) {
+        self.left_behind.retain(|left| left != key);
+        self.notes.push(why.into());
+        if let Ok(entry) = &mut self.entry {
+            entry.is_disabled = true;
+        }
+    }
+
+    fn secrets(&self) -> Vec<Secret<String>> {
+        self.entry.as_ref().map(Entry::secrets).unwrap_or_default()
+    }
+
+    fn into_item(self, file: &Path, servers: &mut Servers, blocking: &mut Vec<String>) -> Item {
+        let is_off = self.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
+        let verdict = match self.entry {
+            Err(reason) => Verdict::Stays(reason),
+            Ok(entry) if entry.is_mcpzip() => Verdict::Stays("is mcpzip itself".to_owned()),
+            Ok(entry) => {
+                let name = &self.name;
+                blocking.extend(self.blocking.iter().map(|why| format!("`{name}`: {why}")));
+                let node = with(entry.to_node(), self.more);
+                let unlike = servers.same_as(name, &node).and_then(|known| {
+                    ["tools", "trust"]
+                        .into_iter()
+                        .find(|key| lacks(known, &node, key))
+                });
+                if let Some(key) = unlike {
+                    blocking.push(format!(
+                        "`{name}`: mcpzip has this server without the `{key}` that it would get; `mcpzip remove` takes it out first"
+                    ));
+                }
+                servers.add(name, node)
+            }
+        };
+        Item {
+            client: Client::ClaudeDesktop,
+            scope: Scope::User,
+            path: file.to_owned(),
+            server: self.name,
+            verdict,
+            left_behind: self.left_behind,
+            notes: self.notes,
+            is_off,
+        }
+    }
+}
+
+/// The entry with more members.
+fn with(mut entry: Node, more: Vec<(&'static str, Node)>) -> Node {
+    if let Node::Map(members) = &mut entry {
+        members.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    }
+    entry
+}
+
+/// Whether `known` does not have the value of `key` in `wanted`.
+fn lacks(known: &Node, wanted: &Node, key: &str) -> bool {
+    wanted.get(key).is_some() && known.get(key) != wanted.get(key)
+}
+
+/// Whether a value is not off: not false, null, or an object with `"enabled": false`.
+fn is_on(node: &Node) -> bool {
+    !matches!(node, Node::Null | Node::Flag(false))
+        && node.get("enabled").and_then(Node::as_flag) != Some(false)
+}
+
+/// Patterns for a server's own tools. One that contains `__` gets a prefix, because it would be compared with `server__tool`.
+fn patterns(node: &Node) -> Vec<Node> {
+    let texts = node.items().iter().filter_map(Node::as_text);
+    let own = |pattern: &str| match pattern.contains("__") {
+        true => format!("*__{pattern}"),
+        false => pattern.to_owned(),
+    };
+    texts.map(|pattern| Node::Text(own(pattern))).collect()
+}
+
+fn quoted_list(keys: &[&str]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    keys.join(", ")
+}

@@ -1,0 +1,456 @@
+//! Users of mcpzip 0.1 and of other proxies come over with the examples of their own documentation, by one command, and lose nothing
+//! that protects.
+
+use serde_json::{Value, json};
+
+use crate::support::Setup;
+use crate::support::command::{self, Outcome};
+
+const AVELINO: &str = ".config/mcp/servers.json";
+const MCPPROXY: &str = ".mcpproxy/mcp_config.json";
+
+/// A home with another program's file in it.
+struct Home(Setup);
+
+impl Home {
+    fn with(file: &str, content: &str) -> Self {
+        let home = Self(Setup::new().log_level("error"));
+        home.put(file, content);
+        home
+    }
+
+    fn put(&self, file: &str, content: &str) -> String {
+        let path = self.0.home().path("home").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        command::run(self.0.command(arguments), "")
+    }
+
+    /// Takes the file over, without a question.
+    #[track_caller]
+    fn migrate(&self, arguments: &[&str]) -> Value {
+        self.run(&[&["migrate", "--yes", "--json", "--from"], arguments].concat())
+            .code(0)
+            .json()
+    }
+
+    /// What is said of a file that cannot be taken over; nothing is written.
+    #[track_caller]
+    fn refused(&self, arguments: &[&str]) -> String {
+        let refused = self
+            .run(&[&["migrate", "--yes", "--json", "--from"], arguments].concat())
+            .code(1);
+        assert!(!self.0.config_path().exists(), "{refused}");
+        assert!(refused.stderr.contains("nothing was done"), "{refused}");
+        refused.json()["blocking"].to_string()
+    }
+
+    fn config(&self) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.0.config_path()).unwrap()).unwrap()
+    }
+
+    /// The servers that came over, all of which can be used here.
+    #[track_caller]
+    fn servers(&self) -> Value {
+        let understood = self.run(&["auth", "status"]).code(0);
+        assert_eq!(understood.stderr, "", "what was written is understood");
+        self.config()["mcpServers"].clone()
+    }
+}
+
+#[test]
+fn a_user_of_mcpzip_0_1_comes_over_with_the_example_of_its_documentation() {
+    let home = Home::with(
+        ".config/compressed-mcp-proxy/config.json",
+        r#"{
+  "gemini_api_key": "AIza-secret-example",
+  "search": { "default_limit": 5, "model": "gemini-2.0-flash" },
+  "idle_timeout_minutes": 5,
+  "call_timeout_seconds": 120,
+  "mcpServers": {
+    "slack": { "command": "npx", "args": ["-y", "@anthropic/slack-mcp"], "env": { "SLACK_TOKEN": "xoxb-secret-example" } },
+    "todoist": { "type": "http", "url": "https://todoist.com/mcp" },
+    "legacy": { "type": "sse", "url": "https://legacy.example.com/sse", "headers": { "Authorization": "Bearer secret-example" } }
+  }
+}"#,
+    );
+    home.migrate(&["mcpzip-0.1"]);
+    let servers = home.servers();
+    assert_eq!(
+        servers["slack"]["env"]["SLACK_TOKEN"],
+        "xoxb-secret-example"
+    );
+    assert_eq!(servers["legacy"]["type"], "sse");
+    assert_eq!(home.config()["call_timeout"], "120s");
+    assert_eq!(home.config()["search"]["llm"]["model"], "gemini-2.0-flash");
+}
+
+#[test]
+fn the_file_of_mcpzip_0_1_named_as_the_configuration_is_read_and_says_how_to_take_it_over() {
+    let home = Home::with(
+        "old.json",
+        r#"{"gemini_api_key":"k","search":{"model":"m"},"idle_timeout_minutes":0,"call_timeout_seconds":0,"mcpServers":{}}"#,
+    );
+    let outcome = home
+        .run(&["--config", "old.json", "status", "--json"])
+        .code(0);
+    let warnings = outcome.json()["warnings"].to_string();
+    for key in [
+        "gemini_api_key",
+        "search.model",
+        "idle_timeout_minutes",
+        "call_timeout_seconds",
+    ] {
+        assert!(
+            warnings.contains(&format!("`{key}` is a key of mcpzip 0.1")),
+            "{warnings}"
+        );
+    }
+    assert!(
+        warnings.contains("mcpzip migrate --from mcpzip-0.1"),
+        "{warnings}"
+    );
+    home.migrate(&["mcpzip-0.1", "old.json"]);
+    assert_eq!(home.config()["search"]["llm"]["provider"], "gemini");
+}
+
+#[test]
+fn claude_codes_file_may_be_named_and_is_found_where_an_early_release_had_it() {
+    let file = r#"{"mcpServers":{"notes":{"command":"notes-mcp"}}}"#;
+    for arguments in [
+        &[
+            "migrate",
+            "--yes",
+            "--json",
+            "--claude-config",
+            "elsewhere.json",
+        ][..],
+        &["migrate", "--yes", "--json"],
+    ] {
+        let place = match arguments.len() {
+            3 => ".claude/config.json",
+            _ => "elsewhere.json",
+        };
+        let home = Home::with(place, file);
+        let _ = home.run(arguments).code(0);
+        assert_eq!(
+            home.servers(),
+            json!({ "notes": { "command": "notes-mcp" } })
+        );
+        let left = std::fs::read_to_string(home.0.home().path("home").join(place)).unwrap();
+        assert!(left.contains("mcpzip") && !left.contains("notes"), "{left}");
+    }
+    let home = Home::with("x", "");
+    let missing = home
+        .run(&["migrate", "--claude-config", "nowhere.json"])
+        .code(1);
+    assert!(missing.stderr.contains("nowhere.json"), "{missing}");
+}
+
+#[test]
+fn the_log_variable_of_mcpzip_0_1_counts_where_there_is_none_of_ours() {
+    for (filter, is_logged) in [
+        ("mcpzip=debug", true),
+        ("warn,mcpzip=trace", true),
+        ("debug", true),
+        ("hyper=debug", false),
+        ("error", false),
+    ] {
+        let setup = Setup::new()
+            .variable("MCPZIP_LOG", "")
+            .variable("RUST_LOG", filter);
+        let outcome = setup.run(&["status"]).code(0);
+        assert_eq!(!outcome.stderr.is_empty(), is_logged, "{filter}: {outcome}");
+    }
+    let setup = Setup::new()
+        .log_level("error")
+        .variable("RUST_LOG", "trace");
+    assert_eq!(setup.run(&["status"]).code(0).stderr, "");
+}
+
+#[test]
+fn a_user_of_avelino_mcp_comes_over_with_the_examples_of_its_documentation() {
+    let home = Home::with(
+        AVELINO,
+        r#"{
+  // Comments may stand in it.
+  "mcpServers": {
+    "filesystem": { "command": "npx", "args": ["-y", "@anthropic/fs-mcp-server", "/home/me/documents"], "env": {} },
+    "sentry": { "url": "https://mcp.sentry.dev/sse", "headers": { "Authorization": "Bearer ${SENTRY_TOKEN}" }, "idle_timeout": "never" },
+    "grafana": {
+      "command": "mcp-grafana",
+      "tool_acl": { "read": ["get_*"], "write": ["update_dashboard", "create_*"] }
+    },
+    "kubectl": { "command": "kubectl", "cli": true, "cli_only": ["get", "describe", "logs"] }
+  },
+  "serverAuth": { "providers": [] },
+  "audit": { "enabled": false }
+}"#,
+    );
+    let report = home.migrate(&["avelino"]);
+    assert_eq!(
+        home.config()["mcpServers"],
+        json!({
+            "filesystem": { "command": "npx", "args": ["-y", "@anthropic/fs-mcp-server", "/home/me/documents"] },
+            "sentry": { "url": "https://mcp.sentry.dev/sse", "headers": { "Authorization": "Bearer ${SENTRY_TOKEN}" }, "idle_timeout": "never" },
+            "grafana": { "command": "mcp-grafana", "tools": { "ask": ["update_dashboard", "create_*"] } },
+        })
+    );
+    let kubectl = &report["servers"][3];
+    assert_eq!(kubectl["verdict"], "stays");
+    assert!(
+        kubectl["reason"]
+            .to_string()
+            .contains("command line program")
+    );
+    assert_eq!(report["blocking"], json!([]));
+}
+
+#[test]
+fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
+    // Its own `servers.example.json`.
+    let example = r#"{
+  "mcpServers": { "example": { "url": "https://mcp.example.com/sse", "headers": { "Authorization": "Bearer ${MCP_EXAMPLE_TOKEN}" } } },
+  "serverAuth": {
+    "provider": "bearer",
+    "bearer": { "tokens": { "change-me-alice": "alice", "change-me-bob": "bob" } },
+    "acl": { "default": "allow", "rules": [{ "subjects": ["bob"], "tools": ["example__admin_*"], "policy": "deny" }] }
+  }
+}"#;
+    let home = Home::with(AVELINO, example);
+    let told = home.refused(&["avelino"]);
+    assert!(
+        told.contains("`serverAuth`") && told.contains("`serverAuth.acl`"),
+        "{told}"
+    );
+    assert!(!told.contains("change-me"), "{told}");
+    home.migrate(&["avelino", "--drop-rules"]);
+    assert!(home.config()["mcpServers"]["example"].is_object());
+    for protecting in [
+        r#""audit": {}"#,
+        r#""serverAuth": {"providers": ["forwarded"]}"#,
+        r#""serverAuth": {"acl": {"default": "deny"}}"#,
+        r#""serverAuth": {"acl": {"roles": {"dev": [{"server": "a", "access": "read"}]}}}"#,
+        r#""serverAuth": {"new_in_2027": true}"#,
+    ] {
+        let content = format!(r#"{{"mcpServers": {{"a": {{"command": "a"}}}}, {protecting}}}"#);
+        let told = Home::with(AVELINO, &content).refused(&["avelino"]);
+        assert_ne!(told, "[]", "{protecting}");
+    }
+}
+
+#[test]
+fn a_user_of_mcpproxy_go_comes_over_with_the_complete_example_of_its_documentation() {
+    let home = Home::with(
+        MCPPROXY,
+        r#"{
+  "listen": "127.0.0.1:8080", "data_dir": "~/.mcpproxy", "enable_socket": true, "api_key": "",
+  "tools_limit": 15, "tool_response_limit": 20000, "call_tool_timeout": "1m30s", "debug_search": false,
+  "enable_prompts": true, "check_server_repo": true,
+  "tokenizer": { "enabled": true, "default_model": "gpt-4", "encoding": "cl100k_base" },
+  "tls": { "enabled": false, "require_client_cert": false, "hsts": true },
+  "logging": { "level": "info", "enable_file": false },
+  "mcpServers": [
+    { "name": "everything", "protocol": "stdio", "command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"],
+      "working_dir": "/path/to/project", "enabled": true, "quarantined": false },
+    { "name": "github", "protocol": "http", "url": "https://api.github.com/mcp",
+      "oauth": { "scopes": ["repo", "user"], "pkce_enabled": true }, "enabled": true },
+    { "name": "held", "command": "held", "enabled": true, "quarantined": true },
+    { "name": "off", "command": "off", "enabled": false, "quarantined": false },
+    { "name": "trusted", "command": "trusted", "enabled": true, "trust_mode": "auto", "disabled_tools": ["delete_all"] },
+    { "name": "keys", "command": "python", "args": ["-m", "my_server"], "quarantined": false,
+      "env": { "API_KEY": "${keyring:my-api-key}", "DATABASE_URL": "${env:DATABASE_URL}" } }
+  ],
+  "docker_isolation": { "enabled": false },
+  "environment": { "inherit_system_safe": true, "allowed_system_vars": ["PATH", "HOME", "TMPDIR"] },
+  "enable_code_execution": false, "read_only_mode": true, "disable_management": false,
+  "allow_server_add": true, "allow_server_remove": true
+}"#,
+    );
+    let report = home.migrate(&["mcpproxy-go"]);
+    let config = home.config();
+    assert_eq!(
+        config["mcpServers"],
+        json!({
+            "everything": {
+                "command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"], "cwd": "/path/to/project", "trust": "pin",
+            },
+            "github": {
+                "url": "https://api.github.com/mcp", "oauth": { "scopes": ["repo", "user"] }, "disabled": true, "trust": "pin",
+            },
+            "held": { "command": "held", "disabled": true, "trust": "pin" },
+            "off": { "command": "off", "disabled": true, "trust": "pin" },
+            "trusted": { "command": "trusted", "tools": { "deny": ["delete_all"] } },
+            "keys": {
+                "command": "python", "args": ["-m", "my_server"],
+                "env": { "API_KEY": "${MY_API_KEY}", "DATABASE_URL": "${DATABASE_URL}" }, "trust": "pin",
+            },
+        })
+    );
+    assert_eq!(config["call_timeout"], "90s");
+    assert_eq!(config["management"], "read");
+    assert_eq!(config["results"]["budget"], 20000);
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("MY_API_KEY") && notes.contains("keyring"),
+        "{notes}"
+    );
+    let again = home.migrate(&["mcpproxy-go"]);
+    assert_eq!(again["files"], json!([]), "a second time changes nothing");
+}
+
+#[test]
+fn what_protects_in_mcpproxy_go_and_has_no_counterpart_stops_the_import() {
+    for (server, rest) in [
+        (r#", "isolation": {"enabled": true}"#, ""),
+        (r#", "isolation": {"mode": "sandbox"}"#, ""),
+        (r#", "auth_broker": {"mode": "x"}"#, ""),
+        ("", r#", "docker_isolation": {"enabled": true}"#),
+        ("", r#", "require_mcp_auth": true"#),
+        ("", r#", "tls": {"enabled": true}"#),
+        (
+            "",
+            r#", "profiles": [{"name": "research", "servers": ["a"]}]"#,
+        ),
+        (
+            "",
+            r#", "output_sanitisation": {"response_action": "redact"}"#,
+        ),
+    ] {
+        let content = format!(
+            r#"{{"mcpServers": [{{"name": "a", "command": "a", "quarantined": false{server}}}, {{"name": "b", "url": "https://b.example/mcp", "quarantined": false}}]{rest}}}"#
+        );
+        let home = Home::with(MCPPROXY, &content);
+        assert_ne!(home.refused(&["mcpproxy-go"]), "[]", "{content}");
+        if rest.is_empty() {
+            home.migrate(&["mcpproxy-go", "--only", "b"]);
+            assert!(home.servers()["a"].is_null());
+        }
+    }
+}
+
+#[test]
+fn a_user_of_mcp_runner_comes_over_with_the_servers_that_its_proxy_allowed() {
+    let servers = r#""mcpServers": {
+    "fetch": { "command": "uvx", "args": ["mcp-server-fetch"] },
+    "filesystem": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/path/to/allowed/files"] }
+  }"#;
+    let open = format!(
+        r#"{{ {servers}, "sseProxy": {{ "address": "127.0.0.1", "port": 3000, "allowedServers": ["fetch"] }} }}"#
+    );
+    let home = Home::with("config.json", &open);
+    let report = home.migrate(&["mcp-runner", "config.json"]);
+    assert_eq!(
+        home.servers()["fetch"],
+        json!({ "command": "uvx", "args": ["mcp-server-fetch"] })
+    );
+    assert_eq!(home.servers()["filesystem"]["disabled"], true);
+    assert_eq!(home.config()["http"]["address"], "127.0.0.1:3000");
+    assert!(report["notes"].to_string().contains("mcpzip serve --http"));
+    // The example of its README asks for a token.
+    let closed = format!(
+        r#"{{ {servers}, "sseProxy": {{ "authenticate": {{ "bearer": {{ "token": "your-secure-token" }} }} }} }}"#
+    );
+    let told = Home::with("config.json", &closed).refused(&["mcp-runner", "config.json"]);
+    assert!(
+        told.contains("--token-file") && !told.contains("your-secure-token"),
+        "{told}"
+    );
+    let unnamed = home.run(&["migrate", "--from", "mcp-runner"]).code(1);
+    assert!(unnamed.stderr.contains("name its file"), "{unnamed}");
+}
+
+#[test]
+fn a_server_that_is_here_without_its_protection_is_not_taken_for_protected() {
+    let home = Home::with(
+        MCPPROXY,
+        r#"{"mcpServers": [{"name": "a", "command": "a", "quarantined": false, "disabled_tools": ["delete"]}]}"#,
+    );
+    std::fs::write(
+        home.0.config_path(),
+        r#"{"mcpServers": {"a": {"command": "a"}}}"#,
+    )
+    .unwrap();
+    let refused = home
+        .run(&["migrate", "--from", "mcpproxy-go", "--yes", "--json"])
+        .code(1);
+    assert!(
+        refused.json()["blocking"].to_string().contains("`tools`"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn files_of_other_proxies_named_as_the_configuration_lose_nothing_that_protects() {
+    for (content, told) in [
+        (
+            r#"{"mcpServers": {}, "serverAuth": {"providers": ["bearer"]}}"#,
+            "`serverAuth`",
+        ),
+        (
+            r#"{"mcpServers": {}, "audit": {"enabled": true}}"#,
+            "`audit`",
+        ),
+        (
+            r#"{"mcpServers": {}, "sseProxy": {"port": 1}}"#,
+            "`sseProxy`",
+        ),
+        (
+            r#"{"mcpServers": [{"name": "a", "command": "a", "quarantined": true}]}"#,
+            "--from mcpproxy-go",
+        ),
+        (
+            r#"{"mcpServers": {}, "docker_isolation": {"mode": "docker"}}"#,
+            "`docker_isolation`",
+        ),
+    ] {
+        let home = Home::with("other.json", content);
+        let outcome = home.run(&["--config", "other.json", "status"]).code(3);
+        assert!(outcome.stderr.contains(told), "{outcome}");
+    }
+    for (entry, told) in [
+        (r#""tool_acl": {"write": ["x"]}"#, "`tool_acl`"),
+        (r#""cli": true, "cli_only": ["get"]"#, "`cli_only`"),
+        (r#""quarantined": true"#, "`quarantined`"),
+        (r#""enabled": false"#, "`enabled`"),
+        (r#""isolation": {"enabled": true}"#, "`isolation`"),
+        (r#""disabled_tools": ["x"]"#, "`disabled_tools`"),
+        (r#""excludeTools": ["x"]"#, "`excludeTools`"),
+    ] {
+        let content = format!(r#"{{"mcpServers": {{"a": {{"command": "a", {entry}}}}}}}"#);
+        let home = Home::with("other.json", &content);
+        let status = home
+            .run(&["--config", "other.json", "status", "--json"])
+            .code(0)
+            .json();
+        assert_eq!(status["servers"][0]["state"], "faulty", "{status}");
+        assert!(
+            status["servers"][0]["reason"].to_string().contains(told),
+            "{status}"
+        );
+        let added = home
+            .run(&[
+                "add",
+                "a",
+                "--json",
+                &format!(r#"{{"command": "a", {entry}}}"#),
+                "--no-check",
+            ])
+            .code(1);
+        assert!(added.stderr.contains(told), "{added}");
+    }
+    let home = Home::with(
+        "other.json",
+        r#"{"mcpServers": {"a": {"command": "a", "enabled": true, "quarantined": false, "isolation": {"enabled": false}}}}"#,
+    );
+    let status = home
+        .run(&["--config", "other.json", "status", "--json"])
+        .code(0)
+        .json();
+    assert_ne!(status["servers"][0]["state"], "faulty", "{status}");
+}
