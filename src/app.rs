@@ -272,7 +272,11 @@ async fn watch(
     servers: Vec<RemoteServer>,
     tasks: Tasks,
 ) {
-    let mut file = ConfigWatch::new(paths.config_file.clone());
+    let path = paths.config_file.clone();
+    let mut file = match proxy.unscoped().config().stand_in {
+        Some(_) => ConfigWatch::of_missing(path),
+        None => ConfigWatch::new(path),
+    };
     let logins = paths.state_dir.join(upstream::oauth::DIRECTORY);
     // It changes with each file that is replaced in it.
     let changed = || {

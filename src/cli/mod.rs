@@ -417,7 +417,14 @@ impl Configured {
             Self::Serve(arguments) => {
                 let variables = environment.clone();
                 let (mode, servers) = (arguments.mode(), arguments.servers().to_vec());
-                let app = App::serving(paths, SessionEnv::here(environment), servers, mode)?;
+                let over_http = arguments.is_over_http();
+                let session = SessionEnv::here(environment);
+                let app = match App::serving(paths.clone(), session.clone(), servers, mode) {
+                    Err(crate::config::Error::Missing { .. }) if !over_http => {
+                        serve::without_configuration(paths, session, has_own_config, mode)
+                    }
+                    app => app?,
+                };
                 let configured = app.proxy().unscoped().config().http.clone();
                 match arguments.way(&variables, &configured, output) {
                     Ok(way) => serve::run(way, app, output).await,

@@ -8,10 +8,15 @@ use clap::Args;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::app::App;
-use crate::config::{EntryError, Environment, HttpOptions, ListenAddress, RemoteServer, env};
+use crate::clients::{Import, Origin as ImportOrigin, Wanted};
+use crate::config::{
+    Config, EntryError, Environment, HttpOptions, ListenAddress, Paths, RemoteServer, SessionEnv, StandIn, env,
+    older_config_file,
+};
 use crate::downstream::http::{Options, Origin};
-use crate::proxy::Mode;
+use crate::proxy::{Mode, Start};
 use crate::secret::Secret;
+use crate::telemetry;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -57,6 +62,10 @@ impl Arguments {
         } else {
             Mode::MetaTools
         }
+    }
+
+    pub(super) fn is_over_http(&self) -> bool {
+        self.http.is_some()
     }
 
     /// The servers that are named here, beside those of the configuration.
@@ -121,6 +130,63 @@ pub(super) fn of_variable(text: &str) -> Result<ListenAddress, Exit> {
     let name = env::HTTP_ADDRESS.name;
     text.parse()
         .map_err(|error| Exit::of_setting(&format!("{name} {error}")))
+}
+
+/// Builds a run without a configuration. The handshake says so, because clients show no exit codes. It serves the servers of mcpzip 0.1,
+/// or the built-in server alone.
+pub(super) fn without_configuration(
+    paths: Paths,
+    session: SessionEnv,
+    has_own_config: bool,
+    mode: Mode,
+) -> App {
+    let is_named = has_own_config
+        || session
+            .environment
+            .get(env::CONFIG.name)
+            .is_some_and(|path| !path.is_empty());
+    let config = stand_in(&paths, &session.environment, is_named);
+    telemetry::hide(&config.masker);
+    if let Some(advice) = config.advice() {
+        tracing::warn!("{advice}");
+    }
+    App::with_config(config, paths, session, Start::Serving, mode)
+}
+
+/// The settings without a configuration: those of mcpzip 0.1, unless the user names a file, or the defaults.
+fn stand_in(paths: &Paths, environment: &Environment, is_named: bool) -> Config {
+    let older = older_config_file(environment).filter(|_| !is_named);
+    let config = older.and_then(|older| match of_older(&older, paths, environment) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            tracing::error!("the configuration of mcpzip 0.1 is not used: {error:#}");
+            None
+        }
+    });
+    config.unwrap_or_else(|| Config {
+        path: Some(paths.config_file.clone()),
+        stand_in: Some(StandIn::Nothing),
+        ..Config::default()
+    })
+}
+
+/// The configuration that `migrate --from mcpzip-0.1` would make of that file.
+fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::Result<Config> {
+    let wanted = Wanted {
+        origin: ImportOrigin::Older,
+        file: older,
+        only: &[],
+    };
+    let import = Import::new(wanted, &paths.config_file)?;
+    let text = import
+        .edit
+        .map_or_else(|| "{}".to_owned(), |edit| edit.after);
+    let config = Config::parse(&text, &paths.config_file, environment)?;
+    Ok(Config {
+        stand_in: Some(StandIn::Older(older.to_owned())),
+        masker: config.masker.and(&import.masker),
+        ..config
+    })
 }
 
 pub(super) async fn run(way: Way, app: App, output: &Output) -> Result<(), Exit> {

@@ -36,6 +36,8 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) struct Config {
     /// The file they were read from.
     pub path: Option<PathBuf>,
+    /// The source of the servers if there is no such file.
+    pub stand_in: Option<StandIn>,
     /// The usable servers, including disabled ones.
     pub servers: BTreeMap<ServerName, Server>,
     /// The names in the file of servers whose names had to be changed.
@@ -82,7 +84,33 @@ pub(crate) struct Config {
     pub masker: Masker,
 }
 
+/// The servers that are served without a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StandIn {
+    /// The built-in server alone.
+    Nothing,
+    /// The servers of mcpzip 0.1 in this file, which is only read.
+    Older(PathBuf),
+}
+
 impl Config {
+    /// The advice for the user while there is no configuration.
+    #[must_use]
+    pub(crate) fn advice(&self) -> Option<String> {
+        let path = self.path.as_deref().unwrap_or(Path::new("")).display();
+        Some(match self.stand_in.as_ref()? {
+            StandIn::Nothing => format!(
+                "mcpzip has no configuration yet: there is no `{path}`. Tell the user to run `mcpzip init` in a terminal, or \
+                 `mcpzip add`; the servers are here as soon as that file is."
+            ),
+            StandIn::Older(older) => format!(
+                "These servers are those of mcpzip 0.1, read from `{}`. Tell the user to run `mcpzip migrate --from mcpzip-0.1` in a \
+                 terminal, which takes them over into `{path}`.",
+                older.display()
+            ),
+        })
+    }
+
     /// The decision of all rules on a tool.
     #[must_use]
     pub(crate) fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
@@ -237,6 +265,7 @@ impl Config {
         let (http, metrics) = resolver.http(file.http);
         Ok(Self {
             path: Some(path.to_owned()),
+            stand_in: None,
             servers,
             renamed,
             faults,
@@ -292,6 +321,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             path: None,
+            stand_in: None,
             servers: BTreeMap::new(),
             renamed: BTreeMap::new(),
             faults: Vec::new(),

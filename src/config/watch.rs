@@ -31,6 +31,12 @@ impl ConfigWatch {
         watch
     }
 
+    /// Starts without a known file, so that an existing file counts as an edit.
+    #[must_use]
+    pub(crate) const fn of_missing(path: PathBuf) -> Self {
+        Self { path, seen: None }
+    }
+
     /// Whether the file has changed since the last look; `false` if there is none.
     pub(crate) fn changed(&mut self) -> bool {
         match self.look() {

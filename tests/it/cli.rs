@@ -161,7 +161,7 @@ fn a_configuration_that_cannot_be_used_is_its_own_code() {
         assert!(outcome.stderr.contains("config.json"), "{outcome}");
     }
     std::fs::remove_file(setup.config_path()).unwrap();
-    let outcome = command::run(setup.command(&["serve"]), "").code(3);
+    let outcome = command::run(setup.command(&["servers"]), "").code(3);
     assert!(outcome.stderr.contains("config.json"), "{outcome}");
 }
 

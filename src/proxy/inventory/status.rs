@@ -191,7 +191,11 @@ impl Inventory {
         Status {
             version: env!("CARGO_PKG_VERSION"),
             configuration: config.path.as_ref().map(|path| path.display().to_string()),
-            warnings: config.warnings.iter().map(ToString::to_string).collect(),
+            warnings: config
+                .advice()
+                .into_iter()
+                .chain(config.warnings.iter().map(ToString::to_string))
+                .collect(),
             tools: servers.iter().map(|server| server.tools).sum(),
             search_by_meaning: self.index.vectors().coverage(),
             servers,

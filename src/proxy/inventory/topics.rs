@@ -177,10 +177,15 @@ impl Topics {
             text.push_str(&item);
             text.push_str(if at + 1 < servers.len() { "; " } else { "" });
         }
-        match mode {
+        let text = match mode {
+            _ if text.is_empty() && config.stand_in.is_some() => String::new(),
             _ if text.is_empty() => "No MCP server is configured yet.".to_owned(),
             Mode::MetaTools => format!("{text}. {HOW}"),
             Mode::Direct => format!("{text}."),
+        };
+        match config.advice() {
+            Some(advice) => format!("{text} {advice}").trim_start().to_owned(),
+            None => text,
         }
     }
 }
