@@ -1,14 +1,14 @@
 //! `mcpzip call`: one call, its result printed.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::value::RawValue;
 
-use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
+use super::{call_arguments, completions};
 use crate::app::App;
 use crate::mcp::Object;
 use crate::proxy::{Call, Failure, Reply};
@@ -16,35 +16,28 @@ use crate::proxy::{Call, Failure, Reply};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip call notes__create_note '{\"title\": \"milk\"}'
-  echo '{\"path\": \"/tmp\"}' | mcpzip call filesystem__list_directory -")]
+  mcpzip call github__create_issue --title broken --labels bug --labels urgent
+  echo '{\"path\": \"/tmp\"}' | mcpzip call filesystem__list_directory
+
+Each parameter of the tool is a flag. Put those that are also flags of mcpzip behind `--`. Without arguments, they are read from
+a pipe, if there is one.")]
 pub(super) struct Arguments {
     /// The tool, as `mcpzip search` shows it
     #[arg(add = completions::of_tools())]
     name: String,
-    /// Its arguments as JSON; `-` reads them from stdin
+    /// Its arguments as JSON; `-` waits for them on stdin
     arguments: Option<String>,
+    /// Its arguments as flags, `--title x --labels a --labels b`
+    #[arg(last = true, allow_hyphen_values = true, value_name = "PARAMETERS")]
+    parameters: Vec<String>,
     /// Seconds that the answer may take
     #[arg(long)]
     timeout: Option<f64>,
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
-    let json = match arguments.arguments.as_deref() {
-        Some("-") => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("cannot read the arguments from stdin")?;
-            Some(text)
-        }
-        given => given.map(str::to_owned),
-    };
-    let json: Option<Box<RawValue>> = json
-        .map(|text| {
-            serde_json::from_str(&text)
-                .with_context(|| format!("the arguments are not JSON: {text}"))
-        })
-        .transpose()?;
+    let text = arguments.arguments.as_deref();
+    let json = call_arguments::read(&arguments.name, text, &arguments.parameters, app).await?;
     let limit = arguments
         .timeout
         .map(std::time::Duration::try_from_secs_f64)

@@ -9,16 +9,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, CommandFactory as _};
+use clap::{Arg, ArgAction, Args, Command, CommandFactory as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Cli;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::catalog::{Cache, Key};
-use crate::config::{Config, Environment, PathFlags, Paths, Server, env};
-use crate::tool::{QualifiedName, ServerName};
+use crate::config::{Config, Environment, PathFlags, Paths, Server, Verdict, env};
+use crate::tool::{Definition, QualifiedName, SEPARATOR, ServerName};
 
 /// Of so many servers the tools are offered; of more, the servers' own part of the name.
 const MOST_LISTS: usize = 4;
@@ -72,6 +74,9 @@ pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Optio
         .cloned()
         .collect();
     let mut command = Cli::command();
+    if let Some((tool, json)) = typed_tool(&typed) {
+        command = command.mut_subcommand("call", |call| with_parameters(call, &tool, &json));
+    }
     let mut text = Vec::new();
     let directory = std::env::current_dir().ok();
     // A shell shows an error in the middle of what is being typed; having nothing to offer is better.
@@ -98,19 +103,7 @@ fn offered(
     current: &OsStr,
     names: impl FnOnce(&str, &Config, &Paths) -> Vec<String>,
 ) -> Vec<CompletionCandidate> {
-    let Some(start) = current.to_str() else {
-        return Vec::new();
-    };
-    let environment = Environment::process();
-    let flags = PathFlags {
-        config_file: typed_flag("--config"),
-        cache_dir: typed_flag("--cache-dir"),
-        state_dir: typed_flag("--state-dir"),
-    };
-    let Ok(paths) = Paths::resolve(flags, &environment) else {
-        return Vec::new();
-    };
-    let Ok(config) = Config::load(&paths, &environment) else {
+    let (Some(start), Some((paths, config))) = (current.to_str(), configuration()) else {
         return Vec::new();
     };
     let names = names(start, &config, &paths).into_iter();
@@ -118,6 +111,19 @@ fn offered(
         .filter(|name| name.starts_with(start))
         .map(CompletionCandidate::new)
         .collect()
+}
+
+/// The configuration that the command being typed would use.
+fn configuration() -> Option<(Paths, Config)> {
+    let environment = Environment::process();
+    let flags = PathFlags {
+        config_file: typed_flag("--config"),
+        cache_dir: typed_flag("--cache-dir"),
+        state_dir: typed_flag("--state-dir"),
+    };
+    let paths = Paths::resolve(flags, &environment).ok()?;
+    let config = Config::load(&paths, &environment).ok()?;
+    Some((paths, config))
 }
 
 fn servers(_: &str, config: &Config, _: &Paths) -> Vec<String> {
@@ -154,12 +160,92 @@ fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
                     server: list.name().clone(),
                     tool: entry.name.clone(),
                 };
-                let is_allowed = config.judge(&name, entry.hints) != crate::config::Verdict::Denied;
+                let is_allowed = config.judge(&name, entry.hints) != Verdict::Denied;
                 is_allowed.then(|| name.to_string())
             };
             list.entries().iter().filter_map(name).collect::<Vec<_>>()
         })
         .collect()
+}
+
+/// The tool of the `call` that is being typed, and its definition in the cache.
+fn typed_tool(typed: &[OsString]) -> Option<(QualifiedName, Box<RawValue>)> {
+    let after = typed.iter().skip_while(|word| *word != "call").skip(1);
+    let name = after
+        .filter_map(|word| word.to_str())
+        .find(|word| !word.starts_with('-') && word.contains(SEPARATOR))?;
+    let (paths, config) = configuration()?;
+    let lists = config.servers.iter().filter(|(server, entry)| {
+        !entry.disabled && name.starts_with(&format!("{server}{SEPARATOR}"))
+    });
+    for (server, entry) in lists {
+        let key = Key {
+            server: server.clone(),
+            configuration: entry.hash.to_string(),
+        };
+        let Some(list) = Cache::new(Some(&paths.cache_dir)).load(&key) else {
+            continue;
+        };
+        for tool in list.entries() {
+            let full = QualifiedName {
+                server: server.clone(),
+                tool: tool.name.clone(),
+            };
+            if full.to_string() == name && config.judge(&full, tool.hints) != Verdict::Denied {
+                return Some((full, list.json(tool).ok()?));
+            }
+        }
+    }
+    None
+}
+
+/// Adds a flag for each parameter of the tool, unless `call` has a flag of this name.
+fn with_parameters(call: Command, tool: &QualifiedName, json: &RawValue) -> Command {
+    let Ok(definition) = Definition::parse(json) else {
+        return call;
+    };
+    let own: Vec<String> = Cli::command()
+        .get_arguments()
+        .chain(call.get_arguments())
+        .filter_map(|own| own.get_long().map(str::to_owned))
+        .chain(["help".to_owned()])
+        .collect();
+    let is_flag = |name: &str| {
+        name.chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    };
+    let mut seen = Vec::new();
+    let mut parameters = definition.parameters;
+    parameters.retain(|parameter| {
+        let is_new = !own.contains(&parameter.name) && !seen.contains(&parameter.name);
+        seen.push(parameter.name.clone());
+        is_new && is_flag(&parameter.name)
+    });
+    parameters.into_iter().fold(call, |call, parameter| {
+        let schema: Value = serde_json::from_str(parameter.schema.get()).unwrap_or_default();
+        let flag = Arg::new(format!("{tool} {}", parameter.name))
+            .long(parameter.name)
+            .help(parameter.description)
+            .action(ArgAction::Append);
+        let words = words_of(&schema);
+        call.arg(match words.is_empty() {
+            true => flag,
+            false => flag.value_parser(PossibleValuesParser::new(words)),
+        })
+    })
+}
+
+/// The permitted values of a parameter, or of its items.
+fn words_of(schema: &Value) -> Vec<String> {
+    let listed = schema
+        .get("enum")
+        .or_else(|| schema.get("items")?.get("enum"))
+        .and_then(Value::as_array);
+    if schema.get("type").and_then(Value::as_str) == Some("boolean") {
+        return vec!["true".to_owned(), "false".to_owned()];
+    }
+    let words = listed.into_iter().flatten().filter_map(Value::as_str);
+    words.map(str::to_owned).collect()
 }
 
 /// The value of a flag among what the person has typed.

@@ -5,6 +5,7 @@ mod approve;
 mod auth;
 mod browser;
 mod call;
+mod call_arguments;
 mod completions;
 mod config;
 mod connect;
@@ -48,7 +49,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 
 use crate::app::{App, LOGS};
@@ -91,6 +92,16 @@ struct Cli {
 struct Serve {
     #[command(flatten)]
     arguments: serve::Arguments,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// `call` without the other commands: its flags are told from those of the tool.
+#[derive(Debug, Parser)]
+#[command(name = "mcpzip")]
+struct Call {
+    #[command(flatten)]
+    arguments: call::Arguments,
     #[command(flatten)]
     global: Global,
 }
@@ -332,6 +343,10 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
             global,
         });
     }
+    let arguments = match arguments.iter().any(|word| word == "call") {
+        true => call_arguments::with_parameters_last(arguments.to_vec(), &Call::command()),
+        false => arguments.to_vec(),
+    };
     // Also what `serve` does not take, and its help: the words for that are the whole program's.
     Cli::from_arg_matches(&help::command().try_get_matches_from(arguments)?)
 }
@@ -614,7 +629,8 @@ mod tests {
                     words.join(" ").starts_with(name),
                     "an example of another command for `{name}`: {example}"
                 );
-                if let Err(error) = Cli::try_parse_from(&words) {
+                let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+                if let Err(error) = parse(&words) {
                     panic!("`{name}`: {example}: {error}");
                 }
                 count += 1;

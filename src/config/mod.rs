@@ -82,7 +82,7 @@ pub(crate) use results::ResultOptions;
 pub(crate) use runner::program_name;
 pub(crate) use schema::json_schema;
 pub(crate) use session_env::SessionEnv;
-pub(crate) use settings::Config;
+pub(crate) use settings::{Config, StandIn};
 pub(crate) use sharing::Sharing;
 pub(crate) use traces::{Sampler, Traces};
 pub(crate) use transport::{Proxy, Remote, Stdio, Transport};

@@ -76,6 +76,35 @@ fn bash(setup: &Setup, words: &[&str]) -> Vec<String> {
         .collect()
 }
 
+const CREATE: &str = r#"{"name":"create_issue","inputSchema":{"type":"object","properties":{"title":{"type":"string","description":"What it is about"},"labels":{"type":"array"},"kind":{"enum":["bug","task"]},"json":{"type":"string"}}}}"#;
+
+#[test]
+fn bash_completes_the_parameters_of_a_tool_and_their_values() {
+    if !tool::has("bash", "bash") {
+        return;
+    }
+    let setup = Setup::new()
+        .server(
+            "hub",
+            Server::new().tool_as("create_issue", CREATE, [echo()]),
+        )
+        .log_level("error");
+    let _ = setup.run(&["tools"]).code(0);
+    let call = ["mcpzip", "call", "hub__create_issue"];
+    assert_eq!(
+        bash(&setup, &[&call[..], &["--ti"]].concat()),
+        ["--timeout", "--title"]
+    );
+    assert_eq!(
+        bash(&setup, &[&call[..], &["--title", "x", "--la"]].concat()),
+        ["--labels"]
+    );
+    assert_eq!(
+        bash(&setup, &[&call[..], &["--kind", ""]].concat()),
+        ["bug", "task"]
+    );
+}
+
 #[test]
 fn bash_completes_commands_servers_and_tools() {
     if !tool::has("bash", "bash") {

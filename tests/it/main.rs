@@ -60,14 +60,17 @@ mod rings;
 mod status;
 mod traces;
 mod transports;
+mod unconfigured;
 mod upstream;
 
 mod answers;
 mod apps;
 mod arguments;
 mod cache;
+mod call_arguments;
 mod cli;
 mod clients;
+mod coming_over;
 mod command_line;
 mod completions;
 mod containers;

@@ -1,0 +1,331 @@
+//! The arguments of `mcpzip call`: a JSON text, flags named like the tool's parameters, or the content of a pipe.
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{ArgAction, Command};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::io::AsyncReadExt as _;
+
+use super::diagnostics::Exit;
+use crate::app::App;
+use crate::text::nearest;
+use crate::tool::{Definition, Parameter};
+
+/// The wait for a silent pipe: for a tool that may change something, and for others.
+const WAIT: Duration = Duration::from_secs(2);
+const SHORT_WAIT: Duration = Duration::from_millis(250);
+
+/// The longest pause of a pipe within a text.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// A flag and its value, if it has one.
+type Given = (String, Option<String>);
+
+/// Moves the flags of the tool behind `--`: all flags that neither `call` nor every command has.
+pub(super) fn with_parameters_last(arguments: Vec<OsString>, call: &Command) -> Vec<OsString> {
+    let takes_value = |flag: &str| -> Option<bool> {
+        let known = call
+            .get_arguments()
+            .find(|known| known.get_long() == Some(flag))?;
+        Some(matches!(
+            known.get_action(),
+            ArgAction::Set | ArgAction::Append
+        ))
+    };
+    let name_of = |word: &OsString| {
+        let flag = word.to_str()?.strip_prefix("--")?;
+        (!flag.is_empty()).then(|| flag.split('=').next().unwrap_or(flag).to_owned())
+    };
+    let has_value = |word: &OsString| word.to_string_lossy().contains('=');
+    let mut words = arguments.iter().skip(1).enumerate();
+    let mut at = None;
+    while let Some((index, word)) = words.next() {
+        match name_of(word) {
+            Some(flag) if takes_value(&flag) == Some(true) && !has_value(word) => _ = words.next(),
+            Some(_) => {}
+            None => {
+                at = (word == "call").then_some(index + 1);
+                break;
+            }
+        }
+    }
+    let Some(at) = at else {
+        return arguments;
+    };
+    let (mut own, mut of_tool) = (arguments[..=at].to_vec(), Vec::new());
+    let mut words = arguments[at + 1..].iter().peekable();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            of_tool.extend(words.cloned());
+            break;
+        }
+        let flag = name_of(word);
+        let known = flag.as_deref().map(|flag| match flag {
+            "help" | "version" => Some(false),
+            flag => takes_value(flag),
+        });
+        let (target, may_take) = match known {
+            Some(None) => (&mut of_tool, true),
+            Some(Some(takes)) => (&mut own, takes),
+            None => (&mut own, false),
+        };
+        target.push(word.clone());
+        let takes_next = may_take && !has_value(word);
+        if let Some(value) =
+            words.next_if(|next| takes_next && !next.to_string_lossy().starts_with("--"))
+        {
+            target.push(value.clone());
+        }
+    }
+    if !of_tool.is_empty() {
+        own.push("--".into());
+        own.extend(of_tool);
+    }
+    own
+}
+
+/// The arguments as JSON: the given text, the flags, or the content of a pipe. An open, silent pipe does not block the call. It counts as
+/// no arguments only if the call cannot change anything.
+///
+/// # Errors
+/// When they are not JSON, or do not belong to the tool.
+pub(super) async fn read(
+    tool: &str,
+    text: Option<&str>,
+    flags: &[String],
+    app: &App,
+) -> Result<Option<Box<RawValue>>, Exit> {
+    let text = match text {
+        Some(_) if !flags.is_empty() => {
+            return Err(Exit::failed(
+                "give the arguments as JSON or as flags, not both",
+            ));
+        }
+        Some("-") => {
+            let text = from_stdin(&mut tokio::io::stdin(), None).await?;
+            Some(text.unwrap_or_default())
+        }
+        Some(text) => Some(text.to_owned()),
+        None if !flags.is_empty() => return Ok(Some(from_flags(tool, given(flags)?, app).await?)),
+        None if std::io::stdin().is_terminal() => None,
+        None => from_pipe(tool, app).await?,
+    };
+    let json = text.map(|text| {
+        serde_json::from_str::<&RawValue>(&text)
+            .with_context(|| format!("the arguments are not JSON: {text}"))
+            .and_then(|json| Ok(RawValue::from_string(on_one_line(json.get()))?))
+    });
+    Ok(json.transpose()?)
+}
+
+/// A message to a server is one line. JSON has line breaks only between values, where a space is equal.
+fn on_one_line(json: &str) -> String {
+    json.replace(['\n', '\r'], " ")
+}
+
+async fn from_pipe(tool: &str, app: &App) -> Result<Option<String>, Exit> {
+    // One handle for both reads, because it keeps the bytes of a read that timed out.
+    let mut stdin = tokio::io::stdin();
+    if let Some(text) = from_stdin(&mut stdin, Some(SHORT_WAIT)).await? {
+        return Ok(Some(text).filter(|text| !text.trim().is_empty()));
+    }
+    let json = definition(tool, app).await?;
+    let is_harmless = Definition::parse(&json).is_ok_and(|definition| {
+        definition.parameters.is_empty() || definition.hints.read_only == Some(true)
+    });
+    if is_harmless {
+        return Ok(None);
+    }
+    match from_stdin(&mut stdin, Some(WAIT)).await? {
+        Some(text) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
+        None => Err(Exit::failed(format!(
+            "`{tool}` was not called: stdin is open and gave nothing for {WAIT:?}. Give the arguments (`{{}}` for none), `-` to wait for \
+             stdin, or `< /dev/null`"
+        ))),
+    }
+}
+
+/// Reads stdin to its end, or to the end of a JSON object. Returns nothing if it is silent for `patience`.
+async fn from_stdin(
+    stdin: &mut tokio::io::Stdin,
+    patience: Option<Duration>,
+) -> Result<Option<String>, Exit> {
+    let cannot = "cannot read the arguments from stdin";
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+    loop {
+        let read = stdin.read(&mut buffer);
+        let limit = match bytes.is_empty() {
+            true => patience,
+            false => Some(PAUSE),
+        };
+        let count = match limit {
+            None => read.await.context(cannot)?,
+            Some(limit) => match tokio::time::timeout(limit, read).await {
+                Ok(count) => count.context(cannot)?,
+                Err(_) if bytes.is_empty() => return Ok(None),
+                Err(_) => {
+                    return Err(Exit::failed(format!(
+                        "the arguments on stdin are incomplete: nothing more came for {PAUSE:?}"
+                    )));
+                }
+            },
+        };
+        bytes.extend_from_slice(&buffer[..count]);
+        if count == 0 || is_whole(&bytes) {
+            let text = String::from_utf8(bytes).context("the arguments on stdin are not UTF-8")?;
+            return Ok(Some(text));
+        }
+    }
+}
+
+/// Whether the text is a complete JSON object.
+fn is_whole(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii();
+    text.ends_with(b"}") && serde_json::from_slice::<&RawValue>(text).is_ok()
+}
+
+/// The definition of a tool, listed first if it is not known.
+async fn definition(tool: &str, app: &App) -> Result<Box<RawValue>, Exit> {
+    let view = app.proxy().unscoped();
+    let described = app.proxy().tools.describe(&view, tool).await;
+    let (_, json) = described.map_err(|failure| Exit::of_call(&failure, &view))?;
+    Ok(json)
+}
+
+/// Splits the flags from their values.
+fn given(flags: &[String]) -> Result<Vec<Given>, Exit> {
+    let mut given = Vec::new();
+    let mut words = flags.iter().peekable();
+    while let Some(word) = words.next() {
+        let Some(flag) = word.strip_prefix("--").filter(|flag| !flag.is_empty()) else {
+            return Err(Exit::failed(format!(
+                "`{word}` belongs to no parameter: behind `--` there are flags like `--title x`"
+            )));
+        };
+        given.push(match flag.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => {
+                let value = words.next_if(|next| !next.starts_with("--"));
+                (flag.to_owned(), value.cloned())
+            }
+        });
+    }
+    Ok(given)
+}
+
+/// Makes an object of the flags. The check of the call converts texts to the types of the schema.
+async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawValue>, Exit> {
+    let json = definition(tool, app).await?;
+    let definition = Definition::parse(&json).context("the tool's definition cannot be used")?;
+    let mut values: Map<String, Value> = Map::new();
+    for (flag, value) in given {
+        let parameter = parameter(tool, &flag, &definition.parameters)?;
+        let name = parameter.map_or(flag, |parameter| parameter.name.clone());
+        let value = value.map_or(Value::Bool(true), Value::String);
+        match values.get_mut(&name) {
+            None => {
+                let is_list = parameter.is_some_and(takes_list) && !is_json_list(&value);
+                let value = match is_list {
+                    true => Value::Array(vec![value]),
+                    false => value,
+                };
+                values.insert(name, value);
+            }
+            Some(Value::Array(items)) => items.push(value),
+            Some(first) => *first = Value::Array(vec![first.take(), value]),
+        }
+    }
+    Ok(serde_json::value::to_raw_value(&values).context("the arguments are not JSON")?)
+}
+
+/// The parameter of a flag, ignoring letter case, `-` and `_`; nothing if the tool declares no parameters.
+fn parameter<'p, 'd>(
+    tool: &str,
+    flag: &str,
+    known: &'p [Parameter<'d>],
+) -> Result<Option<&'p Parameter<'d>>, Exit> {
+    let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+    let exact = known.iter().find(|parameter| parameter.name == flag);
+    let mut alike = known
+        .iter()
+        .filter(|parameter| plain(&parameter.name) == plain(flag));
+    let only = match (alike.next(), alike.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    };
+    match exact.or(only) {
+        None if known.is_empty() => Ok(None),
+        None => {
+            let names: Vec<&str> = known
+                .iter()
+                .map(|parameter| parameter.name.as_str())
+                .collect();
+            let advice = match nearest(flag, names.iter().copied()) {
+                Some(near) => format!("did you mean `--{near}`?"),
+                None => format!("it has --{}", names.join(", --")),
+            };
+            Err(Exit::failed(format!(
+                "`{tool}` has no parameter `{flag}`; {advice}"
+            )))
+        }
+        found => Ok(found),
+    }
+}
+
+fn takes_list(parameter: &Parameter<'_>) -> bool {
+    let schema: Option<Value> = serde_json::from_str(parameter.schema.get()).ok();
+    schema.is_some_and(|schema| schema.get("type").and_then(Value::as_str) == Some("array"))
+}
+
+fn is_json_list(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    serde_json::from_str::<Vec<&RawValue>>(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(line: &str) -> String {
+        let call = Command::new("call")
+            .arg(
+                clap::Arg::new("json")
+                    .long("json")
+                    .action(ArgAction::SetTrue),
+            )
+            .arg(clap::Arg::new("config").long("config"));
+        let words = line.split(' ').map(OsString::from).collect();
+        let sorted = with_parameters_last(words, &call).into_iter();
+        let words: Vec<String> = sorted.map(|word| word.into_string().unwrap()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn what_is_not_our_own_goes_to_the_tool() {
+        for (line, expected) in [
+            ("m call t --title x", "m call t -- --title x"),
+            ("m call t --title x --json", "m call t --json -- --title x"),
+            ("m call --n=1 t", "m call t -- --n=1"),
+            (
+                "m call t --draft --config c",
+                "m call t --config c -- --draft",
+            ),
+            ("m --config c call t --a 1", "m --config c call t -- --a 1"),
+            ("m call t --a -5 {} --help", "m call t {} --help -- --a -5"),
+            ("m call t -- --json x", "m call t -- --json x"),
+            ("m call t {}", "m call t {}"),
+            ("m call t -", "m call t -"),
+            ("m search call --a 1", "m search call --a 1"),
+            (
+                "m --config call search --a 1",
+                "m --config call search --a 1",
+            ),
+        ] {
+            assert_eq!(sorted(line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The arguments of `mcpzip call`: from a pipe, and as flags made of the tool's parameters.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::command::Outcome;
+use crate::support::script::echo;
+use crate::support::{Server, Setup, until};
+
+const CREATE: &str = r#"{"name":"create_issue","inputSchema":{"type":"object","properties":{"title":{"type":"string"},"labels":{"type":"array","items":{"type":"string"}},"count":{"type":"integer"},"draft":{"type":"boolean"},"dueDate":{"type":"string"},"timeout":{"type":"number"},"kind":{"enum":["bug","task"]}},"required":["title"]}}"#;
+const SWEEP: &str =
+    r#"{"name":"sweep","inputSchema":{"type":"object","properties":{"filter":{"type":"string"}}}}"#;
+const LOOK: &str = r#"{"name":"look","inputSchema":{"type":"object","properties":{"filter":{"type":"string"}}},"annotations":{"readOnlyHint":true}}"#;
+
+fn setup() -> Setup {
+    let server = Server::new()
+        .tool_as("create_issue", CREATE, [echo()])
+        .tool_as("sweep", SWEEP, [echo()])
+        .tool_as("look", LOOK, [echo()]);
+    Setup::new().server("hub", server).log_level("error")
+}
+
+/// The arguments that the server got.
+fn received(outcome: Outcome) -> Value {
+    let outcome = outcome.code(0);
+    outcome.json()["structuredContent"]["arguments"].clone()
+}
+
+#[test]
+fn flags_are_the_parameters_of_the_tool() {
+    let setup = setup();
+    for (arguments, expected) in [
+        (
+            &["--title", "x", "--labels", "a", "--labels", "b"][..],
+            json!({ "title": "x", "labels": ["a", "b"] }),
+        ),
+        (
+            &["--title=5", "--labels", "a, b", "--count", "-3", "--draft"],
+            json!({ "title": "5", "labels": ["a, b"], "count": -3, "draft": true }),
+        ),
+        (
+            &[
+                "--title",
+                "x",
+                "--labels",
+                r#"["a","b"]"#,
+                "--due-date",
+                "now",
+                "--draft",
+                "false",
+            ],
+            json!({ "title": "x", "labels": ["a", "b"], "dueDate": "now", "draft": false }),
+        ),
+        (
+            &[
+                "--timeout",
+                "9",
+                "--title",
+                "x",
+                "--json",
+                "--",
+                "--timeout",
+                "5",
+            ],
+            json!({ "title": "x", "timeout": 5 }),
+        ),
+    ] {
+        let words = [&["call", "hub__create_issue"], arguments].concat();
+        assert_eq!(received(setup.run(&words)), expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_flag_that_is_no_parameter_is_refused_before_anything_is_called() {
+    let setup = setup();
+    for (arguments, told) in [
+        (&["--titel", "x"][..], "did you mean `--title`?"),
+        (&["--nonsense", "x"], "--title, --labels"),
+        (&["{}", "--title", "x"], "as JSON or as flags"),
+        (&["--title", "x", "--", "y"], "`y` belongs to no parameter"),
+        (&["--title", "x", "--count", "many"], "count"),
+    ] {
+        let words = [&["call", "hub__create_issue"], arguments].concat();
+        let outcome = setup.run(&words).code(1);
+        assert!(outcome.stderr.contains(told), "{told}: {outcome}");
+    }
+    assert_eq!(setup.home().count("hub", "tools/call"), 0);
+}
+
+#[test]
+fn a_pipe_gives_the_arguments_where_none_are_given() {
+    let setup = setup();
+    let call = &["call", "hub__create_issue"];
+    let piped = setup.run_with_input(call, "{\"title\":\n\"piped\"}\n");
+    assert_eq!(received(piped), json!({ "title": "piped" }));
+    let both = [&call[..], &["--title", "flag"]].concat();
+    let flags = setup.run_with_input(&both, r#"{"title":"piped"}"#);
+    assert_eq!(received(flags), json!({ "title": "flag" }));
+    let text = [&call[..], &["{\n\"title\":\r\n\"given\"}"]].concat();
+    let given = setup.run_with_input(&text, r#"{"title":"piped"}"#);
+    assert_eq!(received(given), json!({ "title": "given" }));
+    let refused = setup.run_with_input(call, "nonsense").code(1);
+    assert!(refused.stderr.contains("not JSON"), "{refused}");
+    assert_eq!(
+        received(setup.run_with_input(&["call", "hub__sweep"], "")),
+        json!({})
+    );
+}
+
+/// How a call ends whose stdin gives `input` and stays open.
+fn with_open_stdin(setup: &Setup, tool: &str, input: &str) -> Option<i32> {
+    let mut child = setup.command(&["call", tool]).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    let status = until("the call to end", || child.try_wait().unwrap());
+    drop(stdin);
+    status.code()
+}
+
+#[test]
+fn an_open_pipe_does_not_hold_a_call_up_and_is_no_leave_to_call_without_arguments() {
+    let setup = setup();
+    setup.save();
+    let start = Instant::now();
+    assert_eq!(
+        with_open_stdin(&setup, "hub__create_issue", r#"{"title":"x"}"#),
+        Some(0)
+    );
+    assert_eq!(with_open_stdin(&setup, "hub__look", ""), Some(0));
+    let before = setup.home().count("hub", "tools/call");
+    assert_eq!(with_open_stdin(&setup, "hub__sweep", ""), Some(1));
+    assert_eq!(setup.home().count("hub", "tools/call"), before);
+    assert!(
+        start.elapsed() < Duration::from_secs(25),
+        "{:?}",
+        start.elapsed()
+    );
+}
