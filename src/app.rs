@@ -4,12 +4,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::config::{self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv};
 use crate::downstream::{self, http};
 use crate::proxy::{Directories, Mode, Progress, Proxy, Start};
+use crate::results::Owner;
+pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
-use crate::upstream::SharedServers;
+pub(crate) use crate::upstream::SharedServers;
 use crate::{telemetry, upstream};
 
 /// Where, below the state directory, it is kept what was counted.
@@ -42,6 +46,7 @@ struct Build {
     mode: Mode,
     tasks: Tasks,
     servers: Arc<SharedServers>,
+    owner: Owner,
 }
 
 impl App {
@@ -102,8 +107,34 @@ impl App {
             mode,
             tasks,
             servers,
+            owner: Owner::default(),
         };
         Self::build(config, paths, session, build)
+    }
+
+    /// For a session that shares servers with other sessions of this process. `paths` are those that its own process resolved, and
+    /// `id` is the name that it keeps whoever serves it.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used at all.
+    pub(crate) fn for_session(
+        paths: Paths,
+        session: SessionEnv,
+        mode: Mode,
+        id: SessionId,
+        servers: &Arc<SharedServers>,
+    ) -> Result<Self, config::Error> {
+        let config = Config::load(&paths, &session.environment)?;
+        telemetry::hide(&config.masker);
+        report(&config, &paths);
+        let build = Build {
+            start: Start::Serving,
+            mode,
+            tasks: Tasks::new(),
+            servers: servers.clone(),
+            owner: Owner::Session(id),
+        };
+        Ok(Self::build(config, paths, session, build))
     }
 
     fn build(config: Config, paths: Paths, session: SessionEnv, build: Build) -> Self {
@@ -112,11 +143,13 @@ impl App {
             mode,
             tasks,
             servers,
+            owner,
         } = build;
         let directories = Directories {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join(LOGS)),
             results: Some(paths.state_dir.join("results")),
+            owner,
             statistics: Some(paths.state_dir.join(STATISTICS)),
             pins: Some(paths.state_dir.join("pins")),
             sharing: Some(paths.state_dir.join("sharing")),
@@ -169,6 +202,18 @@ impl App {
         Some(tracer)
     }
 
+    /// Where its files are.
+    #[must_use]
+    pub(crate) fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The directory and the variables that it was started with.
+    #[must_use]
+    pub(crate) fn session(&self) -> &SessionEnv {
+        &self.session
+    }
+
     /// What answers.
     #[must_use]
     pub(crate) fn proxy(&self) -> &Arc<Proxy> {
@@ -203,6 +248,37 @@ impl App {
             signal = shutdown::signal() => (signal, HURRIED_FAREWELL),
         };
         self.finish_traced(tracer, farewell).await;
+        outcome
+    }
+
+    /// Serves a client over `streams` until it leaves or `ended`, then ends everything of its session.
+    ///
+    /// # Errors
+    /// When a stream cannot be used.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn serve_streams(
+        self,
+        streams: downstream::stdio::Streams,
+        ended: CancellationToken,
+    ) -> io::Result<()> {
+        self.set_workspace();
+        let tracer = self.observe();
+        self.report_start("daemon");
+        self.tasks.spawn(watch(
+            self.proxy.clone(),
+            self.paths.clone(),
+            self.session.environment.clone(),
+            self.remotes.clone(),
+            self.tasks.clone(),
+        ));
+        let session = downstream::Session::new(self.proxy.clone(), self.tasks.clone());
+        session.stands_here();
+        let serving = downstream::stdio::serve_streams(&session, &self.proxy, &self.tasks, streams);
+        let outcome = ended
+            .run_until_cancelled_owned(serving)
+            .await
+            .unwrap_or(Ok(()));
+        self.finish_traced(tracer, HURRIED_FAREWELL).await;
         outcome
     }
 

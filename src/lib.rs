@@ -10,6 +10,8 @@
 
 mod cli;
 
+mod daemon;
+
 mod app;
 mod downstream;
 

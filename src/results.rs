@@ -2,7 +2,8 @@
 //!
 //! Each run of the program has a directory, and in it each client that has a session; a result's id cannot be derived
 //! from another. Results are removed by age and total size. With the setting that keeps results beyond a session, they
-//! are stored on a shelf that all runs share.
+//! are stored on a shelf that all runs share. A session that several processes serve, one after the other, has one
+//! directory under its own random name.
 
 use std::fmt;
 use std::fs;
@@ -30,9 +31,22 @@ const LARGEST_TOTAL: u64 = 512 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Results {
     root: PathBuf,
-    run: String,
+    owner: Owner,
     counter: AtomicU64,
 }
+
+/// The session or run that results are stored for.
+#[derive(Debug, Clone)]
+pub(crate) enum Owner {
+    /// A run of the program, whose clients each have a shelf.
+    Run(String),
+    /// One session.
+    Session(SessionId),
+}
+
+/// The random name of a session, which whoever serves it next gets, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SessionId(String);
 
 /// The name of a result, such as `r1k3x9q`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,11 +86,10 @@ pub(crate) enum Error {
 impl Results {
     /// Creates the store under `root`; it touches no file yet.
     #[must_use]
-    pub(crate) fn new(root: &Path) -> Self {
-        let run = format!("{}-{:x}", std::process::id(), random(0));
+    pub(crate) fn new(root: &Path, owner: Owner) -> Self {
         Self {
             root: root.to_owned(),
-            run,
+            owner,
             counter: AtomicU64::new(0),
         }
     }
@@ -117,8 +130,10 @@ impl Results {
 
     fn path(&self, shelf: Shelf, id: &ResultId) -> PathBuf {
         let directory = match shelf {
-            Shelf::Client(number) => self.root.join(&self.run).join(number.to_string()),
-            Shelf::Run => self.root.join(&self.run),
+            Shelf::Client(number) if matches!(self.owner, Owner::Run(_)) => {
+                self.root.join(self.owner.name()).join(number.to_string())
+            }
+            Shelf::Client(_) | Shelf::Run => self.root.join(self.owner.name()),
             Shelf::Common(_) => self.root.join(COMMON),
         };
         directory.join(format!("{id}.json"))
@@ -154,8 +169,46 @@ impl Results {
 
 impl Drop for Results {
     fn drop(&mut self) {
-        // The results belong to the client that is leaving. Without results there is no directory.
-        let _ = fs::remove_dir_all(self.root.join(&self.run));
+        // Results belong to the client that is leaving; there may be none, and then no directory.
+        let _ = fs::remove_dir_all(self.root.join(self.owner.name()));
+    }
+}
+
+/// A run of its own.
+impl Default for Owner {
+    fn default() -> Self {
+        Self::Run(format!("{}-{:x}", std::process::id(), random(0)))
+    }
+}
+
+impl Owner {
+    /// The name of its directory.
+    fn name(&self) -> &str {
+        match self {
+            Self::Run(name) | Self::Session(SessionId(name)) => name,
+        }
+    }
+}
+
+impl SessionId {
+    /// A new name.
+    #[must_use]
+    pub(crate) fn random() -> Self {
+        Self(format!("s{:016x}{:016x}", random(0), random(1)))
+    }
+
+    /// A name that another process made; `None` for any other text, which could lead anywhere.
+    #[must_use]
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('s')?;
+        let is_name = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_name.then(|| Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -223,7 +276,7 @@ mod tests {
     #[test]
     fn what_is_kept_comes_back_and_goes_with_its_run() {
         let directory = tempfile::tempdir().unwrap();
-        let results = Results::new(directory.path());
+        let results = Results::new(directory.path(), Owner::default());
         for shelf in [MINE, Shelf::Run] {
             let id = results.keep(shelf, b"{\"a\":1}").unwrap().to_string();
             assert_eq!(results.load(shelf, &id).unwrap(), b"{\"a\":1}");
@@ -232,7 +285,9 @@ mod tests {
                 "another client could read it"
             );
             assert!(
-                Results::new(directory.path()).load(shelf, &id).is_err(),
+                Results::new(directory.path(), Owner::default())
+                    .load(shelf, &id)
+                    .is_err(),
                 "another run could read it"
             );
         }
@@ -244,11 +299,11 @@ mod tests {
     fn what_stands_on_the_common_shelf_outlasts_its_run() {
         let directory = tempfile::tempdir().unwrap();
         let shelf = Shelf::Common(Duration::from_secs(3600));
-        let id = Results::new(directory.path())
+        let id = Results::new(directory.path(), Owner::default())
             .keep(shelf, b"{}")
             .unwrap()
             .to_string();
-        let later = Results::new(directory.path());
+        let later = Results::new(directory.path(), Owner::default());
         assert_eq!(later.load(shelf, &id).unwrap(), b"{}");
         assert!(later.load(MINE, &id).is_err());
         let file = directory.path().join(COMMON).join(format!("{id}.json"));
@@ -265,10 +320,38 @@ mod tests {
     }
 
     #[test]
+    fn whoever_serves_a_session_next_finds_its_results_and_another_session_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let id = SessionId::random();
+        let of = |id: &SessionId| {
+            let id = SessionId::parse(id.as_str()).expect("a name of ours is one");
+            Results::new(directory.path(), Owner::Session(id))
+        };
+        let killed = of(&id);
+        let result = killed.keep(MINE, b"{}").unwrap().to_string();
+        std::mem::forget(killed);
+        assert!(of(&SessionId::random()).load(MINE, &result).is_err());
+        // It may be another client to the process that serves it now.
+        let next = of(&id);
+        assert_eq!(next.load(Shelf::Client(8), &result).unwrap(), b"{}");
+        drop(next);
+        assert_eq!(entries(directory.path()).count(), 0);
+        for wrong in [
+            "",
+            "s",
+            "../s",
+            "common",
+            "s0123456789abcdef0123456789abcde/",
+        ] {
+            assert_eq!(SessionId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn only_an_id_reaches_the_disk() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("secret.json"), "no").unwrap();
-        let results = Results::new(directory.path());
+        let results = Results::new(directory.path(), Owner::default());
         for id in [
             "",
             "r",
@@ -295,7 +378,7 @@ mod tests {
             old.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(60))
                 .unwrap();
         }
-        let results = Results::new(directory.path());
+        let results = Results::new(directory.path(), Owner::default());
         results.keep(MINE, b"new").unwrap();
         assert_eq!(
             entries(directory.path()).count(),
@@ -307,7 +390,7 @@ mod tests {
     #[test]
     fn ids_are_many_and_differ() {
         let directory = tempfile::tempdir().unwrap();
-        let results = Results::new(directory.path());
+        let results = Results::new(directory.path(), Owner::default());
         let ids: std::collections::HashSet<String> = (0..200)
             .map(|_| results.keep(MINE, b"").unwrap().to_string())
             .collect();

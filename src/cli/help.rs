@@ -21,7 +21,14 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     (
         "Clients",
-        &["migrate", "connect", "disconnect", "undo", "serve"],
+        &[
+            "migrate",
+            "connect",
+            "disconnect",
+            "undo",
+            "serve",
+            "daemon",
+        ],
     ),
     (
         "Records and settings",

@@ -45,18 +45,29 @@ pub(super) fn run(arguments: &Arguments, directory: &Path, output: &Output) -> R
     if !is_name || (!path.exists() && !arguments.follow) {
         return Err(Exit::failed(missing(name, directory)));
     }
-    let mut follow = Follow::from_end(path.clone()).with_context(|| unreadable(&path))?;
-    let last = tail(&path, arguments.lines).with_context(|| unreadable(&path))?;
-    if output.is_json_asked() && !arguments.follow {
+    show(&path, name, arguments.lines, arguments.follow, output)
+}
+
+/// Shows the last lines of a log, and what is written to it from then on.
+pub(super) fn show(
+    path: &Path,
+    name: &str,
+    lines: usize,
+    is_followed: bool,
+    output: &Output,
+) -> Result<(), Exit> {
+    let mut follow = Follow::from_end(path.to_owned()).with_context(|| unreadable(path))?;
+    let last = tail(path, lines).with_context(|| unreadable(path))?;
+    if output.is_json_asked() && !is_followed {
         output.json(&json!({ "log": name, "file": path, "lines": last }));
         return Ok(());
     }
     last.iter().for_each(|line| output.line(shown(line)));
-    if !arguments.follow {
+    if !is_followed {
         return Ok(());
     }
     loop {
-        for line in follow.lines().with_context(|| unreadable(&path))? {
+        for line in follow.lines().with_context(|| unreadable(path))? {
             output.line(shown(&line));
         }
         std::thread::sleep(PAUSE);

@@ -9,6 +9,7 @@ mod call_arguments;
 mod completions;
 mod config;
 mod connect;
+mod daemon;
 mod demo;
 mod describe;
 mod diagnostics;
@@ -161,6 +162,12 @@ enum Command {
 enum Configured {
     /// Serve an MCP client on stdin and stdout, or many over HTTP
     Serve(serve::Arguments),
+    /// Look after the process that sessions share, where they do
+    #[command(subcommand)]
+    Daemon(daemon::Command),
+    /// Be the daemon, on a listener that another process passes
+    #[command(name = crate::daemon::COMMAND, hide = true)]
+    StartedDaemon,
     #[command(flatten)]
     Machine(Machine),
     #[command(flatten)]
@@ -414,7 +421,7 @@ impl Global {
 impl Configured {
     fn log_level(&self) -> &'static str {
         match self {
-            Self::Serve(_) => "warn",
+            Self::Serve(_) | Self::Daemon(_) | Self::StartedDaemon => "warn",
             _ => "error",
         }
     }
@@ -430,25 +437,10 @@ impl Configured {
         telemetry::keep_in(&paths.state_dir.join(LOGS));
         match self {
             Self::Serve(arguments) => {
-                let variables = environment.clone();
-                let (mode, servers) = (arguments.mode(), arguments.servers().to_vec());
-                let over_http = arguments.is_over_http();
-                let session = SessionEnv::here(environment);
-                let app = match App::serving(paths.clone(), session.clone(), servers, mode) {
-                    Err(crate::config::Error::Missing { .. }) if !over_http => {
-                        serve::without_configuration(paths, session, has_own_config, mode)
-                    }
-                    app => app?,
-                };
-                let configured = app.proxy().unscoped().config().http.clone();
-                match arguments.way(&variables, &configured, output) {
-                    Ok(way) => serve::run(way, app, output).await,
-                    Err(exit) => {
-                        app.finish().await;
-                        Err(exit)
-                    }
-                }
-            }
+                serve::run(arguments, paths, has_own_config, environment, output).await
+            },
+            Self::Daemon(command) => daemon::run(command, paths, &environment, output).await,
+            Self::StartedDaemon => daemon::run_started(paths, &environment).await,
             Self::Machine(command) => {
                 if command.writes_entries() && is_inline(&paths.config_file) {
                     return Err(anyhow::Error::from(EditError::Inline).into());

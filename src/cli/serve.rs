@@ -10,9 +10,10 @@ use super::output::Output;
 use crate::app::App;
 use crate::clients::{Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
-    Config, EntryError, Environment, HttpOptions, ListenAddress, Paths, RemoteServer, SessionEnv,
+    Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress, Paths, RemoteServer, SessionEnv,
     StandIn, env, older_config_file,
 };
+use crate::daemon;
 use crate::downstream::http::{Options, Origin};
 use crate::proxy::{Mode, Start};
 use crate::secret::Secret;
@@ -39,6 +40,9 @@ pub(super) struct Arguments {
     /// Serve this remote server too, also without a configuration; may be given several times
     #[arg(long, value_name = "NAME=URL")]
     server: Vec<RemoteServer>,
+    /// Run servers of its own, whatever the configuration says of sharing them with other sessions
+    #[arg(long)]
+    alone: bool,
     /// List all tools of all servers instead of the three meta-tools, for clients with their own tool search
     #[arg(long)]
     direct: bool,
@@ -50,13 +54,13 @@ const OPEN: &str = "without a token, every user and every program of this machin
 
 /// How clients reach us.
 #[derive(Debug)]
-pub(super) enum Way {
+enum Way {
     Stdio,
     Http(Options),
 }
 
 impl Arguments {
-    pub(super) fn mode(&self) -> Mode {
+    fn mode(&self) -> Mode {
         if self.direct {
             Mode::Direct
         } else {
@@ -64,20 +68,20 @@ impl Arguments {
         }
     }
 
-    pub(super) fn is_over_http(&self) -> bool {
+    fn is_over_http(&self) -> bool {
         self.http.is_some()
     }
 
-    /// The servers that are named here, beside those of the configuration.
-    pub(super) fn servers(&self) -> &[RemoteServer] {
-        &self.server
+    /// Whether other sessions may share this one's servers, as far as the command line says: those that it names are its own.
+    fn may_share(&self) -> bool {
+        !self.is_over_http() && !self.alone && self.server.is_empty()
     }
 
     /// The way that arguments, variables and the configuration ask for, in this order.
     ///
     /// # Errors
     /// When there is no usable token where one is named, or the configuration says something that cannot be used.
-    pub(super) fn way(
+    fn way(
         self,
         environment: &Environment,
         configured: &Result<HttpOptions, EntryError>,
@@ -134,7 +138,7 @@ pub(super) fn of_variable(text: &str) -> Result<ListenAddress, Exit> {
 
 /// Builds a run without a configuration. The handshake says so, because clients show no exit codes. It serves the servers of mcpzip 0.1,
 /// or the built-in server alone.
-pub(super) fn without_configuration(
+fn without_configuration(
     paths: Paths,
     session: SessionEnv,
     has_own_config: bool,
@@ -189,7 +193,76 @@ fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::R
     })
 }
 
-pub(super) async fn run(way: Way, app: App, output: &Output) -> Result<(), Exit> {
+/// Serves the client through the user's daemon, if that is wanted and one can be had; otherwise it is left to this process.
+async fn share(paths: &Paths, env: &SessionEnv, mode: Mode) -> Result<Shared, Exit> {
+    let options = DaemonOptions::load(paths, &env.environment);
+    if options.mode == DaemonMode::Off {
+        return Ok(Shared::No);
+    }
+    let request = daemon::Request {
+        env,
+        mode,
+        idle: options.idle,
+    };
+    match daemon::attach(paths, &request).await? {
+        daemon::Outcome::Alone(_) => Ok(Shared::NotNow),
+        daemon::Outcome::Ended { error: None } => Ok(Shared::Served),
+        daemon::Outcome::Ended { error: Some(error) } => Err(Exit::failed(error)),
+    }
+}
+
+/// What became of a session that may share its servers.
+#[derive(Debug, PartialEq, Eq)]
+enum Shared {
+    /// That is not wanted.
+    No,
+    /// It is wanted, and cannot be had.
+    NotNow,
+    /// It is over.
+    Served,
+}
+
+pub(super) async fn run(
+    arguments: Arguments,
+    paths: Paths,
+    has_own_config: bool,
+    environment: Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    let (mode, may_share) = (arguments.mode(), arguments.may_share());
+    let servers = arguments.server.clone();
+    let over_http = arguments.is_over_http();
+    let variables = environment.clone();
+    let env = SessionEnv::here(environment);
+    let shared = if may_share {
+        share(&paths, &env, mode).await?
+    } else {
+        Shared::No
+    };
+    if shared == Shared::Served {
+        return Ok(());
+    }
+    let app = match App::serving(paths.clone(), env.clone(), servers, mode) {
+        Err(crate::config::Error::Missing { .. }) if !over_http => {
+            without_configuration(paths.clone(), env, has_own_config, mode)
+        }
+        app => app?,
+    };
+    let configured = app.proxy().unscoped().config().http.clone();
+    let outcome = match arguments.way(&variables, &configured, output) {
+        Ok(way) => serve(way, app, output).await,
+        Err(exit) => {
+            app.finish().await;
+            Err(exit)
+        }
+    };
+    if shared == Shared::NotNow {
+        daemon::ended_alone(&paths);
+    }
+    outcome
+}
+
+async fn serve(way: Way, app: App, output: &Output) -> Result<(), Exit> {
     match way {
         Way::Stdio => {
             if std::io::stdin().is_terminal() {

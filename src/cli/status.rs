@@ -1,11 +1,14 @@
 //! `mcpzip status`: how things stand, by what is on the disk. Nothing is connected, so it is there at once.
 
 use clap::Args;
+use serde::Serialize;
 
+use super::daemon;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use crate::app::App;
+use crate::config::DaemonMode;
 use crate::proxy::{ServerReport, Status, counted};
 
 #[derive(Debug, Args)]
@@ -16,15 +19,74 @@ pub(super) struct Arguments {}
 
 pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let status = app.proxy().inventory.status_of_caches().await;
+    let daemon = Daemon::of(app);
     if output.is_json() {
-        output.json(&status);
+        output.json(&Shown {
+            status: &status,
+            daemon: &daemon,
+        });
     } else {
-        show(&status, output);
+        show(&status, &daemon, output);
     }
     Ok(())
 }
 
-fn show(status: &Status, output: &Output) {
+/// What is shown.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    daemon: &'a Daemon,
+}
+
+/// How the process stands that sessions share.
+#[derive(Serialize)]
+struct Daemon {
+    is_wanted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running: Option<daemon::Status>,
+    /// Why it cannot be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+    /// The processes that serve their clients without it, each with the reason.
+    alone: Vec<(u32, String)>,
+}
+
+impl Daemon {
+    fn of(app: &App) -> Self {
+        let mode = app.proxy().unscoped().config().daemon.mode;
+        let (running, fault) = match daemon::status(app.paths(), &app.session().environment) {
+            Ok(running) => (running, None),
+            Err(fault) => (None, Some(fault)),
+        };
+        Self {
+            is_wanted: mode == DaemonMode::Auto,
+            running,
+            // Nothing is wrong where none is wanted.
+            fault: fault.filter(|_| mode == DaemonMode::Auto),
+            alone: crate::daemon::reasons(&app.paths().state_dir),
+        }
+    }
+
+    fn show(&self, output: &Output) {
+        match (&self.running, &self.fault) {
+            (Some(running), _) => output.line(format!("daemon: {}", daemon::sentence(running))),
+            (None, Some(fault)) => output.line(format!("{} {}", bad("daemon:"), printable(fault))),
+            (None, None) if self.is_wanted => {
+                output.line("daemon: not running; the next session starts it");
+            }
+            (None, None) => {}
+        }
+        for (process, reason) in &self.alone {
+            output.line(format!(
+                "process {process} runs servers of its own: {}",
+                printable(reason)
+            ));
+        }
+    }
+}
+
+fn show(status: &Status, daemon: &Daemon, output: &Output) {
     let path = status.configuration.as_deref().unwrap_or_default();
     output.line(format!(
         "{} {}",
@@ -37,6 +99,7 @@ fn show(status: &Status, output: &Output) {
     if let Some(coverage) = status.search_by_meaning.filter(|_| status.tools > 0) {
         output.line(format!("search by meaning: {coverage}"));
     }
+    daemon.show(output);
     output.line(faint(
         "nothing was connected for this: `mcpzip servers` connects to all, `mcpzip doctor` looks for faults",
     ));

@@ -48,6 +48,11 @@ pub(crate) const LOG_FORMAT: Variable = Variable {
     name: "MCPZIP_LOG_FORMAT",
     doc: "The form of log lines: `text` or `json`; it goes before `logs.format` in the configuration.",
 };
+/// Whether sessions share a daemon.
+pub(crate) const DAEMON: Variable = Variable {
+    name: "MCPZIP_DAEMON",
+    doc: "Whether `serve` shares one set of servers with other sessions: `auto` or `off`; it goes before `daemon` in the configuration.",
+};
 /// The usual log filter of Rust programs.
 pub(crate) const RUST_LOG: Variable = Variable {
     name: "RUST_LOG",
@@ -250,6 +255,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     LOG,
     LOG_FORMAT,
     RUST_LOG,
+    DAEMON,
     TOKEN,
     HTTP_ADDRESS,
     VISUAL,
@@ -298,6 +304,14 @@ pub(crate) const LOCALAPPDATA: Variable = Variable {
     name: "LOCALAPPDATA",
     doc: "Windows: settings of this machine.",
 };
+
+/// The directory of the user's sockets, and the one of temporary files.
+pub(crate) const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+pub(crate) const TEMPORARY_DIR: &str = "TMPDIR";
+
+/// All that a daemon gets of the environment of the process that starts it: where its own files are, and how much it logs.
+#[cfg(target_os = "linux")]
+pub(crate) const OF_DAEMON: &[&str] = &["HOME", TEMPORARY_DIR, RUNTIME_DIR, LOG.name];
 
 /// The variables that a server's process inherits; it gets all others from its `env` only. The variables of proxies
 /// and certificates also apply to `mcpzip` itself, for connections to HTTP servers.

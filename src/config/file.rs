@@ -15,12 +15,12 @@ use tracing::level_filters::LevelFilter;
 use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
-    CatalogEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, PolicyEntry, Results, SearchEntry,
-    TracesEntry,
+    CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, PolicyEntry, Results,
+    SearchEntry, TracesEntry,
 };
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, Era, IdleTimeout, Management, Origin, Share, Trust,
-    duration, log_level,
+    CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, IdleTimeout, Management,
+    Origin, Share, Trust, duration, log_level,
 };
 use super::{foreign, keys};
 
@@ -57,6 +57,7 @@ pub(super) struct File {
     pub(super) registry: Read<At<String>>,
     pub(super) log: Read<LevelFilter>,
     pub(super) logs: Read<LogsEntry>,
+    pub(super) daemon: Read<DaemonOptions>,
     pub(super) http: Read<HttpEntry>,
     pub(super) otlp: Read<TracesEntry>,
 }
@@ -96,6 +97,8 @@ pub(super) struct Entry {
     pub(super) projects: Read<Vec<At<String>>>,
     pub(super) registry: Read<Origin>,
 }
+
+const DAEMON_EXPECTED: &str = "\"auto\" or \"off\", or an object with `mode` and `idle`";
 
 /// A command: a line for the shell, or a program and its arguments.
 pub(super) enum Words {
@@ -145,6 +148,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let registry = members.read("registry", Field::text);
     let log = members.read("log", level);
     let logs = members.read("logs", LogsEntry::read);
+    let daemon = members.read("daemon", daemon);
     let http = members.read("http", HttpEntry::read);
     let otlp = members.read("otlp", TracesEntry::read);
     members.finish();
@@ -167,6 +171,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         registry,
         log,
         logs,
+        daemon,
         http,
         otlp,
     })
@@ -277,6 +282,20 @@ fn words(field: &Field<'_>) -> Result<Words, At<EntryError>> {
         field.wrong("a line for the shell, or a list like [\"program\", \"argument\"]")
     })?;
     Ok(Words::Program(program, words.collect()))
+}
+
+/// A word stands for an object with that `mode`.
+pub(super) fn daemon(field: &Field<'_>) -> Result<DaemonOptions, At<EntryError>> {
+    let default = DaemonOptions::default();
+    if let Some(word) = field.word() {
+        let mode = DaemonMode::parse(word).ok_or_else(|| field.wrong(DAEMON_EXPECTED))?;
+        return Ok(DaemonOptions { mode, ..default });
+    }
+    let written = DaemonEntry::read(field)?;
+    Ok(DaemonOptions {
+        mode: written.mode.unwrap_or(default.mode),
+        idle: written.idle.unwrap_or(default.idle),
+    })
 }
 
 fn credentials(field: &Field<'_>) -> Result<Credentials, At<EntryError>> {

@@ -2,7 +2,7 @@
 //! tables, and the JSON Schema for editors is made from them; the reader in `file.rs` reads exactly these keys.
 
 use super::key::{Table, Value, key, with_default};
-use super::sections::{CATALOG, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, TOOLS};
+use super::sections::{CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, TOOLS};
 
 /// The values of `type` that are offered; letter case, `-` and `_` are ignored.
 pub(super) const TYPES: &[&str] = &["stdio", "http", "streamable-http", "sse"];
@@ -100,6 +100,11 @@ pub(super) const FILE: Table = &[
         "logs",
         Value::Object(LOGS),
         "How logs are written, and what is kept of their files.",
+    ),
+    key(
+        "daemon",
+        Value::ObjectOr(&["auto", "off"], DAEMON),
+        "The process that sessions share; a word is its `mode`. `MCPZIP_DAEMON` goes before it.",
     ),
     key(
         "http",

@@ -6,6 +6,7 @@
 
 mod certificates;
 mod change;
+mod daemon;
 mod document;
 mod duration;
 mod edit;
@@ -46,6 +47,7 @@ mod server;
 mod session_env;
 mod settings;
 mod sharing;
+mod startup;
 #[cfg(test)]
 mod tests;
 mod traces;
@@ -54,6 +56,7 @@ mod watch;
 
 pub(crate) use certificates::Certificates;
 pub(crate) use change::{Change, ChangeError, change_servers};
+pub(crate) use daemon::{DaemonMode, DaemonOptions};
 pub(crate) use document::{Document, DocumentError};
 pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, link_target};
 pub(crate) use entry::Server;

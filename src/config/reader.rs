@@ -215,6 +215,16 @@ impl<'a> Members<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// The value of a key that is read by itself.
+    pub(super) fn of(key: &str, value: &'a Value<'a>, report: &'a Report) -> Self {
+        Self {
+            key: key.to_owned(),
+            path: key.to_owned(),
+            value,
+            report,
+        }
+    }
+
     pub(super) fn offset(&self) -> usize {
         self.value.start()
     }

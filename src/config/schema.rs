@@ -95,6 +95,11 @@ fn value(value: &Value) -> Json {
             schema.insert("type".to_owned(), json!(["object", "null"]));
             Json::Object(schema)
         }
+        Value::ObjectOr(words, table) => {
+            let mut schema = object(table);
+            schema.insert("type".to_owned(), json!("object"));
+            json!({ "anyOf": [{ "enum": words }, schema, { "type": "null" }] })
+        }
         Value::Servers => json!({
             "type": ["object", "null"],
             "propertyNames": { "pattern": "^[A-Za-z0-9_.-]{1,64}$", "not": { "pattern": "__|^[mM][cC][pP][zZ][iI][pP]$" } },
@@ -169,6 +174,10 @@ mod tests {
                 vec![json!([]), json!(1)],
             ),
             Value::Object(_) | Value::Opaque => (vec![json!({})], vec![json!([])]),
+            Value::ObjectOr(some, _) => (
+                [words(some), vec![json!({})]].concat(),
+                vec![json!([]), json!("nonsense")],
+            ),
             Value::Any => (vec![json!("x"), json!(1)], vec![]),
             Value::Servers => (
                 vec![],
@@ -246,7 +255,7 @@ mod tests {
             in_entry(entry)
         });
         for key in FILE {
-            if let Value::Object(table) = key.value {
+            if let Value::Object(table) | Value::ObjectOr(_, table) = key.value {
                 compare(
                     table,
                     &|inner, value| json!({ "mcpServers": {}, key.name: { inner: value } }),
@@ -254,7 +263,7 @@ mod tests {
             }
         }
         for key in ENTRY {
-            if let Value::Object(table) = key.value {
+            if let Value::Object(table) | Value::ObjectOr(_, table) = key.value {
                 compare(table, &|inner, value| {
                     let mut object = if key.name == "registry" {
                         json!({ "name": "a/b", "version": "1" })

@@ -8,7 +8,9 @@ use super::error::EntryError;
 use super::key::{Key, Table, Value};
 use super::options::FORMAT_EXPECTED;
 use super::reader::{At, Field, Members, Read};
-use super::{Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider, SearchOptions};
+use super::{
+    DaemonMode, Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider, SearchOptions,
+};
 
 /// `/// doc`, then `key: Read<Type> = reader, value;`, with a default behind the value if there is one. The fault of a key that is
 /// an `Option` is one of the whole section.
@@ -66,6 +68,16 @@ section! {
         max_files: Read<u64> = count, Value::Number(1, None), 5;
         /// After how many days without a line a log file is removed.
         max_days: Read<u64> = count, Value::Number(1, None), 30;
+    }
+}
+
+section! {
+    /// The process that sessions share.
+    DaemonEntry, DAEMON, "daemon." {
+        /// Whether sessions share one process that runs the servers, if one is available, or run their own.
+        mode: Option<DaemonMode> = daemon_mode, Value::Words(&["auto", "off"]), "off";
+        /// How long that process stays after its last session.
+        idle: Option<Duration> = Field::positive_duration, Value::Time, "5m";
     }
 }
 
@@ -259,4 +271,9 @@ impl Default for TracesEntry {
             sample_percent: Ok(None),
         }
     }
+}
+
+fn daemon_mode(field: &Field<'_>) -> Result<DaemonMode, At<EntryError>> {
+    let mode = field.word().and_then(DaemonMode::parse);
+    mode.ok_or_else(|| field.wrong("\"auto\" or \"off\""))
 }

@@ -15,8 +15,8 @@ use super::reader::{At, Lines, Read, Report};
 use super::sections;
 use super::server::{self, Resolver};
 use super::{
-    BUILT_IN_SERVER, Credentials, Environment, Exposure, HttpOptions, IdleBounds, IdleTimeout,
-    LogOptions, Management, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions,
+    BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HttpOptions, IdleBounds,
+    IdleTimeout, LogOptions, Management, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions,
     SearchOptions, Server, Traces, Verdict, duration, env, file, remote_server,
 };
 use crate::files::read_regular;
@@ -74,6 +74,8 @@ pub(crate) struct Config {
     pub log: Option<LevelFilter>,
     /// How logs are written and kept.
     pub logs: LogOptions,
+    /// The process that sessions share.
+    pub daemon: DaemonOptions,
     /// Whether figures for Prometheus are served over HTTP.
     pub metrics: bool,
     /// How clients are served over HTTP; a fault in it keeps that from being done without what was configured.
@@ -301,6 +303,7 @@ impl Config {
             logs: LogOptions::of(file.logs, environment, &report),
             metrics,
             http,
+            daemon: DaemonOptions::of(environment, file.daemon, &report),
             traces,
             warnings: report.into_warnings(&lines),
         })
@@ -340,6 +343,7 @@ impl Default for Config {
             registry: REGISTRY.to_owned(),
             log: None,
             logs: LogOptions::default(),
+            daemon: DaemonOptions::default(),
             metrics: false,
             http: Ok(HttpOptions::default()),
             traces: None,

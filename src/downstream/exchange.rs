@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::mcp::{ErrorCode, Frame, Outbox, headers};
+use crate::mcp::{ErrorCode, Frame, Outbox, Receipt, headers};
 use crate::telemetry::trace::Context;
 
 /// Where what belongs to a message goes.
@@ -13,6 +13,13 @@ use crate::telemetry::trace::Context;
 pub(crate) enum Exchange {
     /// Over the one way to the client, like everything else.
     Shared(Outbox),
+    /// The same for a client whose session another process can take over.
+    Journaled {
+        /// Where messages go.
+        outbox: Outbox,
+        /// The line that is answered.
+        receipt: Receipt,
+    },
     /// Over a way of its own, which is closed behind the answer.
     Own {
         /// Where messages go.
@@ -44,7 +51,9 @@ impl Exchange {
     #[must_use]
     pub(crate) fn outbox(&self) -> &Outbox {
         match self {
-            Self::Shared(outbox) | Self::Own { outbox, .. } => outbox,
+            Self::Shared(outbox) | Self::Journaled { outbox, .. } | Self::Own { outbox, .. } => {
+                outbox
+            }
         }
     }
 
@@ -52,7 +61,7 @@ impl Exchange {
     pub(super) fn passed(&self) -> Option<&Arc<Context>> {
         match self {
             Self::Own { passed, .. } => passed.as_ref(),
-            Self::Shared(_) => None,
+            Self::Shared(_) | Self::Journaled { .. } => None,
         }
     }
 
@@ -60,14 +69,24 @@ impl Exchange {
     pub(super) fn params(&self) -> Option<&Arc<headers::Params>> {
         match self {
             Self::Own { params, .. } => params.as_ref(),
-            Self::Shared(_) => None,
+            Self::Shared(_) | Self::Journaled { .. } => None,
+        }
+    }
+
+    /// The line that is answered, where a journal follows it.
+    pub(super) fn receipt(&self) -> Option<&Receipt> {
+        match self {
+            Self::Journaled { receipt, .. } => Some(receipt),
+            Self::Shared(_) | Self::Own { .. } => None,
         }
     }
 
     /// The answer was given, or will not be.
     pub(super) fn end(&self) {
-        if let Self::Own { outbox, .. } = self {
-            outbox.close();
+        match self {
+            Self::Shared(_) => {}
+            Self::Journaled { outbox, receipt } => outbox.finish_when_written(receipt),
+            Self::Own { outbox, .. } => outbox.close(),
         }
     }
 }

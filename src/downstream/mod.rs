@@ -4,7 +4,7 @@
 
 mod exchange;
 pub(crate) mod http;
-mod pipes;
+pub(crate) mod pipes;
 mod session;
 mod span;
 pub(crate) mod stdio;

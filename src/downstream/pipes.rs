@@ -5,9 +5,9 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Reads from stdin.
-pub(super) type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
 /// Writes to stdout.
-pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Opens stdin and stdout. Pipes and sockets, which clients use, are awaited directly: tokio's own handles pass every
 /// read through a thread, which costs more than the rest of a call. Files and terminals still go that way.
@@ -28,6 +28,9 @@ pub(super) fn open() -> io::Result<(Input, Output)> {
     #[cfg(not(unix))]
     Ok((Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout())))
 }
+
+#[cfg(target_os = "linux")]
+pub(crate) use unix::output;
 
 #[cfg(unix)]
 mod unix {
@@ -62,7 +65,11 @@ mod unix {
         })
     }
 
-    pub(super) fn output(descriptor: OwnedFd) -> io::Result<Option<Output>> {
+    /// Writes to a pipe or socket; nothing for any other file.
+    ///
+    /// # Errors
+    /// When it cannot be registered.
+    pub(crate) fn output(descriptor: OwnedFd) -> io::Result<Option<Output>> {
         Ok(match kind(&descriptor)? {
             Kind::Pipe => Some(Box::new(pipe::Sender::from_owned_fd(descriptor)?)),
             Kind::Socket => Some(Box::new(socket(descriptor)?)),

@@ -31,6 +31,10 @@ const MOST_REQUESTS: usize = 4096;
 /// The bytes that their parameters may have together, for servers that do not take them; one of any size is taken.
 const MOST_BYTES: usize = 128 * 1024 * 1024;
 
+/// What is answered to a request that was with a server when the process died that served it.
+const INTERRUPTED: &str = "the shared mcpzip process ended while a server worked on this request: it may have acted. The server is \
+                           started anew, and what it kept in memory is gone. Next: check what was done before you repeat it";
+
 pub(super) const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(super) const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
@@ -132,6 +136,33 @@ impl Session {
         match envelope {
             Envelope::Single(message) => self.take(line, message, Answer::alone(exchange.clone())),
             Envelope::Batch(batch) => self.take_batch(line, &batch, exchange),
+        }
+    }
+
+    /// Answers the requests of a line that an earlier process handed to a server and did not answer: they may have acted.
+    pub(crate) fn refuse_interrupted(&self, line: &Bytes, exchange: &Exchange) {
+        let requests: Vec<Request<'_>> = match Envelope::parse(line) {
+            Ok(Envelope::Single(Message::Request(request))) => vec![request],
+            Ok(Envelope::Batch(batch)) => batch
+                .iter()
+                .filter_map(|raw| match Message::parse(raw) {
+                    Ok(Message::Request(request)) => Some(request),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        // Each by itself: a client takes the answers to a batch in any form.
+        for request in requests {
+            let revision = match request.params {
+                Some(raw) if raw.get().contains(REVISION_KEY) => Revision::V2026_07_28,
+                _ => self.state().legacy.unwrap_or(Revision::NEWEST_LEGACY),
+            };
+            let reply = match &*request.method {
+                "tools/call" => Reply::tool_error(INTERRUPTED),
+                _ => Reply::error(ErrorCode::INTERNAL, INTERRUPTED.to_owned()),
+            };
+            Answer::alone(exchange.clone()).push(reply.into_frame(&request.id, revision));
         }
     }
 
@@ -402,6 +433,7 @@ impl Session {
             outbox: exchange.outbox().clone(),
             log_level,
             params: exchange.params().cloned(),
+            receipt: exchange.receipt().cloned(),
             trace,
         }
     }

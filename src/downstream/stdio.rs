@@ -1,4 +1,4 @@
-//! The client that started us, over stdin and stdout.
+//! A client over a stream each way: the one that started us, over stdin and stdout, or one whose session is served for another process.
 
 use std::io;
 use std::sync::Arc;
@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use tokio_util::task::AbortOnDropHandle;
 
+use bytes::Bytes;
+
 use super::exchange::Exchange;
 use super::{Session, pipes};
-use crate::mcp::{Line, LineReader, Outbox};
+use crate::mcp::{Journal, Line, LineReader, Outbox, Receipt, Received, RequestId};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 
@@ -26,32 +28,67 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// Listing begins after this time even when the client has not asked for anything.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Serves one client until its input ends, its output is gone, or the run is to end.
+/// The streams of a client.
+pub(crate) struct Streams {
+    /// What the client writes.
+    pub(crate) input: pipes::Input,
+    /// What the client reads.
+    pub(crate) output: pipes::Output,
+    /// What waits for it.
+    pub(crate) outbox: Outbox,
+    /// Follows each line, where another process can take the session over.
+    pub(crate) journal: Option<Arc<dyn Journal>>,
+}
+
+/// Serves the client that started this process until its input ends, its output is gone, or the run is to end.
 ///
 /// # Errors
 /// When stdin or stdout cannot be used.
 pub(crate) async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     let (input, output) = pipes::open()?;
-    let outbox = Outbox::of_only_client();
     let session = Session::new(proxy.clone(), tasks.clone());
-    session.attach(outbox.clone());
     session.stands_here();
-    let exchange = Exchange::Shared(outbox.clone());
+    let streams = Streams {
+        input,
+        output,
+        outbox: Outbox::of_only_client(),
+        journal: None,
+    };
+    serve_streams(&session, &proxy, tasks, streams).await
+}
+
+/// Serves the client of `session` until its input ends, its output is gone, or the run is to end.
+///
+/// # Errors
+/// When a stream cannot be used.
+pub(crate) async fn serve_streams(
+    session: &Arc<Session>,
+    proxy: &Arc<Proxy>,
+    tasks: &Tasks,
+    streams: Streams,
+) -> io::Result<()> {
+    let Streams {
+        input,
+        output,
+        outbox,
+        journal,
+    } = streams;
+    session.attach(outbox.clone());
     // A task of its own, so that an answer leaves before the runtime looks for anything new to do. It ends with this future, which
     // a signal drops.
     let mut writer = {
         let outbox = outbox.clone();
         AbortOnDropHandle::new(tasks.spawn(async move { outbox.write_to(output).await }))
     };
+    let client = Reading {
+        session,
+        proxy,
+        outbox: &outbox,
+        journal,
+    };
     let reading = async {
-        let ended = read(
-            &session,
-            LineReader::new(input, MESSAGE_LIMIT),
-            &proxy,
-            &exchange,
-        )
-        .await;
-        drain(&session, &proxy).await;
+        let ended = client.read(LineReader::new(input, MESSAGE_LIMIT)).await;
+        drain(session, proxy).await;
         ended
     };
     let outcome = tokio::select! {
@@ -70,34 +107,98 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     outcome
 }
 
-async fn read(
-    session: &Arc<Session>,
-    mut lines: LineReader<pipes::Input>,
-    proxy: &Proxy,
-    exchange: &Exchange,
-) -> io::Result<()> {
-    let patience = tokio::time::sleep(PATIENCE);
-    tokio::pin!(patience);
-    let mut patient = true;
-    loop {
-        let line = tokio::select! {
-            line = lines.next() => line?,
-            () = &mut patience, if patient => {
-                patient = false;
-                proxy.inventory.release();
-                continue;
+/// A client whose lines are read.
+struct Reading<'a> {
+    session: &'a Arc<Session>,
+    proxy: &'a Proxy,
+    outbox: &'a Outbox,
+    journal: Option<Arc<dyn Journal>>,
+}
+
+impl Reading<'_> {
+    async fn read(&self, mut lines: LineReader<pipes::Input>) -> io::Result<()> {
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        let mut patient = true;
+        self.take_kept();
+        loop {
+            let line = tokio::select! {
+                line = lines.next() => line?,
+                () = &mut patience, if patient => {
+                    patient = false;
+                    self.proxy.inventory.release();
+                    continue;
+                }
+            };
+            match line {
+                Some(Line::Message(line)) => {
+                    // Who takes no answers gets no more; an end of the input behind this line is noticed after it.
+                    self.outbox.relieved().await;
+                    self.take(&line, lines.position());
+                }
+                Some(Line::TooLong { length, id }) => {
+                    self.refuse_length(length, id, lines.position());
+                }
+                None => return Ok(()),
             }
+        }
+    }
+
+    /// Takes again what says how the session stands.
+    fn take_kept(&self) {
+        for kept in self.journal.iter().flat_map(|journal| journal.kept()) {
+            if kept.is_open {
+                let exchange = Exchange::Shared(self.outbox.clone());
+                self.session.receive(&kept.line, &exchange);
+            } else {
+                self.take_unanswered(&kept.line);
+            }
+        }
+    }
+
+    /// Takes a line that was answered already.
+    fn take_unanswered(&self, line: &Bytes) {
+        let unheard = Outbox::new();
+        unheard.abandon();
+        self.session.receive(line, &Exchange::Shared(unheard));
+    }
+
+    fn take(&self, line: &Bytes, end: u64) {
+        let Some(journal) = self.journal.clone() else {
+            let exchange = Exchange::Shared(self.outbox.clone());
+            return self.session.receive(line, &exchange);
         };
-        match line {
-            Some(Line::Message(line)) => {
-                // Who takes no answers gets no more; an end of the input behind this line is noticed after it.
-                exchange.outbox().relieved().await;
-                session.receive(&line, exchange);
+        match journal.received(Some(line), end) {
+            Received::New(receipt) => self.session.receive(line, &self.journaled(receipt)),
+            Received::Interrupted(receipt) => {
+                self.session
+                    .refuse_interrupted(line, &self.journaled(receipt));
             }
-            Some(Line::TooLong { length, id }) => {
-                session.refuse_length(length, MESSAGE_LIMIT, id, exchange);
+            Received::Repeated => self.take_unanswered(line),
+            Received::Answered => {}
+        }
+    }
+
+    fn refuse_length(&self, length: u64, id: Option<RequestId>, end: u64) {
+        let exchange = match self
+            .journal
+            .clone()
+            .map(|journal| journal.received(None, end))
+        {
+            None => Exchange::Shared(self.outbox.clone()),
+            Some(Received::New(receipt) | Received::Interrupted(receipt)) => {
+                self.journaled(receipt)
             }
-            None => return Ok(()),
+            Some(Received::Repeated | Received::Answered) => return,
+        };
+        self.session
+            .refuse_length(length, MESSAGE_LIMIT, id, &exchange);
+    }
+
+    fn journaled(&self, receipt: Receipt) -> Exchange {
+        Exchange::Journaled {
+            outbox: self.outbox.clone(),
+            receipt,
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct LineReader<R> {
     scanned: usize,
     limit: usize,
     oversized: Option<Oversized>,
+    /// How much of the stream was handed out or dropped.
+    position: u64,
     /// The buffer has the capacity for a large message.
     is_grown: bool,
     /// Told when that begins and when it ends.
@@ -63,6 +65,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             scanned: 0,
             limit,
             oversized: None,
+            position: 0,
             is_grown: false,
             widen: |_, _| {},
             ended: false,
@@ -73,6 +76,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     #[must_use]
     pub(crate) fn with_widening(self, widen: fn(&R, bool)) -> Self {
         Self { widen, ..self }
+    }
+
+    /// Where in the stream the last line ends, its line end included.
+    #[must_use]
+    pub(crate) fn position(&self) -> u64 {
+        self.position
     }
 
     /// The next line; `None` at the end of the stream. A last line without its end counts.
@@ -86,6 +95,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         loop {
             while let Some(at) = memchr(b'\n', &self.buffer[self.scanned..]) {
                 let mut line = self.buffer.split_to(self.scanned + at + 1);
+                self.position += line.len() as u64;
                 line.truncate(line.len() - 1);
                 self.scanned = 0;
                 if line.len() > KEPT {
@@ -98,6 +108,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.scanned = self.buffer.len();
             if self.ended {
                 let line = self.buffer.split();
+                self.position += line.len() as u64;
                 self.scanned = 0;
                 return Ok(self.finish(line));
             }
@@ -145,6 +156,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     fn discard(&mut self) {
         let oversized = self.oversized.get_or_insert_default();
         oversized.length += self.buffer.len() as u64;
+        self.position += self.buffer.len() as u64;
         oversized.scan.feed(&self.buffer);
         self.buffer.clear();
         self.scanned = 0;

@@ -18,6 +18,7 @@ pub(crate) mod lines;
 mod log_level;
 pub(crate) mod object;
 pub(crate) mod outbox;
+mod receipt;
 mod revision;
 mod scan;
 
@@ -32,5 +33,6 @@ pub(crate) use lines::{Line, LineReader};
 pub(crate) use log_level::LogLevel;
 pub(crate) use object::Object;
 pub(crate) use outbox::Outbox;
+pub(crate) use receipt::{Journal, Kept, Receipt, Received};
 pub(crate) use revision::Revision;
 pub(crate) use scan::IdScan;

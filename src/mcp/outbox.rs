@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use super::Frame;
 use super::budget::{ByteBudget, OverBudget};
+use super::{Frame, Receipt};
 
 /// Payloads from this size on are handed over as they are; smaller ones are copied together.
 const COPY_BELOW: usize = 16 * 1024;
@@ -56,6 +56,11 @@ struct Queue {
     waiting: usize,
     /// The bytes that senders wait with.
     held_back: usize,
+    /// All bytes that were ever appended, and how many of them were written.
+    appended: u64,
+    written: u64,
+    /// What is finished once so many bytes were written.
+    receipts: VecDeque<(u64, Receipt)>,
     state: State,
 }
 
@@ -198,6 +203,18 @@ impl Outbox {
         }
     }
 
+    /// Finishes `receipt` when all that was appended so far is written.
+    pub(crate) fn finish_when_written(&self, receipt: &Receipt) {
+        let mut queue = self.queue();
+        let appended = queue.appended;
+        if queue.written < appended {
+            queue.receipts.push_back((appended, receipt.clone()));
+        } else {
+            drop(queue);
+            receipt.finish();
+        }
+    }
+
     /// Whether so much waits for the peer that nothing more should be taken in for it.
     #[must_use]
     pub(crate) fn is_congested(&self) -> bool {
@@ -248,8 +265,9 @@ impl Outbox {
             {
                 let mut queue = self.queue();
                 if let Some(frame) = queue.frames.pop_front() {
-                    queue.waiting -= size(&frame);
+                    let receipts = queue.wrote(size(&frame));
                     drop(queue);
+                    receipts.iter().for_each(Receipt::finish);
                     self.0.capacity.notify_waiters();
                     return Some(frame);
                 }
@@ -310,7 +328,8 @@ impl Outbox {
                     return Err(io::ErrorKind::WriteZero.into());
                 }
                 IoSlice::advance_slices(&mut rest, written);
-                self.queue().waiting -= written;
+                let receipts = self.queue().wrote(written);
+                receipts.iter().for_each(Receipt::finish);
             }
             batch.clear();
             writer.flush().await?;
@@ -333,7 +352,21 @@ impl Default for Outbox {
 impl Queue {
     fn append(&mut self, frame: Frame) {
         self.waiting += size(&frame);
+        self.appended += size(&frame) as u64;
         self.frames.push_back(frame);
+    }
+
+    /// Notes that so many bytes more were written; what is finished by that.
+    fn wrote(&mut self, bytes: usize) -> Vec<Receipt> {
+        self.waiting -= bytes;
+        self.written += bytes as u64;
+        let written = self.written;
+        let finished = self.receipts.iter().take_while(|(at, _)| *at <= written);
+        let finished = finished.count();
+        self.receipts
+            .drain(..finished)
+            .map(|(_, receipt)| receipt)
+            .collect()
     }
 
     fn backlog(&self) -> usize {

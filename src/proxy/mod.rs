@@ -41,7 +41,7 @@ pub(crate) use view::{Mode, View};
 use crate::catalog::Catalog;
 use crate::config::{Config, SessionEnv};
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
-use crate::results::Results;
+use crate::results::{Owner, Results};
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
@@ -80,6 +80,8 @@ pub(crate) struct Directories {
     pub logs: Option<PathBuf>,
     /// Results that were too large to be shown; a temporary directory without it.
     pub results: Option<PathBuf>,
+    /// Whose results these are.
+    pub owner: Owner,
     /// What was counted; `None` keeps it in memory.
     pub statistics: Option<PathBuf>,
     /// What tools were like when they were first seen; `None` notices no change.
@@ -108,7 +110,7 @@ impl Proxy {
         let results = directories.results.clone();
         let results = results.unwrap_or_else(|| std::env::temp_dir().join("mcpzip"));
         let answers = Arc::new(Answers::new(
-            Arc::new(Results::new(&results)),
+            Arc::new(Results::new(&results, directories.owner.clone())),
             statistics.clone(),
             tasks.clone(),
         ));

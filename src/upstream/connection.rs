@@ -120,6 +120,9 @@ impl Connection {
             headers: &headers,
             context: hop.context,
         };
+        if let Some(host) = &host {
+            host.handing_over();
+        }
         self.wire.request(target, params, limit, host).await
     }
 

@@ -47,6 +47,9 @@ pub(crate) trait Host: Send + Sync {
         None
     }
 
+    /// Its request is about to be written to a server.
+    fn handing_over(&self) {}
+
     /// Whether it wants to hear of progress.
     fn wants_progress(&self) -> bool;
 

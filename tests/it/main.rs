@@ -21,6 +21,8 @@ mod layers;
 
 mod bridging;
 mod builtin_rules;
+#[cfg(target_os = "linux")]
+mod daemon;
 mod dependencies;
 mod direct;
 mod downstream;

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::client::{Client, Shows, refusal};
 use crate::mcp::object::quoted;
-use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Revision, headers};
+use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Receipt, Revision, headers};
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
 use crate::upstream::{Asking, Host, Question, ServerReply};
@@ -31,6 +31,8 @@ pub(crate) struct Caller {
     pub log_level: Option<LogLevel>,
     /// The headers that repeat arguments of a call, where the request came with headers of that kind.
     pub params: Option<Arc<headers::Params>>,
+    /// The line that the request came in, where a journal follows it.
+    pub receipt: Option<Receipt>,
     /// The trace that the request is a part of, but for what its `_meta` says of that.
     pub trace: Trace,
 }
@@ -112,6 +114,12 @@ impl Host for CallHost {
 
     fn response_outbox(&self) -> Option<Outbox> {
         Some(self.line().caller.outbox.clone()).filter(Outbox::is_alone)
+    }
+
+    fn handing_over(&self) {
+        if let Some(receipt) = &self.line().caller.receipt {
+            receipt.handed_over();
+        }
     }
 
     fn wants_progress(&self) -> bool {

@@ -52,6 +52,12 @@ pub(super) struct Joined {
 }
 
 impl SharedServers {
+    /// For any number of sessions; [`SharedServers::finish`] ends what they leave.
+    #[must_use]
+    pub(crate) fn new() -> Arc<Self> {
+        Self::with(Tasks::new(), true)
+    }
+
     /// For one run, with whose tasks they end.
     #[must_use]
     pub(crate) fn of_one(tasks: Tasks) -> Arc<Self> {
@@ -73,6 +79,12 @@ impl SharedServers {
         if !self.is_shared {
             self.guard.close().await;
         }
+    }
+
+    /// Ends all servers, after the last session.
+    pub(crate) async fn finish(&self) {
+        self.tasks.finish().await;
+        self.guard.close().await;
     }
 
     /// The slots of `server` for a session.

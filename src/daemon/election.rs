@@ -1,0 +1,193 @@
+//! Finds the user's daemon, or starts it: whoever holds the lock binds the socket, and the new process inherits it as its stdin.
+//!
+//! Whether a socket can be connected to is all that counts. A crash leaves one that refuses, which the next process replaces.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, flock};
+use rustix::io::Errno;
+
+use super::place::Place;
+use crate::config::{Environment, Paths, env};
+use crate::executable;
+
+/// How long another process may hold the lock.
+const LOCKED: Duration = Duration::from_secs(2);
+
+/// How often the lock is tried.
+const TRY: Duration = Duration::from_millis(2);
+
+/// The hidden command that a daemon runs as when it was started for a session.
+pub(crate) const COMMAND: &str = "__daemon";
+
+/// A connection to the daemon, which may not have accepted it yet.
+#[derive(Debug)]
+pub(super) struct Reached {
+    pub(super) socket: UnixStream,
+    /// The daemon, if this process started it.
+    pub(super) started: Option<Child>,
+}
+
+/// Connects to the daemon, or starts it.
+///
+/// # Errors
+/// With the reason why there can be none.
+pub(super) fn reach(
+    place: &Place,
+    paths: &Paths,
+    environment: &Environment,
+) -> Result<Reached, String> {
+    if let Some(socket) = connect(place)? {
+        return Ok(Reached {
+            socket,
+            started: None,
+        });
+    }
+    let _lock = lock(place)?;
+    // Another process may have been quicker.
+    if let Some(socket) = connect(place)? {
+        return Ok(Reached {
+            socket,
+            started: None,
+        });
+    }
+    let listener = bind(place).map_err(|error| {
+        format!(
+            "the socket `{}` cannot be bound: {error}",
+            place.socket().display()
+        )
+    })?;
+    let started = start(listener, paths, environment)
+        .map_err(|error| format!("the daemon cannot be started: {error}"))?;
+    let socket = connect(place)?.ok_or("the daemon ended at once")?;
+    Ok(Reached {
+        socket,
+        started: Some(started),
+    })
+}
+
+/// Connects to a daemon that is there; nothing where there is none.
+///
+/// # Errors
+/// With the reason why a socket that is there cannot be used.
+pub(super) fn connect(place: &Place) -> Result<Option<UnixStream>, String> {
+    match place.with_short_path(|path| UnixStream::connect(path)) {
+        Ok(socket) => {
+            let peer = rustix::net::sockopt::socket_peercred(&socket)
+                .map_err(|error| format!("the socket's owner is not known: {error}"))?;
+            if peer.uid != rustix::process::geteuid() {
+                return Err(format!(
+                    "the socket `{}` is another user's",
+                    place.socket().display()
+                ));
+            }
+            Ok(Some(socket))
+        }
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(format!(
+            "the socket `{}` cannot be connected to: {error}",
+            place.socket().display()
+        )),
+    }
+}
+
+/// Takes the lock of whoever starts or ends a daemon; it is released with the file.
+fn lock(place: &Place) -> Result<File, String> {
+    let path = place.lock();
+    let failed = |error: io::Error| format!("the lock `{}` cannot be had: {error}", path.display());
+    let file = open_lock(place).map_err(failed)?;
+    let start = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) if start.elapsed() < LOCKED => std::thread::sleep(TRY),
+            Err(Errno::WOULDBLOCK) => {
+                return Err(format!(
+                    "another process holds `{}` for too long",
+                    path.display()
+                ));
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+    }
+}
+
+/// The lock, if nobody has it now.
+pub(super) fn try_lock(place: &Place) -> Option<File> {
+    let file = open_lock(place).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(file)
+}
+
+fn open_lock(place: &Place) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    options.open(place.lock())
+}
+
+/// Listens in place of a socket that refuses. Only with the lock.
+pub(super) fn bind(place: &Place) -> io::Result<UnixListener> {
+    match std::fs::remove_file(place.socket()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let listener = place.with_short_path(|path| UnixListener::bind(path));
+    rustix::process::umask(before);
+    listener
+}
+
+/// Starts a daemon that has nothing of this process but the listener, the paths, and what it needs to find its own files.
+fn start(listener: UnixListener, paths: &Paths, environment: &Environment) -> io::Result<Child> {
+    // What the client left open would stay open as long as the daemon.
+    close_fds::set_fds_cloexec(3, &[]);
+    let logs = paths.state_dir.join(super::LOGS);
+    let variables = env::OF_DAEMON
+        .iter()
+        .filter_map(|name| Some((name, environment.get(name)?)));
+    executable::command()?
+        .arg(COMMAND)
+        .arg("--config")
+        .arg(&paths.config_file)
+        .arg("--cache-dir")
+        .arg(&paths.cache_dir)
+        .arg("--state-dir")
+        .arg(&paths.state_dir)
+        .env_clear()
+        .envs(variables)
+        .stdin(OwnedFd::from(listener))
+        .stdout(Stdio::null())
+        .stderr(log(&logs).map_or_else(|_| Stdio::null(), Stdio::from))
+        .spawn()
+}
+
+/// What the daemon writes that gets into no log otherwise: its last words.
+fn log(directory: &std::path::Path) -> io::Result<File> {
+    /// Beyond this it begins anew, in bytes.
+    const LARGEST: u64 = 1024 * 1024;
+    std::fs::create_dir_all(directory)?;
+    let path = directory.join(super::STDERR);
+    let is_large = std::fs::metadata(&path).is_ok_and(|file| file.len() > LARGEST);
+    let mut options = File::options();
+    options.create(true).mode(0o600);
+    if is_large {
+        options.write(true).truncate(true);
+    } else {
+        options.append(true);
+    }
+    options.open(path)
+}

@@ -1,0 +1,177 @@
+//! The lines that say how a session stands: its handshake, its log level, the resources and changes it follows.
+//!
+//! All of them are written anew when one changes, behind the ones before; then the head of the marks points there.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use bytes::Bytes;
+
+use super::marks::Marks;
+use crate::mcp;
+use crate::mcp::{Envelope, Message, Object, RequestId};
+
+/// Longer lines are none of these.
+const LONGEST: usize = 256 * 1024;
+
+/// Beyond this, the lines are written to the beginning of the file again.
+const TURN: u64 = 1024 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Kept {
+    file: File,
+    lines: Vec<KeptLine>,
+    /// Where they stand.
+    offset: u64,
+    length: u64,
+}
+
+#[derive(Debug)]
+struct KeptLine {
+    /// Where it ends in the client's stream.
+    end: u64,
+    line: Bytes,
+    role: Role,
+}
+
+/// What a line is kept for; a later one replaces an earlier one of the same role.
+#[derive(Debug, PartialEq, Eq)]
+enum Role {
+    Handshake,
+    Initialized,
+    LogLevel,
+    Resource(String),
+    /// An open subscription of the modern era, by the id of its request.
+    Subscription(RequestId),
+}
+
+/// What a line does to those that are kept.
+enum Effect {
+    Keep(Role),
+    Forget(Role),
+}
+
+impl Kept {
+    pub(super) fn open(file: File, (offset, length): (u64, u64)) -> io::Result<Self> {
+        let mut text = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        file.read_exact_at(&mut text, offset)?;
+        let mut text = Bytes::from(text);
+        let mut lines = Vec::new();
+        while text.len() >= 16 {
+            let (end, length) = (number(&text[..8]), number(&text[8..16]));
+            let length = usize::try_from(length).map_err(io::Error::other)?;
+            let mut record = text.split_to(text.len().min(16 + length));
+            let line = record.split_off(16);
+            if let Some(Effect::Keep(role)) = effect(&line) {
+                lines.push(KeptLine { end, line, role });
+            }
+        }
+        Ok(Self {
+            file,
+            lines,
+            offset,
+            length,
+        })
+    }
+
+    /// The lines that end before `done`; those behind it are read again.
+    pub(super) fn before(&self, done: u64) -> Vec<mcp::Kept> {
+        let lines = self.lines.iter().filter(|kept| kept.end <= done);
+        lines
+            .map(|kept| mcp::Kept {
+                line: kept.line.clone(),
+                is_open: matches!(kept.role, Role::Subscription(_)),
+            })
+            .collect()
+    }
+
+    /// Whether the line that ends at `end` is kept.
+    pub(super) fn has(&self, end: u64) -> bool {
+        self.lines.iter().any(|kept| kept.end == end)
+    }
+
+    /// Keeps `line` if it says how the session stands; whether it is a subscription, which stays open.
+    pub(super) fn note(&mut self, line: &Bytes, end: u64, marks: &Marks) -> io::Result<bool> {
+        let Some(effect) = effect(line) else {
+            return Ok(false);
+        };
+        let before = self.lines.len();
+        let mut stays_open = false;
+        match effect {
+            Effect::Keep(role) => {
+                stays_open = matches!(role, Role::Subscription(_));
+                self.lines.retain(|kept| kept.role != role);
+                let line = Bytes::copy_from_slice(line);
+                self.lines.push(KeptLine { end, line, role });
+            }
+            Effect::Forget(role) => {
+                self.lines.retain(|kept| kept.role != role);
+                if self.lines.len() == before {
+                    return Ok(false);
+                }
+            }
+        }
+        self.write(marks)?;
+        Ok(stays_open)
+    }
+
+    fn write(&mut self, marks: &Marks) -> io::Result<()> {
+        let mut text = Vec::new();
+        for KeptLine { end, line, .. } in &self.lines {
+            text.extend_from_slice(&end.to_le_bytes());
+            text.extend_from_slice(&(line.len() as u64).to_le_bytes());
+            text.extend_from_slice(line);
+        }
+        let length = text.len() as u64;
+        // Never over those that count now.
+        let next = self.offset + self.length;
+        let offset = if next > TURN && length <= self.offset {
+            0
+        } else {
+            next
+        };
+        self.file.write_all_at(&text, offset)?;
+        marks.set_kept(offset, length)?;
+        (self.offset, self.length) = (offset, length);
+        Ok(())
+    }
+}
+
+/// What `line` does to the lines that are kept; nothing for nearly all.
+fn effect(line: &Bytes) -> Option<Effect> {
+    if line.len() > LONGEST {
+        return None;
+    }
+    let Ok(Envelope::Single(message)) = Envelope::parse(line) else {
+        return None;
+    };
+    match message {
+        Message::Request(request) => {
+            let uri = || Object::parse(request.params?).ok()?.text("uri");
+            match &*request.method {
+                "initialize" => Some(Effect::Keep(Role::Handshake)),
+                "logging/setLevel" => Some(Effect::Keep(Role::LogLevel)),
+                "resources/subscribe" => Some(Effect::Keep(Role::Resource(uri()?))),
+                "resources/unsubscribe" => Some(Effect::Forget(Role::Resource(uri()?))),
+                "subscriptions/listen" => Some(Effect::Keep(Role::Subscription(request.id))),
+                _ => None,
+            }
+        }
+        Message::Notification { method, params } => match &*method {
+            "notifications/initialized" => Some(Effect::Keep(Role::Initialized)),
+            "notifications/cancelled" => {
+                let id = RequestId::parse(Object::parse(params?).ok()?.get("requestId")?)?;
+                Some(Effect::Forget(Role::Subscription(id)))
+            }
+            _ => None,
+        },
+        Message::Response { .. } => None,
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[..8]);
+    u64::from_le_bytes(eight)
+}

@@ -1,0 +1,323 @@
+//! What of a client's input was read, and how far each line has come, in memory that outlives the process that serves the session.
+//!
+//! The attaching process makes three files without a name and hands them to the process that serves. Bytes get into the first before
+//! they leave the client's pipe. The second says how far they have come, by writes of at most 16 bytes, which a kill cannot tear.
+//! The third has the lines that a session needs again whoever serves it: its handshake, its log level, its subscriptions.
+//!
+//! Positions are those of the whole stream. Memory of what is done is given back by holes, so nothing ever moves.
+
+mod input;
+mod kept;
+mod marks;
+mod output;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+
+use crate::mcp;
+use crate::mcp::{Receipt, Received};
+
+pub(super) use input::{Input, Relay};
+use kept::Kept;
+use marks::{Mark, Marks};
+pub(super) use output::Output;
+
+/// Input that is done is given back in pieces of at least so many bytes.
+const HOLE: u64 = 256 * 1024;
+
+/// The files of one session, the same for every process that ever serves it.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) input: File,
+    pub(super) marks: File,
+    pub(super) kept: File,
+}
+
+/// A session's journal, in the process that serves it.
+#[derive(Debug)]
+pub(super) struct Journal {
+    input: File,
+    /// Where the stream goes on for this process.
+    start: u64,
+    state: Mutex<State>,
+    /// Nothing is noted any more: another process is to take over what is open.
+    is_frozen: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    marks: Marks,
+    kept: Kept,
+    /// The lines that are worked on: where each ends and begins.
+    open: BTreeMap<u64, u64>,
+    handed_over: HashSet<u64>,
+    /// What earlier processes noted of lines behind `start`, by their ends.
+    earlier: HashMap<u64, Mark>,
+    /// The end of the last line that was read.
+    parsed: u64,
+    /// All before this is finished.
+    done: u64,
+    /// All before this was given back.
+    returned: u64,
+}
+
+impl Files {
+    /// Empty ones.
+    ///
+    /// # Errors
+    /// When the system has no memory for them.
+    pub(super) fn new() -> io::Result<Self> {
+        let file =
+            |name| -> io::Result<File> { Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into()) };
+        let files = Self {
+            input: file("mcpzip-input")?,
+            marks: file("mcpzip-marks")?,
+            kept: file("mcpzip-kept")?,
+        };
+        Marks::prepare(&files.marks)?;
+        Ok(files)
+    }
+
+    /// The same files once more, for another owner.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            input: self.input.try_clone()?,
+            marks: self.marks.try_clone()?,
+            kept: self.kept.try_clone()?,
+        })
+    }
+
+    /// Where the first line of the stream begins that is not done.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub(super) fn done(&self) -> io::Result<u64> {
+        marks::done(&self.marks)
+    }
+}
+
+impl Journal {
+    /// Goes on where an earlier process ended, or begins.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub(super) fn open(files: &Files) -> io::Result<Arc<Self>> {
+        let (marks, earlier) = Marks::open(files.marks.try_clone()?)?;
+        let start = marks.done()?;
+        let kept = Kept::open(files.kept.try_clone()?, marks.kept()?)?;
+        let state = State {
+            marks,
+            kept,
+            open: BTreeMap::new(),
+            handed_over: HashSet::new(),
+            earlier,
+            parsed: start,
+            done: start,
+            returned: 0,
+        };
+        Ok(Arc::new(Self {
+            input: files.input.try_clone()?,
+            start,
+            state: Mutex::new(state),
+            is_frozen: AtomicBool::new(false),
+        }))
+    }
+
+    /// Notes nothing from now on: what is open stays so for the process that takes over.
+    pub(super) fn freeze(&self) {
+        self.is_frozen.store(true, Ordering::Relaxed);
+    }
+
+    /// Changes the journal, unless another process is to take over. What cannot be noted costs exactness after a kill, not the session.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> io::Result<T>) -> Option<T> {
+        let mut state = self.state.lock();
+        if self.is_frozen.load(Ordering::Relaxed) {
+            return None;
+        }
+        change(&mut state)
+            .inspect_err(
+                |error| tracing::error!(%error, "the journal of a session cannot be written"),
+            )
+            .ok()
+    }
+}
+
+impl mcp::Journal for Journal {
+    fn kept(&self) -> Vec<mcp::Kept> {
+        self.state.lock().kept.before(self.start)
+    }
+
+    fn received(self: Arc<Self>, line: Option<&Bytes>, end: u64) -> Received {
+        let end = self.start + end;
+        let mut state = self.state.lock();
+        let begin = std::mem::replace(&mut state.parsed, end);
+        let earlier = state.earlier.remove(&end);
+        if earlier == Some(Mark::Finished) {
+            if state.open.is_empty() {
+                state.done = end;
+            }
+            return if state.kept.has(end) {
+                Received::Repeated
+            } else {
+                Received::Answered
+            };
+        }
+        let stays_open = line.is_some_and(|line| state.keep(line, end));
+        if !stays_open {
+            state.open.insert(end, begin);
+        }
+        drop(state);
+        let receipt = Receipt::new(self, end);
+        match earlier {
+            Some(Mark::HandedOver) => Received::Interrupted(receipt),
+            _ => Received::New(receipt),
+        }
+    }
+
+    fn handed_over(&self, end: u64) {
+        self.change(|state| {
+            if state.open.contains_key(&end) && state.handed_over.insert(end) {
+                state.marks.note(end, Mark::HandedOver)?;
+            }
+            Ok(())
+        });
+    }
+
+    fn finished(&self, end: u64) {
+        let hole = self.change(|state| state.finish(end)).flatten();
+        if let Some((from, to)) = hole {
+            let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            // The memory comes back with the end of the session otherwise.
+            let _ = fallocate(&self.input, mode, from, to - from);
+        }
+    }
+}
+
+impl State {
+    /// Keeps `line` if the session needs it again; whether it is one that stays open.
+    fn keep(&mut self, line: &Bytes, end: u64) -> bool {
+        let Self { kept, marks, .. } = self;
+        kept.note(line, end, marks).unwrap_or_else(|error| {
+            tracing::error!(%error, "the journal of a session cannot be written");
+            false
+        })
+    }
+
+    /// Notes that a line is finished; which part of the input can be given back.
+    fn finish(&mut self, end: u64) -> io::Result<Option<(u64, u64)>> {
+        self.handed_over.remove(&end);
+        let was_open = self.open.remove(&end).is_some();
+        let done = self
+            .open
+            .first_key_value()
+            .map_or(self.parsed, |(_, begin)| *begin);
+        if done > self.done {
+            self.marks.set_done(done)?;
+            self.done = done;
+        }
+        if self.open.is_empty() && self.earlier.is_empty() {
+            self.marks.begin_anew();
+        } else if was_open && end > done {
+            self.marks.note(end, Mark::Finished)?;
+        }
+        if done - self.returned < HOLE {
+            return Ok(None);
+        }
+        Ok(Some((std::mem::replace(&mut self.returned, done), done)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp::Journal as _;
+
+    use super::*;
+
+    fn line(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    fn call(id: u64) -> Bytes {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{}}}}"#).into()
+    }
+
+    #[test]
+    fn the_next_process_knows_how_far_each_line_has_come() {
+        let files = Files::new().unwrap();
+        let journal = Journal::open(&files).unwrap();
+        let receipts: Vec<_> = [10, 20, 30, 40]
+            .map(
+                |end| match journal.clone().received(Some(&call(end)), end) {
+                    Received::New(receipt) => receipt,
+                    received => panic!("{received:?}"),
+                },
+            )
+            .into();
+        receipts[0].finish();
+        receipts[1].handed_over();
+        receipts[2].handed_over();
+        receipts[2].finish();
+        journal.freeze();
+        drop(receipts);
+        let next = Journal::open(&files).unwrap();
+        assert_eq!(
+            files.done().unwrap(),
+            10,
+            "the first line that is not finished"
+        );
+        let received: Vec<_> = [10, 20, 30]
+            .map(|end| next.clone().received(Some(&call(end + 10)), end))
+            .into();
+        assert!(matches!(received[0], Received::Interrupted(_)));
+        assert!(matches!(received[1], Received::Answered));
+        assert!(matches!(received[2], Received::New(_)));
+        drop(received);
+        assert_eq!(files.done().unwrap(), 40);
+        // A line at the place of an earlier mark is a new one.
+        assert!(matches!(
+            next.received(Some(&call(50)), 40),
+            Received::New(_)
+        ));
+    }
+
+    #[test]
+    fn what_says_how_a_session_stands_is_kept_for_whoever_serves_it_next() {
+        let files = Files::new().unwrap();
+        let journal = Journal::open(&files).unwrap();
+        let lines = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"debug"}}"#,
+            r#"{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a"}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"method":"resources/subscribe","params":{"uri":"b"}}"#,
+            r#"{"jsonrpc":"2.0","id":6,"method":"resources/unsubscribe","params":{"uri":"a"}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":8,"method":"subscriptions/listen","params":{}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#,
+        ];
+        for (number, text) in lines.into_iter().enumerate() {
+            // Each is finished at once, but for the subscriptions, which hold up nothing.
+            drop(
+                journal
+                    .clone()
+                    .received(Some(&line(text)), 100 * (number as u64 + 1)),
+            );
+        }
+        let next = Journal::open(&files).unwrap();
+        let kept: Vec<_> = next.kept();
+        let texts: Vec<_> = kept.iter().map(|kept| kept.line.clone()).collect();
+        assert_eq!(texts, [0, 2, 4, 7].map(|at| line(lines[at])));
+        assert_eq!(kept.iter().filter(|kept| kept.is_open).count(), 1);
+        assert_eq!(files.done().unwrap(), 900);
+    }
+}

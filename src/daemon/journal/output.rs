@@ -1,0 +1,97 @@
+//! What a client reads: a line that a kill may tear is marked while it is on its way.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+use super::{Files, marks};
+use crate::downstream::pipes;
+
+/// Writes of this size and below are there whole or not at all (`PIPE_BUF`).
+const WHOLE: usize = 4096;
+
+/// Writes to a client's pipe or socket.
+pub(in crate::daemon) struct Output {
+    sink: pipes::Output,
+    marks: File,
+    /// Whether a line is marked as not complete.
+    is_open: bool,
+}
+
+impl Output {
+    /// Writes to `sink`, a pipe or socket; a line that an earlier process tore is ended first.
+    ///
+    /// # Errors
+    /// When it cannot be awaited or written.
+    pub(in crate::daemon) async fn open(sink: OwnedFd, files: &Files) -> io::Result<Self> {
+        let Some(mut sink) = pipes::output(sink)? else {
+            return Err(io::Error::other("stdout is neither a pipe nor a socket"));
+        };
+        let marks = files.marks.try_clone()?;
+        if marks::is_line_open(&marks)? {
+            sink.write_all(b"\n").await?;
+            marks::set_line_open(&marks, false)?;
+        }
+        Ok(Self {
+            sink,
+            marks,
+            is_open: false,
+        })
+    }
+
+    /// Notes that `length` bytes, which end with a line, are to be written.
+    fn before(&mut self, length: usize) -> io::Result<()> {
+        if length > WHOLE && !self.is_open {
+            marks::set_line_open(&self.marks, true)?;
+            self.is_open = true;
+        }
+        Ok(())
+    }
+
+    /// Notes that `written` of `length` bytes were written.
+    fn after(&mut self, written: usize, length: usize) -> io::Result<()> {
+        if written == length && self.is_open {
+            marks::set_line_open(&self.marks, false)?;
+            self.is_open = false;
+        }
+        Ok(())
+    }
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length = slices.iter().map(|slice| slice.len()).sum();
+        self.before(length)?;
+        let written = ready!(Pin::new(&mut self.sink).poll_write_vectored(context, slices))?;
+        self.after(written, length)?;
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.sink.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.sink).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.sink).poll_shutdown(context)
+    }
+}

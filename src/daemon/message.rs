@@ -1,0 +1,204 @@
+//! What the processes of a user say to their daemon, and it to them: JSON with its length in front, over a socket that can pass
+//! descriptors.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// Changes with each change of what is said here or in a journal. It is a part of the socket's name.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// The longest message; the variables of a session are the largest part.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// The most descriptors that come together: stdin, stdout, the files of the journal, and both ends of a relay.
+const MOST_DESCRIPTORS: usize = 7;
+
+/// What a process says first. It has no `Debug`: values of variables are anybody's secrets.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Hello {
+    /// It has a client whose session is to be served. Its descriptors follow the welcome.
+    Session(Box<Session>),
+    /// It asks about the daemon itself, in JSON-RPC, a message per line.
+    Control,
+}
+
+/// A session as its process describes it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Session {
+    /// Its random name, the same whoever serves it.
+    pub(super) id: String,
+    /// How many processes have served it before.
+    pub(super) generation: u32,
+    /// The process that has the client.
+    pub(super) process: u32,
+    pub(super) config_file: PathBuf,
+    pub(super) cache_dir: PathBuf,
+    pub(super) state_dir: PathBuf,
+    pub(super) directory: PathBuf,
+    pub(super) variables: BTreeMap<String, String>,
+    /// Whether tools are listed one by one.
+    pub(super) is_direct: bool,
+    /// When the daemon ends without sessions, in milliseconds.
+    pub(super) idle: u64,
+}
+
+/// What a daemon says to the process of a session.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToSession {
+    /// The descriptors can be sent.
+    Welcome { process: u32 },
+    /// The session is over; with an error, the process fails.
+    End { error: Option<String> },
+    /// The daemon ends in good order; another is to serve the session.
+    TakeOver,
+    /// The daemon ends in good order, and none is wanted: the process serves its client itself.
+    Alone,
+}
+
+/// What the process of a session says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FromSession {
+    /// The descriptors come with this.
+    Descriptors,
+    /// The system asks the process to end.
+    End,
+}
+
+/// Writes a message, with descriptors.
+///
+/// # Errors
+/// When it cannot be sent whole.
+pub(super) fn send(
+    mut socket: &UnixStream,
+    message: &impl Serialize,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let bytes = encoded(message)?;
+    let mut sent = 0;
+    if !descriptors.is_empty() {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(io::Error::other("too many descriptors for one message"));
+        }
+        let flags = SendFlags::NOSIGNAL;
+        sent = sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags)?;
+    }
+    socket.write_all(&bytes[sent..])
+}
+
+/// Reads a message.
+///
+/// # Errors
+/// When the other end is gone, or says what is none.
+pub(super) fn receive<T: DeserializeOwned>(mut socket: &UnixStream) -> io::Result<T> {
+    let mut length = [0; 4];
+    socket.read_exact(&mut length)?;
+    let mut bytes = vec![0; checked(u32::from_le_bytes(length))?];
+    socket.read_exact(&mut bytes)?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// The same, in a task.
+pub(super) async fn receive_async<T: DeserializeOwned>(
+    socket: &mut (impl tokio::io::AsyncRead + Unpin),
+) -> io::Result<T> {
+    let length = socket.read_u32_le().await?;
+    receive_rest(socket, length).await
+}
+
+/// Writes a message, in a task.
+pub(super) async fn send_async(
+    socket: &mut (impl tokio::io::AsyncWrite + Unpin),
+    message: &impl Serialize,
+) -> io::Result<()> {
+    socket.write_all(&encoded(message)?).await
+}
+
+/// Reads a message and the descriptors that came with its first byte.
+pub(super) async fn receive_with_descriptors<T: DeserializeOwned>(
+    socket: &mut tokio::net::UnixStream,
+) -> io::Result<(T, Vec<OwnedFd>)> {
+    let mut length = [0; 4];
+    let mut descriptors = Vec::new();
+    let read = loop {
+        socket.readable().await?;
+        let received = socket.try_io(tokio::io::Interest::READABLE, || {
+            receive_some(socket.as_fd(), &mut length, &mut descriptors)
+        });
+        match received {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            received => break received?,
+        }
+    };
+    if read == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    socket.read_exact(&mut length[read..]).await?;
+    let message = receive_rest(socket, u32::from_le_bytes(length)).await?;
+    Ok((message, descriptors))
+}
+
+fn receive_some(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, flags)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(passed) = message {
+            descriptors.extend(passed);
+        }
+    }
+    Ok(received.bytes)
+}
+
+async fn receive_rest<T: DeserializeOwned>(
+    socket: &mut (impl tokio::io::AsyncRead + Unpin),
+    length: u32,
+) -> io::Result<T> {
+    let mut bytes = vec![0; checked(length)?];
+    socket.read_exact(&mut bytes).await?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+fn encoded(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = bytes.len() - 4;
+    checked(u32::try_from(length).map_err(io::Error::other)?)?;
+    bytes[..4].copy_from_slice(
+        &u32::try_from(length)
+            .map_err(io::Error::other)?
+            .to_le_bytes(),
+    );
+    Ok(bytes)
+}
+
+fn checked(length: u32) -> io::Result<usize> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    if length > LONGEST {
+        return Err(io::Error::other(
+            "a message over the daemon's socket is too long",
+        ));
+    }
+    Ok(length)
+}

@@ -1,0 +1,155 @@
+//! One set of servers for all sessions of a user: a process that serves the clients of others, which pass it their pipes.
+//!
+//! `place` says where it listens, `election` finds or starts it, `attachment` is the process that a client starts, `server` the
+//! daemon, `session` one client in it, `journal` what outlives a daemon, `control` what is asked about it.
+//!
+//! *Invariant*: nothing below knows that there is a daemon.
+
+#[cfg(target_os = "linux")]
+mod alone;
+#[cfg(target_os = "linux")]
+mod attachment;
+#[cfg(target_os = "linux")]
+mod client;
+#[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
+mod election;
+#[cfg(target_os = "linux")]
+mod journal;
+#[cfg(target_os = "linux")]
+mod message;
+#[cfg(target_os = "linux")]
+mod place;
+#[cfg(target_os = "linux")]
+mod server;
+#[cfg(target_os = "linux")]
+mod session;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+#[cfg(target_os = "linux")]
+mod watchdog;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::os::fd::AsFd as _;
+    use std::os::unix::net::UnixListener;
+    use std::time::Duration;
+
+    use super::{Outcome, Request, alone, attachment, election, place, server};
+    use crate::config::{Environment, Paths};
+
+    pub(crate) use super::alone::reasons;
+    pub(crate) use super::client::{Answer, ask};
+
+    /// Serves the client of this process through the user's daemon, which is started where there is none.
+    ///
+    /// # Errors
+    /// When the client's pipes or the signals cannot be used.
+    pub(crate) async fn attach(paths: &Paths, request: &Request<'_>) -> io::Result<Outcome> {
+        let outcome = attachment::attach(paths, request).await?;
+        if let Outcome::Alone(reason) = &outcome {
+            tracing::info!(reason, "this session runs without a daemon");
+            alone::remember(&paths.state_dir, reason);
+        }
+        Ok(outcome)
+    }
+
+    /// Takes back the reason for a session without a daemon, at its end.
+    pub(crate) fn ended_alone(paths: &Paths) {
+        alone::forget(&paths.state_dir);
+    }
+
+    /// Runs the daemon on the listener that is this process's stdin.
+    ///
+    /// # Errors
+    /// When it is none, or the daemon cannot run.
+    pub(crate) async fn run_started(paths: Paths, environment: &Environment) -> io::Result<()> {
+        // Away from the client's terminal and process group.
+        rustix::process::setsid()?;
+        let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
+        run(listener, paths, environment).await
+    }
+
+    /// Runs the daemon in the foreground, for a service manager.
+    ///
+    /// # Errors
+    /// When there is one already, or none can be had.
+    pub(crate) async fn run_here(paths: Paths, environment: &Environment) -> io::Result<()> {
+        let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
+        let listener = {
+            let _lock = election::try_lock(&place).ok_or_else(|| {
+                io::Error::other("another process starts or ends a daemon just now")
+            })?;
+            if election::connect(&place)
+                .map_err(io::Error::other)?
+                .is_some()
+            {
+                return Err(io::Error::other(
+                    "the daemon of this configuration runs already",
+                ));
+            }
+            election::bind(&place)?
+        };
+        run(listener, paths, environment).await
+    }
+
+    async fn run(
+        listener: UnixListener,
+        paths: Paths,
+        environment: &Environment,
+    ) -> io::Result<()> {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum;
+        // With fewer descriptors it serves fewer servers.
+        let _ = setrlimit(Resource::Nofile, limit);
+        let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
+        server::run(listener, place, paths, IDLE).await
+    }
+
+    /// Until a session says another time.
+    const IDLE: Duration = Duration::from_secs(5 * 60);
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use election::COMMAND;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{Answer, ask, attach, ended_alone, reasons, run_here, run_started};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unsupported::{
+    Answer, COMMAND, ask, attach, ended_alone, reasons, run_here, run_started,
+};
+
+use std::time::Duration;
+
+use crate::config::SessionEnv;
+use crate::proxy::Mode;
+
+/// A session that is to be served.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) env: &'a SessionEnv,
+    pub(crate) mode: Mode,
+    /// When the daemon ends without sessions.
+    pub(crate) idle: Duration,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// There can be no daemon, for this reason; nothing of the client was read.
+    Alone(String),
+    /// The session is over.
+    Ended {
+        /// What went wrong.
+        error: Option<String>,
+    },
+}
+
+/// Where, below the state directory, the logs are.
+const LOGS: &str = crate::app::LOGS;
+
+/// The log of what the daemon writes to stderr; no server has a name like this.
+pub(crate) const STDERR: &str = "mcpzip__daemon.log";

@@ -1,0 +1,172 @@
+//! Where a user's daemon listens. The name of its socket says all that must agree, so that two that differ never meet.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+use sha2::{Digest as _, Sha256};
+
+use super::message::PROTOCOL;
+use crate::config::{Environment, Paths, env};
+
+/// The longest path that a socket can be bound to, in bytes.
+const LONGEST: usize = 107;
+
+/// The directory of a user's sockets, and the name of the one for these paths.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) directory: PathBuf,
+    name: String,
+}
+
+impl Place {
+    /// The first directory that can be used.
+    ///
+    /// # Errors
+    /// With the reasons why none can.
+    pub(super) fn find(paths: &Paths, environment: &Environment) -> Result<Self, String> {
+        let name = name(paths)
+            .map_err(|error| format!("what confines this process cannot be told: {error}"))?;
+        let mut refusals = Vec::new();
+        for directory in directories(paths, environment) {
+            match prepare(&directory) {
+                Ok(()) => return Ok(Self { directory, name }),
+                Err(reason) => refusals.push(format!("`{}`: {reason}", directory.display())),
+            }
+        }
+        Err(format!(
+            "no directory for the socket: {}",
+            refusals.join("; ")
+        ))
+    }
+
+    pub(super) fn socket(&self) -> PathBuf {
+        self.directory.join(format!("{}.sock", self.name))
+    }
+
+    /// The file that is locked by whoever starts or ends a daemon. It is never removed.
+    pub(super) fn lock(&self) -> PathBuf {
+        self.directory.join(format!("{}.lock", self.name))
+    }
+
+    /// Calls `with` with a path that a socket can be bound and connected to, however long the real one is.
+    pub(super) fn with_short_path<T>(
+        &self,
+        with: impl FnOnce(&Path) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let socket = self.socket();
+        if socket.as_os_str().len() <= LONGEST {
+            return with(&socket);
+        }
+        use std::os::fd::AsRawFd as _;
+        let directory = std::fs::File::open(&self.directory)?;
+        let link = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
+        with(&link.join(format!("{}.sock", self.name)))
+    }
+}
+
+fn directories(paths: &Paths, environment: &Environment) -> Vec<PathBuf> {
+    let runtime = environment
+        .get(env::RUNTIME_DIR)
+        .map(PathBuf::from)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join("mcpzip"));
+    let temporary = environment.get(env::TEMPORARY_DIR);
+    let temporary = Path::new(temporary.filter(|path| !path.is_empty()).unwrap_or("/tmp"))
+        .join(format!("mcpzip-{}", geteuid().as_raw()));
+    runtime
+        .into_iter()
+        .chain([paths.state_dir.join("run"), temporary])
+        .collect()
+}
+
+/// Makes sure that only this user can reach what is in `directory`.
+fn prepare(directory: &Path) -> Result<(), String> {
+    let made = std::fs::DirBuilder::new().mode(0o700).create(directory);
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // The directory of the state may not be there yet; the system's own directories are not made.
+            let parent = directory.parent().filter(|_| directory.ends_with("run"));
+            let parent = parent.ok_or_else(|| error.to_string())?;
+            let mut builder = std::fs::DirBuilder::new();
+            let made = builder.recursive(true).mode(0o700).create(parent);
+            made.and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(directory))
+                .map_err(|error| error.to_string())?;
+        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error.to_string());
+        }
+        _ => {}
+    }
+    check(directory)?;
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK)
+        .map_err(|_| "it is not writable".to_owned())
+}
+
+/// Whether `directory` is this user's alone.
+pub(super) fn check(directory: &Path) -> Result<(), String> {
+    let metadata = std::fs::symlink_metadata(directory).map_err(|error| error.to_string())?;
+    if !metadata.is_dir() {
+        return Err("it is not a directory".to_owned());
+    }
+    if metadata.uid() != geteuid().as_raw() {
+        return Err("it belongs to another user".to_owned());
+    }
+    match metadata.mode() & 0o777 {
+        0o700 => Ok(()),
+        mode => Err(format!("its mode is {mode:o} and must be 700")),
+    }
+}
+
+/// A hash of the protocol, the build, the paths and what confines this process.
+fn name(paths: &Paths) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut add = |part: &[u8]| {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    };
+    add(&PROTOCOL.to_le_bytes());
+    add(build()?.as_bytes());
+    for path in [&paths.config_file, &paths.cache_dir, &paths.state_dir] {
+        add(path.as_os_str().as_encoded_bytes());
+    }
+    confinement(&mut add)?;
+    Ok(hash.finalize()[..12]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+/// What tells this build from every other: its version, and the file that runs.
+fn build() -> io::Result<String> {
+    let file = std::fs::metadata("/proc/self/exe")?;
+    Ok(format!(
+        "{} {} {} {} {}",
+        env!("CARGO_PKG_VERSION"),
+        file.dev(),
+        file.ino(),
+        file.len(),
+        file.mtime_nsec().wrapping_add(file.mtime() << 32)
+    ))
+}
+
+/// What the system forbids this process, and what it lets it see. The control group is no part of it: each terminal has another.
+fn confinement(add: &mut impl FnMut(&[u8])) -> io::Result<()> {
+    add(&geteuid().as_raw().to_le_bytes());
+    for namespace in ["user", "mnt", "pid", "net"] {
+        let link = std::fs::read_link(Path::new("/proc/self/ns").join(namespace))?;
+        add(link.as_os_str().as_encoded_bytes());
+    }
+    let root = std::fs::metadata("/")?;
+    add(format!("{} {}", root.dev(), root.ino()).as_bytes());
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    for line in status.lines() {
+        if line.starts_with("NoNewPrivs:") || line.starts_with("Seccomp:") {
+            add(line.as_bytes());
+        }
+    }
+    // Where there is no security module, there is no label.
+    add(&std::fs::read("/proc/self/attr/current").unwrap_or_default());
+    Ok(())
+}

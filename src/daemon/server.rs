@@ -1,0 +1,321 @@
+//! The daemon: accepts its user's processes, serves their sessions, and ends when none has been there for a time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::message::{self, FromSession, Hello, ToSession};
+use super::place::Place;
+use super::session::{Descriptors, Opened, Surroundings};
+use super::{control, election, watchdog};
+use crate::config::Paths;
+use crate::shutdown::{self, Tasks};
+
+/// How long a process may take for what it says first.
+const GREETING: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether the daemon is needed.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long sessions may take to part from a daemon that ends.
+const PARTING: Duration = Duration::from_secs(5);
+
+/// How a daemon ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    GoOn,
+    /// Its sessions go on in another.
+    Restart,
+    /// Its sessions go on by themselves.
+    Stop,
+}
+
+/// A session as `daemon status` shows it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Shown {
+    pub(super) process: u32,
+    pub(super) directory: std::path::PathBuf,
+    pub(super) generation: u32,
+    /// Since when it is served here, in seconds since 1970.
+    pub(super) since: u64,
+}
+
+/// What all connections of a daemon share.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    pub(super) paths: Paths,
+    pub(super) began: Instant,
+    surroundings: Surroundings,
+    sessions: Mutex<BTreeMap<u64, Shown>>,
+    /// Connections, those of questions among them, and when the last session ended.
+    connections: AtomicU64,
+    last_used: Mutex<Instant>,
+    idle: Mutex<Duration>,
+    orders: watch::Sender<Order>,
+    tasks: Tasks,
+}
+
+/// Runs the daemon over `listener` until it is not needed any more, or told to end.
+///
+/// # Errors
+/// When the listener or the signals cannot be used.
+pub(super) async fn run(
+    listener: UnixListener,
+    place: Place,
+    paths: Paths,
+    idle: Duration,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::UnixListener::from_std(listener)?;
+    let tasks = Tasks::new();
+    watchdog::start(&tasks, || {
+        tracing::error!("the daemon is stuck and ends; its sessions go on in another");
+        std::process::abort();
+    })?;
+    let daemon = Arc::new(Daemon {
+        paths,
+        began: Instant::now(),
+        surroundings: Surroundings::new(),
+        sessions: Mutex::default(),
+        connections: AtomicU64::new(0),
+        last_used: Mutex::new(Instant::now()),
+        idle: Mutex::new(idle),
+        orders: watch::Sender::new(Order::GoOn),
+        tasks: tasks.clone(),
+    });
+    let own = inode(&place);
+    tracing::info!(socket = %place.socket().display(), "the daemon is there");
+    let ordered = daemon.accept(&listener, &place, own).await;
+    drop(listener);
+    daemon.part().await;
+    daemon.surroundings.servers.finish().await;
+    tasks.finish().await;
+    tracing::info!("the daemon ends");
+    ordered
+}
+
+impl Daemon {
+    /// Accepts connections until the daemon is to end; then nobody finds its socket any more.
+    async fn accept(
+        self: &Arc<Self>,
+        listener: &tokio::net::UnixListener,
+        place: &Place,
+        own: Option<u64>,
+    ) -> io::Result<()> {
+        let signal = shutdown::signal();
+        tokio::pin!(signal);
+        let mut orders = self.orders.subscribe();
+        let mut look = tokio::time::interval(LOOK);
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((socket, _)) => self.begin(socket),
+                    // The process's descriptors are used up, say; it is tried again.
+                    Err(error) => {
+                        tracing::error!(%error, "a connection cannot be accepted");
+                        tokio::time::sleep(LOOK).await;
+                    }
+                },
+                _ = look.tick() => {
+                    if self.is_idle() && let Some(_lock) = election::try_lock(place) {
+                        leave_socket(place, own);
+                        return Ok(());
+                    }
+                }
+                heard = &mut signal => {
+                    heard?;
+                    self.order(Order::Stop);
+                }
+                _ = orders.changed() => {
+                    // Whoever holds the lock now finds the socket gone or replaces it.
+                    let _lock = election::try_lock(place);
+                    leave_socket(place, own);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn begin(self: &Arc<Self>, socket: UnixStream) {
+        let daemon = self.clone();
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.tasks.spawn(async move {
+            let _counted = Counted(&daemon);
+            if let Err(error) = daemon.meet(socket).await {
+                tracing::warn!(%error, "a connection to the daemon ended early");
+            }
+        });
+    }
+
+    /// Hears who connects, and serves it.
+    async fn meet(self: &Arc<Self>, mut socket: UnixStream) -> io::Result<()> {
+        if socket.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other("another user connected"));
+        }
+        let hello = message::receive_async(&mut socket);
+        match tokio::time::timeout(GREETING, hello).await?? {
+            Hello::Control => control::serve(self, socket).await,
+            Hello::Session(session) => {
+                let process = std::process::id();
+                message::send_async(&mut socket, &ToSession::Welcome { process }).await?;
+                let passed = message::receive_with_descriptors(&mut socket);
+                let (said, descriptors) = tokio::time::timeout(GREETING, passed).await??;
+                match said {
+                    FromSession::Descriptors => {
+                        let descriptors = Descriptors::of(descriptors)?;
+                        self.serve(&session, descriptors, socket).await
+                    }
+                    FromSession::End => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Serves a session to its end, and says how it ended.
+    async fn serve(
+        &self,
+        session: &message::Session,
+        descriptors: Descriptors,
+        socket: UnixStream,
+    ) -> io::Result<()> {
+        *self.idle.lock() = Duration::from_millis(session.idle);
+        let _shown = Present::new(self, session);
+        let mut orders = self.orders.subscribe();
+        let (mut reader, mut writer) = socket.into_split();
+        let opened = match Opened::new(session, descriptors, &self.surroundings).await {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::warn!(%error, "a session is left to its own process");
+                return message::send_async(&mut writer, &ToSession::Alone).await;
+            }
+        };
+        let journal = opened.journal();
+        let ended = CancellationToken::new();
+        let serving = opened.serve(ended.clone());
+        tokio::pin!(serving);
+        let last = tokio::select! {
+            outcome = &mut serving => end(outcome),
+            // Its process asks for the end, or is gone: nobody else holds the client's pipes for long.
+            _ = message::receive_async::<FromSession>(&mut reader) => {
+                ended.cancel();
+                end(serving.await)
+            }
+            order = ordered(&mut orders) => {
+                journal.freeze();
+                ended.cancel();
+                // What it says of its end does not matter: it goes on elsewhere.
+                let _ = serving.await;
+                if order == Order::Stop { ToSession::Alone } else { ToSession::TakeOver }
+            }
+        };
+        message::send_async(&mut writer, &last).await
+    }
+
+    /// Tells the daemon to end.
+    pub(super) fn order(&self, order: Order) {
+        self.orders.send_replace(order);
+    }
+
+    /// The sessions that are served now.
+    pub(super) fn sessions(&self) -> Vec<Shown> {
+        self.sessions.lock().values().cloned().collect()
+    }
+
+    /// When it ends without sessions.
+    pub(super) fn idle(&self) -> Duration {
+        *self.idle.lock()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.connections.load(Ordering::Relaxed) == 0
+            && self.last_used.lock().elapsed() >= self.idle()
+    }
+
+    /// Waits for the sessions, which were told to go.
+    async fn part(&self) {
+        let start = Instant::now();
+        while self.connections.load(Ordering::Relaxed) > 0 && start.elapsed() < PARTING {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// A connection, until it is dropped.
+struct Counted<'a>(&'a Daemon);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A session in the list of those that are served, until it is dropped.
+struct Present<'a> {
+    daemon: &'a Daemon,
+    number: u64,
+}
+
+impl<'a> Present<'a> {
+    fn new(daemon: &'a Daemon, session: &message::Session) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let shown = Shown {
+            process: session.process,
+            directory: session.directory.clone(),
+            generation: session.generation,
+            since: now.map_or(0, |now| now.as_secs()),
+        };
+        daemon.sessions.lock().insert(number, shown);
+        Self { daemon, number }
+    }
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        *self.daemon.last_used.lock() = Instant::now();
+        self.daemon.sessions.lock().remove(&self.number);
+    }
+}
+
+/// Resolves when the daemon is to end.
+async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
+    loop {
+        let order = *orders.borrow_and_update();
+        if order != Order::GoOn {
+            return order;
+        }
+        if orders.changed().await.is_err() {
+            // The sender lives as long as the daemon.
+            return Order::Restart;
+        }
+    }
+}
+
+fn end(outcome: io::Result<()>) -> ToSession {
+    ToSession::End {
+        error: outcome.err().map(|error| error.to_string()),
+    }
+}
+
+/// Removes the socket, if it is still this daemon's. Only with the lock.
+fn leave_socket(place: &Place, own: Option<u64>) {
+    if own.is_some() && inode(place) == own {
+        // A socket that stays refuses, and is replaced.
+        let _ = std::fs::remove_file(place.socket());
+    }
+}
+
+fn inode(place: &Place) -> Option<u64> {
+    Some(std::fs::symlink_metadata(place.socket()).ok()?.ino())
+}

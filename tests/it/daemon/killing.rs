@@ -1,0 +1,149 @@
+//! The end of each process ends what it must, and nothing else.
+
+use rustix::process::Signal;
+
+use super::{Shared, is_gone};
+use crate::support::process;
+use crate::support::script::{answer, hang};
+use crate::support::{Server, Setup, until};
+
+fn shared() -> Shared {
+    let server = Server::new()
+        .tool("t", [answer("done")])
+        .tool("slow", [hang()]);
+    Shared::new(Setup::new().server("a", server))
+}
+
+#[test]
+fn the_end_of_input_ends_the_session_and_its_process_in_good_order() {
+    let setup = shared();
+    let mut client = setup.connect();
+    let id = client.begin_execute("a__t");
+    client.close_stdin();
+    assert!(client.answer(id).text().contains("done"));
+    assert!(client.wait().success());
+    until("the session is gone", || {
+        (setup.sessions() == 0).then_some(())
+    });
+}
+
+#[test]
+fn a_signal_to_the_attaching_process_ends_its_session_in_good_order() {
+    let setup = shared();
+    let (mut client, mut other) = (setup.connect(), setup.connect());
+    client.execute("a__t");
+    client.signal(Signal::TERM);
+    assert!(client.wait().success());
+    until("the session is gone", || {
+        (setup.sessions() == 1).then_some(())
+    });
+    other.execute("a__t");
+}
+
+#[test]
+fn a_killed_attaching_process_ends_its_session_and_its_client_notices() {
+    let setup = shared();
+    let (mut client, mut other) = (setup.connect(), setup.connect());
+    client.begin_execute("a__slow");
+    until("the server has the call", || {
+        (setup.home().count("a", "slow") > 0).then_some(())
+    });
+    client.signal(Signal::KILL);
+    // It returns once the client's end of stdout has ended: nothing else holds the pipe.
+    client.wait();
+    until("the session is gone", || {
+        (setup.sessions() == 1).then_some(())
+    });
+    other.execute("a__t");
+}
+
+#[test]
+fn a_killed_daemon_leaves_no_process_and_its_sessions_go_on() {
+    let setup = shared();
+    let mut clients = [setup.connect(), setup.connect(), setup.connect()];
+    for client in &mut clients {
+        client.execute("a__t");
+    }
+    let before: Vec<u32> = servers(&setup);
+    assert!(!before.is_empty());
+    setup.kill_daemon();
+    until("its servers are gone", || {
+        before.iter().all(|server| is_gone(*server)).then_some(())
+    });
+    for client in &mut clients {
+        assert!(client.execute("a__t").text().contains("done"));
+    }
+    assert_eq!(setup.sessions(), 3);
+    for client in clients {
+        client.finish();
+    }
+}
+
+/// The processes of the server `a` that were started.
+fn servers(setup: &Setup) -> Vec<u32> {
+    let log = setup.home().log("a");
+    let starts = log.lines().filter_map(|line| line.strip_prefix("start "));
+    starts.map(|id| id.trim().parse().unwrap()).collect()
+}
+
+#[test]
+fn a_stopped_daemon_leaves_its_sessions_to_their_own_processes() {
+    let setup = shared();
+    let mut client = setup.connect();
+    client.execute("a__t");
+    let daemon = setup.process();
+    let stopped = setup.run(&["daemon", "stop"]).code(0);
+    assert_eq!(stopped.json()["stopped"], true);
+    until("the daemon is gone", || is_gone(daemon).then_some(()));
+    assert!(client.execute("a__t").text().contains("done"));
+    assert_eq!(setup.status()["running"], false);
+    let status = setup.status();
+    assert!(
+        status["alone"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("stopped"),
+        "{status}"
+    );
+    client.finish();
+}
+
+#[test]
+fn a_restarted_daemon_has_the_same_sessions() {
+    let setup = shared();
+    let mut clients = [setup.connect(), setup.connect()];
+    let before = setup.process();
+    let restarted = setup.run(&["daemon", "restart"]).code(0);
+    assert_eq!(restarted.json()["restarted"], true);
+    until("the daemon is gone", || is_gone(before).then_some(()));
+    for client in &mut clients {
+        assert!(client.execute("a__t").text().contains("done"));
+    }
+    assert_eq!(setup.sessions(), 2);
+    assert_ne!(setup.process(), before);
+}
+
+#[test]
+fn a_client_that_does_not_read_delays_no_other() {
+    let large = "x".repeat(1_000_000);
+    let server = Server::new()
+        .tool("t", [answer("done")])
+        .tool("large", [answer(&large)]);
+    let setup = Shared::new(
+        Setup::new()
+            .server("a", server)
+            .setting("results", serde_json::json!({ "budget": 0 })),
+    );
+    let (mut stalled, mut other) = (setup.connect(), setup.connect());
+    stalled.stop_reading();
+    for _ in 0..40 {
+        stalled.begin_execute("a__large");
+    }
+    until("the server has many calls", || {
+        (setup.home().count("a", "large") >= 20).then_some(())
+    });
+    for _ in 0..20 {
+        assert!(other.execute("a__t").text().contains("done"));
+    }
+    process::signal(stalled.process(), Signal::KILL);
+}

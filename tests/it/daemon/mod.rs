@@ -1,0 +1,76 @@
+//! One daemon for all sessions of a user: it is found or started, sessions attach to it, and any of the processes may die.
+
+mod attaching;
+mod killing;
+mod load;
+mod taking_over;
+
+use serde_json::{Value, json};
+
+use crate::support::process::{self, Process};
+use crate::support::{Setup, until};
+
+/// A home whose sessions share a daemon. It ends with this.
+struct Shared(Setup);
+
+impl Shared {
+    fn new(setup: Setup) -> Self {
+        let setup = setup.setting("daemon", json!({ "mode": "auto", "idle": "60s" }));
+        setup.save();
+        Self(setup)
+    }
+
+    fn status(&self) -> Value {
+        let command = self.0.command(&["daemon", "status", "--json"]);
+        crate::support::command::run(command, "").code(0).json()
+    }
+
+    /// The daemon's process.
+    fn process(&self) -> u32 {
+        let status = self.status();
+        let process = status["daemon"]["process"].as_u64();
+        u32::try_from(process.unwrap_or_else(|| panic!("no daemon: {status}"))).unwrap()
+    }
+
+    fn sessions(&self) -> usize {
+        self.status()["daemon"]["sessions"]
+            .as_array()
+            .map_or(0, Vec::len)
+    }
+
+    fn kill_daemon(&self) {
+        let daemon = self.process();
+        process::signal(daemon, rustix::process::Signal::KILL);
+        until("the daemon is gone", || is_gone(daemon).then_some(()));
+    }
+
+    fn log(&self) -> String {
+        let path = self.0.home().path("state/logs/mcpzip.log");
+        std::fs::read_to_string(path).unwrap_or_default()
+    }
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Setup;
+
+    fn deref(&self) -> &Setup {
+        &self.0
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(daemon) = self.status()["daemon"]["process"].as_u64() {
+            process::signal(
+                u32::try_from(daemon).unwrap(),
+                rustix::process::Signal::KILL,
+            );
+        }
+    }
+}
+
+/// Whether a process has ended; one that its parent has not noticed yet has.
+fn is_gone(id: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/stat"));
+    Process::read(id).is_none() || status.is_ok_and(|stat| stat.contains(") Z "))
+}
