@@ -4,12 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv};
 use crate::downstream::{self, http};
 use crate::proxy::{Directories, Mode, Progress, Proxy, Start};
 use crate::results::Owner;
+#[cfg(target_os = "linux")]
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
@@ -117,6 +119,7 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
+    #[cfg(target_os = "linux")]
     pub(crate) fn for_session(
         paths: Paths,
         session: SessionEnv,

@@ -35,6 +35,10 @@ pub(crate) struct Results {
     counter: AtomicU64,
 }
 
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "sessions share a daemon on Linux only")
+)]
 /// The session or run that results are stored for.
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
@@ -44,7 +48,11 @@ pub(crate) enum Owner {
     Session(SessionId),
 }
 
-/// The random name of a session, which whoever serves it next gets, too.
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "sessions share a daemon on Linux only")
+)]
+/// The random name of a session, the same for every process that serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionId(String);
 
@@ -190,6 +198,10 @@ impl Owner {
     }
 }
 
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "sessions share a daemon on Linux only")
+)]
 impl SessionId {
     /// A new name.
     #[must_use]

@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     /// Serve this remote server too, also without a configuration; may be given several times
     #[arg(long, value_name = "NAME=URL")]
     server: Vec<RemoteServer>,
-    /// Run servers of its own, whatever the configuration says of sharing them with other sessions
+    /// Run own servers, even if the configuration says that sessions share them
     #[arg(long)]
     alone: bool,
     /// List all tools of all servers instead of the three meta-tools, for clients with their own tool search

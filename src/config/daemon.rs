@@ -84,7 +84,7 @@ impl DaemonOptions {
     }
 }
 
-/// What the variable says, if it says anything.
+/// The variable's value, if it is set.
 pub(super) fn variable(environment: &Environment) -> Option<Result<DaemonMode, ()>> {
     let word = environment.get(env::DAEMON.name).map(str::trim);
     word.filter(|word| !word.is_empty())

@@ -306,7 +306,9 @@ pub(crate) const LOCALAPPDATA: Variable = Variable {
 };
 
 /// The directory of the user's sockets, and the one of temporary files.
+#[cfg(target_os = "linux")]
 pub(crate) const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+#[cfg(target_os = "linux")]
 pub(crate) const TEMPORARY_DIR: &str = "TMPDIR";
 
 /// All that a daemon gets of the environment of the process that starts it: where its own files are, and how much it logs.

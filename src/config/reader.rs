@@ -215,7 +215,7 @@ impl<'a> Members<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The value of a key that is read by itself.
+    /// The value of a key that is read alone.
     pub(super) fn of(key: &str, value: &'a Value<'a>, report: &'a Report) -> Self {
         Self {
             key: key.to_owned(),

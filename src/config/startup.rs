@@ -1,13 +1,13 @@
-//! What is read of the configuration before anything else: whether this session is served by another process.
+//! The part of the configuration that is read before all else: whether another process serves this session.
 
 use super::daemon::{DaemonMode, DaemonOptions, variable};
 use super::env::Environment;
 use super::reader::{Field, Report};
-use super::{Paths, file};
+use super::{Config, Paths, file};
 
 impl DaemonOptions {
-    /// What the file and the variable say, read before anything else of the configuration. A file that cannot be read is for the
-    /// session itself to complain of, without a daemon.
+    /// The options of the file and the variable, before the rest of the configuration is read. A file that cannot be read is reported by
+    /// the session itself, which then runs without a daemon.
     #[must_use]
     pub(crate) fn load(paths: &Paths, environment: &Environment) -> Self {
         let off = Self {
@@ -17,7 +17,7 @@ impl DaemonOptions {
         if variable(environment) == Some(Ok(DaemonMode::Off)) {
             return off;
         }
-        let Ok(text) = std::fs::read_to_string(&paths.config_file) else {
+        let Ok(text) = Config::text(paths, environment) else {
             return off;
         };
         let report = Report::default();

@@ -129,6 +129,10 @@ use crate::proxy::Mode;
 
 /// A session that is to be served.
 #[derive(Debug)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "sessions share a daemon on Linux only")
+)]
 pub(crate) struct Request<'a> {
     pub(crate) env: &'a SessionEnv,
     pub(crate) mode: Mode,
@@ -149,6 +153,7 @@ pub(crate) enum Outcome {
 }
 
 /// Where, below the state directory, the logs are.
+#[cfg(target_os = "linux")]
 const LOGS: &str = crate::app::LOGS;
 
 /// The log of what the daemon writes to stderr; no server has a name like this.

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
-use serde::Serialize;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::control::{self, Order, Shown, Status};
 use super::message::{self, FromSession, Hello, ToSession};
 use super::place::Place;
 use super::session::{Descriptors, Opened, Surroundings};
-use super::{control, election, watchdog};
+use super::{election, watchdog};
 use crate::config::Paths;
 use crate::shutdown::{self, Tasks};
 
@@ -30,31 +30,11 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long sessions may take to part from a daemon that ends.
 const PARTING: Duration = Duration::from_secs(5);
 
-/// How a daemon ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    GoOn,
-    /// Its sessions go on in another.
-    Restart,
-    /// Its sessions go on by themselves.
-    Stop,
-}
-
-/// A session as `daemon status` shows it.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Shown {
-    pub(super) process: u32,
-    pub(super) directory: std::path::PathBuf,
-    pub(super) generation: u32,
-    /// Since when it is served here, in seconds since 1970.
-    pub(super) since: u64,
-}
-
 /// What all connections of a daemon share.
 #[derive(Debug)]
-pub(super) struct Daemon {
-    pub(super) paths: Paths,
-    pub(super) began: Instant,
+struct Daemon {
+    paths: Paths,
+    began: Instant,
     surroundings: Surroundings,
     sessions: Mutex<BTreeMap<u64, Shown>>,
     /// Connections, those of questions among them, and when the last session ended.
@@ -134,7 +114,7 @@ impl Daemon {
                 }
                 heard = &mut signal => {
                     heard?;
-                    self.order(Order::Stop);
+                    self.orders.send_replace(Order::Stop);
                 }
                 _ = orders.changed() => {
                     // Whoever holds the lock now finds the socket gone or replaces it.
@@ -164,7 +144,7 @@ impl Daemon {
         }
         let hello = message::receive_async(&mut socket);
         match tokio::time::timeout(GREETING, hello).await?? {
-            Hello::Control => control::serve(self, socket).await,
+            Hello::Control => control::serve(&**self, socket).await,
             Hello::Session(session) => {
                 let process = std::process::id();
                 message::send_async(&mut socket, &ToSession::Welcome { process }).await?;
@@ -221,18 +201,8 @@ impl Daemon {
         message::send_async(&mut writer, &last).await
     }
 
-    /// Tells the daemon to end.
-    pub(super) fn order(&self, order: Order) {
-        self.orders.send_replace(order);
-    }
-
-    /// The sessions that are served now.
-    pub(super) fn sessions(&self) -> Vec<Shown> {
-        self.sessions.lock().values().cloned().collect()
-    }
-
     /// When it ends without sessions.
-    pub(super) fn idle(&self) -> Duration {
+    fn idle(&self) -> Duration {
         *self.idle.lock()
     }
 
@@ -247,6 +217,24 @@ impl Daemon {
         while self.connections.load(Ordering::Relaxed) > 0 && start.elapsed() < PARTING {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+}
+
+impl control::Daemon for Daemon {
+    fn status(&self) -> Status {
+        Status {
+            protocol: message::PROTOCOL,
+            version: env!("CARGO_PKG_VERSION"),
+            process: std::process::id(),
+            configuration: self.paths.config_file.clone(),
+            uptime: self.began.elapsed().as_secs(),
+            idle: self.idle().as_secs_f64(),
+            sessions: self.sessions.lock().values().cloned().collect(),
+        }
+    }
+
+    fn order(&self, order: Order) {
+        self.orders.send_replace(order);
     }
 }
 

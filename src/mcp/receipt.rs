@@ -1,5 +1,10 @@
 //! How far a client's messages have come, for a process that takes its session over if this one dies.
 
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "sessions share a daemon on Linux only")
+)]
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -53,6 +53,7 @@ pub(super) struct Joined {
 
 impl SharedServers {
     /// For any number of sessions; [`SharedServers::finish`] ends what they leave.
+    #[cfg(target_os = "linux")]
     #[must_use]
     pub(crate) fn new() -> Arc<Self> {
         Self::with(Tasks::new(), true)
@@ -82,6 +83,7 @@ impl SharedServers {
     }
 
     /// Ends all servers, after the last session.
+    #[cfg(target_os = "linux")]
     pub(crate) async fn finish(&self) {
         self.tasks.finish().await;
         self.guard.close().await;
