@@ -438,7 +438,7 @@ impl Configured {
         match self {
             Self::Serve(arguments) => {
                 serve::run(arguments, paths, has_own_config, environment, output).await
-            },
+            }
             Self::Daemon(command) => daemon::run(command, paths, &environment, output).await,
             Self::StartedDaemon => daemon::run_started(paths, &environment).await,
             Self::Machine(command) => {

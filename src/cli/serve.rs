@@ -10,8 +10,8 @@ use super::output::Output;
 use crate::app::App;
 use crate::clients::{Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
-    Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress, Paths, RemoteServer, SessionEnv,
-    StandIn, env, older_config_file,
+    Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress, Paths,
+    RemoteServer, SessionEnv, StandIn, env, older_config_file,
 };
 use crate::daemon;
 use crate::downstream::http::{Options, Origin};
