@@ -36,6 +36,7 @@ const SOURCES: &[&str] = &[
     "src/results.rs",
     "src/search",
     "src/telemetry",
+    "src/upstream/oauth",
 ];
 
 /// Patterns that make a sentence harder to read, each with better words.

@@ -1,5 +1,5 @@
-//! The login at one server: whether there is one, how to get one without the user (client credentials, JWT), and how to end it.
-//! Logins that need the user are in `flow.rs`; tokens for requests come from `session.rs`.
+//! The login at one server: its state, logins without the user (client credentials, JWT), and its end. Logins that
+//! need the user are in `flow.rs`; tokens for requests come from `session.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::upstream::UpstreamContext;
 use crate::upstream::opening::openings;
 use crate::upstream::transport::http::headers;
 
-/// The login at one server, present or not. Commands and requests work on this.
+/// The account at one server, with or without a login. Commands and requests use it.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
     pub(super) server: ServerName,
@@ -39,36 +39,36 @@ pub(crate) struct Account {
 /// The time limit of the request that finds out whether a server requires a login.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
-/// A login, for people.
+/// A login, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LoginStatus {
     /// The server's name in the configuration.
     pub server: String,
     /// The authorization server.
     pub issuer: String,
-    /// The authorization server that the configured credentials went to before this login, where it was another.
+    /// The authorization server that had the configured credentials before this login, if it was another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<String>,
-    /// As whom we are known there.
+    /// The id of our client there.
     pub client_id: Option<String>,
-    /// What the login is good for.
+    /// The scopes of the token.
     pub scopes: Vec<String>,
-    /// In how many seconds its token ends; 0 when it has ended, nothing where nobody said.
+    /// The seconds until its token ends; 0 after the end, `None` if the server gave no time.
     pub expires_in: Option<u64>,
-    /// Whether it goes on by itself after that.
+    /// Whether it is renewed automatically after that.
     pub refreshable: bool,
-    /// The scopes that the server asked for since.
+    /// The scopes that the server has asked for since.
     pub missing_scopes: Vec<String>,
-    /// Whether only the keychain of the system opens it.
+    /// Whether it is encrypted with a key in the system's keychain.
     pub sealed: bool,
 }
 
 impl Account {
-    /// The account at `server`; nothing where the entry is of a server that needs none: a local one, or one whose configured
-    /// headers have an `Authorization`, or where nothing is kept on disk.
+    /// The account at `server`. `None` for a server that needs none (a local one, or one with `Authorization` in its
+    /// configured headers), or if nothing is kept on disk.
     ///
     /// # Errors
-    /// When the URL cannot be used.
+    /// When the URL is unusable.
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
@@ -98,10 +98,10 @@ impl Account {
         }))
     }
 
-    /// The same for a whole entry, which also says how the server is asked what it wants.
+    /// Like [`Account::of`], for a whole entry, which also has the settings of the first request.
     ///
     /// # Errors
-    /// When the URL cannot be used.
+    /// When the URL is unusable.
     pub(crate) fn of_entry(
         server: &ServerName,
         entry: &config::Server,
@@ -119,10 +119,10 @@ impl Account {
         }))
     }
 
-    /// The login as it is kept, if there is one.
+    /// The stored login, if there is one.
     ///
     /// # Errors
-    /// When there is one that cannot be read now.
+    /// When it cannot be read now.
     pub(crate) async fn status(&self) -> Result<Option<LoginStatus>, LoginError> {
         let record = self.store.read().await?;
         let Some((issuer, login)) = record.login() else {
@@ -145,28 +145,29 @@ impl Account {
         }))
     }
 
-    /// Whose it is.
+    /// The server's name.
     #[must_use]
     pub(crate) fn server(&self) -> &ServerName {
         &self.server
     }
 
-    /// Whether a command of the configuration may say who we are, so that no login is needed.
+    /// Whether a configured command provides the credentials, so that no login is needed.
     #[must_use]
     pub(crate) fn has_command(&self) -> bool {
         self.remote.headers_command.is_some()
     }
 
-    /// Whether a person is needed to log in.
+    /// Whether a login needs a person.
     #[must_use]
     pub(crate) fn needs_person(&self) -> bool {
         self.remote.oauth.grant == Grant::AuthorizationCode
     }
 
-    /// Forgets the login, the client and all, and tells the authorization server where it can be told; whether there was one.
+    /// Deletes the login and the client, and revokes the token if the authorization server supports it. Returns
+    /// whether there was a login.
     ///
     /// # Errors
-    /// When what is kept cannot be removed.
+    /// When the file cannot be removed.
     pub(crate) async fn log_out(&self) -> Result<bool, LoginError> {
         let _lock = self.store.lock().await?;
         let record = self.store.read().await.unwrap_or_else(|error| {
@@ -186,7 +187,8 @@ impl Account {
         Ok(was_there)
     }
 
-    /// Ends a login where it was given (RFC 7009); with the refresh token go those that came of it.
+    /// Revokes a login at its authorization server (RFC 7009); revoking the refresh token also revokes its access
+    /// tokens.
     async fn revoke(
         &self,
         fetcher: &MetadataFetcher<'_>,
@@ -223,17 +225,16 @@ impl Account {
         ))
     }
 
-    /// Logs in by the client's own credentials, as a person has asked for; at another issuer than before, where `change`
-    /// allows it.
+    /// Logs in with the client's own credentials, at a person's request. `change` permits another issuer than before.
     ///
     /// # Errors
-    /// When that is not offered, or refused.
+    /// When the server does not offer that, or refuses.
     pub(crate) async fn log_in_alone(
         &self,
         change: IssuerChange,
     ) -> Result<LoginStatus, LoginError> {
         let challenge = self.probe(None).await?.unwrap_or_default();
-        // Whoever asks for a login by its name wants another one than there is.
+        // A login by name replaces the present one.
         let before = self.store.read().await.ok().unwrap_or_default();
         self.obtain(&challenge, before.token(), change).await?;
         let status = self.status().await?.ok_or(LoginError::NothingToRenew)?;
@@ -243,7 +244,8 @@ impl Account {
         })
     }
 
-    /// A token by our own credentials; the kept one where it is another than `seen`, which was no good.
+    /// Gets a token with the client-credentials grant. Returns the stored one if it differs from the rejected token
+    /// `seen`.
     pub(super) async fn obtain(
         &self,
         challenge: &Challenge,
@@ -293,8 +295,8 @@ impl Account {
         Ok(token)
     }
 
-    /// A token in place of `seen`: the one that somebody else renewed meanwhile, or a new one by the refresh token. One that
-    /// is refused for good is forgotten, so that it is tried once.
+    /// Replaces the token `seen`: by one that another process has renewed, or with the refresh token. A refresh token
+    /// that is finally refused is deleted, so that it is tried once.
     pub(super) async fn renew(&self, seen: &Token) -> Result<Token, LoginError> {
         let _lock = self.store.lock().await?;
         let mut record = self.store.read().await?;
@@ -316,7 +318,7 @@ impl Account {
         if login.is_public {
             fetcher.note_public();
         }
-        // From the answer on there is no way back: the old token may be good no more, and the new one is not written yet.
+        // The answer is final: the old token may be invalid, and the new one is not written yet.
         self.store.prepare().await?;
         let endpoint = TokenEndpoint {
             fetcher: &fetcher,
@@ -334,7 +336,7 @@ impl Account {
             .ask(&grant, &token.scopes)
             .await
             .map(|mut renewed| {
-                // One that is not replaced stays good (RFC 6749, section 6).
+                // The refresh token stays valid unless it is replaced (RFC 6749, section 6).
                 renewed.refresh = renewed.refresh.or(Some(refresh));
                 renewed
             });
@@ -348,7 +350,7 @@ impl Account {
         }
         record.logins.insert(issuer, login);
         if let Err(error) = self.store.write(&record).await {
-            // The token is good all the same, for this process.
+            // This process can still use the token.
             tracing::error!(server = %self.server, %error, "a renewed login is lost with this process");
         }
         if renewed.is_ok() {
@@ -357,7 +359,7 @@ impl Account {
         renewed
     }
 
-    /// Notes what a refusal said, for the next login: a server may refuse some requests only.
+    /// Records the demands of a refusal for the next login, because a server may refuse some requests only.
     pub(super) async fn note(
         &self,
         scopes: &[String],
@@ -376,7 +378,7 @@ impl Account {
         }
     }
 
-    /// Keeps a login as the one that counts.
+    /// Stores a login as the current one.
     pub(super) async fn keep(
         &self,
         record: &mut Record,
@@ -402,7 +404,8 @@ impl Account {
         self.store.write(record).await
     }
 
-    /// Asks the server for something with this token or without any, to hear what it wants; nothing when it lets us in.
+    /// Sends a request with this token, or without one, to read the server's challenge. `None` if the server accepts
+    /// it.
     pub(super) async fn probe(
         &self,
         token: Option<&Token>,
@@ -456,7 +459,7 @@ impl Account {
         Ok(None)
     }
 
-    /// It cannot be had so; `reason` reads on after the server's name.
+    /// The error that this login is not possible; `reason` continues a sentence after the server's name.
     pub(super) fn not_offered(&self, reason: &str) -> LoginError {
         LoginError::NotOffered {
             server: self.server.to_string(),

@@ -1,12 +1,12 @@
-//! Which addresses a server on the internet may send us to: a document that anybody wrote must not make us ask a machine
+//! The addresses to which an internet server may refer us: its documents must not make us send requests to a machine
 //! of the local network (2025-11-25, basic/security_best_practices, server-side request forgery).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Resolves names as usual, and knows no private address: it is asked at the moment of connecting, so that a name cannot
-/// change its meaning in between. Proxies stand where they like.
+/// A resolver that never returns private addresses. It runs at the moment of connecting, so that a name cannot change
+/// its meaning in between. Proxies may have any address.
 #[derive(Debug, Clone, Default)]
 pub(in crate::upstream) struct Guard {
     /// The hosts that may be private.
@@ -14,7 +14,7 @@ pub(in crate::upstream) struct Guard {
 }
 
 impl Guard {
-    /// A guard that lets connections to the hosts of these proxies pass.
+    /// Creates a guard that permits connections to the hosts of these proxies.
     pub(in crate::upstream) fn sparing<'a>(proxies: impl IntoIterator<Item = &'a str>) -> Self {
         let host = |proxy: &str| {
             let url = reqwest::Url::parse(proxy)
@@ -45,8 +45,8 @@ impl Resolve for Guard {
     }
 }
 
-/// Whether `address` is one of the internet: none of those that IANA's registries of special-purpose addresses (RFC 6890)
-/// do not call globally reachable. An address that stands for an older one is as public as that is.
+/// Whether `address` is public: IANA's registries of special-purpose addresses (RFC 6890) list it as globally
+/// reachable. An IPv6 address that embeds an IPv4 address is as public as that one.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -57,8 +57,8 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The older address that one of the newer kind stands for: mapped and translated (RFC 4291, 2765), compatible, by NAT64
-/// (RFC 6052), by 6to4 (RFC 3056), by ISATAP (RFC 5214).
+/// The IPv4 address embedded in an IPv6 address: mapped and translated (RFC 4291, 2765), compatible, by NAT64 (RFC
+/// 6052), by 6to4 (RFC 3056), by ISATAP (RFC 5214).
 fn within(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of =
         |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
@@ -78,9 +78,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     // Global unicast alone: no loopback, local, unique-local, site-local, link-local, multicast, discard or segment address,
     // and not the local prefix of NAT64 (64:ff9b:1::/48).
     a & 0xe000 == 0x2000
-        // Of protocols (2001::/23), Teredo among them,
+        // Protocol assignments (2001::/23), including Teredo,
         && !(a == 0x2001 && b < 0x200)
-        // and of documentation.
+        // and documentation.
         && (a, b) != (0x2001, 0xdb8)
         && !(a == 0x3fff && b < 0x1000)
 }
@@ -95,7 +95,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || a == 0
         || a >= 240
         || (a == 100 && (64..128).contains(&b))
-        // Of protocols, the former relays of 6to4, and of measurements.
+        // Protocol assignments, the former relays of 6to4, and benchmarks.
         || (a, b, c) == (192, 0, 0)
         || (a, b, c) == (192, 88, 99)
         || (a == 198 && matches!(b, 18 | 19)))
@@ -109,7 +109,7 @@ mod tests {
     async fn a_name_that_stands_for_a_private_address_is_not_resolved() {
         let resolve = |guard: &Guard| guard.resolve("localhost".parse().unwrap());
         assert!(resolve(&Guard::default()).await.is_err());
-        // A proxy may stand there, and that one only.
+        // Only the proxy may be there.
         assert!(
             resolve(&Guard::sparing(["http://localhost:3128"]))
                 .await

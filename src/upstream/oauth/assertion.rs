@@ -1,4 +1,4 @@
-//! An assertion of who we are, signed with a key instead of naming a secret (RFC 7523, section 3).
+//! A signed assertion of the client's identity, in place of a secret (RFC 7523, section 3).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,13 +8,13 @@ use super::now;
 use crate::config::PrivateKey;
 use crate::secret::random_token;
 
-/// What the form calls it.
+/// The value of `client_assertion_type`.
 pub(super) const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// How long it is good for, in seconds.
+/// The lifetime, in seconds.
 const LIFE: u64 = 300;
 
-/// Says to `issuer` that we are `client_id`; good once, and for a few minutes.
+/// Signs the assertion that we are `client_id`, for `issuer`. It is valid once, and for a few minutes.
 pub(super) fn signed(client_id: &str, issuer: &str, key: &PrivateKey) -> String {
     let now = now();
     let head = json!({ "alg": key.algorithm().as_str(), "typ": "JWT" });

@@ -3,21 +3,21 @@
 /// The step that is missing before a server accepts a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum AuthRequired {
-    /// Credentials of the configuration, which has them or must get them.
+    /// Credentials in the configuration: missing or invalid ones.
     #[default]
     Credentials,
-    /// Credentials that its `headers_command` must give, and gave none that are good.
+    /// Valid credentials from its `headers_command`.
     Command,
-    /// A login, as there is none.
+    /// A first login.
     Login,
-    /// The login that there is to be opened, which the keychain does not do; or a new one.
+    /// Access to the stored login, which the keychain does not open; or a new login.
     Sealed(String),
-    /// A new login, as the one there was is over.
+    /// A new login, because the last one has ended.
     Renewal,
-    /// A login that is good for more.
+    /// A login with more scopes.
     Scopes(Vec<String>),
-    /// Nothing that we could do: the login is good for all that was asked for.
+    /// Nothing we can do: the login has all scopes that were asked for.
     Rights,
-    /// The login to be renewed, which did not work just now.
+    /// A renewal of the login, which failed just now.
     Patience(String),
 }

@@ -1,4 +1,4 @@
-//! Where the browser comes back to: one page on this machine, there for one login only (RFC 8252, section 7.3).
+//! The callback of a login: one page on this machine, for one login only (RFC 8252, section 7.3).
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -15,11 +15,11 @@ use super::error::LoginError;
 /// The path of the page.
 const PATH: &str = "/callback";
 
-/// What a browser sends at most before it is heard, in bytes, and how long it may take.
+/// The largest head of a request in bytes, and the time limit for it.
 const HEAD_LIMIT: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(5);
 
-/// How many visitors are heard at a time.
+/// The number of visitors that are served at once.
 const MOST: usize = 64;
 
 /// The listener and the URL that leads to it.
@@ -30,11 +30,11 @@ pub(super) struct Callback {
     visitors: Mutex<Visitors>,
 }
 
-/// The visitors who have come and were not heard yet.
+/// The visitors that are being served.
 #[derive(Debug, Default)]
 struct Visitors {
     hearing: JoinSet<Option<(Url, Visitor)>>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     came: VecDeque<AbortHandle>,
 }
 
@@ -43,7 +43,7 @@ struct Visitors {
 pub(super) struct Visitor(TcpStream);
 
 impl Callback {
-    /// Listens on `port`, or on any for 0.
+    /// Listens on `port`; 0 chooses one.
     pub(super) async fn open(port: u16) -> Result<Self, LoginError> {
         let failed = |source| LoginError::Port { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
@@ -61,16 +61,16 @@ impl Callback {
         self.port
     }
 
-    /// The URL by which a browser comes back.
+    /// The redirect URL.
     pub(super) fn url(&self) -> String {
         url_at(self.port)
     }
 
-    /// The next visitor of the page whose URL `belongs` to the login, with that URL. Others get an error page. Visitors are
-    /// heard side by side, so that a silent one delays nobody.
+    /// Waits for the visitor whose URL `belongs` to the login. Others get an error page. Visitors are served in
+    /// parallel, so a silent one does not delay others.
     ///
     /// # Cancel safety
-    /// A visitor who has come is heard when this is called again.
+    /// A visitor that has arrived is served by the next call.
     pub(super) async fn visitor(
         &self,
         belongs: impl Fn(&Url) -> bool + Clone + Send + 'static,
@@ -96,7 +96,7 @@ impl Callback {
 }
 
 impl Visitors {
-    /// Hears one more; beyond `MOST`, the one who came first is left.
+    /// Serves one more visitor; beyond `MOST`, the oldest one is dropped.
     fn hear(&mut self, visit: impl Future<Output = Option<(Url, Visitor)>> + Send + 'static) {
         self.came.retain(|visitor| !visitor.is_finished());
         if self.came.len() >= MOST
@@ -109,7 +109,7 @@ impl Visitors {
 }
 
 impl Visitor {
-    /// The visitor and their URL, where it `belongs` to the login; anyone else is answered.
+    /// The visitor and its URL, if it `belongs` to the login; every other visitor gets an answer.
     async fn heard(mut self, port: u16, belongs: impl Fn(&Url) -> bool) -> Option<(Url, Self)> {
         let target = tokio::time::timeout(HEAD_TIME, self.target()).await;
         let url = target
@@ -118,7 +118,7 @@ impl Visitor {
             .and_then(|target| Url::parse(&format!("http://127.0.0.1:{port}{target}")).ok());
         match url.filter(|url| url.path() == PATH) {
             Some(url) if belongs(&url) => return Some((url, self)),
-            // Anybody on this machine can come here, so a visitor who does not belong here ends nothing.
+            // Every program on this machine can connect, so a foreign visitor does not end the login.
             Some(_) => {
                 let sentence = "This does not belong to the login that is under way";
                 self.show("400 Bad Request", sentence).await;
@@ -128,7 +128,7 @@ impl Visitor {
         None
     }
 
-    /// What a request of GET asks for.
+    /// The target of a GET request.
     async fn target(&mut self) -> Option<String> {
         let mut head = Vec::new();
         while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -145,7 +145,7 @@ impl Visitor {
             .map(str::to_owned)
     }
 
-    /// Shows a page with one sentence, which has nothing in it that came from elsewhere.
+    /// Shows a page with one sentence, which contains no foreign text.
     pub(super) async fn show(mut self, status: &str, sentence: &str) {
         let page = format!(
             "<!doctype html><meta charset=utf-8><title>mcpzip</title>\
@@ -157,13 +157,13 @@ impl Visitor {
              connection: close\r\n\r\n{page}",
             page.len()
         );
-        // Whoever left does not miss it.
+        // A visitor that has left does not need it.
         let _ = tokio::time::timeout(HEAD_TIME, self.0.write_all(answer.as_bytes())).await;
         let _ = tokio::time::timeout(HEAD_TIME, self.0.shutdown()).await;
     }
 }
 
-/// The URL of the page at `port`.
+/// The URL of the callback at `port`.
 pub(super) fn url_at(port: u16) -> String {
     format!("http://127.0.0.1:{port}{PATH}")
 }

@@ -1,4 +1,4 @@
-//! What a server says with a 401 or 403: `WWW-Authenticate: Bearer …` (RFC 6750, section 3; RFC 9728, section 5.1).
+//! The challenge in a 401 or 403: `WWW-Authenticate: Bearer …` (RFC 6750, section 3; RFC 9728, section 5.1).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,21 +6,21 @@ use std::net::IpAddr;
 use reqwest::Response;
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// What a server wants; empty where it does not say.
+/// The parameters of a challenge; empty if it gives none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Challenge {
-    /// Where its metadata is.
+    /// The URL of the server's metadata.
     pub(super) resource_metadata: Option<String>,
     /// The scopes that the refused request needs.
     pub(super) scopes: Vec<String>,
-    /// Its error code.
+    /// The error code.
     pub(super) error: Option<String>,
-    /// Who really said it, where this is known.
+    /// The address that really answered, if it is known.
     pub(super) peer: Option<IpAddr>,
 }
 
 impl Challenge {
-    /// The first challenge of the kind in `headers`.
+    /// The first `Bearer` challenge in `headers`.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let values = headers
             .get_all(WWW_AUTHENTICATE)
@@ -38,7 +38,7 @@ impl Challenge {
         }
     }
 
-    /// The first challenge of the kind in `response`.
+    /// The first `Bearer` challenge in `response`.
     pub(super) fn in_response(response: &Response) -> Self {
         Self {
             peer: response.remote_addr().map(|peer| peer.ip()),
@@ -46,7 +46,7 @@ impl Challenge {
         }
     }
 
-    /// Whether the token is good and not good for this.
+    /// Whether the token is valid but lacks scopes.
     pub(super) fn wants_more_scopes(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
@@ -88,7 +88,7 @@ fn split_token(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| c.is_whitespace() || matches!(c, '=' | ',' | '"'))
         .unwrap_or(text.len());
-    // What is no token at all is stepped over.
+    // Invalid characters are skipped.
     if end == 0 && !text.is_empty() && !text.starts_with('=') {
         split_token(&text[1..])
     } else {
@@ -96,7 +96,7 @@ fn split_token(text: &str) -> (&str, &str) {
     }
 }
 
-/// A value, quoted or not, and what follows it.
+/// A value, quoted or not, and the text after it.
 fn parameter(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text

@@ -1,5 +1,5 @@
-//! Who we are to an authorization server: registered by hand, described by a document, or registered by ourselves, in this
-//! order (2025-11-25, basic/authorization, client registration approaches).
+//! Our client identity at an authorization server: registered by hand, described by a document, or registered
+//! dynamically, in this order (2025-11-25, basic/authorization, client registration approaches).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,7 +25,7 @@ pub(super) struct Client {
     #[serde(with = "hidden", default)]
     pub(super) secret: Option<Secret<String>>,
     pub(super) method: AuthMethod,
-    /// The redirect URL that it was registered with by ourselves; others have any.
+    /// The redirect URL of a dynamic registration; other clients may use any.
     #[serde(default)]
     pub(super) redirect: Option<String>,
     /// When its secret ends, in seconds since 1970.
@@ -33,7 +33,7 @@ pub(super) struct Client {
     secret_ends: Option<u64>,
 }
 
-/// How a client says at the token endpoint who it is, by the names of OpenID Connect.
+/// The client authentication method at the token endpoint, by the names of OpenID Connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum AuthMethod {
     #[serde(rename = "none")]
@@ -46,7 +46,7 @@ pub(super) enum AuthMethod {
     PrivateKey,
 }
 
-/// What a registration gives (RFC 7591, section 3.2.1).
+/// The response to a registration (RFC 7591, section 3.2.1).
 #[derive(Deserialize)]
 struct Registration {
     client_id: String,
@@ -57,7 +57,7 @@ struct Registration {
 }
 
 impl Client {
-    /// The client that the configuration names, or that is named by a document where such are taken.
+    /// The configured client, or the one described by a document, if the server accepts such documents.
     pub(super) fn configured(oauth: &OAuth, authority: &Authority) -> Option<Self> {
         let named = |id: &str, secret: Option<Secret<String>>, method| Self {
             id: id.to_owned(),
@@ -100,7 +100,7 @@ impl Client {
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
             "token_endpoint_auth_method": wanted.as_str(),
-            // Otherwise a server may take us for a web site, which may not have such a redirect (2026-07-28).
+            // Otherwise a server may treat us as a web site, which may not have such a redirect (2026-07-28).
             "application_type": "native",
         });
         let answer = fetcher.json(endpoint, &description).await?;
@@ -136,7 +136,7 @@ impl Client {
         })
     }
 
-    /// A client that another program registered. Its redirect is that program's, so that no login of ours can come back by it.
+    /// A client that another program registered. Its redirect belongs to that program, so no login of ours can use it.
     pub(super) fn registered_elsewhere(
         authority: &Authority,
         id: String,
@@ -158,12 +158,12 @@ impl Client {
         }
     }
 
-    /// Whether it can still say who it is.
+    /// Whether its credentials are still valid.
     pub(super) fn is_valid(&self) -> bool {
         self.secret_ends.is_none_or(|end| end > now() + 60)
     }
 
-    /// Adds to the fields of a request for tokens who asks, or gives the header that does.
+    /// Adds the client authentication to the fields of a token request, or returns the header for it.
     pub(super) fn sign(
         &self,
         issuer: &str,
@@ -173,7 +173,7 @@ impl Client {
         let secret = self.secret.as_ref().map_or("", |secret| secret.expose());
         match self.method {
             AuthMethod::Basic => {
-                // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined.
+                // RFC 6749, section 2.3.1: both are form-encoded before they are joined.
                 let pair = format!("{}:{}", form_encoded(&self.id), form_encoded(secret));
                 let mut value =
                     HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair))).ok()?;
@@ -217,7 +217,7 @@ impl Authority {
         Some(methods.iter().any(|name| name == method.as_str()))
     }
 
-    /// How a secret is shown: in the header, unless only the form is taken (RFC 8414, section 2 has the default).
+    /// The method for a secret: the header, unless only the form is supported (RFC 8414, section 2 has the default).
     fn method_of_secret(&self) -> AuthMethod {
         match (self.takes(AuthMethod::Basic), self.takes(AuthMethod::Post)) {
             (Some(false), Some(true)) => AuthMethod::Post,
@@ -225,7 +225,7 @@ impl Authority {
         }
     }
 
-    /// A program on somebody's machine keeps no secret of its own, so none is asked for where it can be helped.
+    /// A native application cannot keep a secret, so registration asks for none if that is possible.
     fn method_of_registration(&self) -> AuthMethod {
         match self.takes(AuthMethod::None) {
             Some(false) => self.method_of_secret(),

@@ -1,6 +1,6 @@
-//! From a server that requires a login to the authorization server that gives it: RFC 9728, then RFC 8414 or OpenID Connect
-//! discovery, in the order of the specification (2025-11-25, basic/authorization); for servers of 2025-03-26, which have no
-//! metadata of their own, what that revision says.
+//! Finds the authorization server of a server that requires a login: RFC 9728, then RFC 8414 or OpenID Connect
+//! discovery, in the order of the specification (2025-11-25, basic/authorization). For servers of 2025-03-26, which
+//! have no metadata, it uses the rules of that revision.
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -10,37 +10,37 @@ use super::error::LoginError;
 use super::fetcher::{MetadataFetcher, shown};
 use super::issuer::is_same;
 
-/// Who gives the login, and where.
+/// An authorization server with its endpoints.
 #[derive(Debug, Clone)]
 pub(super) struct Authority {
-    /// Its name, as it writes it.
+    /// Its issuer identifier, as written.
     pub(super) issuer: String,
-    /// What tokens are asked for.
+    /// The resource that tokens are requested for.
     pub(super) resource: String,
-    /// Where a person logs in; there is none where only programs do.
+    /// The page where a person logs in. `None` if only programs can.
     pub(super) authorization_endpoint: Option<Url>,
     pub(super) token_endpoint: Url,
     pub(super) registration_endpoint: Option<Url>,
     pub(super) revocation_endpoint: Option<Url>,
-    /// The scopes that the server has, by its own metadata.
+    /// The scopes in the server's metadata.
     pub(super) server_scopes: Vec<String>,
-    /// Whether it gives refresh tokens for the scope `offline_access`.
+    /// Whether it issues refresh tokens for the scope `offline_access`.
     pub(super) has_offline_access: bool,
-    /// How clients may say who they are at the token endpoint; `None` where it does not say.
+    /// The supported client authentication methods. `None` if the metadata has none.
     pub(super) auth_methods: Option<Vec<String>>,
-    /// Whether a URL may be our identity.
+    /// Whether it accepts a URL as client id.
     pub(super) takes_metadata_urls: bool,
-    /// Whether it protects its codes (PKCE with S256).
+    /// Whether it supports PKCE with S256.
     pub(super) protects_codes: bool,
-    /// Whether nobody said so, and it may all be otherwise.
+    /// Whether the endpoints are guessed, without any metadata.
     pub(super) is_guessed: bool,
-    /// Whether every answer names its issuer (RFC 9207).
+    /// Whether every redirect names the issuer (RFC 9207).
     pub(super) names_issuer: bool,
-    /// Whether a server of the internet named it, so that its endpoints are none of a private network.
+    /// Whether an internet server named it, so that its endpoints must not be in a private network.
     pub(super) is_public: bool,
 }
 
-/// What a server says of itself (RFC 9728, section 2).
+/// The metadata of a server (RFC 9728, section 2).
 #[derive(Debug, Deserialize)]
 pub(super) struct ResourceMetadata {
     pub(super) resource: String,
@@ -50,7 +50,7 @@ pub(super) struct ResourceMetadata {
     scopes_supported: Vec<String>,
 }
 
-/// What an authorization server says of itself (RFC 8414, section 2).
+/// The metadata of an authorization server (RFC 8414, section 2).
 #[derive(Debug, Deserialize)]
 pub(super) struct AuthorityMetadata {
     issuer: String,
@@ -83,7 +83,8 @@ impl TryFrom<String> for Endpoint {
     }
 }
 
-/// Finds who gives the login for the server at `own`, which said `challenge`. Of several, `known` is taken before the first.
+/// Finds the authorization server of the server at `own`, which sent `challenge`. Of several, `known` is preferred to
+/// the first.
 pub(super) async fn discover(
     fetcher: &MetadataFetcher<'_>,
     own: &Url,
@@ -123,7 +124,7 @@ async fn find(
     Ok(authority(found, resource, metadata.scopes_supported))
 }
 
-/// The server's metadata: where its challenge points, then at the well-known URLs.
+/// The server's metadata: at the URL of its challenge, then at the well-known URLs.
 async fn resource_metadata(
     fetcher: &MetadataFetcher<'_>,
     own: &Url,
@@ -169,7 +170,7 @@ async fn resource_metadata(
     Ok(None)
 }
 
-/// Whether a token for `resource` is one for the server at `own`: the same origin, and a path that leads to it.
+/// Whether a token for `resource` is one for the server at `own`: the same origin, and a path prefix.
 pub(super) fn covers(resource: &str, own: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else {
         return false;
@@ -189,7 +190,7 @@ async fn authority_metadata(
 ) -> Result<Option<AuthorityMetadata>, LoginError> {
     let base = Url::parse(issuer)
         .map_err(|_| unusable(format!("`{issuer}` is no URL of an authorization server")))?;
-    // RFC 8414, section 2; where its metadata is would not depend on either.
+    // RFC 8414, section 2; the URL of its metadata would not depend on either.
     if base.query().is_some() || base.fragment().is_some() {
         let reason = format!("the issuer `{issuer}` has a query or a fragment");
         return Err(unusable(reason));
@@ -209,8 +210,8 @@ async fn authority_metadata(
         let Ok(metadata) = serde_json::from_value::<AuthorityMetadata>(document) else {
             continue;
         };
-        // RFC 8414, section 3.3: otherwise anybody could pass as somebody else. That a URL without a path may be
-        // written with a slash is no difference.
+        // RFC 8414, section 3.3: otherwise one server could pass as another. A trailing slash after an empty path
+        // makes no difference.
         if !is_same(&metadata.issuer, issuer) {
             return Err(unusable(format!(
                 "`{}` says that it is `{}`, not `{issuer}`",
@@ -223,7 +224,8 @@ async fn authority_metadata(
     Ok(None)
 }
 
-/// A server of 2025-03-26 is its own authorization server (2025-03-26, basic/authorization, section 2.3).
+/// The endpoints of a server of 2025-03-26, which is its own authorization server (2025-03-26, basic/authorization,
+/// section 2.3).
 async fn without_metadata(
     fetcher: &MetadataFetcher<'_>,
     own: &Url,
@@ -243,7 +245,7 @@ async fn without_metadata(
         has_offline_access: false,
         auth_methods: None,
         takes_metadata_urls: false,
-        // It was required then, and nothing says so.
+        // That revision required it, and has no metadata that says so.
         protects_codes: true,
         is_guessed: true,
         names_issuer: false,
@@ -278,7 +280,7 @@ pub(super) fn authority(
     }
 }
 
-/// The server's URL as the name of what a token is for (RFC 8707, section 2): without a fragment.
+/// The server's URL as resource indicator (RFC 8707, section 2): without a fragment.
 pub(super) fn resource_of(own: &Url) -> String {
     let mut url = own.clone();
     url.set_fragment(None);

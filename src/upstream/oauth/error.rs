@@ -1,4 +1,4 @@
-//! Errors of a login, for the command line and the log. No text here holds a secret.
+//! Errors of a login, for the command line and the log. Their texts contain no secret.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use crate::keychain::KeychainError;
 
-/// The reason that a login failed.
+/// The reason why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoginError {
-    /// The server does not offer a login that we can use.
+    /// The server offers no login that we support.
     #[error("server `{server}` {reason}")]
     NotOffered {
         /// The server.
         server: String,
-        /// Why not; it reads on after the server's name.
+        /// The reason, which continues a sentence after the server's name.
         reason: String,
     },
-    /// A URL that we were told to use must not be used.
+    /// A URL that must not be used.
     #[error("`{url}` is not used for a login: {reason}")]
     Forbidden {
         /// Scheme, host, port and path.
         url: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// The fetch failed, timed out, or brought an unusable answer.
@@ -31,16 +31,16 @@ pub(crate) enum LoginError {
     Fetch {
         /// Scheme, host, port and path.
         url: String,
-        /// What happened; it reads on after the URL.
+        /// The reason, which continues a sentence after the URL.
         reason: String,
     },
-    /// What the servers say of themselves cannot be used.
+    /// The metadata of the server or its authorization server is unusable.
     #[error("the login is not offered as it has to be: {reason}")]
     Metadata {
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
-    /// There is no way to tell the authorization server who we are.
+    /// There is no client identity for the authorization server.
     #[error(
         "`{issuer}` lets no client register by itself; register one there with the redirect URL `{redirect}`, and write its \
          id (and secret, if it has one) to the server's entry: \"oauth\": {{\"client_id\": \"…\", \"redirect_port\": {port}}}"
@@ -48,7 +48,7 @@ pub(crate) enum LoginError {
     NoClient {
         /// The authorization server.
         issuer: String,
-        /// What is to be registered.
+        /// The redirect URL to register.
         redirect: String,
         /// Its port.
         port: u16,
@@ -64,45 +64,45 @@ pub(crate) enum LoginError {
         named: String,
         /// The one that the credentials are for.
         expected: String,
-        /// What a person can do.
+        /// The next step for a person.
         advice: String,
     },
-    /// The authorization server said no.
+    /// The authorization server refused.
     #[error("`{issuer}` refuses: {reason}")]
     Refused {
         /// The authorization server.
         issuer: String,
         /// Its error code.
         code: String,
-        /// The code, and its words.
+        /// The code with its description.
         reason: String,
     },
-    /// What came back from the browser does not belong to this login.
+    /// The redirect does not belong to this login.
     #[error("the answer does not belong to this login: {reason}")]
     Foreign {
-        /// What gave it away.
+        /// The mismatch.
         reason: &'static str,
     },
-    /// Nobody logged in.
+    /// The user did not log in in time.
     #[error("nobody logged in within {} minutes", .limit.as_secs() / 60)]
     TimedOut {
-        /// How long there was.
+        /// The time limit.
         limit: std::time::Duration,
     },
-    /// The redirect cannot be listened for.
+    /// The callback's port cannot be opened.
     #[error("port {port} of this machine cannot be listened on, which the login's redirect needs")]
     Port {
-        /// The wanted port.
+        /// The port.
         port: u16,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The login cannot be kept.
+    /// The login cannot be stored.
     #[error("the login cannot be written to `{path}`")]
     Store {
-        /// Where it is kept.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is a login, which the keychain does not open now.
@@ -111,7 +111,7 @@ pub(crate) enum LoginError {
         /// The vault's error.
         source: VaultError,
     },
-    /// The configuration wants a keychain, and none can be used.
+    /// The configuration requires a keychain, and none is usable.
     #[error("`credentials` is \"keychain\", and {source}")]
     Keychain {
         /// The vault's error.
@@ -123,13 +123,13 @@ pub(crate) enum LoginError {
         /// The server.
         server: String,
     },
-    /// There is no login to be renewed.
+    /// There is no login to renew.
     #[error("there is no login that could be renewed")]
     NothingToRenew,
 }
 
 impl LoginError {
-    /// Whether the authorization server does not know the token (any more), so that asking again is no use.
+    /// Whether the authorization server rejects the token for good, so that a retry is useless.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client"))
     }
@@ -140,7 +140,7 @@ impl LoginError {
     }
 }
 
-/// The reason that there is no key.
+/// The reason why there is no key.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum VaultError {
     /// This system has no keychain.
@@ -149,10 +149,10 @@ pub(crate) enum VaultError {
     /// The keychain failed.
     #[error(transparent)]
     Keychain(Arc<KeychainError>),
-    /// It is still at work, or shows a dialog.
+    /// It has not answered, or shows a dialog.
     #[error("the keychain gave no answer within {limit:?}")]
     Silent {
-        /// The time that it had.
+        /// The time limit.
         limit: Duration,
     },
     /// Its thread ended without an answer.
@@ -161,13 +161,13 @@ pub(crate) enum VaultError {
     /// It has no key.
     #[error("the keychain has no key for it")]
     NoKey,
-    /// It has something else under the key's name.
+    /// The keychain's item is not a key.
     #[error("what the keychain has is no key")]
     NotAKey,
-    /// Its key is not the one in use when the login was written.
+    /// Its key is not the one that encrypted the login.
     #[error("the keychain has another key than it was sealed with")]
     OtherKey,
-    /// The lock of the key, or the thread, cannot be had.
+    /// The key's lock or a thread is not available.
     #[error(transparent)]
     System(Arc<io::Error>),
     /// A new key could not be made.

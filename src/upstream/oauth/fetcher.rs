@@ -27,9 +27,9 @@ pub(super) struct MetadataFetcher<'a> {
     remote: &'a Remote,
     environment: &'a UpstreamContext,
     own: Url,
-    /// Whether the server is one of the internet, and sends us nowhere else. What turns out to be one stays one.
+    /// Whether the server is on the internet, and so refers us to internet addresses only. It never changes back.
     is_public: AtomicBool,
-    /// Whether its name says too little, so that whoever really answers counts as well.
+    /// Whether its name does not prove that, so that the address which really answers counts as well.
     is_named: bool,
 }
 
@@ -57,32 +57,32 @@ impl<'a> MetadataFetcher<'a> {
         }
     }
 
-    /// Whether the server is one of the internet, by all that is known so far.
+    /// Whether the server is on the internet, as far as it is known.
     pub(super) fn is_public(&self) -> bool {
         self.is_public.load(Ordering::Relaxed)
     }
 
-    /// Notes who really answered for the server; where that cannot be told, it is one of the internet. A name may stand
-    /// for another address by the time that it is connected to.
+    /// Records the address that really answered for the server; an unknown one counts as the internet's. A name may
+    /// have another address by the time of the connection.
     pub(super) fn answered_by(&self, peer: Option<IpAddr>) {
         if self.is_named && peer.is_none_or(is_public) {
             self.note_public();
         }
     }
 
-    /// Notes that the server is one of the internet.
+    /// Records that the server is on the internet.
     pub(super) fn note_public(&self) {
         self.is_public.store(true, Ordering::Relaxed);
     }
 
-    /// Gets a document of JSON; nothing where there is none.
+    /// Gets a JSON document. `None` if there is none.
     pub(super) async fn document(
         &self,
         url: &Url,
     ) -> Result<Option<serde_json::Value>, LoginError> {
         let get = || self.send(Method::GET, url, None, Bytes::new(), None);
         let answer = match get().await {
-            // A connection that was kept may be gone just then; asking again does no harm.
+            // A kept connection may have closed just then; a repetition is harmless.
             Err(LoginError::Fetch { .. }) => get().await?,
             first => first?,
         };
@@ -99,14 +99,14 @@ impl<'a> MetadataFetcher<'a> {
         })
     }
 
-    /// Posts a form; `authorization` tells who we are.
+    /// Posts a form; `authorization` authenticates the client.
     pub(super) async fn form(
         &self,
         url: &Url,
         fields: &[(&str, &str)],
         authorization: Option<HeaderValue>,
     ) -> Result<Answer, LoginError> {
-        // A URL's query is encoded as a form is.
+        // A URL's query is encoded like a form.
         let mut form = Url::parse("http://form").expect("it is a URL");
         form.query_pairs_mut().extend_pairs(fields);
         let body = form.query().unwrap_or_default().to_owned();
@@ -184,13 +184,13 @@ impl<'a> MetadataFetcher<'a> {
         }
     }
 
-    /// Whether anything may be sent to `url`.
+    /// Checks that a request may be sent to `url`.
     pub(super) fn check(&self, url: &Url) -> Result<(), LoginError> {
         permitted(&self.own, self.is_public(), url)
     }
 }
 
-/// Whether a server at `own`, `is_public_server` or not, may have anything sent to `url`.
+/// Checks that a server at `own` may refer us to `url`.
 pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<(), LoginError> {
     let forbidden = |reason| {
         Err(LoginError::Forbidden {
@@ -205,7 +205,7 @@ pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<
     match url.scheme() {
         "https" => {}
         "http" if is_loopback => {}
-        // A server without TLS is spoken to as it is; others are not led there.
+        // A server without TLS may use itself; no other server may refer us to it.
         "http" if url.origin() == own.origin() => {}
         _ => return forbidden("only https is, or what is on this machine"),
     }
@@ -220,7 +220,7 @@ pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<
     Ok(())
 }
 
-/// A URL as it may be shown: without a query.
+/// A URL for display: without a query.
 pub(super) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
@@ -236,7 +236,7 @@ fn literal(url: &Url) -> Option<IpAddr> {
     url.host_str()?.trim_matches(['[', ']']).parse().ok()
 }
 
-/// Whether a server's URL says itself where it stands, so that no answer of a name service changes it.
+/// Whether a server's URL has an address, so that no name resolution changes it.
 fn is_fixed(url: &Url) -> bool {
     literal(url).is_some() || url.host_str() == Some("localhost")
 }
@@ -364,7 +364,7 @@ mod tests {
         check("https://mcp.example/", Some("1.1.1.1"), true);
         check("https://mcp.example/", Some("::ffff:1.1.1.1"), true);
         check("https://mcp.example/", None, true);
-        // An address is what it is, also behind a proxy.
+        // An address stays the same behind a proxy.
         check("https://10.0.0.1/", Some("1.1.1.1"), false);
         check("http://localhost/", None, false);
     }

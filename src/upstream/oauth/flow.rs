@@ -23,7 +23,7 @@ use super::store::Record;
 use crate::config::Grant;
 use crate::secret::{Secret, is_same_secret, random_token};
 
-/// The time that the user has to finish the login.
+/// The time limit for the user.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// A login in progress: the page that the user opens, and the callback that waits for the answer.
@@ -40,12 +40,12 @@ pub(crate) struct Flow {
     moved_from: Option<String>,
 }
 
-/// The parts of a login that the user may choose.
+/// The user's choices for a login.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LoginRequest {
-    /// The scopes to ask for, in place of those that the server names.
+    /// The scopes to request, in place of those that the server names.
     pub scopes: Vec<String>,
-    /// Whether configured credentials may go to another issuer than so far.
+    /// Whether configured credentials may be sent to another issuer than before.
     pub issuer: IssuerChange,
 }
 
@@ -59,23 +59,23 @@ pub(crate) struct Answer {
 }
 
 impl Flow {
-    /// Finds out who gives the login, makes us known there where needed, and listens for the answer.
+    /// Finds the authorization server, registers a client if needed, and opens the callback.
     ///
     /// # Errors
-    /// When the server wants no login, or does not offer it as we can take it.
+    /// When the server requires no login, or offers none that we support.
     pub(crate) async fn begin(
         account: Account,
         request: &LoginRequest,
     ) -> Result<Self, LoginError> {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
         let probed = account.probe(None).await?;
-        // One that cannot be opened now is about to be replaced.
+        // A login that cannot be opened is about to be replaced.
         let (record, unread) = match account.store.read().await {
             Ok(record) => (record, None),
             Err(error) => (account.store.empty(), Some(error)),
         };
         let is_readable = unread.is_none();
-        // It may let us in as far as we asked here, and refuse what came after.
+        // The server may accept this request and refuse later ones.
         let wants_login = probed.is_some() || !record.wanted.is_empty() || record.pointer.is_some();
         let mut challenge = probed.unwrap_or_default();
         challenge.resource_metadata = challenge
@@ -87,7 +87,8 @@ impl Flow {
             .authority(&fetcher, &challenge, kept, None, request.issuer)
             .await?;
         let moved_from = account.moved_from(&record, &authority.issuer);
-        // One that lets everybody in may want a login for some of its tools, and then says where.
+        // A server that accepts every request may require a login for some of its tools, and then names the
+        // authorization server.
         if authority.is_guessed && !wants_login {
             return Err(account.not_offered("wants no login"));
         }
@@ -95,7 +96,7 @@ impl Flow {
             let reason = format!("`{}` lets no person log in", authority.issuer);
             return Err(LoginError::Metadata { reason });
         };
-        // Otherwise a code that somebody caught could be used by them (2025-11-25, basic/authorization).
+        // Without it, a stolen code could be used by the thief (2025-11-25, basic/authorization).
         if !authority.protects_codes {
             let reason = format!(
                 "`{}` does not protect its codes (PKCE with S256)",
@@ -151,34 +152,34 @@ impl Flow {
         })
     }
 
-    /// The issuer that the configured credentials went to so far, where this one is another.
+    /// The issuer that had the configured credentials so far, if this one differs.
     #[must_use]
     pub(crate) fn moved_from(&self) -> Option<&str> {
         self.moved_from.as_deref()
     }
 
-    /// The page where one logs in. It tells nothing that would let anybody else in.
+    /// The login page. The URL does not give others access.
     #[must_use]
     pub(crate) fn url(&self) -> &str {
         self.url.as_str()
     }
 
-    /// Who gives the login.
+    /// The authorization server.
     #[must_use]
     pub(crate) fn issuer(&self) -> &str {
         &self.authority.issuer
     }
 
-    /// Where the browser ends, without what comes with it.
+    /// The redirect URL, without parameters.
     #[must_use]
     pub(crate) fn redirect(&self) -> String {
         self.callback.url()
     }
 
-    /// Waits for the browser to come back.
+    /// Waits for the redirect of the browser.
     ///
     /// # Errors
-    /// When nobody comes in time.
+    /// When it does not come in time.
     pub(crate) async fn answer(&self) -> Result<Answer, LoginError> {
         let state = self.state.clone();
         let waiting = async {
@@ -194,10 +195,10 @@ impl Flow {
             .unwrap_or(Err(LoginError::TimedOut { limit: LIMIT }))
     }
 
-    /// Takes the redirect URL that a person copied out of a browser on another machine.
+    /// Reads a redirect URL that a person copied from a browser on another machine.
     ///
     /// # Errors
-    /// When it is not that of this login.
+    /// When it does not belong to this login.
     pub(crate) fn pasted(&self, text: &str) -> Result<Answer, LoginError> {
         let text = text.trim();
         if !text.contains("state=") {
@@ -212,7 +213,7 @@ impl Flow {
         })?)
     }
 
-    /// Reads the answer out of the URL that was come back by.
+    /// Reads the answer from the redirect URL.
     fn read(&self, url: &Url) -> Result<Answer, LoginError> {
         let parameter = |wanted| parameter(url, wanted);
         if !has_state(url, &self.state) {
@@ -231,10 +232,10 @@ impl Flow {
         })
     }
 
-    /// Takes the answer: checks it, gets the token, keeps it, and shows the waiting browser how it went.
+    /// Completes the login: checks the answer, gets and stores the token, and shows the result in the waiting browser.
     ///
     /// # Errors
-    /// When the answer is a refusal or not that of this issuer, or no token is to be had for it.
+    /// When the answer is a refusal or comes from another issuer, or no token is issued.
     pub(crate) async fn finish(self, mut answer: Answer) -> Result<LoginStatus, LoginError> {
         let visitor = answer.visitor.take();
         let server = self.account.server.to_string();
@@ -263,7 +264,7 @@ impl Flow {
     }
 
     async fn exchange(self, answer: Answer) -> Result<LoginStatus, LoginError> {
-        // First of all: what another issuer says counts for nothing, not even its error (RFC 9207, section 2.4).
+        // Checked first: nothing from another issuer counts, not even its error (RFC 9207, section 2.4).
         match &answer.issuer {
             Some(issuer) if *issuer != self.authority.issuer => {
                 return Err(LoginError::Foreign {
@@ -313,7 +314,7 @@ impl Flow {
         account.store.prepare().await?;
         {
             let _lock = account.store.lock().await?;
-            // What cannot be read now is replaced when the login is made, and not before.
+            // A record that cannot be read now is replaced after the login, not before.
             if let Ok(mut record) = account.store.read().await {
                 account.pin(&mut record, &authority.issuer).await?;
             }
@@ -335,7 +336,7 @@ impl Flow {
                     .await?;
             }
             Err(error) => {
-                // It forgot the client that we registered; the next login registers a new one.
+                // It has deleted our registration; the next login registers again.
                 if error.is_unknown_client() && record.logins.remove(&authority.issuer).is_some() {
                     account.store.write(&record).await?;
                 }
@@ -346,7 +347,7 @@ impl Flow {
     }
 }
 
-/// A parameter of the URL that was come back by, where it is not empty.
+/// A parameter of the redirect URL, if it is not empty.
 fn parameter(url: &Url, wanted: &str) -> Option<String> {
     let mut found = url
         .query_pairs()
@@ -355,12 +356,12 @@ fn parameter(url: &Url, wanted: &str) -> Option<String> {
     found.next().filter(|value| !value.is_empty())
 }
 
-/// Whether a URL belongs to the login with this `state`.
+/// Whether a URL has the `state` of this login.
 fn has_state(url: &Url, state: &Secret<String>) -> bool {
     is_same_secret(&parameter(url, "state").unwrap_or_default(), state.expose())
 }
 
-/// Who we are, and a listener at the redirect URL that goes with it; `record` is what is kept, where it can be read.
+/// The client identity, and a callback at its redirect URL; `record` is the stored one, if it can be read.
 async fn identity(
     account: &Account,
     fetcher: &MetadataFetcher<'_>,
@@ -377,7 +378,7 @@ async fn identity(
     if let Some(client) = registered.filter(Client::is_valid)
         && let Some(port) = client.redirect.as_deref().and_then(port_of)
         && oauth.redirect_port.is_none_or(|wanted| wanted == port)
-        // Its port may be somebody else's by now.
+        // Another program may use its port now.
         && let Ok(callback) = Callback::open(port).await
     {
         return Ok((client, callback));
@@ -396,7 +397,7 @@ async fn identity(
             .not_offered("offers no login by OAuth; perhaps it wants a key, which `headers` in its entry can give"),
         error => error,
     })?;
-    // Kept at once, so that a login that is broken off does not leave a client behind each time.
+    // Stored at once, so that an aborted login does not leave a new client behind each time.
     if record.is_some() {
         let _lock = account.store.lock().await?;
         account
@@ -411,8 +412,8 @@ async fn identity(
     Ok((client, callback))
 }
 
-/// What is asked for (2025-11-25, basic/authorization, scope selection): what a person or the configuration wants, or the
-/// server's challenge names, or its metadata; with what the last login had and what was missing since.
+/// The scopes to request (2025-11-25, basic/authorization, scope selection): those of the user or the configuration,
+/// else those of the server's challenge, else of its metadata; plus those of the last login and those missing since.
 fn scopes(
     account: &Account,
     authority: &Authority,

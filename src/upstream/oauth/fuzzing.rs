@@ -1,4 +1,4 @@
-//! What must hold of what a server, and who gives its logins, say.
+//! The properties of logins that hold for every answer of a server or an authorization server.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use super::refusal::refused;
 use super::store::Record;
 use super::token::Token;
 
-/// The first byte says what the rest is: a challenge, metadata, a URL that one is led to, a token, a kept login.
+/// The first byte selects the meaning of the rest: a challenge, metadata, a referred URL, a token, a stored login.
 pub(crate) fn oauth(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -27,7 +27,7 @@ pub(crate) fn oauth(data: &[u8]) {
     }
 }
 
-/// A header that is anything gives a challenge whose parts can be used; one that is written as the RFC says, its values.
+/// Any header gives a challenge with usable parts; one in the form of the RFC gives its values.
 fn challenge(bytes: &[u8]) {
     let of = |value: HeaderValue| Challenge::of(&HeaderMap::from_iter([(WWW_AUTHENTICATE, value)]));
     if let Ok(value) = HeaderValue::from_bytes(bytes) {
@@ -55,7 +55,7 @@ fn challenge(bytes: &[u8]) {
     assert_eq!(found.error.as_deref(), Some("e"));
 }
 
-/// Metadata of a server: they are taken for the server they name, and for nobody else.
+/// Metadata of a server count for that server only.
 fn resource(bytes: &[u8]) {
     let Ok(metadata) = serde_json::from_slice::<ResourceMetadata>(bytes) else {
         return;
@@ -71,7 +71,7 @@ fn resource(bytes: &[u8]) {
     }
 }
 
-/// Metadata of who gives the logins.
+/// Metadata of an authorization server.
 fn metadata(bytes: &[u8]) {
     let Ok(found) = serde_json::from_slice::<AuthorityMetadata>(bytes) else {
         return;
@@ -87,7 +87,7 @@ fn metadata(bytes: &[u8]) {
     }
 }
 
-/// A URL that a server of the internet names, absolute or beside its own.
+/// A URL that an internet server names, absolute or relative to its own.
 fn led_to(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -98,7 +98,7 @@ fn led_to(bytes: &[u8]) {
     }
 }
 
-/// Where anything is sent at all, it is neither in the clear nor to a private address, and no user is named.
+/// A permitted URL is neither unencrypted nor private, and contains no user.
 fn check_permitted(own: &Url, url: &Url) {
     assert!(!shown(url).contains('?'));
     if permitted(own, true, url).is_err() {
@@ -130,7 +130,8 @@ fn check_permitted(own: &Url, url: &Url) {
     }
 }
 
-/// A kept token goes into a header or not at all; what is said of it does not show it. Words of a refusal are one line.
+/// A stored token goes into a header or is rejected, and no description of it shows it. The text of a refusal is one
+/// line.
 fn token(bytes: &[u8]) {
     if let Ok(token) = serde_json::from_slice::<Token>(bytes) {
         if let Some(value) = token.bearer() {
@@ -162,7 +163,7 @@ fn token(bytes: &[u8]) {
     );
 }
 
-/// A kept login that can be read is written so that it reads the same.
+/// A stored login that can be read is written so that it reads back equal.
 fn record(bytes: &[u8]) {
     let Ok(record) = serde_json::from_slice::<Record>(bytes) else {
         return;

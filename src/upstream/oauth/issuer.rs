@@ -1,21 +1,21 @@
 //! Issuers of tokens: their comparison, and whether credentials may follow a server to another one.
 
-/// Whether another issuer than the first may be taken.
+/// Whether a login may use another issuer than the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum IssuerChange {
-    /// It is refused.
+    /// Another issuer is refused.
     #[default]
     Refused,
-    /// A person asked for a login at this server by its name, and sees where it leads.
+    /// Another issuer is permitted: a person asked for a login at this server by name, and sees its target.
     Allowed,
 }
 
-/// Whether two issuers are one. They are compared as they are written, but for the slash that a URL without a path may have.
+/// Whether two issuers are equal as written, except for a trailing slash after an empty path.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     bare(one) == bare(other)
 }
 
-/// An issuer without the slash that stands for no path.
+/// An issuer without the slash of an empty path.
 fn bare(issuer: &str) -> &str {
     match issuer.strip_suffix('/') {
         Some(rest) if rest.matches('/').count() == 2 => rest,

@@ -1,4 +1,4 @@
-//! Locks between processes, as files beside those that they protect.
+//! Locks between processes, as files next to the protected ones.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -11,16 +11,16 @@ use crate::files;
 const LOCK_LIMIT: Duration = Duration::from_secs(30);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// The right to renew, until it is dropped.
+/// The lock for renewing, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
-/// Locks the file at `path`, made where needed, against every other process and task.
+/// Locks the file at `path`, created if needed, against every other process and task.
 ///
 /// # Errors
-/// When it cannot be made, or `TimedOut` when it is held for too long.
+/// When it cannot be created, or `TimedOut` if another process holds it for too long.
 pub(super) async fn lock_file(path: &Path) -> io::Result<Lock> {
     let directory = path.parent().unwrap_or(Path::new(""));
     let mut options = OpenOptions::new();

@@ -1,8 +1,8 @@
-//! The logins of `mcp-remote`, which many configurations put before a remote server. One can be taken over when the user asks for
-//! it, for the very same URL.
+//! Import of logins from `mcp-remote`, which many configurations use for remote servers. A login is imported at the
+//! user's request, for exactly its URL.
 //!
-//! It keeps two files for each server, named by a hash of the URL and of the options that it was started with. A directory holds
-//! those of all its versions now; before, there was one for each.
+//! `mcp-remote` keeps two files per server, named by a hash of the URL and of its options. All its versions now share
+//! one directory; earlier ones had a directory each.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -31,7 +31,7 @@ const LARGEST: u64 = 256 * 1024;
 /// A login of another program: of `mcp-remote`, or of an older mcpzip.
 #[derive(Debug)]
 pub(crate) struct Inherited {
-    /// Where it is.
+    /// The file it is in.
     pub path: PathBuf,
     pub(super) token: Token,
     pub(super) client: Option<GivenClient>,
@@ -63,7 +63,7 @@ pub(super) struct GivenClient {
 }
 
 impl Inherited {
-    /// The login that `mcp-remote` has at the URL of `remote`: the one that was written last.
+    /// The latest login of `mcp-remote` at the URL of `remote`.
     #[must_use]
     pub(crate) fn find(environment: &Environment, remote: &Remote) -> Option<Self> {
         let configured = environment
@@ -139,17 +139,17 @@ impl Inherited {
 }
 
 impl Account {
-    /// The login that `mcp-remote` has at this server.
+    /// The login of `mcp-remote` at this server.
     #[must_use]
     pub(crate) fn inherited(&self) -> Option<Inherited> {
         Inherited::find(&self.environment.variables, &self.remote)
     }
 
-    /// Takes over a login of another program, and sees whether it is good. What was kept before stays where it is not. A token
-    /// whose client is not known lasts as long as it lasts.
+    /// Imports a login of another program and tests it. If it fails, the previous login stays. A token of an unknown
+    /// client lasts until its end.
     ///
     /// # Errors
-    /// When it is over, or of another authorization server than the server names now.
+    /// When it has ended, or belongs to another authorization server than the server names now.
     pub(crate) async fn take_over(&self, inherited: Inherited) -> Result<LoginStatus, LoginError> {
         if self.remote.oauth.grant != Grant::AuthorizationCode {
             return Err(
@@ -230,11 +230,11 @@ impl Account {
     }
 }
 
-/// The names of the login's files: of the URL alone, and with the entry's headers where it has any.
+/// The names of the login's files: of the URL alone, and of the URL with the entry's headers, if it has any.
 fn hashes(remote: &Remote) -> Vec<String> {
     let mut texts = vec![remote.url.clone()];
     if !remote.headers.is_empty() {
-        // In the order of their names, as there.
+        // In the order of their names, as in `mcp-remote`.
         let headers: serde_json::Map<String, Value> = remote
             .headers
             .iter()
@@ -246,7 +246,7 @@ fn hashes(remote: &Remote) -> Vec<String> {
     texts.iter().map(hash).collect()
 }
 
-/// Reads a file of JSON; what cannot be read is not there.
+/// Reads a JSON file. `None` if it is missing or unreadable.
 pub(super) fn json<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
     let file = File::open(path)
         .ok()
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// The hashes are what `getServerUrlHash` of mcp-remote 0.15.1 gives.
+    /// The hashes are those of `getServerUrlHash` in mcp-remote 0.15.1.
     #[test]
     fn files_are_named_as_there() {
         assert_eq!(

@@ -1,14 +1,14 @@
-//! Logins at remote servers: OAuth 2.1 as MCP asks for it (2025-11-25 and 2026-07-28, basic/authorization).
+//! Logins at remote servers: OAuth 2.1 as MCP specifies it (2025-11-25 and 2026-07-28, basic/authorization).
 //!
-//! A `Session` gives a server's requests their token and renews it; a [`Flow`] is one login of a person. Both stand on an
-//! [`Account`], which knows where the server's login is kept. Nothing is asked of anybody before the server has said 401, or
-//! 403 for want of scopes.
+//! A `Session` gives a server's requests their token and renews it; a [`Flow`] is one login by a person. Both use an
+//! [`Account`], which knows where the server's login is stored. No request of a login is sent before the server has
+//! answered 401, or 403 for missing scopes.
 //!
-//! It is our own small client rather than a library's: a token is renewed by one of many processes while the others wait
-//! for it, secrets of clients outlive a restart, and every fetch has limits; a library leaves just these to its user.
+//! The OAuth client is our own: one of many processes renews a token while the others wait, client secrets survive a
+//! restart, and every fetch has limits. A library leaves exactly these parts to its user.
 //!
-//! *Invariant*: a token goes to the origin it was given for and to its issuer, and into no text that anybody reads. A
-//! configured secret or key goes to one issuer, whichever one the server names later.
+//! *Invariant*: a token is sent only to the origin and the issuer it was issued for, and appears in no output. A
+//! configured secret or key goes to one issuer, even if the server names another one later.
 
 mod account;
 mod address;
@@ -46,14 +46,14 @@ pub(crate) use mcp_remote::Inherited;
 pub(super) use session::Session;
 pub(crate) use vault::Vault;
 
-/// The directory of the logins, within that of the state.
+/// The directory of the logins, below the state directory.
 pub(crate) const DIRECTORY: &str = "logins";
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970.
 fn now() -> u64 {
-    // A clock before 1970 makes every token look fresh; the server then says that it is not.
+    // A clock before 1970 makes every token look fresh; the server then rejects it.
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_secs())

@@ -1,5 +1,5 @@
-//! The logins of mcpzip 0.1, a file each beside its configuration. It kept a token without the client that it was given to, so
-//! nobody can renew one: it is good until it ends.
+//! Import of the logins of mcpzip 0.1, one file each next to its configuration. It stored tokens without their client,
+//! so they cannot be renewed: each is valid until its end.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ use super::now;
 use super::token::Token;
 use crate::config::{Environment, older_config_file};
 
-/// The bytes of the URL's hash in the name of a file.
+/// The number of bytes of the URL's hash in the name of a file.
 const NAMED_BY: usize = 16;
 
-/// What it wrote.
+/// The content of a file.
 #[derive(Deserialize)]
 struct Tokens {
     access_token: String,
@@ -42,7 +42,7 @@ impl Account {
             access: tokens.access_token.into(),
             refresh: None,
             given: now(),
-            // One from before 1970 has ended as well.
+            // An end before 1970 has passed as well.
             ends: end.map(|end| u64::try_from(end.unix_timestamp()).unwrap_or_default()),
             scopes: Vec::new(),
         };

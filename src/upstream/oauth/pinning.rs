@@ -1,7 +1,7 @@
-//! Which authorization server may have the client's configured credentials: the one of `oauth.issuer`, or else the first
-//! one, until a person logs in by name. A server that names another one later gets an error.
+//! The authorization server that may get the client's configured credentials: that of `oauth.issuer`, or else the
+//! first one, until a person logs in by name. A server that names another one later gets an error.
 //!
-//! The endpoints of an issuer may be on other hosts, as those of many are: its metadata says so, and comes from the
+//! The endpoints of an issuer may be on other hosts, as is common: its metadata names them, and comes from the
 //! issuer's own origin, under the issuer's own name (RFC 8414, section 3.3).
 
 use super::account::Account;
@@ -13,11 +13,11 @@ use super::issuer::{IssuerChange, is_same};
 use super::store::Record;
 
 impl Account {
-    /// The authorization server that the server names, where our credentials may go to it. `record` is what is kept,
-    /// where it can be read; of several, `preferred` is taken before that of the kept login.
+    /// The authorization server that the server names, if our credentials may be sent to it. `record` is the stored
+    /// one, if it can be read; of several servers, `preferred` precedes that of the stored login.
     ///
     /// # Errors
-    /// When it is another one than these credentials are for, or when this cannot be known.
+    /// When these credentials belong to another one, or if that is unknown.
     pub(super) async fn authority(
         &self,
         fetcher: &MetadataFetcher<'_>,
@@ -45,10 +45,10 @@ impl Account {
         }
     }
 
-    /// Notes that the configured credentials are for `issuer`, before they are sent there.
+    /// Records that the configured credentials belong to `issuer`, before they are sent there.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// When it cannot be stored.
     pub(super) async fn pin(&self, record: &mut Record, issuer: &str) -> Result<(), LoginError> {
         if !self.is_pinned() || record.pinned.as_deref() == Some(issuer) {
             return Ok(());
@@ -57,13 +57,13 @@ impl Account {
         self.store.write(record).await
     }
 
-    /// Whether a kept login at `issuer` may go on: it is at the configured one, where there is one.
+    /// Whether a stored login at `issuer` may continue: it is at the configured one, if there is one.
     pub(super) fn may_go_on(&self, issuer: &str) -> bool {
         let configured = self.remote.oauth.issuer.as_deref();
         configured.is_none_or(|configured| is_same(configured, issuer))
     }
 
-    /// The issuer that the configured credentials went to so far, where `issuer` is another one.
+    /// The issuer that had the configured credentials so far, if `issuer` differs.
     pub(super) fn moved_from(&self, record: &Record, issuer: &str) -> Option<String> {
         record
             .pinned()
@@ -71,7 +71,7 @@ impl Account {
             .map(str::to_owned)
     }
 
-    /// Whether credentials of the configuration are kept to the first issuer.
+    /// Whether configured credentials are limited to the first issuer.
     fn is_pinned(&self) -> bool {
         let oauth = &self.remote.oauth;
         oauth.issuer.is_none() && (oauth.client_secret.is_some() || oauth.private_key.is_some())

@@ -1,4 +1,4 @@
-//! The refusals of an authorization server, as errors that hold no secret.
+//! Refusals of an authorization server, as errors without secrets.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::error::LoginError;
 use super::fetcher::Answer;
 use crate::secret::{Masker, Secret};
 
-/// An error's words are quoted up to so many characters.
+/// The longest quotation of a description, in characters.
 const QUOTED: usize = 200;
 
 /// RFC 6749, section 5.2.
@@ -16,7 +16,7 @@ struct Problem {
     error_description: Option<String>,
 }
 
-/// The error for the answer `answer` of an authorization server, without the `secrets` that were sent.
+/// The error for an authorization server's answer `answer`, without the `secrets` that were sent.
 pub(super) fn refusal(issuer: &str, answer: &Answer, secrets: &[Secret<String>]) -> LoginError {
     let (code, words) = match serde_json::from_slice::<Problem>(&answer.body) {
         Ok(Problem {
@@ -29,7 +29,7 @@ pub(super) fn refusal(issuer: &str, answer: &Answer, secrets: &[Secret<String>])
     refused(issuer, &code, &words, secrets)
 }
 
-/// The error for a refusal with `code` and `words`, which came by the redirect.
+/// The error for a refusal with `code` and `words` in the redirect.
 pub(super) fn refused(
     issuer: &str,
     code: &str,

@@ -1,13 +1,13 @@
-//! Lists of scopes, each scope once.
+//! Lists of scopes without duplicates.
 
-/// The scopes in a text, each once.
+/// The scopes in a text, without duplicates.
 pub(super) fn scopes_in(text: &str) -> Vec<String> {
     let mut scopes = Vec::new();
     add_scopes(&mut scopes, text.split_whitespace());
     scopes
 }
 
-/// Adds those that are not there.
+/// Adds the scopes that are missing.
 pub(super) fn add_scopes<S: AsRef<str>>(
     scopes: &mut Vec<String>,
     more: impl IntoIterator<Item = S>,

@@ -22,7 +22,7 @@ use crate::upstream::UpstreamContext;
 /// The interval at which the stored login is read again: another process may have logged in or out.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// A running server's login: it gives requests their token, renews it, and knows what to do when one is refused.
+/// A running server's login: it gives requests their token, renews it, and decides the next step after a refusal.
 #[derive(Debug)]
 pub(in crate::upstream) struct Session {
     account: Account,
@@ -35,11 +35,11 @@ struct State {
     checked: Option<Instant>,
     /// The reason that the stored login could not be read at the last attempt.
     sealed: Option<String>,
-    /// The step that the last refusal asks for.
+    /// The step that the last refusal requires.
     need: AuthRequired,
 }
 
-/// A token on its way.
+/// A token for a request.
 #[derive(Debug, Clone)]
 pub(in crate::upstream) struct Bearer {
     token: Token,
@@ -55,13 +55,13 @@ impl Bearer {
 }
 
 impl Session {
-    /// The session of `server`, where it may have one.
+    /// The session of `server`, if it may have one.
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
         environment: &Arc<UpstreamContext>,
     ) -> Option<Arc<Self>> {
-        // A URL that cannot be used is told by whoever connects to it.
+        // An unusable URL is reported by the connection.
         let account = Account::of(server, remote, environment).ok()??;
         Some(Arc::new(Self {
             account,
@@ -69,7 +69,7 @@ impl Session {
         }))
     }
 
-    /// The token to send, renewed where it is about to end; nothing before the first login.
+    /// The token to send, renewed if it is about to end. `None` before the first login.
     pub(in crate::upstream) async fn bearer(self: &Arc<Self>) -> Option<Bearer> {
         let is_checked = self
             .state()
@@ -86,12 +86,12 @@ impl Session {
         }
         match self.renewed(&token).await {
             Some(renewed) => Bearer::new(renewed),
-            // It may be good for a moment yet; and a server's clock may be another.
+            // It may be valid for a moment longer, because the server's clock may differ.
             None => self.state().token.clone().and_then(Bearer::new),
         }
     }
 
-    /// The token to send a refused request with again; nothing when that is no use.
+    /// The token for repeating a refused request. `None` if that is useless.
     pub(in crate::upstream) async fn after_refusal(
         self: &Arc<Self>,
         response: &Response,
@@ -99,7 +99,7 @@ impl Session {
     ) -> Option<Bearer> {
         let challenge = Challenge::in_response(response);
         let sent = sent.map(|bearer| &bearer.token);
-        // Somebody may have logged in while this was under way.
+        // Another process may have logged in meanwhile.
         let kept = self.look().await;
         if let Some(other) = kept
             .filter(|kept| sent.is_none_or(|sent| sent.access != kept.access) && !kept.is_over())
@@ -130,12 +130,12 @@ impl Session {
         }
     }
 
-    /// What it takes after a refusal.
+    /// The step that is required after a refusal.
     pub(in crate::upstream) fn need(&self) -> AuthRequired {
         self.state().need.clone()
     }
 
-    /// `text`, which a server wrote, without our token.
+    /// `text`, written by a server, without our token.
     pub(in crate::upstream) fn masked(&self, text: &str) -> String {
         let token = self.state().token.clone();
         let secrets = token
@@ -179,7 +179,7 @@ impl Session {
         }
     }
 
-    /// Asks for a token as a program; it is not cut off half way.
+    /// Gets a token without a person; it is not aborted midway.
     async fn obtain(self: &Arc<Self>, challenge: Challenge, sent: Option<Token>) -> Option<Bearer> {
         let account = self.account.clone();
         let asking = async move {
@@ -194,8 +194,8 @@ impl Session {
         }
     }
 
-    /// A token in place of `token`. What asks for it is a task of its own: were it dropped with the call that needs it,
-    /// the new refresh token would be lost on its way, and the old one is good no more.
+    /// Renews `token`. The request runs in its own task: if it were dropped with the call that needs it, the new
+    /// refresh token would be lost, and the old one is invalid.
     async fn renewed(self: &Arc<Self>, token: &Token) -> Option<Token> {
         let (session, token) = (self.clone(), token.clone());
         let renewing = async move {
@@ -219,19 +219,19 @@ impl Session {
                     state.need = AuthRequired::Renewal;
                     state.token = state.token.take().filter(|token| !token.is_over());
                 } else if matches!(error, super::LoginError::NothingToRenew) {
-                    // By our clock it may be over; the server's is what counts.
+                    // Our clock may say that it has ended; the server's clock counts.
                     state.need = AuthRequired::Renewal;
                 } else {
                     state.need = AuthRequired::Patience(chain(&error));
                 }
                 None
             }
-            // The run is ending.
+            // The process is ending.
             Err(_) => None,
         }
     }
 
-    /// Reads what is kept.
+    /// Reads the stored login.
     async fn look(self: &Arc<Self>) -> Option<Token> {
         let read = self.account.store.read().await;
         let mut state = self.state();
@@ -239,7 +239,7 @@ impl Session {
         state.sealed = None;
         state.token = match read {
             Ok(record) => record.token().cloned(),
-            // What this process has is as good as what it cannot read.
+            // The token of this process is as good as the unreadable one.
             Err(error) => {
                 state.sealed = Some(error.to_string());
                 state.token.take()
@@ -261,7 +261,7 @@ impl Session {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is whole before anything can panic.
+        // Each change is complete before anything can panic.
         self.state.lock()
     }
 }

@@ -1,8 +1,8 @@
-//! Where logins are kept: a file for each server and URL, open to the user alone, replaced whole; sealed where the keychain of
-//! the system has a key for it. A plain one is sealed when it is next written.
+//! The storage of logins: one file per server and URL, open to the user alone, replaced whole, and encrypted if the
+//! system's keychain has a key. A plain file is encrypted when it is next written.
 //!
-//! A lock beside it lets one process at a time renew a token; the others then read what the winner wrote, so that a refresh
-//! token that is good once is used once.
+//! A lock file lets one process at a time renew a token; the others then read its result, so a refresh token that is
+//! valid once is used once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ use super::vault::{Sealed, Vault};
 use crate::files;
 use crate::tool::ServerName;
 
-/// The versions of the form, in the file: plain, and sealed. Another one is no login of ours.
+/// The versions of the format: plain, and encrypted. Files of other versions are ignored.
 const PLAIN: u32 = 1;
 const SEALED: u32 = 2;
 
@@ -34,33 +34,33 @@ pub(super) struct Store {
     url: String,
 }
 
-/// All that is known of the logins at one server.
+/// The data about the logins at one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     version: u32,
     server: String,
     url: String,
-    /// Whose login counts.
+    /// The issuer of the current login.
     pub(super) current: Option<String>,
-    /// The issuer that configured credentials are for, where `oauth.issuer` does not say so. It is written before they are
+    /// The issuer that configured credentials belong to, unless `oauth.issuer` names it. It is written before they are
     /// sent for the first time.
     #[serde(default)]
     pub(super) pinned: Option<String>,
-    /// By issuer: what one gave is never shown to another.
+    /// The logins by issuer: data of one are never sent to another.
     #[serde(default)]
     pub(super) logins: BTreeMap<String, Login>,
     /// The scopes that were missing since the last login.
     #[serde(default)]
     pub(super) wanted: Vec<String>,
-    /// Where the server's metadata is, by its last refusal.
+    /// The URL of the server's metadata, from its last refusal.
     #[serde(default)]
     pub(super) pointer: Option<String>,
-    /// Whether it was read with a key of the keychain.
+    /// Whether it was decrypted with a key of the keychain.
     #[serde(skip)]
     pub(super) is_sealed: bool,
 }
 
-/// A file, as far as it says what it is.
+/// The outer part of a file.
 #[derive(Serialize, Deserialize)]
 struct Envelope {
     version: u32,
@@ -76,7 +76,7 @@ pub(super) struct Login {
     pub(super) token_endpoint: String,
     #[serde(default)]
     pub(super) revocation_endpoint: Option<String>,
-    /// Whether a server of the internet named it.
+    /// Whether an internet server named it.
     #[serde(default)]
     pub(super) is_public: bool,
     #[serde(default)]
@@ -86,25 +86,25 @@ pub(super) struct Login {
 }
 
 impl Record {
-    /// The login that counts, and its issuer.
+    /// The current login, and its issuer.
     pub(super) fn login(&self) -> Option<(&str, &Login)> {
         let issuer = self.current.as_deref()?;
         Some((issuer, self.logins.get(issuer)?))
     }
 
-    /// The issuer that configured credentials went to; that of the login in records without a pin.
+    /// The issuer that configured credentials belong to; in records without it, that of the login.
     pub(super) fn pinned(&self) -> Option<&str> {
         self.pinned.as_deref().or(self.current.as_deref())
     }
 
-    /// The token that counts.
+    /// The current token.
     pub(super) fn token(&self) -> Option<&Token> {
         self.login()?.1.token.as_ref()
     }
 }
 
 impl Store {
-    /// The store of the logins of `server` at `url` in `vault`.
+    /// The storage of the logins of `server` at `url` in `vault`.
     pub(super) fn new(vault: &Arc<Vault>, server: &ServerName, url: &str) -> Self {
         let digest = Sha256::digest(format!("{server}\n{url}"));
         let hash = HEXLOWER.encode(&digest[..6]);
@@ -117,7 +117,7 @@ impl Store {
         }
     }
 
-    /// A record that says nothing yet.
+    /// A new record.
     pub(super) fn empty(&self) -> Record {
         Record {
             version: PLAIN,
@@ -127,10 +127,11 @@ impl Store {
         }
     }
 
-    /// What is kept; an empty record where there is nothing, or nothing that can ever be read. That is set aside and said.
+    /// Reads the stored login. If it is missing, an empty record. If it is damaged, it is renamed to `.damaged` and
+    /// logged, and the record is empty.
     ///
     /// # Errors
-    /// When it is sealed, and the keychain does not open it now. It must not be overwritten but by a new login.
+    /// When it is encrypted and the keychain does not open it now. Only a new login may then overwrite it.
     pub(super) async fn read(&self) -> Result<Record, LoginError> {
         let path = self.path.clone();
         let read = self
@@ -166,24 +167,24 @@ impl Store {
         };
         Ok(record.unwrap_or_else(|| {
             tracing::warn!(server = %self.server, "the kept login is damaged, and was set aside");
-            // If that does not work, the next login overwrites it.
+            // If that fails, the next login overwrites it.
             let _ = std::fs::rename(&self.path, self.path.with_extension("damaged"));
             self.empty()
         }))
     }
 
-    /// Gets ready what writing needs, so that what cannot be had a second time is written as soon as it is there.
+    /// Prepares writing, so that data which cannot be obtained twice is written as soon as it arrives.
     ///
     /// # Errors
-    /// When nothing could be written now.
+    /// When writing would fail now.
     pub(super) async fn prepare(&self) -> Result<(), LoginError> {
         self.vault.sealing_key().await.map(drop)
     }
 
-    /// Replaces what is kept.
+    /// Replaces the stored record.
     ///
     /// # Cancel safety
-    /// It is written all the same.
+    /// The record is written even if this is dropped.
     pub(super) async fn write(&self, record: &Record) -> Result<(), LoginError> {
         let json = serde_json::to_vec_pretty(record).expect("a record is JSON");
         let json = match self.vault.sealing_key().await? {
@@ -211,12 +212,12 @@ impl Store {
             .map_err(|source| self.failed(source))
     }
 
-    /// What a sealed record is bound to.
+    /// The context that an encrypted record is bound to.
     fn context(&self) -> String {
         format!("{SEALED}\n{}\n{}", self.server, self.url)
     }
 
-    /// Removes all of it; whether there was anything.
+    /// Removes everything. Returns whether there was anything.
     pub(super) fn remove(&self) -> Result<bool, LoginError> {
         match std::fs::remove_file(&self.path) {
             Ok(()) => Ok(true),
@@ -225,7 +226,7 @@ impl Store {
         }
     }
 
-    /// Waits until no other process, nor another task of this one, renews or replaces the login.
+    /// Waits until no other process or task renews or replaces the login.
     pub(super) async fn lock(&self) -> Result<Lock, LoginError> {
         lock_file(&self.path.with_extension("lock"))
             .await
@@ -312,7 +313,7 @@ mod tests {
                 None
             );
         }
-        // A file that was copied is no login either.
+        // A copied file is not a login either.
         let stolen = Store::new(&vault, &server, "https://evil.com/mcp");
         std::fs::copy(&store.path, &stolen.path).unwrap();
         assert_eq!(stolen.read().await.unwrap().token(), None);

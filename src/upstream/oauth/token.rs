@@ -1,4 +1,4 @@
-//! Tokens: how they are asked for, and what they are good for.
+//! Tokens: their request, their lifetime, and their header.
 
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -14,22 +14,22 @@ use super::stored_secret::{hidden, plain};
 use crate::config::PrivateKey;
 use crate::secret::Secret;
 
-/// What a login gave.
+/// A token with its lifetime.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Token {
     #[serde(with = "plain")]
     pub(super) access: Secret<String>,
     #[serde(with = "hidden", default)]
     pub(super) refresh: Option<Secret<String>>,
-    /// When it was given, in seconds since 1970 by our own clock.
+    /// The time it was issued, in seconds since 1970 by our own clock.
     pub(super) given: u64,
-    /// When it ends, by the same; `None` where nobody said.
+    /// The time it ends, by our own clock. `None` if the server gave none.
     #[serde(default)]
     pub(super) ends: Option<u64>,
     pub(super) scopes: Vec<String>,
 }
 
-/// Where tokens are given, and to whom.
+/// The token endpoint, and the client and resource of a request.
 pub(super) struct TokenEndpoint<'a> {
     pub(super) fetcher: &'a MetadataFetcher<'a>,
     pub(super) issuer: &'a str,
@@ -39,7 +39,7 @@ pub(super) struct TokenEndpoint<'a> {
     pub(super) key: Option<&'a PrivateKey>,
 }
 
-/// RFC 6749, section 5.1. Some servers write numbers as texts.
+/// The response (RFC 6749, section 5.1). Some servers write numbers as texts.
 #[derive(Deserialize)]
 struct TokenResponse {
     access_token: String,
@@ -50,28 +50,28 @@ struct TokenResponse {
 }
 
 impl Token {
-    /// Whether it is better renewed before it is used: with a tenth of its life left, and a minute at most.
+    /// Whether it should be renewed before use: a tenth of its lifetime is left, at most a minute.
     pub(super) fn is_ending(&self) -> bool {
         self.ends.is_some_and(|end| {
             end.saturating_sub(now()) <= (end.saturating_sub(self.given) / 10).min(60)
         })
     }
 
-    /// The value of the header `Authorization`; nothing where no header can carry it.
+    /// The value of the header `Authorization`. `None` if no header can carry it.
     pub(super) fn bearer(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::try_from(format!("Bearer {}", self.access.expose())).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// Whether it is no good any more.
+    /// Whether it has ended.
     pub(super) fn is_over(&self) -> bool {
         self.ends.is_some_and(|end| end <= now())
     }
 }
 
 impl TokenEndpoint<'_> {
-    /// Asks for a token by `grant`, a list of fields; `scopes` are those it is for where the answer does not say.
+    /// Requests a token with `grant`, a list of fields; `scopes` are its scopes if the answer has none.
     pub(super) async fn ask(
         &self,
         grant: &[(&'static str, &str)],
@@ -81,7 +81,7 @@ impl TokenEndpoint<'_> {
             .iter()
             .map(|(name, value)| (*name, (*value).to_owned()))
             .collect();
-        // RFC 8707, section 2.2: the token is good for this server and no other.
+        // RFC 8707, section 2.2: the token is valid for this server only.
         fields.push(("resource", self.resource.to_owned()));
         let authorization = self.client.sign(self.issuer, self.key, &mut fields);
         let secrets: Vec<Secret<String>> = fields
@@ -136,7 +136,7 @@ impl TokenEndpoint<'_> {
             _ => None,
         });
         let now = now();
-        // A float becomes the nearest whole number there is, and what is below zero becomes zero.
+        // A float becomes the nearest integer, and a negative one becomes zero.
         let ends = life.map(|life| now.saturating_add(life as u64));
         Ok(Token {
             access: response.access_token.into(),

@@ -1,8 +1,8 @@
-//! What logins are sealed with: one key, which the keychain of the system has.
+//! The encryption of logins with one key in the system's keychain.
 //!
-//! The logins themselves stay files. A keychain is slow, may be locked at any moment, holds as little as 2,560 bytes in one item
-//! (Windows), and tells no other process that something changed; a file is replaced whole under its lock. So the keychain is asked
-//! once per process, and what it protects is the same: without it the files say nothing.
+//! The logins stay files. A keychain is slow, may be locked at any moment, holds as little as 2,560 bytes per item
+//! (Windows), and does not notify other processes of changes; a file is replaced whole under its lock. So the keychain
+//! is asked once per process, with the same protection: without the key the files are unreadable.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,24 +24,24 @@ use crate::keychain::Keychain;
 use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
 
-/// The name of the key in the keychain, and what its user sees of it.
+/// The name of the key in the keychain, and its label for the user.
 const NAME: &str = "logins";
 const LABEL: &str = "mcpzip: the key of its logins";
 
-/// How long the keychain has; some ask their user first, who may be away.
+/// The time limit for the keychain; some ask the user first, who may be away.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// How long one that could not be used is left alone.
+/// The time for which a failed keychain is not asked again.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Where logins are kept, and how.
+/// The directory of the logins, and their encryption.
 #[derive(Debug)]
 pub(crate) struct Vault {
     pub(super) directory: PathBuf,
     pub(super) tasks: Tasks,
     credentials: Credentials,
     keychain: Option<Keychain>,
-    /// Held while the keychain is asked: that is done once, however many want to know.
+    /// Locked while the keychain is asked, so that it is asked once.
     state: Mutex<State>,
     has_warned: AtomicBool,
 }
@@ -57,11 +57,11 @@ enum State {
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     bytes: Secret<[u8; 32]>,
-    /// Tells it from others, and nothing else.
+    /// The id that distinguishes it from other keys.
     id: String,
 }
 
-/// What only the key opens.
+/// Encrypted data.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Sealed {
     key: String,
@@ -70,7 +70,7 @@ pub(super) struct Sealed {
 }
 
 impl Vault {
-    /// The logins under `directory`; the keychain is asked when one is read or written.
+    /// Creates the vault of the logins in `directory`; the keychain is asked at the first read or write.
     #[must_use]
     pub(crate) fn new(
         directory: PathBuf,
@@ -89,10 +89,10 @@ impl Vault {
         }
     }
 
-    /// The key to write with; none where the file is to be plain.
+    /// The key for writing. `None` for a plain file.
     ///
     /// # Errors
-    /// When the configuration wants a keychain, and there is none that could be used.
+    /// When the configuration requires a keychain and none is usable.
     pub(super) async fn sealing_key(&self) -> Result<Option<Key>, LoginError> {
         if self.credentials == Credentials::File {
             return Ok(None);
@@ -103,7 +103,7 @@ impl Vault {
                 Err(LoginError::Keychain { source })
             }
             Err(error) => {
-                // That there is no keychain at all is as usual as that there is one.
+                // A missing keychain is as normal as a present one.
                 if self.keychain.is_some() && !self.has_warned.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         reason = %error,
@@ -115,10 +115,10 @@ impl Vault {
         }
     }
 
-    /// Opens what was sealed for `context`.
+    /// Decrypts data that was encrypted for `context`.
     ///
     /// # Errors
-    /// With why it cannot be opened now, or ever; then it says `None`.
+    /// The reason why it cannot be decrypted now; `None` if it never can.
     pub(super) async fn open(
         &self,
         context: &str,
@@ -131,7 +131,7 @@ impl Vault {
         key.open(context, sealed).ok_or(None)
     }
 
-    /// The key, made if there is none and `may_make`.
+    /// The key; creates one if there is none and `may_make`.
     async fn key(&self, may_make: bool) -> Result<Key, VaultError> {
         let mut state = self.state.lock().await;
         match &*state {
@@ -169,7 +169,7 @@ impl Vault {
             .transpose()
     }
 
-    /// Makes a key. Of several processes that want one, the first does.
+    /// Creates a key. If several processes try, the first one wins.
     async fn make(&self) -> Result<Option<Key>, VaultError> {
         let _lock = lock_file(&self.directory.join("key.lock")).await?;
         if let Some(key) = self.fetch().await? {
@@ -184,7 +184,7 @@ impl Vault {
             .map_err(|_| VaultError::Random)?;
         let text = Secret::new(URL_SAFE_NO_PAD.encode(bytes));
         aside(move || keychain.set(NAME, LABEL, text.expose().as_bytes())).await??;
-        // What it says that it has is what counts.
+        // The keychain's own answer counts.
         self.fetch().await
     }
 }
@@ -208,10 +208,10 @@ impl Key {
         )
     }
 
-    /// Seals `plain` so that it opens at `context` only.
+    /// Encrypts `plain` for `context` only.
     ///
     /// # Panics
-    /// When the system has no randomness to give.
+    /// When the system has no randomness.
     pub(super) fn seal(&self, context: &str, plain: &[u8]) -> Sealed {
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new()
@@ -248,12 +248,12 @@ impl Key {
     }
 }
 
-/// Does what may block for long on a thread that nobody waits for: a keychain may have a dialogue open.
+/// Runs a slow operation on a thread with a time limit: a keychain may show a dialog.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, VaultError> {
     let (sender, receiver) = oneshot::channel();
-    // The receiver is gone when the time limit has passed.
+    // The receiver is gone after the time limit.
     spawn_thread("keychain", move || drop(sender.send(work())))?;
     tokio::time::timeout(LIMIT, receiver)
         .await
