@@ -102,7 +102,7 @@ section! {
         endpoint: Option<At<String>> = Field::text, Value::Text;
         /// Headers that are sent with the traces.
         headers: Option<BTreeMap<String, At<String>>> = Field::text_map, Value::TextMap;
-        /// What this process is called in traces; `mcpzip` if nothing is said.
+        /// The name of this process in traces; `mcpzip` by default.
         service_name: Option<At<String>> = Field::text, Value::Text;
         /// How many of a hundred traces that begin here are recorded; those that clients began are as these say.
         sample_percent: Read<u64> = percent, Value::Number(0, Some(100)), 100;
@@ -117,7 +117,7 @@ section! {
         grant: Option<Grant> = grant, Value::Words(&["authorization_code", "client_credentials"]), "authorization_code";
         /// The only authorization server to log in at, by its issuer URL; without it, a configured secret or key stays with the first one.
         issuer: Option<At<String>> = Field::text, Value::Text;
-        /// A client that you registered where one logs in.
+        /// The id of a client that you registered at the authorization server.
         client_id: Option<At<String>> = Field::text, Value::Text;
         /// Its secret.
         client_secret: Option<At<String>> = Field::text, Value::Text;
@@ -125,7 +125,7 @@ section! {
         client_metadata_url: Option<At<String>> = Field::text, Value::Text;
         /// A PEM file (PKCS #8, P-256 or RSA) that signs in place of a secret.
         private_key_file: Option<At<String>> = Field::text, Value::Text;
-        /// What a login is for, in place of all that the server offers.
+        /// The scopes of a login, in place of all that the server offers.
         scopes: Option<Vec<At<String>>> = Field::texts, Value::Texts;
         /// The port that the browser comes back to.
         redirect_port: Option<u16> = port, Value::Number(1, Some(65535));
@@ -188,7 +188,7 @@ section! {
     Results, RESULTS, "results." {
         /// Characters that a result's text may have before it is stored; 0 means no limit.
         budget: Read<usize> = Field::whole_number, Value::Number(0, None), 100000;
-        /// What is answered of a text that only repeats the structured content; `auto` is what the client shows.
+        /// The treatment of a text that only repeats the structured content; `auto` keeps the form that the client shows its model.
         duplicates: Read<Duplicates> = duplicates, Value::Words(&["auto", "keep", "text", "structured"]), "auto";
         /// How long stored results are kept.
         kept_for: Read<Lifetime> = lifetime, Value::TimeOr(&["session"]), "session";

@@ -6,13 +6,13 @@ use super::HttpError;
 use super::oauth::AuthRequired;
 use crate::tool::{ServerName, is_hidden};
 
-/// Why a server cannot be reached. Shared by everybody who waited for the same attempt.
+/// The reason why a server cannot be reached. All requests that waited for one attempt share it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     /// No server of this name is configured.
     #[error("no server `{server}` is configured")]
     Unknown {
-        /// The name that was asked for.
+        /// The requested name.
         server: ServerName,
     },
     /// It is switched off in the configuration.
@@ -24,9 +24,9 @@ pub(crate) enum ConnectError {
     /// Its configuration entry cannot be used.
     #[error("server `{server}`: {reason}")]
     Configuration {
-        /// Its name, as written.
+        /// The server's name, as written.
         server: String,
-        /// What is wrong with the entry.
+        /// The fault of the entry.
         reason: String,
     },
     /// Its process could not be started.
@@ -36,17 +36,17 @@ pub(crate) enum ConnectError {
         server: ServerName,
         /// The program.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It ended before the handshake was through.
+    /// It ended before the handshake was complete.
     #[error("server `{server}` ended during the handshake ({status}){}", said(.stderr))]
     Ended {
         /// Its name.
         server: ServerName,
-        /// How its process ended.
+        /// The exit status of its process.
         status: String,
-        /// The end of what it wrote to stderr.
+        /// The end of its stderr.
         stderr: String,
     },
     /// It did not answer the handshake in time.
@@ -54,54 +54,54 @@ pub(crate) enum ConnectError {
     Timeout {
         /// Its name.
         server: ServerName,
-        /// The time it had.
+        /// The time limit.
         limit: Duration,
-        /// The end of what it wrote to stderr.
+        /// The end of its stderr.
         stderr: String,
     },
-    /// It answered the handshake with an error, or with something else.
+    /// It answered the handshake with an error, or with something unexpected.
     #[error("server `{server}` refused the handshake: {reason}")]
     Handshake {
         /// Its name.
         server: ServerName,
-        /// What it said, or what is wrong with it.
+        /// Its message, or the fault of its answer.
         reason: String,
     },
-    /// It cannot be spoken with over HTTP.
+    /// The connection over HTTP failed.
     #[error("server `{server}` {error}{}", cure(.server, .error))]
     Http {
         /// Its name.
         server: ServerName,
-        /// What went wrong.
+        /// The error.
         error: HttpError,
     },
-    /// mcpzip itself is ending.
+    /// mcpzip is shutting down.
     #[error("mcpzip is shutting down")]
     ShuttingDown,
 }
 
-/// Why a request to a server has no answer.
+/// The reason why a request to a server has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum CallError {
-    /// There is no connection, and none could be made; nothing was sent.
+    /// There is no connection, and none could be made. Nothing was sent.
     #[error(transparent)]
     Connect(#[from] Arc<ConnectError>),
-    /// The connection is still being made; nothing was sent.
+    /// The connection is still being made. Nothing was sent.
     #[error("server `{server}` was not connected within {limit:?}")]
     Connecting {
         /// Its name.
         server: ServerName,
-        /// The time the caller had.
+        /// The caller's time limit.
         limit: Duration,
     },
-    /// The connection ended before the answer came.
+    /// The connection ended before the answer arrived.
     #[error("server `{server}` went away during the call ({reason})")]
     Lost {
         /// Its name.
         server: ServerName,
-        /// How it went.
+        /// The cause.
         reason: String,
-        /// Whether the request may have reached it, so that repeating it could act twice.
+        /// Whether the request may have reached the server, so that a repetition could act twice.
         may_have_acted: bool,
     },
     /// The time limit passed.
@@ -109,10 +109,10 @@ pub(crate) enum CallError {
     Timeout {
         /// Its name.
         server: ServerName,
-        /// The time it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// The answer is larger than a message may be.
+    /// The answer exceeds the size limit of a message.
     #[error("the answer of server `{server}` has {length} bytes, more than the limit of {limit}")]
     TooLarge {
         /// Its name.
@@ -127,26 +127,26 @@ pub(crate) enum CallError {
     Malformed {
         /// Its name.
         server: ServerName,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// It was not answered as it is over HTTP.
+    /// The exchange over HTTP failed.
     #[error("server `{server}` {error}{}", cure(.server, .error))]
     Http {
         /// Its name.
         server: ServerName,
-        /// What went wrong.
+        /// The error.
         error: HttpError,
     },
-    /// Under `"trust": "pin"`, what the server lists now could not be compared with what was first seen; nothing was sent.
+    /// Under `"trust": "pin"`, the server's current list could not be compared with the first one. Nothing was sent.
     #[error("the tools of server `{server}` could not be compared with those first seen: {reason}")]
     Uncompared {
         /// Its name.
         server: ServerName,
-        /// What went wrong.
+        /// The cause.
         reason: String,
     },
-    /// Under `"trust": "pin"`, the tool is not what it was when it was first seen; nothing was sent.
+    /// Under `"trust": "pin"`, the tool has changed since it was first seen. Nothing was sent.
     #[error(
         "`{tool}` of server `{server}` is held back: it is not what it was when it was first seen"
     )]
@@ -156,20 +156,20 @@ pub(crate) enum CallError {
         /// The tool's name.
         tool: String,
     },
-    /// As many calls as the server may have are running and waiting.
+    /// The server has its maximum of running and waiting calls.
     #[error("server `{server}` is busy: {running} calls are running and {waiting} are waiting")]
     Busy {
         /// Its name.
         server: ServerName,
-        /// Calls under way.
+        /// The number of calls in flight.
         running: usize,
-        /// Calls queued behind them.
+        /// The number of calls in the queue.
         waiting: usize,
     },
 }
 
 impl ConnectError {
-    /// Whether a server of the other era may fail so: it refuses what it does not know, or ends over it.
+    /// Whether a server of the other era may fail like this: it refuses unknown messages, or ends.
     #[must_use]
     pub(crate) fn may_be_of_era(&self) -> bool {
         matches!(
@@ -185,7 +185,7 @@ impl ConnectError {
 }
 
 impl ConnectError {
-    /// Whether a person who logs in could help.
+    /// Whether a login by a person could help.
     #[must_use]
     pub(crate) fn wants_login(&self) -> bool {
         matches!(self, Self::Http { error, .. } if error.wants_login())
@@ -193,7 +193,7 @@ impl ConnectError {
 }
 
 impl CallError {
-    /// Whether a person who logs in could help. The request did nothing then.
+    /// Whether a login by a person could help. The request then had no effect.
     #[must_use]
     pub(crate) fn wants_login(&self) -> bool {
         match self {
@@ -203,7 +203,7 @@ impl CallError {
         }
     }
 
-    /// Whether the same request may be sent again without the risk of acting twice.
+    /// Whether the request can be repeated without the risk of acting twice.
     #[must_use]
     pub(crate) fn is_unsent(&self) -> bool {
         matches!(
@@ -215,14 +215,14 @@ impl CallError {
         )
     }
 
-    /// Whether the connection went away under the request.
+    /// Whether the connection was lost during the request.
     #[must_use]
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
     }
 }
 
-/// What a person has to do for a server that requires a login; whoever reads of it is told.
+/// The next step for a person, for a server that requires a login.
 fn cure(server: &ServerName, error: &HttpError) -> String {
     let HttpError::Login { need, .. } = error else {
         return String::new();
@@ -252,7 +252,7 @@ fn said(stderr: &str) -> String {
     if stderr.is_empty() {
         String::new()
     } else {
-        // It reaches agents and terminals.
+        // The text reaches agents and terminals.
         let is_shown = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_hidden(*c);
         let shown: String = stderr.chars().filter(is_shown).collect();
         format!("; its stderr ends with: {shown}")

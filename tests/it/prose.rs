@@ -36,7 +36,9 @@ const SOURCES: &[&str] = &[
     "src/results.rs",
     "src/search",
     "src/telemetry",
+    "src/upstream/error.rs",
     "src/upstream/oauth",
+    "src/upstream/transport/http/error.rs",
 ];
 
 /// Patterns that make a sentence harder to read, each with better words.

@@ -32,10 +32,12 @@ export function ofEnums(source) {
 /** The texts of `format!` in functions that word an error, each with the sentence above the function. */
 export function ofFunctions(source) {
   const found = [];
-  const functions = source.matchAll(/((?:^\/\/\/[^\n]*\n)+)pub\((?:super|in [\w:]+)\) fn (\w+)[\s\S]*?\n\}\n/gm);
+  const functions = source.matchAll(/((?:^\/\/\/[^\n]*\n)+)(?:pub\((?:super|in [\w:]+)\) )?fn (\w+)[\s\S]*?\n\}\n/gm);
   for (const [whole, doc, name] of functions) {
     const texts = [...whole.matchAll(/format!\(\s*"((?:[^"\\]|\\[\s\S])*)"/g)].map((match) => placeholder(match[1]));
-    const longest = texts.sort((a, b) => b.length - a.length)[0] ?? fail(`src/proxy/answers/error.rs: ${name} has no text`);
+    // The whole sentence begins with a name; the others are parts of it.
+    const sentences = texts.filter((text) => /^[`A-Z]/.test(text));
+    const longest = (sentences.length ? sentences : texts).sort((a, b) => b.length - a.length)[0] ?? fail(`src/proxy/answers/error.rs: ${name} has no text`);
     found.push({ key: name, text: longest.replaceAll('\\n', '\n'), meaning: doc.replaceAll('///', '').replace(/\s+/g, ' ').trim() });
   }
   return found;
@@ -62,6 +64,8 @@ export function ofReplies() {
     const source = readFileSync(join(proxy, name), 'utf8').split('#[cfg(test)]')[0];
     for (const [, text] of source.matchAll(/(?:tool_error|Refused)\(\s*&?(?:format!\(\s*)?"((?:[^"\\]|\\[\s\S])*)"/g)) texts.add(placeholder(text).replaceAll('\\n', '\n'));
   }
+  const failures = need('src/proxy/answers/error.rs', 'It words errors.').split('impl Failure {')[1]?.split(/\n\}\n/)[0] ?? fail('src/proxy/answers/error.rs: the texts of `Failure` are not where they were');
+  for (const [, text] of failures.matchAll(/format!\(\s*"((?:[^"\\]|\\[\s\S])*)"/g)) texts.add(placeholder(text).replaceAll('\\n', '\n'));
   for (const file of PARTS) ofEnums(need(file, 'It words errors.')).forEach(({ text }) => texts.add(text));
   const worth = [...texts].filter((text) => /[a-z]{3,}/.test(text.replace(/\b[A-Z]+\b/g, '')));
   if (worth.length < 15) fail('src/proxy: its answers are not where they were');

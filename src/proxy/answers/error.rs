@@ -1,4 +1,4 @@
-//! Words for what went wrong, as agents read them. Everything that names a failure to an agent comes from here.
+//! The texts of failures, as agents read them. Every text that names a failure to an agent is made here.
 
 use crate::proxy::arguments::Fault;
 use crate::proxy::failure::{Failure, NoConsent, Unlisted, Withheld};
@@ -10,7 +10,7 @@ use crate::upstream::oauth::AuthRequired;
 use crate::upstream::{CallError, ConnectError, HttpError};
 
 impl Failure {
-    /// What happened, to which server, and what to do next, without the secrets of the configuration.
+    /// The failure, its server, and the next step, without the secrets of the configuration.
     #[must_use]
     pub(crate) fn text(&self, view: &View) -> String {
         match self {
@@ -57,7 +57,7 @@ impl Failure {
     }
 }
 
-/// There is no word of the user, which the rules want.
+/// The rules require the user's consent, and there is none.
 fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
     let reason = match reason {
         NoConsent::TooLarge { characters, limit } => format!(
@@ -91,7 +91,7 @@ pub(in crate::proxy) fn denied_tool(name: &QualifiedName) -> String {
     )
 }
 
-/// The tool is not what the user came to trust.
+/// The tool has changed since it was first seen.
 fn held_tool(name: &QualifiedName) -> String {
     format!(
         "`{name}` is held back: its server changed what it says of it after it was first seen. A person has to look at that, by \
@@ -100,7 +100,7 @@ fn held_tool(name: &QualifiedName) -> String {
     )
 }
 
-/// It is not known whether the tool is what the user came to trust.
+/// It is not known whether the tool has changed since it was first seen.
 fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
     let (reason, advice) = match fault {
         Some(fault) => (
@@ -118,7 +118,7 @@ fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
     )
 }
 
-/// The tool is there for its server's own interface.
+/// The tool is meant for its server's own interface.
 fn app_only_tool(name: &QualifiedName) -> String {
     format!(
         "`{name}` is kept from models by its server, for the use of its own interface (`_meta.ui.visibility`): use another tool"
@@ -134,12 +134,12 @@ pub(in crate::proxy) fn unknown_prompt(name: &str, nearest: &[String]) -> String
     format!("there is no prompt `{name}`: {advice}")
 }
 
-/// A request that only reads has no answer.
+/// A read-only request failed.
 pub(in crate::proxy) fn failed_request(what: &str, error: &CallError) -> String {
     format!("{what} failed: {error}")
 }
 
-/// The arguments do not fit; what each fault is, and how to call the tool.
+/// The arguments are invalid. The text lists each fault and the tool's signature.
 fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature: &str) -> String {
     let faults: Vec<String> = faults
         .iter()
@@ -156,7 +156,7 @@ fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature: &str) -> S
     )
 }
 
-/// A call has no answer; what to do about it.
+/// A call failed without an answer.
 fn failed_call(name: &QualifiedName, error: &CallError) -> String {
     let next = match error {
         CallError::Connect(error) => match &**error {

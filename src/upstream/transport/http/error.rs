@@ -6,62 +6,62 @@ use crate::text::causes;
 use crate::upstream::headers_command::HeadersCommandError;
 use crate::upstream::oauth::AuthRequired;
 
-/// What goes wrong with servers that are reached over HTTP. It reads on after the server's name.
+/// An error of a server behind HTTP. Its text continues a sentence after the server's name.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum HttpError {
-    /// No connection came about; nothing was sent.
+    /// No connection was made. Nothing was sent.
     #[error("cannot be reached: {reason}")]
     Unreachable {
-        /// What stood in the way.
+        /// The obstacle.
         reason: String,
     },
-    /// A connection came about and is none that can be trusted; nothing was sent.
+    /// A connection was made that cannot be trusted. Nothing was sent.
     #[error("offers no secure connection (TLS): {reason}")]
     Insecure {
-        /// What is wrong, and what to do about it.
+        /// The fault, and the advice.
         reason: String,
     },
-    /// It answered, but not as an MCP server does.
+    /// The answer is an HTTP error.
     #[error("answered with HTTP {status}{}{}", after(.retry_after), quote(.said))]
     Status {
         /// The status code.
         status: u16,
-        /// The beginning of what it said.
+        /// The beginning of its text.
         said: String,
-        /// When to try again, in its own words.
+        /// The time of the next attempt, as sent.
         retry_after: Option<String>,
     },
-    /// It wants credentials, or better ones.
+    /// The server requires credentials, or better ones.
     #[error("requires a login (HTTP {status}){}", quote(.said))]
     Login {
         /// 401, or 403.
         status: u16,
-        /// What it takes.
+        /// The step that is missing.
         need: AuthRequired,
-        /// The beginning of what it said.
+        /// The beginning of its text.
         said: String,
     },
-    /// The command that gives its headers gave none; nothing was sent.
+    /// The command that prints its headers failed. Nothing was sent.
     #[error("cannot be spoken with: its `headers_command` {0}")]
     Command(#[source] HeadersCommandError),
-    /// It points elsewhere, where its credentials must not go.
+    /// It redirects to a place to which its credentials must not be sent.
     #[error(
         "redirects to {to}, which is not followed: its URL in the configuration is out of date"
     )]
     Redirect {
-        /// The origin it points to.
+        /// The origin of the redirect.
         to: String,
     },
-    /// What came is no message.
+    /// The answer is not a message.
     #[error("answered with {found} instead of JSON or an event stream")]
     ContentType {
-        /// The type it gave.
+        /// Its content type.
         found: String,
     },
-    /// An event stream of HTTP+SSE that does not begin as one.
+    /// An HTTP+SSE stream without the required first event.
     #[error("is not an HTTP+SSE server: {reason}")]
     NoEndpoint {
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }
@@ -74,7 +74,7 @@ impl From<NoCertificates> for HttpError {
 }
 
 impl HttpError {
-    /// Whether a person who logs in could help.
+    /// Whether a login by a person could help.
     pub(in crate::upstream) fn wants_login(&self) -> bool {
         let Self::Login { need, .. } = self else {
             return false;
@@ -89,7 +89,7 @@ impl HttpError {
     }
 }
 
-/// Why nothing could be sent.
+/// The reason why nothing could be sent.
 pub(super) fn unsent(error: reqwest::Error) -> HttpError {
     let error = error.without_url();
     let reason = match (
@@ -104,7 +104,7 @@ pub(super) fn unsent(error: reqwest::Error) -> HttpError {
     HttpError::Unreachable { reason }
 }
 
-/// Why a request that is no message has no answer; it reads on after whom it went to.
+/// The reason why a request other than a message has no answer; it continues a sentence after its target.
 pub(in crate::upstream) fn reason(error: reqwest::Error) -> String {
     if error.is_connect() || error.is_builder() {
         unsent(error).to_string()
@@ -113,7 +113,7 @@ pub(in crate::upstream) fn reason(error: reqwest::Error) -> String {
     }
 }
 
-/// The innermost cause, which says most; without any URL.
+/// The innermost cause, which says most, without any URL.
 pub(super) fn words(error: reqwest::Error) -> String {
     innermost(&error.without_url())
 }
@@ -124,7 +124,7 @@ fn innermost(error: &reqwest::Error) -> String {
         .map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// What stands on the way to the server, which the types of these errors do not tell.
+/// The obstacle between us and the server, which the types of these errors do not show.
 fn of_way(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     let text = cause.to_string();
     if text == "dns error" {
@@ -136,18 +136,18 @@ fn of_way(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with TLS, if anything is.
+/// The fault of TLS, if there is one.
 fn insecure(cause: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = of_tls(cause) {
         return Some(advice(error));
     }
-    // Servers without TLS end what they do not understand.
+    // Servers without TLS close the connection on unknown input.
     (cause.to_string() == "tls handshake eof").then(|| {
         "it ended the connection during the handshake; perhaps it does not speak TLS, and its URL should begin with `http://`".to_owned()
     })
 }
 
-/// An error of a stream is that of TLS where one is inside, however deep: its `source` skips what it wraps.
+/// The TLS error inside of a stream's error, at any depth: its `source` skips the errors that it wraps.
 fn of_tls<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     if let Some(error) = cause.downcast_ref() {
         return Some(error);
@@ -155,7 +155,7 @@ fn of_tls<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     of_tls(cause.downcast_ref::<io::Error>()?.get_ref()?)
 }
 
-/// What is wrong with a connection behind TLS, for whoever configured it.
+/// The fault of a TLS connection, for the author of the configuration.
 fn advice(error: &rustls::Error) -> String {
     use rustls::CertificateError as Fault;
     match error {
@@ -168,7 +168,7 @@ fn advice(error: &rustls::Error) -> String {
             "its certificate is for another host than its URL names".to_owned()
         }
         rustls::Error::InvalidCertificate(Fault::NotValidForNameContext { presented, .. }) => {
-            // Each is `DnsName("host")` or the like.
+            // Each is `DnsName("host")` or similar.
             let names: Vec<&str> = presented
                 .iter()
                 .map(|name| name.split('"').nth(1).unwrap_or(name))
