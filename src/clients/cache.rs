@@ -20,13 +20,13 @@ const OTHER_LIMIT: u64 = 8 * 1024 * 1024;
 /// The reason that a file is not read; it reads on after the file.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum FileError {
-    /// The system refuses.
+    /// The system does not permit it.
     #[error(transparent)]
     Read(Arc<io::Error>),
-    /// It is no text.
+    /// It is not UTF-8.
     #[error("is not UTF-8")]
     Encoding(#[from] FromUtf8Error),
-    /// It breaks the rules of its syntax.
+    /// It is invalid in its syntax.
     #[error(transparent)]
     Text(#[from] TextError),
     /// A project's file that is a file of the user.
