@@ -19,7 +19,7 @@ use super::sections::{
     SearchEntry, TracesEntry,
 };
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, IdleTimeout, Management,
+    CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout, Management,
     Origin, Share, Trust, duration, log_level,
 };
 use super::{foreign, keys};
@@ -45,6 +45,7 @@ pub(super) struct File {
     pub(super) idle_timeout: Read<IdleTimeout>,
     pub(super) min_idle_timeout: Read<Duration>,
     pub(super) max_idle_timeout: Read<Duration>,
+    pub(super) health_check: Read<HealthCheck>,
     pub(super) catalog: Read<CatalogEntry>,
     pub(super) search: Read<SearchEntry>,
     pub(super) results: Read<Results>,
@@ -133,6 +134,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let idle_timeout = members.read("idle_timeout", idle_timeout);
     let min_idle_timeout = members.read("min_idle_timeout", Field::positive_duration);
     let max_idle_timeout = members.read("max_idle_timeout", Field::positive_duration);
+    let health_check = members.read("health_check", health_check);
     let catalog = members.read("catalog", CatalogEntry::read);
     let search = members.read("search", SearchEntry::read);
     let results = members.read("results", Results::read);
@@ -159,6 +161,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         idle_timeout,
         min_idle_timeout,
         max_idle_timeout,
+        health_check,
         catalog,
         search,
         results,
@@ -335,6 +338,13 @@ fn share(field: &Field<'_>) -> Result<Share, At<EntryError>> {
         .word()
         .and_then(Share::parse)
         .ok_or_else(|| field.wrong("\"auto\", \"all\", \"project\" or \"session\""))
+}
+
+fn health_check(field: &Field<'_>) -> Result<HealthCheck, At<EntryError>> {
+    match field.word() {
+        Some("never") => Ok(HealthCheck::Never),
+        _ => Ok(HealthCheck::Every(field.positive_duration()?)),
+    }
 }
 
 fn idle_timeout(field: &Field<'_>) -> Result<IdleTimeout, At<EntryError>> {

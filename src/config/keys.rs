@@ -43,6 +43,12 @@ pub(super) const FILE: Table = &[
         "\"30m\"",
         "The longest time of an adaptive `idle_timeout`.",
     ),
+    with_default(
+        "health_check",
+        Value::TimeOr(&["never"]),
+        "\"60s\"",
+        "How often an open but unused connection over HTTP is checked, so that a server that has gone shows before the next call.",
+    ),
     key(
         "catalog",
         Value::Object(CATALOG),

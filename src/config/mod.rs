@@ -73,9 +73,9 @@ pub(crate) use names::{safe_name, safe_names, written_name};
 pub(crate) use network::{Network, NoCertificates};
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use options::{
-    Credentials, Duplicates, Era, Exposure, IdleBounds, IdleTimeout, LOG_FORMATS, LOG_LEVELS,
-    Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, Scope, SearchOptions, Share, Trust,
-    log_level,
+    Credentials, Duplicates, Era, Exposure, HealthCheck, IdleBounds, IdleTimeout, LOG_FORMATS,
+    LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, Scope, SearchOptions,
+    Share, Trust, log_level,
 };
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
 pub(crate) use policy::{Policy, Verdict};

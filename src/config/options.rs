@@ -53,6 +53,15 @@ pub(crate) enum IdleTimeout {
     Never,
 }
 
+/// How often open connections over HTTP are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HealthCheck {
+    /// After this time without use.
+    Every(Duration),
+    /// Never.
+    Never,
+}
+
 /// The bounds of an adaptive idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IdleBounds {
@@ -279,6 +288,29 @@ impl OwnExposure {
             prompts: self.prompts.unwrap_or(all.prompts),
             resources: self.resources.unwrap_or(all.resources),
         }
+    }
+}
+
+impl HealthCheck {
+    /// The time between two checks, if there are any.
+    #[must_use]
+    pub(crate) fn interval(self) -> Option<Duration> {
+        match self {
+            Self::Every(time) => Some(time),
+            Self::Never => None,
+        }
+    }
+
+    /// As the file would have it.
+    pub(super) fn text(self) -> String {
+        self.interval()
+            .map_or_else(|| "never".to_owned(), duration::text)
+    }
+}
+
+impl Default for HealthCheck {
+    fn default() -> Self {
+        Self::Every(Duration::from_secs(60))
     }
 }
 

@@ -15,7 +15,7 @@ use super::reader::{At, Lines, Read, Report};
 use super::sections;
 use super::server::{self, Resolver};
 use super::{
-    BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HttpOptions, IdleBounds,
+    BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HealthCheck, HttpOptions, IdleBounds,
     IdleTimeout, LogOptions, Management, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions,
     SearchOptions, Server, Traces, Verdict, duration, env, file, remote_server,
 };
@@ -54,6 +54,8 @@ pub(crate) struct Config {
     pub idle_timeout: IdleTimeout,
     /// The bounds of an adaptive idle time, where its server does not say.
     pub idle_bounds: IdleBounds,
+    /// How often open connections over HTTP are checked.
+    pub health_check: HealthCheck,
     /// The age at which a server's list is renewed.
     pub max_age: Duration,
     /// The options of the search.
@@ -286,6 +288,12 @@ impl Config {
                 &report,
             ),
             idle_bounds: idle_bounds(file.min_idle_timeout, file.max_idle_timeout, &report),
+            health_check: setting(
+                file.health_check,
+                defaults.health_check,
+                HealthCheck::text,
+                &report,
+            ),
             max_age: max_age(file.catalog, defaults.max_age, &report),
             search,
             results: ResultOptions::of(file.results, &report),
@@ -333,6 +341,7 @@ impl Default for Config {
             call_timeout: CALL_TIMEOUT,
             idle_timeout: IdleTimeout::default(),
             idle_bounds: IdleBounds::default(),
+            health_check: HealthCheck::default(),
             max_age: MAX_AGE,
             search: SearchOptions::default(),
             results: ResultOptions::default(),

@@ -75,6 +75,14 @@ pub(crate) enum ConnectError {
         /// The error.
         error: HttpError,
     },
+    /// It answered before, and did not answer a check of its open connection.
+    #[error("server `{server}` did not answer a health check: {reason}")]
+    Unhealthy {
+        /// Its name.
+        server: ServerName,
+        /// The reason.
+        reason: String,
+    },
     /// mcpzip is shutting down.
     #[error("mcpzip is shutting down")]
     ShuttingDown,

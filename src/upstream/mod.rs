@@ -14,6 +14,7 @@ pub(crate) mod fuzzing;
 mod guard;
 mod handshake;
 mod headers_command;
+mod health;
 mod host;
 mod inbound;
 mod introduction;

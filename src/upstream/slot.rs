@@ -14,8 +14,8 @@ use super::connector::Connector;
 use super::host::Audience as _;
 use super::sharing::Users;
 use super::transport::http::mirrors::Mirrors;
-use super::{CallError, ConnectError, UpstreamContext, backoff};
-use crate::config::{self, Config, Era, IdleBounds, IdleTimeout, Trust};
+use super::{CallError, ConnectError, UpstreamContext, backoff, health};
+use crate::config::{self, Config, Era, IdleBounds, IdleTimeout, Transport, Trust};
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
@@ -79,6 +79,10 @@ struct LinkState {
 }
 
 impl LinkState {
+    fn is_current(&self, connection: &Arc<Connection>) -> bool {
+        matches!(&self.phase, Phase::Ready(current) if Arc::ptr_eq(current, connection))
+    }
+
     /// The connection if it is live, with one more call that holds it.
     fn used(&mut self) -> Option<Arc<Connection>> {
         match &self.phase {
@@ -103,11 +107,12 @@ enum Phase {
     },
 }
 
-/// When an unused connection closes.
+/// When an unused connection closes, and how often it is checked until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Idle {
     timeout: IdleTimeout,
     bounds: IdleBounds,
+    check: Option<Duration>,
 }
 
 impl Idle {
@@ -116,6 +121,11 @@ impl Idle {
         Self {
             timeout: entry.idle_timeout.unwrap_or(config.idle_timeout),
             bounds: entry.idle_bounds.or(config.idle_bounds),
+            // The end of a process is seen when it happens.
+            check: match entry.transport {
+                Transport::Stdio(_) => None,
+                Transport::Http(_) | Transport::Sse(_) => config.health_check.interval(),
+            },
         }
     }
 }
@@ -366,6 +376,13 @@ impl Slot {
                         self.clone()
                             .close_when_idle(environment.clone(), connection.clone()),
                     );
+                    if let Some(interval) = self.idle.check {
+                        let (slot, connection) = (self.clone(), connection.clone());
+                        let tasks = environment.tasks.clone();
+                        environment
+                            .tasks
+                            .spawn(health::watch(slot, connection, interval, tasks));
+                    }
                     if connection.introduction().revision.is_modern() {
                         let events = super::server_events::listen(
                             connection.clone(),
@@ -478,6 +495,31 @@ impl Slot {
         }
     }
 
+    /// Whether calls hold `connection`, or another one has taken its place.
+    pub(super) fn is_used(&self, connection: &Arc<Connection>) -> bool {
+        let link = self.link();
+        link.in_use > 0 || !link.is_current(connection)
+    }
+
+    /// Closes `connection`, whose server did not answer, unless calls hold it: they find out themselves.
+    pub(super) fn give_up(&self, connection: &Arc<Connection>, error: &CallError) {
+        let mut link = self.link();
+        if link.in_use > 0 || !link.is_current(connection) {
+            return;
+        }
+        link.failures += 1;
+        let error = ConnectError::Unhealthy {
+            server: self.server.clone(),
+            reason: error.to_string(),
+        };
+        tracing::warn!(server = %self.server, %error, "the connection is closed");
+        link.phase = Phase::Failed {
+            error: Arc::new(error),
+            retry_at: Instant::now() + backoff(link.failures),
+        };
+        connection.wire.close();
+    }
+
     /// Closes the connection as soon as its last call is through.
     pub(super) fn retire(&self) {
         let connection = {
@@ -508,9 +550,10 @@ impl Lease {
     /// Closes the connection if nobody else has used it, and its entry does not say that it stays.
     pub(super) fn close_unless_shared(self) {
         let mut link = self.slot.link();
-        let is_current =
-            matches!(&link.phase, Phase::Ready(current) if Arc::ptr_eq(current, &self.connection));
-        if is_current && link.uses == 1 && self.slot.idle.timeout != IdleTimeout::Never {
+        if link.is_current(&self.connection)
+            && link.uses == 1
+            && self.slot.idle.timeout != IdleTimeout::Never
+        {
             link.phase = Phase::Disconnected;
             self.connection.wire.close();
         }

@@ -32,6 +32,7 @@ mod malformed;
 mod meaning;
 
 mod headers_command;
+mod health;
 mod http_access;
 mod http_downstream;
 mod http_faults;

@@ -168,6 +168,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
             ConnectError::ShuttingDown => "nothing more can be called",
             ConnectError::Ended { .. }
             | ConnectError::Timeout { .. }
+            | ConnectError::Unhealthy { .. }
             | ConnectError::Handshake { .. } => "a new call tries to connect again",
         },
         CallError::Connecting { .. } => {
