@@ -196,6 +196,12 @@ impl App {
     fn observe(&self) -> Option<Arc<Tracer>> {
         let config = self.proxy.unscoped().config();
         telemetry::configure(config.log);
+        if let Some(options) = config.metrics_export.clone() {
+            let (proxy, resource) = (self.proxy.clone(), options.collector.resource.clone());
+            let body = move || proxy.metrics.request(&resource);
+            let export = telemetry::metrics::export(options, self.tasks.clone(), body);
+            self.tasks.spawn(export);
+        }
         let tracer = config
             .traces
             .clone()

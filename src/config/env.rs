@@ -166,7 +166,7 @@ pub(crate) const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
 /// OpenTelemetry: switches everything off.
 pub(crate) const OTEL_SDK_DISABLED: Variable = Variable {
     name: "OTEL_SDK_DISABLED",
-    doc: "`true` sends no traces.",
+    doc: "`true` sends no traces and no metrics.",
 };
 /// OpenTelemetry: the exporter of traces.
 pub(crate) const OTEL_TRACES_EXPORTER: Variable = Variable {
@@ -238,6 +238,36 @@ pub(crate) const OTEL_TRACES_SAMPLER_ARG: Variable = Variable {
     name: "OTEL_TRACES_SAMPLER_ARG",
     doc: "The share of traces for `traceidratio`, from 0 to 1.",
 };
+/// OpenTelemetry, for metrics.
+pub(crate) const OTEL_METRICS_EXPORTER: Variable = Variable {
+    name: "OTEL_METRICS_EXPORTER",
+    doc: "`otlp` sends metrics, `none` does not; it goes before `otlp.metrics` in the configuration.",
+};
+/// OpenTelemetry, for metrics.
+pub(crate) const OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    doc: "The whole URL that metrics go to.",
+};
+/// OpenTelemetry, for metrics.
+pub(crate) const OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
+    doc: "The collector's protocol for metrics alone.",
+};
+/// OpenTelemetry, for metrics.
+pub(crate) const OTEL_EXPORTER_OTLP_METRICS_HEADERS: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    doc: "Headers for metrics alone.",
+};
+/// OpenTelemetry, for metrics.
+pub(crate) const OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
+    doc: "How long the collector has for an answer to metrics, in milliseconds.",
+};
+/// OpenTelemetry, for metrics.
+pub(crate) const OTEL_METRIC_EXPORT_INTERVAL: Variable = Variable {
+    name: "OTEL_METRIC_EXPORT_INTERVAL",
+    doc: "The time between two exports of metrics, in milliseconds.",
+};
 /// Switches colours off; the crate `console` reads it.
 #[cfg(test)]
 pub(crate) const NO_COLOR: Variable = Variable {
@@ -292,6 +322,12 @@ pub(crate) const VARIABLES: &[Variable] = &[
     OTEL_RESOURCE_ATTRIBUTES,
     OTEL_TRACES_SAMPLER,
     OTEL_TRACES_SAMPLER_ARG,
+    OTEL_METRICS_EXPORTER,
+    OTEL_EXPORTER_OTLP_METRICS_ENDPOINT,
+    OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
+    OTEL_EXPORTER_OTLP_METRICS_HEADERS,
+    OTEL_EXPORTER_OTLP_METRICS_TIMEOUT,
+    OTEL_METRIC_EXPORT_INTERVAL,
 ];
 
 /// Windows: the settings that move with the user.

@@ -16,7 +16,7 @@ use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
     CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, PolicyEntry, Results,
-    SearchEntry, TracesEntry,
+    SearchEntry, OtlpEntry,
 };
 use super::{
     CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout, Management,
@@ -60,7 +60,7 @@ pub(super) struct File {
     pub(super) logs: Read<LogsEntry>,
     pub(super) daemon: Read<DaemonOptions>,
     pub(super) http: Read<HttpEntry>,
-    pub(super) otlp: Read<TracesEntry>,
+    pub(super) otlp: Read<OtlpEntry>,
 }
 
 /// A member of `mcpServers`.
@@ -152,7 +152,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let logs = members.read("logs", LogsEntry::read);
     let daemon = members.read("daemon", daemon);
     let http = members.read("http", HttpEntry::read);
-    let otlp = members.read("otlp", TracesEntry::read);
+    let otlp = members.read("otlp", OtlpEntry::read);
     members.finish();
     let servers = servers.unwrap_or_default();
     Ok(File {

@@ -120,7 +120,7 @@ pub(super) const FILE: Table = &[
     key(
         "otlp",
         Value::Object(OTLP),
-        "Where traces go; read at the start. The variables of OpenTelemetry go before it.",
+        "Where traces and metrics go; read at the start. The variables of OpenTelemetry go before it.",
     ),
 ];
 

@@ -87,7 +87,7 @@ pub(crate) use schema::json_schema;
 pub(crate) use session_env::SessionEnv;
 pub(crate) use settings::{Config, StandIn};
 pub(crate) use sharing::Sharing;
-pub(crate) use traces::{Sampler, Traces};
+pub(crate) use traces::{Collector, MetricsExport, Sampler, Traces};
 pub(crate) use transport::{Proxy, Remote, Stdio, Transport};
 pub(crate) use watch::ConfigWatch;
 

@@ -96,16 +96,18 @@ section! {
 }
 
 section! {
-    /// The destination of traces.
-    TracesEntry, OTLP, "otlp." {
-        /// The collector's URL, which `/v1/traces` is put behind; it has to take OTLP as JSON.
+    /// The destination of traces and metrics.
+    OtlpEntry, OTLP, "otlp." {
+        /// The collector's URL, which `/v1/traces` and `/v1/metrics` are put behind; it has to take OTLP as JSON.
         endpoint: Option<At<String>> = Field::text, Value::Text;
-        /// Headers that are sent with the traces.
+        /// Headers that are sent with the traces and metrics.
         headers: Option<BTreeMap<String, At<String>>> = Field::text_map, Value::TextMap;
-        /// The name of this process in traces; `mcpzip` by default.
+        /// The name of this process there; `mcpzip` by default.
         service_name: Option<At<String>> = Field::text, Value::Text;
         /// How many of a hundred traces that begin here are recorded; those that clients began are as these say.
         sample_percent: Read<u64> = percent, Value::Number(0, Some(100)), 100;
+        /// Whether the figures of `/metrics` are sent as well, every minute.
+        metrics: Read<bool> = Field::flag, Value::Flag, false;
     }
 }
 
@@ -262,13 +264,14 @@ fn port(field: &Field<'_>) -> Result<u16, At<EntryError>> {
     u16::try_from(field.count().map_err(|_| wrong())?.get()).map_err(|_| wrong())
 }
 
-impl Default for TracesEntry {
+impl Default for OtlpEntry {
     fn default() -> Self {
         Self {
             endpoint: None,
             headers: None,
             service_name: None,
             sample_percent: Ok(None),
+            metrics: Ok(None),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::sections;
 use super::server::{self, Resolver};
 use super::{
     BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HealthCheck, HttpOptions, IdleBounds,
-    IdleTimeout, LogOptions, Management, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions,
+    IdleTimeout, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions,
     SearchOptions, Server, Traces, Verdict, duration, env, file, remote_server,
 };
 use crate::files::read_regular;
@@ -84,6 +84,8 @@ pub(crate) struct Config {
     pub http: Result<HttpOptions, EntryError>,
     /// The destination of traces, if there is one.
     pub traces: Option<Traces>,
+    /// Where metrics go, if anywhere.
+    pub metrics_export: Option<MetricsExport>,
     /// Hides the secrets among the values above, including those in arguments and URLs.
     pub masker: Masker,
 }
@@ -141,6 +143,12 @@ impl Config {
         let mut config = self.clone();
         config.servers.retain(|server, _| !servers.contains(server));
         config
+    }
+
+    /// Whether calls are counted for those who watch the process.
+    #[must_use]
+    pub(crate) fn counts_calls(&self) -> bool {
+        self.metrics || self.metrics_export.is_some()
     }
 
     /// Whether clients see the prompts and resources of a server; neither for one that is not used.
@@ -265,7 +273,7 @@ impl Config {
             tools.know_as(name, written);
         }
         let search = search(file.search, defaults.search, &mut resolver);
-        let traces = resolver.traces(file.otlp);
+        let (traces, metrics_export) = resolver.otlp(file.otlp);
         let (http, metrics) = resolver.http(file.http);
         Ok(Self {
             path: Some(path.to_owned()),
@@ -313,6 +321,7 @@ impl Config {
             http,
             daemon: DaemonOptions::of(environment, file.daemon, &report),
             traces,
+            metrics_export,
             warnings: report.into_warnings(&lines),
         })
     }
@@ -356,6 +365,7 @@ impl Default for Config {
             metrics: false,
             http: Ok(HttpOptions::default()),
             traces: None,
+            metrics_export: None,
             masker: Masker::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! The destination of traces, from the variables of OpenTelemetry and from `otlp` in the file.
+//! The destinations of traces and metrics, from the variables of OpenTelemetry and from `otlp` in the file.
 //!
 //! The variables are those of its specification ("Environment Variable Specification" and "OpenTelemetry Protocol
 //! Exporter"). They are often set for another program, such as a client that starts us. So a value that cannot be
@@ -12,45 +12,86 @@ use percent_encoding::percent_decode_str;
 use super::env::{self, Environment, Variable};
 use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Read};
-use super::sections::TracesEntry;
+use super::sections::OtlpEntry;
 use super::server::{Resolver, is_url};
 use super::{Network, setting};
 use crate::secret::Secret;
 
-/// The path after a collector's address for traces.
-const PATH: &str = "/v1/traces";
+/// What a collector takes, and the variables that are for that alone.
+#[derive(Debug)]
+struct Signal {
+    /// What is behind a collector's address for it.
+    path: &'static str,
+    endpoint: Variable,
+    headers: Variable,
+    protocol: Variable,
+    timeout: Variable,
+}
+
+const TRACES: Signal = Signal {
+    path: "/v1/traces",
+    endpoint: env::OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+    headers: env::OTEL_EXPORTER_OTLP_TRACES_HEADERS,
+    protocol: env::OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
+    timeout: env::OTEL_EXPORTER_OTLP_TRACES_TIMEOUT,
+};
+
+const METRICS: Signal = Signal {
+    path: "/v1/metrics",
+    endpoint: env::OTEL_EXPORTER_OTLP_METRICS_ENDPOINT,
+    headers: env::OTEL_EXPORTER_OTLP_METRICS_HEADERS,
+    protocol: env::OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
+    timeout: env::OTEL_EXPORTER_OTLP_METRICS_TIMEOUT,
+};
 
 /// The default service name.
 const SERVICE: &str = "mcpzip";
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const DELAY: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(60);
 const QUEUE: usize = 2048;
 const BATCH: usize = 512;
 
 const URL_EXPECTED: &str = "a URL with `http://` or `https://`";
 
-/// The destination of traces, and the choice of traces.
+/// Where one signal is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Collector {
+    /// The URL that it is posted to.
+    pub endpoint: String,
+    /// Sent with each request.
+    pub headers: BTreeMap<String, Secret<String>>,
+    /// The attributes of the process, its name (`service.name`) among them.
+    pub resource: BTreeMap<String, String>,
+    /// How long the collector has for an answer.
+    pub timeout: Duration,
+    /// By which proxies the collector is reached.
+    pub network: Network,
+}
+
+/// Where metrics go, and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MetricsExport {
+    /// The collector.
+    pub collector: Collector,
+    /// The time between two exports.
+    pub interval: Duration,
+}
+
+/// Where traces go, and which.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Traces {
-    /// The URL that spans are posted to.
-    pub endpoint: String,
-    /// The headers sent with each request.
-    pub headers: BTreeMap<String, Secret<String>>,
-    /// The attributes of this process, with its service name.
-    pub resource: BTreeMap<String, String>,
-    /// The choice of traces that are recorded.
+    /// The collector.
+    pub collector: Collector,
+    /// Which traces are recorded.
     pub sampler: Sampler,
-    /// The time limit of a request to the collector.
-    pub timeout: Duration,
-    /// The time for which spans are collected for a batch.
+    /// How long spans wait for others.
     pub delay: Duration,
     /// The number of waiting spans; more are dropped.
     pub queue: usize,
     /// The number of spans in a batch.
     pub batch: usize,
-    /// By which proxies the collector is reached.
-    pub network: Network,
 }
 
 /// The choice of traces that are recorded.
@@ -94,8 +135,11 @@ impl Sampler {
 }
 
 impl Resolver<'_> {
-    /// The settings of traces; `None` unless a collector is named. Variables take precedence over the file.
-    pub(super) fn traces(&mut self, read: Read<TracesEntry>) -> Option<Traces> {
+    /// The settings of traces and metrics; `None` unless a collector is named. Variables take precedence over the file.
+    pub(super) fn otlp(
+        &mut self,
+        read: Read<OtlpEntry>,
+    ) -> (Option<Traces>, Option<MetricsExport>) {
         let written = read.unwrap_or_else(
             |At {
                  offset,
@@ -105,32 +149,66 @@ impl Resolver<'_> {
                     offset,
                     ConfigWarning::Default {
                         fault,
-                        default: "traces go nowhere".to_owned(),
+                        default: "traces and metrics go nowhere".to_owned(),
                     },
                 );
                 None
             },
         );
         let environment = self.environment;
-        let variable = |variable: Variable| set(environment, variable);
-        let is_disabled =
-            variable(env::OTEL_SDK_DISABLED).is_some_and(|text| text.eq_ignore_ascii_case("true"));
-        let exporters = variable(env::OTEL_TRACES_EXPORTER).unwrap_or("otlp");
-        if is_disabled
-            || !exporters
-                .split(',')
-                .any(|exporter| exporter.trim() == "otlp")
-        {
-            return None;
+        let is_disabled = set(environment, env::OTEL_SDK_DISABLED)
+            .is_some_and(|text| text.eq_ignore_ascii_case("true"));
+        if is_disabled {
+            return (None, None);
         }
-        let TracesEntry {
-            endpoint,
-            headers,
-            service_name,
-            sample_percent,
-        } = written.unwrap_or_default();
-        let own = endpoint.and_then(|written| self.trace_endpoint(&written));
-        let headers = headers.and_then(|texts| {
+        let mut entry = written.unwrap_or_default();
+        let has_metrics = setting(
+            std::mem::replace(&mut entry.metrics, Ok(None)),
+            false,
+            |flag| flag.to_string(),
+            self.report,
+        );
+        let percent = setting(
+            std::mem::replace(&mut entry.sample_percent, Ok(None)),
+            100,
+            |percent| percent.to_string(),
+            self.report,
+        );
+        let common = self.common(entry);
+        let traces = is_exported(environment, env::OTEL_TRACES_EXPORTER, true)
+            .then(|| self.collector(&TRACES, &common))
+            .flatten();
+        let metrics = is_exported(environment, env::OTEL_METRICS_EXPORTER, has_metrics)
+            .then(|| self.collector(&METRICS, &common))
+            .flatten();
+        #[expect(clippy::cast_precision_loss, reason = "it is at most 100")]
+        let own = Sampler {
+            share: percent as f64 / 100.0,
+            ..Sampler::ALWAYS
+        };
+        let traces = traces.map(|collector| Traces {
+            collector,
+            sampler: self.sampler().unwrap_or(own),
+            delay: milliseconds(environment, env::OTEL_BSP_SCHEDULE_DELAY).unwrap_or(DELAY),
+            queue: QUEUE,
+            batch: BATCH,
+        });
+        let metrics = metrics.map(|collector| MetricsExport {
+            collector,
+            interval: milliseconds(environment, env::OTEL_METRIC_EXPORT_INTERVAL)
+                .unwrap_or(INTERVAL),
+        });
+        (traces, metrics)
+    }
+
+    /// What the file and the variables say for all signals; the endpoint is the file's, without a path of ours.
+    fn common(&mut self, entry: OtlpEntry) -> Collector {
+        let environment = self.environment;
+        let variable = |variable: Variable| set(environment, variable);
+        let endpoint = entry
+            .endpoint
+            .and_then(|written| self.otlp_endpoint(&written));
+        let headers = entry.headers.and_then(|texts| {
             self.trace_headers(texts)
                 .map_err(
                     |At {
@@ -148,30 +226,11 @@ impl Resolver<'_> {
                 )
                 .ok()
         });
-        let percent = setting(
-            sample_percent,
-            100,
-            |percent| percent.to_string(),
-            self.report,
-        );
-        let endpoint = self.named_endpoint().or(own)?;
-        let mut headers = headers.unwrap_or_default();
-        for text in [
-            env::OTEL_EXPORTER_OTLP_HEADERS,
-            env::OTEL_EXPORTER_OTLP_TRACES_HEADERS,
-        ]
-        .map(variable)
-        {
-            headers.extend(
-                pairs(text.unwrap_or_default()).map(|(name, value)| (name, Secret::new(value))),
-            );
-        }
-        self.secrets.extend(headers.values().cloned());
         let mut resource: BTreeMap<String, String> =
             pairs(variable(env::OTEL_RESOURCE_ATTRIBUTES).unwrap_or_default()).collect();
         let service = variable(env::OTEL_SERVICE_NAME)
             .map(str::to_owned)
-            .or(service_name.map(|at| at.value));
+            .or(entry.service_name.map(|at| at.value));
         match service {
             Some(service) => _ = resource.insert("service.name".to_owned(), service),
             None => {
@@ -180,41 +239,52 @@ impl Resolver<'_> {
                     .or_insert_with(|| SERVICE.to_owned());
             }
         }
-        #[expect(clippy::cast_precision_loss, reason = "it is at most 100")]
-        let own = Sampler {
-            share: percent as f64 / 100.0,
-            ..Sampler::ALWAYS
-        };
-        Some(Traces {
-            endpoint,
-            headers,
+        Collector {
+            endpoint: endpoint.unwrap_or_default(),
+            headers: headers.unwrap_or_default(),
             resource,
-            sampler: self.sampler().unwrap_or(own),
-            timeout: milliseconds(environment, env::OTEL_EXPORTER_OTLP_TRACES_TIMEOUT)
-                .or_else(|| milliseconds(environment, env::OTEL_EXPORTER_OTLP_TIMEOUT))
-                .unwrap_or(TIMEOUT),
-            delay: milliseconds(environment, env::OTEL_BSP_SCHEDULE_DELAY).unwrap_or(DELAY),
-            queue: QUEUE,
-            batch: BATCH,
+            timeout: milliseconds(environment, env::OTEL_EXPORTER_OTLP_TIMEOUT).unwrap_or(TIMEOUT),
             network: Network::of(environment),
-        })
+        }
+    }
+
+    /// The collector of one signal, if one is named.
+    fn collector(&mut self, signal: &Signal, common: &Collector) -> Option<Collector> {
+        let environment = self.environment;
+        let own =
+            (!common.endpoint.is_empty()).then(|| format!("{}{}", common.endpoint, signal.path));
+        let endpoint = self.named_endpoint(signal).or(own)?;
+        let mut collector = Collector {
+            endpoint,
+            ..common.clone()
+        };
+        for variable in [env::OTEL_EXPORTER_OTLP_HEADERS, signal.headers] {
+            let text = set(environment, variable).unwrap_or_default();
+            let headers = pairs(text).map(|(name, value)| (name, Secret::new(value)));
+            collector.headers.extend(headers);
+        }
+        self.secrets.extend(collector.headers.values().cloned());
+        if let Some(timeout) = milliseconds(environment, signal.timeout) {
+            collector.timeout = timeout;
+        }
+        Some(collector)
     }
 
     /// The endpoint that a variable names, if it is meant for our protocol.
-    fn named_endpoint(&self) -> Option<String> {
+    fn named_endpoint(&self, signal: &Signal) -> Option<String> {
         let variable = |variable: Variable| set(self.environment, variable);
-        let protocol = variable(env::OTEL_EXPORTER_OTLP_TRACES_PROTOCOL)
-            .or_else(|| variable(env::OTEL_EXPORTER_OTLP_PROTOCOL));
+        let protocol =
+            variable(signal.protocol).or_else(|| variable(env::OTEL_EXPORTER_OTLP_PROTOCOL));
         if protocol == Some("grpc") {
             return None;
         }
-        let (named, url) = match variable(env::OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) {
-            Some(url) => (env::OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, url.to_owned()),
+        let (named, url) = match variable(signal.endpoint) {
+            Some(url) => (signal.endpoint, url.to_owned()),
             None => {
                 let base = variable(env::OTEL_EXPORTER_OTLP_ENDPOINT)?;
                 (
                     env::OTEL_EXPORTER_OTLP_ENDPOINT,
-                    format!("{}{PATH}", base.trim_end_matches('/')),
+                    format!("{}{}", base.trim_end_matches('/'), signal.path),
                 )
             }
         };
@@ -232,9 +302,9 @@ impl Resolver<'_> {
         None
     }
 
-    fn trace_endpoint(&mut self, written: &At<String>) -> Option<String> {
+    fn otlp_endpoint(&mut self, written: &At<String>) -> Option<String> {
         let filled = self.plain("otlp.endpoint", written).and_then(|url| {
-            let url = format!("{}{PATH}", url.trim().trim_end_matches('/'));
+            let url = url.trim().trim_end_matches('/').to_owned();
             let unusable = || {
                 EntryError::value(
                     "otlp.endpoint",
@@ -258,7 +328,7 @@ impl Resolver<'_> {
                         offset,
                         ConfigWarning::Default {
                             fault,
-                            default: "traces go nowhere".to_owned(),
+                            default: "traces and metrics go nowhere".to_owned(),
                         },
                     );
                 },
@@ -294,6 +364,15 @@ impl Resolver<'_> {
         }
         sampler
     }
+}
+
+/// Whether a signal is to be sent as OTLP; `default` is the answer where the variable says nothing.
+fn is_exported(environment: &Environment, variable: Variable, default: bool) -> bool {
+    set(environment, variable).map_or(default, |exporters| {
+        exporters
+            .split(',')
+            .any(|exporter| exporter.trim() == "otlp")
+    })
 }
 
 /// A variable with a value; an empty one counts as unset (general requirements of the specification).
@@ -342,12 +421,12 @@ mod tests {
         assert_eq!(traces(&[]), None);
         let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
         assert_eq!(
-            traces(&[base]).unwrap().endpoint,
+            traces(&[base]).unwrap().collector.endpoint,
             "http://collector:4318/v1/traces"
         );
         let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://collector/own");
         assert_eq!(
-            traces(&[base, own]).unwrap().endpoint,
+            traces(&[base, own]).unwrap().collector.endpoint,
             "http://collector/own"
         );
         for off in [
@@ -378,14 +457,14 @@ mod tests {
         let traces = own.traces.unwrap();
         assert_eq!(
             (
-                traces.endpoint.as_str(),
-                traces.headers["x-key"].expose().as_str()
+                traces.collector.endpoint.as_str(),
+                traces.collector.headers["x-key"].expose().as_str()
             ),
             ("https://c/v1/traces", "secret-key")
         );
         assert_eq!(
             (
-                traces.resource["service.name"].as_str(),
+                traces.collector.resource["service.name"].as_str(),
                 traces.sampler.share
             ),
             ("s", 0.25)
@@ -406,17 +485,21 @@ mod tests {
         ];
         let traces = config(text, &variables).traces.unwrap();
         let headers: Vec<_> = traces
+            .collector
             .headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.expose().as_str()))
             .collect();
         assert_eq!(
-            (traces.endpoint.as_str(), headers),
+            (traces.collector.endpoint.as_str(), headers),
             ("http://d/v1/traces", vec![("x-key", "a b"), ("y", "c")])
         );
-        assert_eq!(traces.resource["deployment.environment"], "test");
+        assert_eq!(traces.collector.resource["deployment.environment"], "test");
         assert_eq!(
-            (traces.resource["service.name"].as_str(), traces.timeout),
+            (
+                traces.collector.resource["service.name"].as_str(),
+                traces.collector.timeout
+            ),
             ("other", Duration::from_millis(250))
         );
         assert_eq!(
@@ -426,6 +509,33 @@ mod tests {
                 share: 0.5
             }
         );
+    }
+
+    #[test]
+    fn metrics_go_nowhere_until_they_are_asked_for() {
+        let text = r#"{"mcpServers":{},"otlp":{"endpoint":"https://c/","metrics":true}}"#;
+        let metrics = |text: &str, variables: &[(&str, &str)]| {
+            config(text, variables)
+                .metrics_export
+                .map(|metrics| metrics.collector.endpoint)
+        };
+        assert_eq!(metrics(text, &[]).as_deref(), Some("https://c/v1/metrics"));
+        let plain = text.replace(",\"metrics\":true", "");
+        assert_eq!(metrics(&plain, &[]), None);
+        let asked = ("OTEL_METRICS_EXPORTER", "otlp");
+        let named = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://d/m");
+        assert_eq!(
+            metrics(&plain, &[asked, named]).as_deref(),
+            Some("http://d/m")
+        );
+        for off in [
+            ("OTEL_METRICS_EXPORTER", "none"),
+            ("OTEL_SDK_DISABLED", "true"),
+        ] {
+            assert_eq!(metrics(text, &[off]), None, "{off:?}");
+        }
+        let only = config(text, &[("OTEL_TRACES_EXPORTER", "none")]);
+        assert!(only.traces.is_none() && only.metrics_export.is_some());
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Proxy {
     ) -> Arc<Self> {
         let statistics = Statistics::new(directories.statistics.as_deref());
         statistics.start(tasks);
-        statistics.live().count_calls(config.metrics);
+        statistics.live().count_calls(config.counts_calls());
         let results = directories.results.clone();
         let results = results.unwrap_or_else(|| std::env::temp_dir().join("mcpzip"));
         let answers = Arc::new(Answers::new(

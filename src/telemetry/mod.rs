@@ -4,8 +4,10 @@
 //! Logging is global in `tracing`, so this is the one module with global state: the directory and the secrets, which
 //! are known only after the first lines. Every line passes the masker, including those of libraries.
 
+pub(crate) mod collector;
 mod file;
 mod lines;
+pub(crate) mod metrics;
 mod tail;
 pub(crate) mod trace;
 

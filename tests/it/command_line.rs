@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::command::Outcome;
-use crate::support::script::{echo, exit};
+use crate::support::script::{echo, exit, result};
 use crate::support::{Server, Setup, command};
 
 fn setup() -> Setup {
@@ -297,4 +297,128 @@ fn options_for_all_commands_stand_in_the_main_help_alone() {
     ] {
         assert!(main.stdout.contains(option), "{main}");
     }
+}
+
+#[test]
+fn each_exit_code_of_the_help_is_one_that_the_program_ends_with() {
+    let server = Server::new()
+        .tool("read", [echo()])
+        .tool("fail", [result(r#"{"content":[],"isError":true}"#)]);
+    let setup = Setup::new()
+        .server("hub", server)
+        .server("broken", Server::new().at_start([exit(3)]))
+        .log_level("error");
+    let without_config = ["list", "--config", "nowhere.json"];
+    let cases: [(i32, &[&str]); 8] = [
+        (0, &["call", "hub__read"]),
+        (1, &["tools", "nobody"]),
+        (2, &["call"]),
+        (3, &without_config),
+        (4, &["servers"]),
+        (4, &["call", "broken__read"]),
+        (5, &["call", "hub__fail"]),
+        (6, &["doctor"]),
+    ];
+    let help = setup.run(&["--help"]).code(0);
+    let (_, codes) = help
+        .stdout
+        .split_once("Exit codes:\n")
+        .expect("it has them");
+    let documented: Vec<i32> = codes
+        .lines()
+        .map_while(|line| line.split_whitespace().next()?.parse().ok())
+        .collect();
+    let mut tested: Vec<i32> = cases.iter().map(|(code, _)| *code).collect();
+    tested.dedup();
+    assert_eq!(documented, tested, "{help}");
+    for (code, arguments) in cases {
+        let setup = setup.clone();
+        // A key that is not known is a warning of `doctor`, where nothing else is wrong.
+        let setup = match code {
+            6 => setup.without("broken").setting("no_such_key", json!(1)),
+            _ => setup,
+        };
+        let _ = setup.run(arguments).code(code);
+    }
+}
+
+/// The words of each `mcpzip` command in the code blocks of a document, as a shell divides them.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let mut commands = Vec::new();
+    for (number, block) in text.split("```").enumerate() {
+        let is_shell = ["sh\n", "bash\n", "console\n"]
+            .iter()
+            .any(|kind| block.starts_with(kind));
+        if number % 2 == 0 || !is_shell {
+            continue;
+        }
+        let joined = block.replace("\\\n", " ");
+        for line in joined.lines() {
+            let line = line.trim_start().trim_start_matches("$ ");
+            let words = words(line);
+            let parts = words.split(|word| ["|", "&&", ">", ";"].contains(&word.as_str()));
+            let ours = parts
+                .map(|part| {
+                    let is_variable = |word: &&String| word.contains('=');
+                    part.iter().skip_while(is_variable).cloned().collect()
+                })
+                .filter(|part: &Vec<String>| part.first().is_some_and(|word| word == "mcpzip"));
+            commands.extend(ours);
+        }
+    }
+    commands
+}
+
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    for c in line.chars() {
+        match (c, quote) {
+            ('#', None) if word.is_empty() => break,
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            (' ', None) => words.extend((!word.is_empty()).then(|| std::mem::take(&mut word))),
+            (c, _) => word.push(c),
+        }
+    }
+    words.extend((!word.is_empty()).then_some(word));
+    words
+}
+
+#[test]
+fn the_commands_of_the_documents_are_understood() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = vec![root.join("README.md"), root.join("SECURITY.md")];
+    let mut directories = vec![root.join("docs"), root.join("website/src/content/docs")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap().flatten() {
+            let path = entry.path();
+            match path.extension().and_then(std::ffi::OsStr::to_str) {
+                Some("md" | "mdx") => files.push(path),
+                None if path.is_dir() => directories.push(path),
+                _ => {}
+            }
+        }
+    }
+    let setup = setup();
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    for file in files {
+        for mut words in commands(&std::fs::read_to_string(&file).unwrap()) {
+            let shown = words.join(" ");
+            // Words in capitals and in brackets stand for others.
+            if words.iter().any(|word| word.contains(['<', '[', '…'])) {
+                continue;
+            }
+            let end = words.iter().position(|word| word == "--");
+            words.insert(end.unwrap_or(words.len()), "--help".to_owned());
+            let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+            let outcome = setup.run(&arguments);
+            if outcome.code != Some(0) {
+                wrong.push(format!("{}: {shown}: {}", file.display(), outcome.stderr));
+            }
+            count += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 50, "only {count} commands were found");
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::gateway::Gateway;
+use crate::support::http::HttpServer;
 use crate::support::script::{answer, error, exit, hang, result};
 use crate::support::{Server, Setup, until};
 
@@ -381,4 +382,65 @@ fn there_are_no_figures_unless_they_are_wanted_and_an_edit_counts_at_once() {
         ),
         1.0
     );
+}
+
+/// The newest figure of a name that a collector got.
+fn exported(collector: &HttpServer, name: &str) -> Option<Value> {
+    let requests = collector.requests();
+    let newest = requests.iter().rev().find(|r| r.path == "/v1/metrics")?;
+    let scope = &newest.body["resourceMetrics"][0]["scopeMetrics"][0];
+    let mut metrics = scope["metrics"].as_array()?.iter();
+    metrics.find(|metric| metric["name"] == name).cloned()
+}
+
+#[test]
+fn a_collector_gets_the_figures_over_otlp() {
+    let collector = HttpServer::start(|_, reply| reply.json("{}"));
+    let setup = Setup::new()
+        .server("a", Server::new().tool("t", [answer("done")]))
+        .setting(
+            "otlp",
+            json!({ "endpoint": collector.url(""), "headers": { "x-key": "sesame" }, "metrics": true }),
+        )
+        .variable("OTEL_TRACES_EXPORTER", "none")
+        .variable("OTEL_METRIC_EXPORT_INTERVAL", "100")
+        .variable("OTEL_SERVICE_NAME", "mine");
+    let mut client = setup.connect();
+    assert_eq!(client.execute("a__t").text(), "done");
+    let calls = until("the call to be exported", || {
+        let calls = exported(&collector, "mcpzip_calls")?;
+        let points = calls["sum"]["dataPoints"].as_array()?;
+        points.iter().any(|p| p["asInt"] == "1").then_some(calls)
+    });
+    assert_eq!(calls["sum"]["isMonotonic"], true, "{calls}");
+    let times = exported(&collector, "mcpzip_call_duration_seconds").unwrap();
+    let point = &times["histogram"]["dataPoints"][0];
+    assert_eq!(point["count"], "1", "{times}");
+    let counts = point["bucketCounts"].as_array().unwrap();
+    let bounds = point["explicitBounds"].as_array().unwrap();
+    assert_eq!(counts.len(), bounds.len() + 1, "{times}");
+    let request = collector.requests().pop().unwrap();
+    assert_eq!(request.header("x-key"), "sesame");
+    assert_eq!(request.header("content-type"), "application/json");
+    assert!(request.text.contains(r#""stringValue":"mine""#));
+    assert!(collector.requests().iter().all(|r| r.path == "/v1/metrics"));
+    client.finish();
+}
+
+#[test]
+fn what_is_counted_last_is_exported_at_the_end() {
+    let collector = HttpServer::start(|_, reply| reply.json("{}"));
+    let setup = Setup::new()
+        .server("a", Server::new().tool("t", [answer("done")]))
+        .variable(
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+            &collector.url("/v1/metrics"),
+        )
+        .variable("OTEL_METRICS_EXPORTER", "otlp");
+    let mut client = setup.connect();
+    assert_eq!(client.execute("a__t").text(), "done");
+    assert!(collector.requests().is_empty());
+    client.finish();
+    let calls = exported(&collector, "mcpzip_calls").unwrap();
+    assert!(calls.to_string().contains(r#""asInt":"1""#), "{calls}");
 }

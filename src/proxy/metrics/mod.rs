@@ -3,9 +3,11 @@
 //! Labels are the names of the configured servers and words of our own; a tool's name is none, as a server can have any
 //! number of them.
 
+mod otlp;
 mod process;
 mod text;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,18 +35,31 @@ impl Metrics {
     #[must_use]
     pub(crate) fn text(&self, sessions: usize) -> String {
         let mut text = Text::default();
-        let version = env!("CARGO_PKG_VERSION");
-        let family = Family::new("mcpzip_build_info", Kind::Gauge, "The version that runs.");
-        text.family(&family).sample(&[("version", version)], 1);
         let family = Family::new(
             "mcpzip_sessions",
             Kind::Gauge,
             "Clients with a session over HTTP.",
         );
         text.family(&family).sample(&[], sessions);
-        self.write_connections(&mut text);
-        self.calls(&mut text);
-        self.answers(&mut text);
+        self.write_all(&mut text);
+        text.into_string()
+    }
+
+    /// The figures for a collector that knows this process by `resource`. Blocks as [`Metrics::text`] does.
+    #[must_use]
+    pub(crate) fn request(&self, resource: &BTreeMap<String, String>) -> String {
+        let mut text = Text::default();
+        self.write_all(&mut text);
+        otlp::request(&text, resource, self.relay.live().since())
+    }
+
+    fn write_all(&self, text: &mut Text) {
+        let version = env!("CARGO_PKG_VERSION");
+        let family = Family::new("mcpzip_build_info", Kind::Gauge, "The version that runs.");
+        text.family(&family).sample(&[("version", version)], 1);
+        self.write_connections(text);
+        self.calls(text);
+        self.answers(text);
         if let Some(tracer) = self.relay.tracer() {
             let family = Family::new(
                 "mcpzip_spans_exported_total",
@@ -59,8 +74,7 @@ impl Metrics {
             );
             text.family(&family).sample(&[], tracer.dropped());
         }
-        process::write(&mut text, self.relay.live().since());
-        text.into_string()
+        process::write(text, self.relay.live().since());
     }
 
     /// How many servers of the configuration have a connection in each state.

@@ -8,9 +8,9 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 /// What a figure is called, and what it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Family {
-    name: &'static str,
-    kind: Kind,
-    help: &'static str,
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) help: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +23,16 @@ pub(super) enum Kind {
 /// Families one after the other, each with its samples.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    text: String,
-    /// The family whose samples follow.
-    name: &'static str,
+    pub(super) families: Vec<(Family, Vec<Sample>)>,
+}
+
+/// A figure.
+#[derive(Debug)]
+pub(super) struct Sample {
+    /// What of its family it is, which is the end of its name.
+    pub(super) part: &'static str,
+    pub(super) labels: Vec<(&'static str, String)>,
+    pub(super) value: String,
 }
 
 impl Family {
@@ -37,45 +44,69 @@ impl Family {
 impl Text {
     /// Begins a family.
     pub(super) fn family(&mut self, family: &Family) -> &mut Self {
-        let kind = match family.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-        };
-        self.name = family.name;
-        // Writing to memory cannot fail.
-        let _ = writeln!(
-            self.text,
-            "# HELP {name} {}\n# TYPE {name} {kind}",
-            family.help,
-            name = family.name
-        );
+        self.families.push((*family, Vec::new()));
         self
     }
 
     /// A sample of the family.
-    pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
+    pub(super) fn sample(&mut self, labels: &[(&'static str, &str)], value: impl Display) {
         self.part("", labels, value);
     }
 
     /// A sample of a part of the family, which its name says at its end.
-    pub(super) fn part(&mut self, part: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.text.push_str(self.name);
-        self.text.push_str(part);
-        if !labels.is_empty() {
-            let labels: Vec<String> = labels
+    pub(super) fn part(
+        &mut self,
+        part: &'static str,
+        labels: &[(&'static str, &str)],
+        value: impl Display,
+    ) {
+        let labels = labels
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        let value = value.to_string();
+        if let Some((_, samples)) = self.families.last_mut() {
+            samples.push(Sample {
+                part,
+                labels,
+                value,
+            });
+        }
+    }
+
+    pub(super) fn into_string(self) -> String {
+        let mut text = String::new();
+        for (Family { name, kind, help }, samples) in self.families {
+            let kind = match kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
+            };
+            // Writing to memory cannot fail.
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            for sample in samples {
+                sample.write(name, &mut text);
+            }
+        }
+        text
+    }
+}
+
+impl Sample {
+    fn write(&self, name: &str, text: &mut String) {
+        text.push_str(name);
+        text.push_str(self.part);
+        if !self.labels.is_empty() {
+            let labels: Vec<String> = self
+                .labels
                 .iter()
                 .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
                 .collect();
             // Writing to memory cannot fail.
-            let _ = write!(self.text, "{{{}}}", labels.join(","));
+            let _ = write!(text, "{{{}}}", labels.join(","));
         }
-        // The same.
-        let _ = writeln!(self.text, " {value}");
-    }
-
-    pub(super) fn into_string(self) -> String {
-        self.text
+        // Nor can this.
+        let _ = writeln!(text, " {}", self.value);
     }
 }
 

@@ -155,7 +155,7 @@ impl Relay {
     pub(super) fn configure(&self, before: &Config, now: &Config, known: &Snapshot) {
         let is_kept = |server: &ServerName| before.servers.get(server) == now.servers.get(server);
         self.named_uris.retire(known, is_kept);
-        self.statistics.live().count_calls(now.metrics);
+        self.statistics.live().count_calls(now.counts_calls());
     }
 
     /// Closes the connections and keeps what was counted, after the tasks of the run have ended.

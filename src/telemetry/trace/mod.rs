@@ -141,6 +141,7 @@ impl Tracer {
     #[must_use]
     pub(crate) fn service(&self) -> &str {
         self.options
+            .collector
             .resource
             .get("service.name")
             .map_or("", String::as_str)

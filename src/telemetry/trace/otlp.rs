@@ -8,38 +8,18 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value as Json, json};
 
 use super::{Kind, Record, Value};
-use crate::telemetry::masked;
-
-const SCOPE: &str = "mcpzip";
+use crate::telemetry::{collector, masked};
 
 const STATUS_ERROR: u8 = 2;
 
 /// The body of an `ExportTraceServiceRequest`.
 pub(super) fn request(resource: &BTreeMap<String, String>, records: &[Record]) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let own = [
-        ("service.version", version),
-        ("telemetry.sdk.name", SCOPE),
-        ("telemetry.sdk.language", "rust"),
-    ];
-    let own = own
-        .into_iter()
-        .filter(|(key, _)| !resource.contains_key(*key));
-    let texts = resource
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .chain(own);
-    let mut attributes: Vec<Json> = texts
-        .map(|(key, value)| attribute(key, &value.into()))
-        .collect();
-    attributes.push(attribute(
-        "process.pid",
-        &Value::Number(std::process::id().into()),
-    ));
     let spans: Vec<Json> = records.iter().map(span).collect();
-    let scope = json!({ "name": SCOPE, "version": version });
     json!({
-        "resourceSpans": [{ "resource": { "attributes": attributes }, "scopeSpans": [{ "scope": scope, "spans": spans }] }],
+        "resourceSpans": [{
+            "resource": collector::resource(resource),
+            "scopeSpans": [{ "scope": collector::scope(), "spans": spans }],
+        }],
     })
     .to_string()
 }
@@ -81,11 +61,12 @@ fn span(record: &Record) -> Json {
 }
 
 fn attribute(key: &str, value: &Value) -> Json {
-    let value = match value {
-        Value::Text(text) => json!({ "stringValue": masked(text) }),
-        Value::Number(number) => json!({ "intValue": number.to_string() }),
-    };
-    json!({ "key": key, "value": value })
+    match value {
+        Value::Text(text) => collector::text_attribute(key, text),
+        Value::Number(number) => {
+            json!({ "key": key, "value": { "intValue": number.to_string() } })
+        }
+    }
 }
 
 fn nanoseconds(time: SystemTime) -> String {
