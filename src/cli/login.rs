@@ -11,6 +11,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, good, strong};
 use super::unknown::unknown_server;
 use crate::config::{Config, Environment, Paths, SessionEnv};
+use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
 use crate::telemetry;
 use crate::tool::ServerName;
@@ -24,6 +25,7 @@ use crate::upstream::oauth::{
   mcpzip login linear
   mcpzip login --all
   mcpzip login linear --from mcp-remote
+  mcpzip login github --with-token < token.txt
   mcpzip login linear --no-browser    then open the printed URL anywhere, and paste back where it led")]
 pub(super) struct LoginArguments {
     /// The server, by its name in the configuration
@@ -38,6 +40,9 @@ pub(super) struct LoginArguments {
     /// The scopes to ask for, in place of those that the server names; separated by commas
     #[arg(long, value_delimiter = ',', value_name = "SCOPE")]
     scopes: Vec<String>,
+    /// Keep a token that you made at the server, read from stdin: for servers that offer no login
+    #[arg(long, conflicts_with_all = ["all", "scopes", "no_browser", "from"])]
+    with_token: bool,
     /// Take over the login that another program has at the very same URL
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["all", "scopes", "no_browser"])]
     from: Option<Source>,
@@ -158,10 +163,19 @@ pub(super) async fn log_in(
         if let Some(Source::McpRemote) = arguments.from {
             return take_over(name, accounts, output).await;
         }
-        let status = one(accounts.of(name)?, &wishes, &browser, output)
-            .await
-            .map_err(exit)?;
-        show(&status, output);
+        let account = accounts.of(name)?;
+        let status = if arguments.with_token {
+            with_token(&account, output).await
+        } else {
+            match one(account.clone(), &wishes, &browser, output).await {
+                Err(error) if error.may_take_token() && output.can_ask() => {
+                    output.notable(&error.to_string());
+                    with_token(&account, output).await
+                }
+                outcome => outcome,
+            }
+        };
+        show(&status.map_err(exit)?, output);
         return Ok(());
     }
     let mut failed = Vec::new();
@@ -180,7 +194,7 @@ pub(super) async fn log_in(
         }
         match one(account, &wishes, &browser, output).await {
             Ok(status) => show(&status, output),
-            Err(LoginError::NotOffered { .. }) => {}
+            Err(LoginError::NotOffered { .. } | LoginError::NoOAuth { .. }) => {}
             Err(error) => failed.push(format!("{server}: {:#}", anyhow::Error::from(error))),
         }
     }
@@ -285,6 +299,29 @@ async fn one(
         }
     };
     flow.finish(answer).await
+}
+
+/// Keeps a token from the person at the terminal, or from a pipe.
+async fn with_token(account: &Account, output: &Output) -> Result<LoginStatus, LoginError> {
+    let server = account.server().to_string();
+    let unread = |error: std::io::Error| LoginError::TokenRefused {
+        server: server.clone(),
+        reason: format!("it cannot be read: {error}"),
+    };
+    let token = if std::io::stdin().is_terminal() {
+        output.notable(&format!("{}; Ctrl-C gives up", account.token_hint()));
+        output
+            .ask_secret(&format!("Token for {server} (not shown)"))
+            .map_err(unread)?
+    } else {
+        let mut text = String::new();
+        std::io::stdin()
+            .lock()
+            .read_line(&mut text)
+            .map_err(unread)?;
+        text.trim().to_owned()
+    };
+    account.keep_token(Secret::new(token)).await
 }
 
 /// Says that the credentials of the configuration go elsewhere than so far.

@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use crate::support::authority::{Authority, Manner, browse, get, location};
+use crate::support::http::{HttpServer, legacy};
 use crate::support::terminal::Terminal;
 use crate::support::{Setup, until};
 
@@ -122,4 +123,70 @@ fn a_person_may_give_up_or_be_refused() {
     assert!(screen.contains("access_denied: not today"), "{screen}");
     let known = setup.run(&["auth", "status"]).code(0);
     assert_eq!(known.json(), json!([]));
+}
+
+/// A server that takes one token, and offers no login.
+fn server_with_token(token: &'static str) -> HttpServer {
+    HttpServer::start(move |request, reply| {
+        if request.path != "/mcp" {
+            return reply.whole("404 Not Found", "", "");
+        }
+        if request.header("authorization") == format!("Bearer {token}") {
+            return legacy(request, reply);
+        }
+        reply.whole("401 Unauthorized", "www-authenticate: Bearer\r\n", "");
+    })
+}
+
+#[test]
+fn a_server_without_a_login_takes_a_token_that_is_typed() {
+    let server = server_with_token("sesame-open");
+    let setup = Setup::new()
+        .entry("web", &server.entry(json!({})))
+        .log_level("error");
+    let Some(terminal) = terminal(&setup, &["login", "web"]) else {
+        return;
+    };
+    let screen = terminal.shows("Token for web (not shown):");
+    show("mcpzip login web, without OAuth", &screen);
+    for words in ["offers no login by OAuth", "access tokens", "127.0.0.1"] {
+        assert!(screen.contains(words), "{screen}");
+    }
+    terminal.types("sesame-open");
+    let screen = terminal.shows("[exit 0]");
+    show("the token is typed", &screen);
+    assert!(!screen.contains("sesame-open"), "{screen}");
+    let called = setup.run(&["call", "web__u"]).code(0);
+    assert!(called.stdout.contains("fine"), "{called}");
+    let _ = setup.run(&["logout", "web"]).code(0);
+    let _ = setup.run(&["call", "web__u"]).code(4);
+}
+
+#[test]
+fn a_token_comes_through_a_pipe_and_is_kept_only_when_it_is_accepted() {
+    let server = server_with_token("sesame-open");
+    let setup = Setup::new()
+        .entry("web", &server.entry(json!({})))
+        .log_level("error");
+    let advised = setup.run(&["login", "web"]).code(1);
+    assert!(
+        advised.stderr.contains("mcpzip login web --with-token"),
+        "{advised}"
+    );
+    for (token, reason) in [
+        ("sesame-shut\n", "does not accept this token"),
+        ("", "one word of printable ASCII"),
+        ("two words", "one word of printable ASCII"),
+    ] {
+        let refused = setup.run_with_input(&["login", "web", "--with-token"], token);
+        assert!(refused.stderr.contains(reason), "{refused}");
+        assert!(!refused.stderr.contains("sesame-shut"), "{refused}");
+        let _ = refused.code(1);
+    }
+    let _ = setup.run(&["call", "web__u"]).code(4);
+    let kept = setup
+        .run_with_input(&["login", "web", "--with-token"], "sesame-open\n")
+        .code(0);
+    assert!(!kept.stdout.contains("sesame-open"), "{kept}");
+    let _ = setup.run(&["call", "web__u"]).code(0);
 }

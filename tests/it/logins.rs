@@ -837,7 +837,7 @@ fn a_server_that_wants_no_login_of_this_kind_says_so() {
     assert!(
         refused
             .stderr
-            .contains("offers no login by OAuth; perhaps it wants a key"),
+            .contains("offers no login by OAuth; it needs a token or a key"),
         "{refused}"
     );
     let open = HttpServer::with_tool(|request, reply| reply.json(&request.result("fine")));

@@ -457,3 +457,26 @@ fn a_missing_variable_costs_its_server_alone() {
     );
     client.finish();
 }
+
+#[test]
+fn a_search_finds_mcpzips_own_tools_only_when_it_is_about_them() {
+    let files = Server::new()
+        .tool("read_file", [answer("text")])
+        .tool("list_directory", [answer("names")]);
+    let mut client = Setup::new().server("files", files).connect();
+    for query in ["order a pizza", "read a document", "weather tomorrow"] {
+        let found = client.search(query);
+        assert!(!found.contains("mcpzip__"), "{query}: {found}");
+    }
+    for (query, tool) in [
+        ("status of the servers", "mcpzip__status"),
+        ("mcpzip statistics", "mcpzip__stats"),
+        ("the log of a server", "mcpzip__tail_log"),
+    ] {
+        let found = client.search(query);
+        assert!(found.contains(tool), "{query}: {found}");
+    }
+    let own = client.call("search_tools", r#"{"query":"read on","server":"mcpzip"}"#);
+    assert!(own.text().contains("mcpzip__read_result"), "{own:?}");
+    client.finish();
+}

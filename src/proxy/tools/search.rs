@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Tools;
+use super::{Tools, builtin};
 use crate::catalog::Snapshot;
 use crate::config::{BUILT_IN_SERVER, SearchOptions};
 use crate::mcp::Object;
@@ -9,7 +9,7 @@ use crate::proxy::view::View;
 use crate::proxy::{Progress, Reply};
 use crate::search::rerank::{CANDIDATES, Reranker};
 use crate::search::{Error, Explained, Explanation, Hit, Request};
-use crate::tool::{Definition, render_hits};
+use crate::tool::{Definition, ServerName, render_hits};
 
 /// What a hit may cost on average: 400 tokens for five.
 const TOKENS_PER_HIT: usize = 80;
@@ -102,7 +102,7 @@ impl Tools {
         let (snapshot, server) = self.searchable(view, server).await?;
         let reranker = self.reranking.reranker(view).await;
         let local = reranker.as_ref().map_or(limit, |_| limit.max(CANDIDATES));
-        let without = view.hidden_servers();
+        let without = left_out(view, query, server.as_deref());
         let request = Request {
             query,
             limit: local,
@@ -140,7 +140,7 @@ impl Tools {
         limit: usize,
         server: Option<&str>,
     ) -> Result<Arc<[Hit]>, crate::search::Error> {
-        let without = view.hidden_servers();
+        let without = left_out(view, query, server);
         let request = Request {
             query,
             limit,
@@ -309,6 +309,40 @@ impl Tools {
             .map(|fault| format!("{} ({})", fault.name, fault.fault));
         unlisted.chain(faulty).collect()
     }
+}
+
+/// Words of which a query has one if it is about mcpzip itself: those of the built-in tools' names, and mcpzip's own.
+const OWN_WORDS: [&str; 10] = [
+    "mcpzip",
+    "mcp",
+    "proxy",
+    "server",
+    "status",
+    "stat",
+    "statistic",
+    "log",
+    "tool",
+    "result",
+];
+
+/// The servers that a search leaves out: those that the client does not see, and the built-in one unless the query is about
+/// it. Its tools are few and general, so they are the nearest to a query that nothing fits.
+fn left_out(
+    view: &View,
+    query: &str,
+    server: Option<&str>,
+) -> Vec<ServerName> {
+    let mut without = view.hidden_servers();
+    let query = query.to_lowercase();
+    let mut words = query.split(|c: char| !c.is_alphanumeric());
+    let is_own = |word: &str| {
+        let is_like = |own: &&str| *own == word || word.strip_suffix('s') == Some(own);
+        OWN_WORDS.iter().any(|own| is_like(own))
+    };
+    if server != Some(BUILT_IN_SERVER) && !words.any(is_own) {
+        without.push(builtin::name());
+    }
+    without
 }
 
 /// Why a search has no answer.

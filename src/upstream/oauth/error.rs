@@ -18,6 +18,23 @@ pub(crate) enum LoginError {
         /// The reason, which continues a sentence after the server's name.
         reason: String,
     },
+    /// The server needs credentials and offers no login.
+    #[error(
+        "server `{server}` offers no login by OAuth; it needs a token or a key: `mcpzip login {server} --with-token` keeps one, \
+         or `headers` in its entry give it"
+    )]
+    NoOAuth {
+        /// The server.
+        server: String,
+    },
+    /// The server does not take a token that a person gave.
+    #[error("server `{server}` does not accept this token: {reason}")]
+    TokenRefused {
+        /// The server.
+        server: String,
+        /// Its answer.
+        reason: String,
+    },
     /// A URL that must not be used.
     #[error("`{url}` is not used for a login: {reason}")]
     Forbidden {
@@ -132,6 +149,12 @@ impl LoginError {
     /// Whether the authorization server rejects the token for good, so that a retry is useless.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client"))
+    }
+
+    /// Whether a token that a person makes at the server could take the place of the login.
+    #[must_use]
+    pub(crate) fn may_take_token(&self) -> bool {
+        matches!(self, Self::NoOAuth { .. } | Self::NoClient { .. })
     }
 
     /// Whether it does not know the client (any more).

@@ -392,11 +392,16 @@ async fn identity(
             port,
         });
     };
-    let client = Client::register(fetcher, authority, endpoint, &redirect).await.map_err(|error| match error {
-        LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => account
-            .not_offered("offers no login by OAuth; perhaps it wants a key, which `headers` in its entry can give"),
-        error => error,
-    })?;
+    let client = Client::register(fetcher, authority, endpoint, &redirect)
+        .await
+        .map_err(|error| match error {
+            LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => {
+                LoginError::NoOAuth {
+                    server: account.server.to_string(),
+                }
+            }
+            error => error,
+        })?;
     // Stored at once, so that an aborted login does not leave a new client behind each time.
     if record.is_some() {
         let _lock = account.store.lock().await?;

@@ -23,6 +23,7 @@ mod fetcher;
 mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
+mod given_token;
 mod issuer;
 mod lock;
 mod mcp_remote;
