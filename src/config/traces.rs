@@ -17,10 +17,10 @@ use super::server::{Resolver, is_url};
 use super::{Network, setting};
 use crate::secret::Secret;
 
-/// What a collector takes, and the variables that are for that alone.
+/// A kind of data that a collector takes, and the variables for that kind alone.
 #[derive(Debug)]
 struct Signal {
-    /// What is behind a collector's address for it.
+    /// The path after a collector's address.
     path: &'static str,
     endpoint: Variable,
     headers: Variable,
@@ -55,7 +55,7 @@ const BATCH: usize = 512;
 
 const URL_EXPECTED: &str = "a URL with `http://` or `https://`";
 
-/// Where one signal is sent.
+/// The destination of one signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collector {
     /// The URL that it is posted to.
@@ -201,7 +201,7 @@ impl Resolver<'_> {
         (traces, metrics)
     }
 
-    /// What the file and the variables say for all signals; the endpoint is the file's, without a path of ours.
+    /// The settings for all signals, of the file and the variables; the endpoint is the file's, without a path of ours.
     fn common(&mut self, entry: OtlpEntry) -> Collector {
         let environment = self.environment;
         let variable = |variable: Variable| set(environment, variable);

@@ -70,7 +70,7 @@ impl Sender {
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.parse().ok());
         let reason = status.to_string();
-        // What may be tried again (OTLP specification, "Retryable Response Codes").
+        // The retryable statuses (OTLP specification, "Retryable Response Codes").
         match status {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY

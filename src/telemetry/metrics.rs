@@ -30,7 +30,7 @@ pub(crate) async fn export(
         }
         let make = body.clone();
         // Reading what the system says of the process may take a moment.
-        let Ok(text) = tasks.spawn_blocking(move || make()).await else {
+        let Ok(text) = tasks.spawn_blocking(make).await else {
             continue;
         };
         let sent = tokio::select! {

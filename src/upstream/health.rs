@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::CallError;
 use super::connection::Connection;
-use super::slot::Slot;
 use super::transport::http::HttpError;
 use crate::shutdown::Tasks;
 
@@ -18,12 +17,14 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// A second check follows a failed one after this time: a proxy may have restarted.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Checks `connection` every `interval` until it ends, and gives it up when two checks in a row fail.
+/// Checks `connection` every `interval` until it ends, unless `is_used` says that calls hold it. When two checks in a row fail,
+/// `give_up` gets the reason, and the checks end.
 pub(super) async fn watch(
-    slot: Arc<Slot>,
     connection: Arc<Connection>,
     interval: Duration,
     tasks: Tasks,
+    is_used: impl Fn() -> bool,
+    give_up: impl FnOnce(&CallError),
 ) {
     loop {
         tokio::select! {
@@ -31,7 +32,7 @@ pub(super) async fn watch(
             () = connection.wire.close_requested() => return,
             () = tasks.stopped() => return,
         }
-        if slot.is_used(&connection) || check(&connection).await.is_ok() {
+        if is_used() || check(&connection).await.is_ok() {
             continue;
         }
         // A server that has lost its session answers; the next call opens a new one.
@@ -40,7 +41,7 @@ pub(super) async fn watch(
         }
         tokio::time::sleep(PAUSE).await;
         if let Err(error) = check(&connection).await {
-            slot.give_up(&connection, &error);
+            give_up(&error);
             return;
         }
     }

@@ -377,11 +377,8 @@ impl Slot {
                             .close_when_idle(environment.clone(), connection.clone()),
                     );
                     if let Some(interval) = self.idle.check {
-                        let (slot, connection) = (self.clone(), connection.clone());
-                        let tasks = environment.tasks.clone();
-                        environment
-                            .tasks
-                            .spawn(health::watch(slot, connection, interval, tasks));
+                        self.clone()
+                            .check_while_open(environment, connection.clone(), interval);
                     }
                     if connection.introduction().revision.is_modern() {
                         let events = super::server_events::listen(
@@ -495,14 +492,29 @@ impl Slot {
         }
     }
 
+    fn check_while_open(
+        self: Arc<Self>,
+        environment: &UpstreamContext,
+        connection: Arc<Connection>,
+        interval: Duration,
+    ) {
+        let (slot, checked) = (self.clone(), connection.clone());
+        let is_used = move || slot.is_used(&checked);
+        let checked = connection.clone();
+        let give_up = move |error: &CallError| self.give_up(&checked, error);
+        let tasks = environment.tasks.clone();
+        let checks = health::watch(connection, interval, tasks, is_used, give_up);
+        environment.tasks.spawn(checks);
+    }
+
     /// Whether calls hold `connection`, or another one has taken its place.
-    pub(super) fn is_used(&self, connection: &Arc<Connection>) -> bool {
+    fn is_used(&self, connection: &Arc<Connection>) -> bool {
         let link = self.link();
         link.in_use > 0 || !link.is_current(connection)
     }
 
     /// Closes `connection`, whose server did not answer, unless calls hold it: they find out themselves.
-    pub(super) fn give_up(&self, connection: &Arc<Connection>, error: &CallError) {
+    fn give_up(&self, connection: &Arc<Connection>, error: &CallError) {
         let mut link = self.link();
         if link.in_use > 0 || !link.is_current(connection) {
             return;

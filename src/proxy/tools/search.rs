@@ -327,17 +327,13 @@ const OWN_WORDS: [&str; 10] = [
 
 /// The servers that a search leaves out: those that the client does not see, and the built-in one unless the query is about
 /// it. Its tools are few and general, so they are the nearest to a query that nothing fits.
-fn left_out(
-    view: &View,
-    query: &str,
-    server: Option<&str>,
-) -> Vec<ServerName> {
+fn left_out(view: &View, query: &str, server: Option<&str>) -> Vec<ServerName> {
     let mut without = view.hidden_servers();
     let query = query.to_lowercase();
     let mut words = query.split(|c: char| !c.is_alphanumeric());
     let is_own = |word: &str| {
-        let is_like = |own: &&str| *own == word || word.strip_suffix('s') == Some(own);
-        OWN_WORDS.iter().any(|own| is_like(own))
+        let singular = word.strip_suffix('s').unwrap_or(word);
+        OWN_WORDS.contains(&word) || OWN_WORDS.contains(&singular)
     };
     if server != Some(BUILT_IN_SERVER) && !words.any(is_own) {
         without.push(builtin::name());
