@@ -15,12 +15,12 @@ use tracing::level_filters::LevelFilter;
 use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
-    CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, PolicyEntry, Results,
-    SearchEntry, OtlpEntry,
+    CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, OtlpEntry, PolicyEntry,
+    Results, SearchEntry,
 };
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout, Management,
-    Origin, Share, Trust, duration, log_level,
+    CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout,
+    Management, Origin, Share, Trust, duration, log_level,
 };
 use super::{foreign, keys};
 

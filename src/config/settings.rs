@@ -15,9 +15,10 @@ use super::reader::{At, Lines, Read, Report};
 use super::sections;
 use super::server::{self, Resolver};
 use super::{
-    BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HealthCheck, HttpOptions, IdleBounds,
-    IdleTimeout, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions,
-    SearchOptions, Server, Traces, Verdict, duration, env, file, remote_server,
+    BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HealthCheck, HttpOptions,
+    IdleBounds, IdleTimeout, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy,
+    RemoteServer, ResultOptions, SearchOptions, Server, Traces, Verdict, duration, env, file,
+    remote_server,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
