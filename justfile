@@ -35,6 +35,7 @@ fuzz TARGET SECONDS="600":
 # What takes hours: kills, load with faults, Miri, and each fuzz target for ten minutes.
 endurance MINUTES="60":
     MCPZIP_TEST_KILLS=500 cargo test --locked --test it faults::kills
+    MCPZIP_TEST_KILLS=100 cargo test --locked --test it daemon::load
     cargo build --locked --release
     cargo run --locked --release -p mcpzip-bench -- soak --minutes {{ MINUTES }}
     MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p mcpzip-cli --lib -- mcp::

@@ -4,6 +4,8 @@
 //! Figures are never a test: a bar that is missed is said, and the exit code stays 0. Each way to the server is a
 //! [`profile::Profile`], the direct one too, so that nothing is measured in another way than the rest.
 
+#[cfg(target_os = "linux")]
+mod daemon;
 mod faulty;
 mod home;
 mod machine;
@@ -36,6 +38,7 @@ Usage: mcpzip-bench [OPTIONS] [PART...]
        mcpzip-bench upstream [--tools N] [--server N]   be the scripted server
        mcpzip-bench soak [--minutes N] [--mcpzip FILE] [--real]
                                                         load with faults, and whether anything is left of it
+       mcpzip-bench daemon [--mcpzip FILE]              sessions that share a daemon beside sessions that run alone (Linux)
        mcpzip-bench faulty                              be a server that goes wrong on request
        mcpzip-bench relay COMMAND [ARGUMENT...]         be the minimal relay
 
@@ -72,6 +75,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
         Some("upstream") => upstream::run(&arguments[1..]),
+        #[cfg(target_os = "linux")]
+        Some("daemon") => daemon::run(&arguments[1..]),
         Some("faulty") => faulty::run(),
         Some("soak") => soak::run(&arguments[1..]),
         Some("relay") => relay::run(&arguments[1..]),
