@@ -103,9 +103,8 @@ impl Relay {
         let Some(context) = context else {
             return Err(Failure::Consent { question });
         };
-        let refused = |reason| Err(refusal(reason));
         if !context.caller.capabilities.elicits_forms() {
-            return refused(NoConsent::Unable);
+            return Err(refusal(NoConsent::Unable));
         }
         let params = format!(
             r#"{{"message":{},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#,
@@ -116,23 +115,24 @@ impl Relay {
             method: "elicitation/create".to_owned(),
             params: Some(params.into()),
         };
-        if !context.caller.revision.is_modern() {
-            let host = CallHost::new(&context.caller, None, Questions::Requested);
-            return match host.ask(question).await {
-                upstream::ServerReply::Result(answer) if is_accepted(&answer) => {
-                    Ok(Consent::Given(context.clone()))
-                }
-                upstream::ServerReply::Result(_) => refused(NoConsent::Declined),
-                upstream::ServerReply::Error(error) => refused(NoConsent::Failed {
-                    message: upstream::message_of(&error),
-                }),
-            };
-        }
+        let consent = if context.caller.revision.is_modern() {
+            self.ask_by_answer(context, &question, fingerprint(&name, arguments))
+        } else {
+            ask_by_request(context, question).await
+        };
+        consent.map_err(refusal)
+    }
+
+    /// Asks a client of the modern era by the answer to its own request, or reads what it answers in repeating that.
+    fn ask_by_answer(
+        &self,
+        context: &RequestContext,
+        question: &Question,
+        call: Fingerprint,
+    ) -> Result<Consent, NoConsent> {
         if !context.is_askable {
-            return refused(NoConsent::InCompany);
+            return Err(NoConsent::InCompany);
         }
-        let call = fingerprint(&name, arguments);
-        let too_many = || refusal(NoConsent::TooMany);
         let state: Option<String> = context
             .state
             .as_deref()
@@ -145,20 +145,16 @@ impl Relay {
                     is_agreed: true, ..
                 }) => Ok(Consent::Given(context.clone())),
                 Some(_) if context.responses.as_deref().is_some_and(has_accepted) => {
-                    Ok(Consent::Given(RequestContext {
-                        responses: None,
-                        state: None,
-                        ..context.clone()
-                    }))
+                    Ok(Consent::Given(context.unanswered()))
                 }
-                Some(_) => refused(NoConsent::Declined),
+                Some(_) => Err(NoConsent::Declined),
                 // What was asked before is not what is asked now.
                 None if context.answers_login() => {
-                    self.asked(context, &question, call).ok_or_else(too_many)
+                    self.asked(context, question, call).ok_or(NoConsent::TooMany)
                 }
-                None => refused(NoConsent::UnknownState),
+                None => Err(NoConsent::UnknownState),
             },
-            None => self.asked(context, &question, call).ok_or_else(too_many),
+            None => self.asked(context, question, call).ok_or(NoConsent::TooMany),
         }
     }
 
@@ -197,6 +193,23 @@ impl Relay {
             let client = context.caller.client.share();
             self.consents.keep(client, state, call, true);
         }
+    }
+}
+
+/// Asks a client of the handshake era by a request.
+async fn ask_by_request(
+    context: &RequestContext,
+    question: Question,
+) -> Result<Consent, NoConsent> {
+    let host = CallHost::new(&context.caller, None, Questions::Requested);
+    match host.ask(question).await {
+        upstream::ServerReply::Result(answer) if is_accepted(&answer) => {
+            Ok(Consent::Given(context.clone()))
+        }
+        upstream::ServerReply::Result(_) => Err(NoConsent::Declined),
+        upstream::ServerReply::Error(error) => Err(NoConsent::Failed {
+            message: upstream::message_of(&error),
+        }),
     }
 }
 

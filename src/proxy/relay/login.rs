@@ -73,8 +73,8 @@ impl RequestContext {
             .is_some_and(|state| state.trim_matches('"') == LOGIN_STATE)
     }
 
-    /// The same without what it brought from there, which concerns no server.
-    pub(in crate::proxy) fn after_login(&self) -> Self {
+    /// The request context without the answers to our questions, which concern no server.
+    pub(in crate::proxy) fn unanswered(&self) -> Self {
         Self {
             responses: None,
             state: None,

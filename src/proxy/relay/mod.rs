@@ -200,7 +200,7 @@ impl Relay {
         if able.answers_login() {
             // Whatever came of it, the server says whether it is enough.
             Box::pin(self.returned(server, able)).await;
-            return Box::pin(self.relay_once(server, relayed, Some(&able.after_login()))).await;
+            return Box::pin(self.relay_once(server, relayed, Some(&able.unanswered()))).await;
         }
         match Box::pin(self.relay_once(server, relayed.clone(), context)).await {
             Err(error) if error.wants_login() => match Box::pin(self.log_in(server, able)).await {

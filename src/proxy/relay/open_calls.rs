@@ -76,12 +76,7 @@ impl Relay {
         let open = match token.filter(|token| token.starts_with(STATE_PREFIX)) {
             None => self.open_call(server, relayed, context, fingerprint)?,
             Some(token) if token == MAKE_ANEW => {
-                let anew = RequestContext {
-                    responses: None,
-                    state: None,
-                    ..context.clone()
-                };
-                self.open_call(server, relayed, &anew, fingerprint)?
+                self.open_call(server, relayed, &context.unanswered(), fingerprint)?
             }
             Some(token) => match self.open_calls.take(&token, fingerprint) {
                 Some(mut open) => {

@@ -21,8 +21,8 @@ use crate::proxy::relay::consent::Consent;
 use crate::proxy::relay::{Relayed, RequestContext};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Failure, Reply};
-use crate::tool::{SEPARATOR, ToolName};
-use crate::upstream::{self, mirrored};
+use crate::tool::{QualifiedName, SEPARATOR, ToolName};
+use crate::upstream::{self, CallError, mirrored};
 
 /// The longest name that every client and model takes.
 const LONGEST: usize = 64;
@@ -193,23 +193,7 @@ impl Tools {
         if let (Consent::Given(given), Ok(reply)) = (&consent, &outcome) {
             self.relay.agreed(given, &name, sent, reply);
         }
-        match outcome {
-            Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-                Reply::Relayed(result)
-            }
-            Ok(upstream::ServerReply::Result(_)) => Reply::error(
-                ErrorCode::INTERNAL,
-                format!(
-                    "the result of server `{}` is not a JSON object",
-                    name.server
-                ),
-            ),
-            Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
-            Err(error) => {
-                let error = Box::new(error);
-                Reply::tool_error(&Failure::Call { name, error }.text(view))
-            }
-        }
+        reply_of(view, name, outcome)
     }
 
     /// Checks that headers over which the call came say what its arguments say (2026-07-28,
@@ -245,6 +229,31 @@ impl Tools {
                 }),
                 Err(failure) => listed().ok_or(failure),
             },
+        }
+    }
+}
+
+/// The reply to a call that was sent, in its server's own words.
+fn reply_of(
+    view: &View,
+    name: QualifiedName,
+    outcome: Result<upstream::ServerReply, CallError>,
+) -> Reply {
+    match outcome {
+        Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
+            Reply::Relayed(result)
+        }
+        Ok(upstream::ServerReply::Result(_)) => Reply::error(
+            ErrorCode::INTERNAL,
+            format!(
+                "the result of server `{}` is not a JSON object",
+                name.server
+            ),
+        ),
+        Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
+        Err(error) => {
+            let error = Box::new(error);
+            Reply::tool_error(&Failure::Call { name, error }.text(view))
         }
     }
 }

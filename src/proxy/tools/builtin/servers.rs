@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
@@ -41,6 +43,27 @@ impl Builtin {
             .iter()
             .filter_map(|(name, _)| ServerName::new(name).ok())
             .collect();
+        if let Err(refusal) = self.change(view, path, changes).await {
+            return refusal;
+        }
+        tracing::info!(operation, ?names, "an agent changed the configuration");
+        self.inventory.loaded().await;
+        let running = names.iter().filter(|name| {
+            view.config()
+                .servers
+                .get(*name)
+                .is_some_and(|entry| !entry.disabled)
+        });
+        join_all(running.map(|name| self.inventory.list(Some(name), REFRESH_LIMIT))).await;
+        self.inventory
+            .index()
+            .wait_current(std::time::Duration::from_secs(5))
+            .await;
+        Reply::text(&self.outcome(view, &names))
+    }
+
+    /// Changes the configuration file at `path`, and takes it over.
+    async fn change(&self, view: &View, path: PathBuf, changes: Changes) -> Result<(), Reply> {
         let variables = self.variables.clone();
         let switches = self.switches.clone();
         let changed = self.tasks.spawn_blocking(move || {
@@ -71,34 +94,21 @@ impl Builtin {
                 }
             }
             Ok(Err(ChangeError::Refused(text))) => {
-                return Reply::tool_error(&format!("nothing was changed: {text}"));
+                return Err(Reply::tool_error(&format!("nothing was changed: {text}")));
             }
             Ok(Err(error @ (ChangeError::Edit(_) | ChangeError::Configuration(_)))) => {
                 tracing::error!(%error, "the configuration is not changed");
-                return Reply::tool_error(
+                return Err(Reply::tool_error(
                     "nothing was changed: the configuration file cannot be edited",
-                );
+                ));
             }
             Err(_) => {
-                return Reply::tool_error(
+                return Err(Reply::tool_error(
                     "nothing is known of the change: it ended in a fault inside mcpzip",
-                );
+                ));
             }
         }
-        tracing::info!(operation, ?names, "an agent changed the configuration");
-        self.inventory.loaded().await;
-        let running = names.iter().filter(|name| {
-            view.config()
-                .servers
-                .get(*name)
-                .is_some_and(|entry| !entry.disabled)
-        });
-        join_all(running.map(|name| self.inventory.list(Some(name), REFRESH_LIMIT))).await;
-        self.inventory
-            .index()
-            .wait_current(std::time::Duration::from_secs(5))
-            .await;
-        Reply::text(&self.outcome(view, &names))
+        Ok(())
     }
 
     /// How the changed servers stand.
