@@ -149,12 +149,14 @@ impl Relay {
                 }
                 Some(_) => Err(NoConsent::Declined),
                 // What was asked before is not what is asked now.
-                None if context.answers_login() => {
-                    self.asked(context, question, call).ok_or(NoConsent::TooMany)
-                }
+                None if context.answers_login() => self
+                    .asked(context, question, call)
+                    .ok_or(NoConsent::TooMany),
                 None => Err(NoConsent::UnknownState),
             },
-            None => self.asked(context, question, call).ok_or(NoConsent::TooMany),
+            None => self
+                .asked(context, question, call)
+                .ok_or(NoConsent::TooMany),
         }
     }
 
