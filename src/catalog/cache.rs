@@ -39,8 +39,20 @@ pub struct Cache {
 pub struct Key {
     /// The server's name.
     pub server: ServerName,
-    /// The hash of its configuration entry, usable as a file name.
+    /// The hash of its configuration entry, usable as a file name. If the list depends on the directory, `-` and a hash of the directory
+    /// follow.
     pub configuration: String,
+}
+
+impl Key {
+    /// The key of the entry in any directory, if this is its key in one.
+    pub(super) fn elsewhere(&self) -> Option<Self> {
+        let (entry, _) = self.configuration.split_once('-')?;
+        Some(Self {
+            server: self.server.clone(),
+            configuration: entry.to_owned(),
+        })
+    }
 }
 
 impl Cache {
@@ -55,6 +67,14 @@ impl Cache {
     /// Reads the server's last list, if there is a complete one. A damaged file is set aside and reported.
     #[must_use]
     pub fn load(&self, key: &Key) -> Option<ServerTools> {
+        self.load_own(key).or_else(|| {
+            // The list of another directory serves until the server has listed its tools here.
+            let tools = self.load_own(&key.elsewhere()?)?;
+            Some(tools.outdated())
+        })
+    }
+
+    fn load_own(&self, key: &Key) -> Option<ServerTools> {
         let path = self.path(key)?;
         match read(&path, &key.server) {
             Ok(tools) => Some(tools),
@@ -80,6 +100,11 @@ impl Cache {
         let Some(path) = self.path(key) else {
             return in_memory(body);
         };
+        if let Some(elsewhere) = key.elsewhere().and_then(|key| self.path(&key))
+            && let Err(error) = write(&elsewhere, &header, &body, now)
+        {
+            tracing::warn!(path = %elsewhere.display(), %error, "a tool list cannot be kept on disk");
+        }
         match write(&path, &header, &body, now) {
             Ok(file) => to_tools(file),
             Err(error) => {

@@ -194,7 +194,7 @@ impl Pins {
     ) -> io::Result<()> {
         let _lock = lock(directory)?;
         let (path, changes_path) = (first_path(directory, key), changes_path(directory, key));
-        let mut first: First = read(&path)?.unwrap_or_default();
+        let mut first = read_first(directory, key)?;
         let known: Changes = read(&changes_path)?.unwrap_or_default();
         let (mut changes, mut is_new) = (Changes::new(), false);
         for tool in now.entries() {
@@ -221,6 +221,7 @@ impl Pins {
         }
         if is_new {
             write(&path, &first)?;
+            seed(directory, key, &first)?;
         }
         for name in changes.keys().filter(|name| !known.contains_key(*name)) {
             tracing::warn!(server = %key.server, tool = name, "a tool is not what it was when it was first seen");
@@ -239,7 +240,7 @@ impl Pins {
         };
         let _lock = lock(directory)?;
         let (path, changes_path) = (first_path(directory, key), changes_path(directory, key));
-        let mut first: First = read(&path)?.unwrap_or_default();
+        let mut first = read_first(directory, key)?;
         let mut changes: Changes = read(&changes_path)?.unwrap_or_default();
         for (name, change) in seen {
             if changes.get(name).is_some_and(|now| now.now == change.now) {
@@ -249,6 +250,9 @@ impl Pins {
         }
         // After a crash between the two writes the tools are held until the server is listed again.
         write(&path, &first)?;
+        if let Some(elsewhere) = key.elsewhere() {
+            write(&first_path(directory, &elsewhere), &first)?;
+        }
         write(&changes_path, &changes)?;
         if let Some(unsettled) = self.unsettled.write().get_mut(&key.server) {
             unsettled.first = first;
@@ -292,16 +296,41 @@ fn change_of(
 
 /// The tools of a server that are certain to be unchanged.
 fn unsettled_by(directory: &Path, key: &Key, fault: Option<String>) -> Unsettled {
-    match read::<First>(&first_path(directory, key)) {
-        Ok(first) => Unsettled {
-            first: first.unwrap_or_default(),
-            fault,
-        },
+    match read_first(directory, key) {
+        Ok(first) => Unsettled { first, fault },
         Err(error) => Unsettled {
             first: First::new(),
             fault: fault.or_else(|| Some(error.to_string())),
         },
     }
+}
+
+/// The pins of `key`. A directory in which the server was not listed yet has those of the entry, so that changed tools do not pass as new
+/// ones there.
+fn read_first(directory: &Path, key: &Key) -> io::Result<First> {
+    let own = read(&first_path(directory, key))?;
+    let first = match (own, key.elsewhere()) {
+        (None, Some(elsewhere)) => read(&first_path(directory, &elsewhere))?,
+        (own, _) => own,
+    };
+    Ok(first.unwrap_or_default())
+}
+
+/// Adds tools that no directory has had before to the pins of the entry.
+fn seed(directory: &Path, key: &Key, first: &First) -> io::Result<()> {
+    let Some(elsewhere) = key.elsewhere() else {
+        return Ok(());
+    };
+    let path = first_path(directory, &elsewhere);
+    let mut known: First = read(&path)?.unwrap_or_default();
+    let before = known.len();
+    for (name, hash) in first {
+        known.entry(name.clone()).or_insert_with(|| hash.clone());
+    }
+    if known.len() == before {
+        return Ok(());
+    }
+    write(&path, &known)
 }
 
 fn first_path(directory: &Path, key: &Key) -> PathBuf {

@@ -177,6 +177,14 @@ impl ServerTools {
         self.listed_at
     }
 
+    /// The same tools, to be listed anew as soon as possible.
+    pub(super) fn outdated(self) -> Self {
+        Self {
+            listed_at: SystemTime::UNIX_EPOCH,
+            ..self
+        }
+    }
+
     /// The time for which the list is fresh, if the server gave one.
     #[must_use]
     pub fn fresh_for(&self) -> Option<Duration> {

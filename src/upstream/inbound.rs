@@ -222,6 +222,11 @@ impl InboundRouter {
         if hosts.is_empty() {
             self.audience.noticed(&self.server, Notice::Message(params));
         }
+        if hosts.len() > 1 {
+            // It may hold what only one of them may see.
+            tracing::debug!(server = %self.server, "a log message of several clients' requests goes to none of them");
+            return;
+        }
         hosts.iter().for_each(|host| host.log(&self.server, params));
     }
 

@@ -12,11 +12,11 @@ use super::host::{Audience, Host};
 use super::listing::{ListError, Listing};
 use super::oauth::Account;
 use super::reply::ServerReply;
-use super::sharing::Joined;
+use super::sharing::{self, Joined};
 use super::slot::{Idle, Lease, Slot, State};
 use super::subscription::{self, SubscribeError};
 use super::{CallError, ConnectError, UpstreamContext};
-use crate::config::{Config, Transport};
+use crate::config::{Config, Server, Transport};
 use crate::telemetry;
 use crate::tool::ServerName;
 
@@ -90,6 +90,12 @@ impl Pool {
         }
         let removed = std::mem::replace(&mut *servers, next);
         removed.into_values().for_each(Joined::retire);
+    }
+
+    /// The name under which the list of a server is kept: its entry, and the directory if the list is known to depend on that.
+    #[must_use]
+    pub(crate) fn list_key(&self, entry: &Server) -> String {
+        sharing::list_key(entry, &self.environment)
     }
 
     /// Every server, by name.

@@ -16,6 +16,8 @@ pub(crate) struct Sharing {
     pub scope: Scope,
     /// For people.
     pub reason: String,
+    /// Whether the decision is based on anything known of the server.
+    pub is_known: bool,
 }
 
 impl Server {
@@ -25,6 +27,7 @@ impl Server {
         let decided = |scope, reason: &str| Sharing {
             scope,
             reason: reason.to_owned(),
+            is_known: true,
         };
         if let Share::For(scope) = self.share {
             return decided(scope, "its entry says so");
@@ -62,7 +65,10 @@ impl Server {
         }
         match known {
             Some(row) => decided(row.scope, row.reason),
-            None => decided(Scope::Project, "nothing is known of it"),
+            None => Sharing {
+                is_known: false,
+                ..decided(Scope::Project, "nothing is known of it")
+            },
         }
     }
 }
@@ -105,7 +111,7 @@ mod tests {
             environment: Environment::default(),
         };
         let server = config.servers.values().next().unwrap();
-        let Sharing { scope, reason } = server.sharing(&session, asked);
+        let Sharing { scope, reason, .. } = server.sharing(&session, asked);
         (scope, reason)
     }
 

@@ -79,7 +79,7 @@ impl Inventory {
     fn watch(&self, config: &Config) -> Difference {
         let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
         let wanted: BTreeMap<&ServerName, String> = used
-            .map(|(server, entry)| (server, entry.hash.to_string()))
+            .map(|(server, entry)| (server, self.pool.list_key(entry)))
             .collect();
         let mut watched = self.watched();
         let mut difference = Difference {

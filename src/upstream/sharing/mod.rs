@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
 
 use super::UpstreamContext;
 use super::guard::Guard;
@@ -191,6 +192,21 @@ pub(super) fn sharing(entry: &Server, session: &UpstreamContext) -> Sharing {
         environment: session.variables.clone(),
     };
     entry.sharing(&session, asked)
+}
+
+/// The name of the files about a server's list: the hash of its entry, followed by one of the directory if the server is known to
+/// belong to a project.
+pub(super) fn list_key(entry: &Server, session: &UpstreamContext) -> String {
+    let sharing = sharing(entry, session);
+    let directory = session.directory.as_ref();
+    match directory.filter(|_| sharing.scope == Scope::Project && sharing.is_known) {
+        None => entry.hash.to_string(),
+        Some(directory) => {
+            let digest = Sha256::digest(directory.as_os_str().as_encoded_bytes());
+            let digits = digest[..6].iter().map(|byte| format!("{byte:02x}"));
+            format!("{}-{}", entry.hash, digits.collect::<String>())
+        }
+    }
 }
 
 fn new_users(
