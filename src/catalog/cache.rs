@@ -341,6 +341,34 @@ mod tests {
     const ODD: &str = r#"{"name":"odd", "x": 1e400,"description":"\ud83d","inputSchema":true}"#;
 
     #[test]
+    fn the_list_of_another_directory_serves_until_there_is_one_of_this() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(directory.path()));
+        let of = |place: &str| Key {
+            configuration: format!("0123-{place}"),
+            ..key("a")
+        };
+        let names = |tools: &ServerTools| -> Vec<String> {
+            let entries = tools.entries().iter();
+            entries.map(|tool| tool.name.to_string()).collect()
+        };
+        assert!(cache.load(&of("one")).is_none());
+        let _ = cache.store(&of("one"), &listed(&[r#"{"name":"one"}"#]));
+        let borrowed = cache.load(&of("two")).unwrap();
+        assert_eq!(names(&borrowed), ["one"]);
+        assert_eq!(
+            borrowed.listed_at(),
+            SystemTime::UNIX_EPOCH,
+            "it counts as old"
+        );
+        let _ = cache.store(&of("two"), &listed(&[r#"{"name":"two"}"#]));
+        let own = cache.load(&of("one")).unwrap();
+        assert_eq!(names(&own), ["one"]);
+        assert!(own.listed_at() > SystemTime::UNIX_EPOCH);
+        assert_eq!(names(&cache.load(&of("two")).unwrap()), ["two"]);
+    }
+
+    #[test]
     fn a_list_comes_back_from_disk_byte_for_byte() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::new(Some(directory.path()));

@@ -448,6 +448,30 @@ mod tests {
     }
 
     #[test]
+    fn another_directory_is_no_way_around_the_pins_of_an_entry() {
+        let directory = tempfile::tempdir().unwrap();
+        let pins = || Pins::new(Some(directory.path()));
+        let of = |place: &str| Key {
+            configuration: format!("abc-{place}"),
+            ..key()
+        };
+        let (first, second) = (listed(&[("read", "Reads.")]), listed(&[("read", "Sends.")]));
+        pins().note(&of("one"), &first, None).unwrap();
+        let other = pins();
+        other.note(&of("two"), &second, None).unwrap();
+        assert_eq!(changed(&other, &second), ["read"]);
+        // An approval in one directory is one of the entry, but for directories that have pins of their own.
+        let seen = other.changes(&key().server);
+        other.approve(&of("two"), &seen).unwrap();
+        let third = pins();
+        third.note(&of("three"), &second, None).unwrap();
+        assert!(changed(&third, &second).is_empty());
+        let one = pins();
+        one.note(&of("one"), &second, Some(&first)).unwrap();
+        assert_eq!(changed(&one, &second), ["read"]);
+    }
+
+    #[test]
     fn pins_that_cannot_be_read_say_so() {
         let directory = tempfile::tempdir().unwrap();
         let pins = Pins::new(Some(directory.path()));

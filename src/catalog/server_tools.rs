@@ -177,7 +177,7 @@ impl ServerTools {
         self.listed_at
     }
 
-    /// The same tools, to be listed anew as soon as possible.
+    /// Tools of a list that is to be renewed as soon as possible.
     pub(super) fn outdated(self) -> Self {
         Self {
             listed_at: SystemTime::UNIX_EPOCH,

@@ -162,6 +162,16 @@ impl Scope {
             _ => None,
         }
     }
+
+    /// As the configuration has it.
+    #[must_use]
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Project => "project",
+            Self::All => "all",
+        }
+    }
 }
 
 /// The era of the protocol that a server speaks.

@@ -46,6 +46,8 @@ pub(crate) struct ServerStatus {
     pub server: ServerName,
     /// Whether and how it can be reached.
     pub state: State,
+    /// How its process is shared with other sessions; `None` in a run of its own.
+    pub sharing: Option<String>,
 }
 
 impl std::fmt::Debug for Pool {
@@ -107,6 +109,7 @@ impl Pool {
             .map(|(server, joined)| ServerStatus {
                 server: server.clone(),
                 state: joined.slots.state(),
+                sharing: joined.sharing(),
             })
             .collect()
     }

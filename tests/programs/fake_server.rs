@@ -64,6 +64,8 @@ enum Step {
     Error(Box<RawValue>),
     /// Answers with the request's `params`, as they came, in `structuredContent`.
     Echo,
+    /// Answers with what it can notice of whom it works for: an object of its process id, its directory, `PATH` and other variables.
+    Surroundings,
     /// Answers with the argument `result`, in its own bytes.
     Given,
     /// Waits so many milliseconds.
@@ -106,6 +108,16 @@ enum Step {
     Fork,
     /// Runs the first steps while the log has at most so many lines with the text, then the others.
     UpTo(usize, String, Vec<Step>, Vec<Step>),
+}
+
+/// What the process can notice of whom it works for.
+fn surroundings() -> io::Result<serde_json::Value> {
+    let variables: HashMap<String, String> = std::env::vars().collect();
+    Ok(serde_json::json!({
+        "process": std::process::id(),
+        "directory": std::env::current_dir()?,
+        "variables": variables,
+    }))
 }
 
 #[derive(Debug, Deserialize)]
@@ -462,6 +474,10 @@ impl Server {
                 &fill_in(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[],"structuredContent":$params}}"#),
                 true,
             )?,
+            Step::Surroundings => {
+                let text = serde_json::to_string(&surroundings()?.to_string())?;
+                self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{text}}}]}}}}"#), true)?;
+            }
             Step::Given => {
                 let params: Given<'_> = serde_json::from_str(&request.params)?;
                 let result = params.arguments.result.get();

@@ -68,6 +68,9 @@ pub(crate) struct ServerReport {
     /// Its name and version for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
+    /// How its process is shared with other sessions, and whose values it has; nothing in a session that runs alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<String>,
 }
 
 /// A failure from before this process.
@@ -163,8 +166,9 @@ impl Inventory {
             .status()
             .into_iter()
             .filter(|status| config.servers.contains_key(&status.server))
-            .map(|status| {
-                self.report(
+            .map(|status| ServerReport {
+                sharing: status.sharing.clone(),
+                ..self.report(
                     view,
                     &config,
                     &status.server,
@@ -187,6 +191,7 @@ impl Inventory {
             stale: false,
             flaws: Vec::new(),
             software: None,
+            sharing: None,
         }));
         Status {
             version: env!("CARGO_PKG_VERSION"),
@@ -285,6 +290,7 @@ impl Inventory {
                     .collect()
             }),
             software: known.and_then(|known| known.software().map(str::to_owned)),
+            sharing: None,
         }
     }
 }
@@ -356,6 +362,9 @@ impl fmt::Display for Status {
             }
             if server.stale {
                 f.write_str(" (kept from before)")?;
+            }
+            if let Some(sharing) = &server.sharing {
+                write!(f, "; process shared by: {sharing}")?;
             }
             if let Some(reason) = &server.reason {
                 write!(f, "; {reason}")?;

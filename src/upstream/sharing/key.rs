@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::env::{
     CLAUDE_PROJECT_DIR, Environment, child_environment, is_ageing, is_inherited,
 };
-use crate::config::{Network, Scope, Server, Stdio, Transport};
+use crate::config::{ConfigHash, Network, Scope, Server, Stdio, Transport};
 use crate::tool::ServerName;
 use crate::upstream::slot::Idle;
 use crate::upstream::{UpstreamContext, program};
@@ -57,6 +57,8 @@ impl Key {
                 .retain(|name, value| !is_ageing(name, value.expose(), &session.variables));
             (key.program, key.variables) = noticed(stdio, session);
         }
+        // The hash of the entry has the values that age, too.
+        key.entry.hash = ConfigHash::of(&key.entry.transport);
         key
     }
 }

@@ -146,6 +146,30 @@ impl SharedServers {
 }
 
 impl Joined {
+    /// How the server is shared, in a line for people.
+    pub(super) fn sharing(&self) -> Option<String> {
+        let users = &self.slots.users;
+        if !self.servers.is_shared {
+            return None;
+        }
+        let Some(sharing) = &users.sharing else {
+            return Some("session".to_owned());
+        };
+        let (scope, reason) = (sharing.scope.as_str(), &sharing.reason);
+        let sessions = match users.count() {
+            1 => "1 session".to_owned(),
+            count => format!("{count} sessions"),
+        };
+        let values = match (sharing.scope, &users.context().directory) {
+            (Scope::All, Some(directory)) => format!(
+                "; it runs in {} with the variables of its first session",
+                directory.display()
+            ),
+            _ => String::new(),
+        };
+        Some(format!("{scope} ({reason}), {sessions}{values}"))
+    }
+
     /// Leaves slots whose entry is not in the configuration any more; the last one to do so ends them.
     pub(super) fn retire(mut self) {
         self.is_retired = true;

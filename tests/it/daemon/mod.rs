@@ -3,6 +3,7 @@
 mod attaching;
 mod killing;
 mod load;
+mod sharing;
 mod taking_over;
 
 use serde_json::{Value, json};

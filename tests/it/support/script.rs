@@ -203,6 +203,11 @@ pub(crate) fn echo() -> Step {
     Step(r#""echo""#.to_owned())
 }
 
+/// Answers with an object of its process id, its directory and its variables.
+pub(crate) fn surroundings() -> Step {
+    Step(r#""surroundings""#.to_owned())
+}
+
 /// Answers with the argument `result`, in its own bytes.
 pub(crate) fn given() -> Step {
     Step(r#""given""#.to_owned())

@@ -1,0 +1,223 @@
+//! Which sessions of one daemon share a server's process, and what is each session's own.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::Shared;
+use crate::support::script::{answer_with, ask, surroundings};
+use crate::support::{Client, Server, Setup, until};
+
+/// A home with the directories `one` and `two`, and a server `a` whose tool tells what it notices.
+fn shared(members: Value) -> Shared {
+    let setup = Setup::new().server_with("a", Server::new().tool("t", [surroundings()]), members);
+    for name in ["one", "two"] {
+        std::fs::create_dir(setup.home().path(name)).unwrap();
+    }
+    Shared::new(setup)
+}
+
+/// Where a session is started, and with which variables.
+struct At<'a> {
+    directory: &'a str,
+    variables: &'a [(&'a str, &'a str)],
+}
+
+impl At<'_> {
+    fn start(&self, setup: &Shared) -> Client {
+        let mut command = setup.0.command(&["serve"]);
+        command
+            .current_dir(setup.home().path(self.directory))
+            .envs(self.variables.iter().copied());
+        let mut client = setup.0.start_command(command);
+        client.shake_hands("2025-11-25");
+        client
+    }
+}
+
+fn at<'a>(directory: &'a str, variables: &'a [(&'a str, &'a str)]) -> At<'a> {
+    At {
+        directory,
+        variables,
+    }
+}
+
+/// What the server notices that a session reaches.
+fn noticed(client: &mut Client) -> Value {
+    let text = client.execute("a__t").text();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn directory(setup: &Shared, name: &str) -> Value {
+    json!(std::fs::canonicalize(setup.home().path(name)).unwrap())
+}
+
+/// `PATH` with one more directory, which is made.
+fn path_with(setup: &Shared, name: &str) -> String {
+    let own: PathBuf = setup.home().path(name);
+    std::fs::create_dir_all(&own).unwrap();
+    format!("{}:/usr/bin:/bin", own.display())
+}
+
+#[test]
+fn sessions_in_two_directories_get_their_own_directory_variable_and_path() {
+    let setup = shared(json!({ "env": { "VALUE": "${VALUE}" } }));
+    let paths = [path_with(&setup, "bin1"), path_with(&setup, "bin2")];
+    let mut clients = [
+        at("one", &[("VALUE", "first"), ("PATH", &paths[0])]).start(&setup),
+        at("two", &[("VALUE", "second"), ("PATH", &paths[1])]).start(&setup),
+    ];
+    assert_eq!(setup.sessions(), 2);
+    let seen: Vec<Value> = clients.iter_mut().map(noticed).collect();
+    for (index, (name, value)) in [("one", "first"), ("two", "second")].iter().enumerate() {
+        assert_eq!(seen[index]["directory"], directory(&setup, name));
+        assert_eq!(seen[index]["variables"]["VALUE"], *value);
+        assert_eq!(seen[index]["variables"]["PATH"], *paths[index]);
+    }
+    assert_ne!(seen[0]["process"], seen[1]["process"]);
+}
+
+#[test]
+fn sessions_of_one_directory_share_a_process_unless_it_could_tell_them_apart() {
+    let setup = shared(json!({ "env": { "VALUE": "${VALUE:-}" } }));
+    let mut first = at("one", &[]).start(&setup);
+    let process = noticed(&mut first)["process"].clone();
+    let other_path = path_with(&setup, "bin");
+    for (variables, shares) in [
+        (&[][..], true),
+        (&[("TERM", "other")], true),
+        (&[("UNRELATED", "1")], true),
+        // The command is a path, so that `PATH` leads to no other program.
+        (&[("PATH", other_path.as_str())], true),
+        (&[("VALUE", "another")], false),
+        (&[("HTTPS_PROXY", "http://127.0.0.1:9")], false),
+        (&[("SSL_CERT_FILE", "/nowhere")], false),
+        (&[("LANG", "de_DE.UTF-8")], false),
+    ] {
+        let mut other = at("one", variables).start(&setup);
+        let is_same = noticed(&mut other)["process"] == process;
+        assert_eq!(is_same, shares, "{variables:?}");
+    }
+    let mut with_forms = setup.0.command(&["serve"]);
+    with_forms.current_dir(setup.home().path("one"));
+    let mut with_forms = setup.0.start_command(with_forms);
+    with_forms.shake_hands_as("2025-11-25", r#"{"elicitation":{}}"#);
+    assert_ne!(noticed(&mut with_forms)["process"], process);
+}
+
+#[test]
+fn a_program_is_found_on_the_path_of_its_own_session() {
+    let setup = shared(json!({}));
+    let server = setup.home().path("a.script.json");
+    let mut found = Vec::new();
+    for name in ["one", "two"] {
+        let path = path_with(&setup, &format!("{name}/bin"));
+        let program = setup.home().path(&format!("{name}/bin/tool"));
+        std::os::unix::fs::symlink(crate::support::program::fake_server(), program).unwrap();
+        found.push(path);
+    }
+    let log = setup.home().path("b.log");
+    let setup = Shared(setup.0.clone().entry(
+        "a",
+        &json!({ "command": "tool", "args": [server, log], "share": "all" }).to_string(),
+    ));
+    setup.0.save();
+    let processes: Vec<Value> = found
+        .iter()
+        .map(|path| noticed(&mut at("one", &[("PATH", path)]).start(&setup))["process"].clone())
+        .collect();
+    assert_ne!(processes[0], processes[1]);
+}
+
+#[test]
+fn a_server_for_all_has_the_values_of_its_first_session_and_a_later_one_keeps_it_warm() {
+    let setup = shared(json!({ "share": "all" }));
+    let mut first = at("one", &[]).start(&setup);
+    let before = noticed(&mut first);
+    let mut second = at("two", &[]).start(&setup);
+    first.finish();
+    let after = noticed(&mut second);
+    assert_eq!(before["process"], after["process"]);
+    assert_eq!(after["directory"], directory(&setup, "one"));
+    let status = second.execute("mcpzip__status").as_str().to_owned();
+    assert!(
+        status.contains("all (its entry says so), 1 session; it runs in")
+            && status.contains("with the variables of its first session"),
+        "{status}"
+    );
+    // It outlives its last session, for the next one.
+    second.finish();
+    until("no session is left", || {
+        (setup.sessions() == 0).then_some(())
+    });
+    let mut third = at("two", &[]).start(&setup);
+    assert_eq!(noticed(&mut third)["process"], before["process"]);
+}
+
+#[test]
+fn a_server_of_the_session_is_its_own_and_ends_with_it() {
+    let setup = shared(json!({ "share": "session" }));
+    let mut clients = [at("one", &[]).start(&setup), at("one", &[]).start(&setup)];
+    let seen: Vec<u64> = clients
+        .iter_mut()
+        .map(|client| noticed(client)["process"].as_u64().unwrap())
+        .collect();
+    assert_ne!(seen[0], seen[1]);
+    let [first, mut second] = clients;
+    first.finish();
+    let ended = u32::try_from(seen[0]).unwrap();
+    until("its server has ended", || {
+        super::is_gone(ended).then_some(())
+    });
+    assert_eq!(noticed(&mut second)["process"], seen[1]);
+}
+
+#[test]
+fn a_value_that_ages_comes_from_the_newest_session_at_each_start() {
+    let members = json!({ "share": "all", "env": { "SSH_AUTH_SOCK": "${SSH_AUTH_SOCK}" } });
+    let setup = shared(members);
+    let mut first = at("one", &[("SSH_AUTH_SOCK", "/old")]).start(&setup);
+    let before = noticed(&mut first);
+    assert_eq!(before["variables"]["SSH_AUTH_SOCK"], "/old");
+    let mut second = at("two", &[("SSH_AUTH_SOCK", "/new")]).start(&setup);
+    assert_eq!(noticed(&mut second)["process"], before["process"]);
+    let process = u32::try_from(before["process"].as_u64().unwrap()).unwrap();
+    crate::support::process::signal(process, rustix::process::Signal::KILL);
+    until("it has ended", || super::is_gone(process).then_some(()));
+    let after = until("it was started again", || {
+        let text = first.execute("a__t").text();
+        serde_json::from_str::<Value>(&text).ok()
+    });
+    assert_eq!(after["variables"]["SSH_AUTH_SOCK"], "/new");
+    assert_eq!(after["directory"], directory(&setup, "one"));
+}
+
+#[test]
+fn a_shared_server_that_asks_for_roots_is_told_its_own_directory() {
+    let setup = Setup::new().server(
+        "a",
+        Server::new().tool(
+            "t",
+            [
+                ask("r", "roots/list", "{}"),
+                answer_with(r#""structuredContent":$answer"#),
+            ],
+        ),
+    );
+    std::fs::create_dir(setup.home().path("one")).unwrap();
+    let setup = Shared::new(setup);
+    let mut command = setup.0.command(&["serve"]);
+    command.current_dir(setup.home().path("one"));
+    let mut client = setup.0.start_command(command);
+    client.shake_hands_as("2025-11-25", r#"{"roots":{}}"#);
+    let text = client.execute("a__t").as_str().to_owned();
+    let expected = directory(&setup, "one");
+    assert!(
+        text.contains(&format!("file://{}", expected.as_str().unwrap())),
+        "{text}"
+    );
+    let remembered = std::fs::read_dir(setup.home().path("state/sharing"))
+        .unwrap()
+        .count();
+    assert_eq!(remembered, 1, "that it asked is remembered with its entry");
+}
