@@ -1,7 +1,7 @@
 // Where things are, and reading them: what is missing or not as it should be stops the build with one clear sentence.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const website = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -30,7 +30,7 @@ export const writeJson = (path, value) => write(path, `${JSON.stringify(value, n
 /** The program: MCPZIP_BIN, or what cargo built last in this repository; undefined where there is none. */
 export function program() {
   const named = process.env.MCPZIP_BIN;
-  if (named) return existsSync(named) ? named : fail(`MCPZIP_BIN names ${named}, which is not there`);
+  if (named) return existsSync(named) ? resolve(named) : fail(`MCPZIP_BIN names ${named}, which is not there`);
   const target = process.env.CARGO_TARGET_DIR ?? join(repository, 'target');
   const ending = process.platform === 'win32' ? '.exe' : '';
   const built = ['release', 'dist', 'debug'].map((profile) => join(target, profile, `mcpzip${ending}`)).filter(existsSync);
