@@ -156,6 +156,7 @@ impl App {
             statistics: Some(paths.state_dir.join(STATISTICS)),
             pins: Some(paths.state_dir.join("pins")),
             sharing: Some(paths.state_dir.join("sharing")),
+            audit: Some(paths.state_dir.clone()),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
         };
         let proxy = Proxy::new(

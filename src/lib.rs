@@ -17,6 +17,7 @@ mod downstream;
 
 mod proxy;
 
+mod audit;
 mod catalog;
 mod clients;
 mod registry;
@@ -26,6 +27,7 @@ mod statistics;
 mod upstream;
 
 mod config;
+mod day;
 mod executable;
 mod files;
 mod keychain;

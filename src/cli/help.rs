@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Servers and logins",
         &[
             "add", "remove", "enable", "disable", "list", "servers", "update", "registry", "login",
-            "logout", "auth", "approve",
+            "logout", "auth", "approve", "rules",
         ],
     ),
     (
@@ -35,6 +35,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         &[
             "stats",
             "gain",
+            "audit",
             "logs",
             "healthcheck",
             "config",

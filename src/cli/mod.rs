@@ -2,6 +2,7 @@
 
 mod add;
 mod approve;
+mod audit;
 mod auth;
 mod browser;
 mod call;
@@ -29,6 +30,7 @@ mod output;
 mod printable;
 mod registry;
 mod remove;
+mod rules;
 mod search;
 mod serve;
 mod servers;
@@ -235,8 +237,13 @@ enum Files {
     /// Find, edit and check the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Show the rules for tools, and what they say of a call
+    #[command(subcommand)]
+    Rules(rules::Command),
     /// Show what was called: calls, errors, times and bytes
     Stats(stats::Arguments),
+    /// Show the audit log: calls, refusals, approvals, logins and changes
+    Audit(Box<audit::Arguments>),
     /// Show what agents were spared, and what they paid for it
     Gain(gain::Arguments),
     /// Show what mcpzip and its servers wrote to their logs
@@ -543,7 +550,9 @@ impl Files {
             Self::Disable(arguments) => remove::run_disable(&arguments, &entries),
             Self::List(_) => list::run(paths, environment, output),
             Self::Config(command) => config::run(&command, paths, environment, output),
+            Self::Rules(command) => rules::run(&command, paths, environment, output),
             Self::Stats(arguments) => stats::run(&arguments, paths, output),
+            Self::Audit(arguments) => audit::run(*arguments, paths, output),
             Self::Gain(arguments) => gain::run(arguments, paths, environment, output),
             Self::Logs(arguments) => logs::run(&arguments, &paths.state_dir.join(LOGS), output),
             Self::Healthcheck(arguments) => {

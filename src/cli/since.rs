@@ -1,6 +1,6 @@
 //! From when on something is looked at, as people write it.
 
-use crate::statistics::Day;
+use crate::day::Day;
 
 /// Reads `7d` or `2w`, so many days or weeks back with today among them, or a date.
 pub(super) fn since(text: &str) -> Result<Day, String> {

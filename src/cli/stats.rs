@@ -10,7 +10,8 @@ use super::output::{Output, faint};
 use super::since::since;
 use crate::app::STATISTICS;
 use crate::config::Paths;
-use crate::statistics::{Day, Row, load};
+use crate::day::Day;
+use crate::statistics::{Row, load};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -15,8 +15,8 @@ use tracing::level_filters::LevelFilter;
 use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
-    CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, OtlpEntry, PolicyEntry,
-    Results, SearchEntry,
+    AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, OtlpEntry,
+    PolicyEntry, Results, SearchEntry,
 };
 use super::{
     CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout,
@@ -61,6 +61,7 @@ pub(super) struct File {
     pub(super) daemon: Read<DaemonOptions>,
     pub(super) http: Read<HttpEntry>,
     pub(super) otlp: Read<OtlpEntry>,
+    pub(super) audit: Read<AuditEntry>,
 }
 
 /// A member of `mcpServers`.
@@ -153,6 +154,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let daemon = members.read("daemon", daemon);
     let http = members.read("http", HttpEntry::read);
     let otlp = members.read("otlp", OtlpEntry::read);
+    let audit = members.read("audit", AuditEntry::read);
     members.finish();
     let servers = servers.unwrap_or_default();
     Ok(File {
@@ -177,6 +179,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         daemon,
         http,
         otlp,
+        audit,
     })
 }
 

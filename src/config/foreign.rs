@@ -49,7 +49,6 @@ const fn foreign(
 /// Top-level keys.
 pub(super) const FILE: &[Foreign] = &[
     foreign("serverAuth", AVELINO, always, FROM_AVELINO),
-    foreign("audit", AVELINO, is_enabled, FROM_AVELINO),
     foreign("sseProxy", RUNNER, always, FROM_RUNNER),
     foreign("require_mcp_auth", MCPPROXY, is_true, FROM_MCPPROXY),
     foreign("read_only_mode", MCPPROXY, is_true, FROM_MCPPROXY),

@@ -19,6 +19,8 @@ pub(super) struct Key {
 pub(super) enum Value {
     Text,
     Texts,
+    /// A list of rules: names of tools, or objects with `tool` and `when`.
+    Rules,
     /// An object of texts.
     TextMap,
     Flag,

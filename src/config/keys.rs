@@ -2,7 +2,9 @@
 //! tables, and the JSON Schema for editors is made from them; the reader in `file.rs` reads exactly these keys.
 
 use super::key::{Table, Value, key, with_default};
-use super::sections::{CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, TOOLS};
+use super::sections::{
+    AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, TOOLS,
+};
 
 /// The values of `type` that are offered; letter case, `-` and `_` are ignored.
 pub(super) const TYPES: &[&str] = &["stdio", "http", "streamable-http", "sse"];
@@ -121,6 +123,11 @@ pub(super) const FILE: Table = &[
         "otlp",
         Value::Object(OTLP),
         "Where traces and metrics go; read at the start. The variables of OpenTelemetry go before it.",
+    ),
+    key(
+        "audit",
+        Value::Object(AUDIT),
+        "The audit log: a line for each call, refusal, approval, login and change. Off where this key is absent.",
     ),
 ];
 

@@ -4,6 +4,7 @@
 //! with absolute paths and expanded variables. A fault in one server affects that server only, so a [`Config`] also
 //! carries the faults and warnings found. This module writes nothing back and starts nothing.
 
+mod audit;
 mod certificates;
 mod change;
 mod daemon;
@@ -39,6 +40,7 @@ mod projects;
 mod reader;
 mod remote_server;
 mod results;
+mod rule_entry;
 mod runner;
 mod schema;
 mod secrets;
@@ -54,6 +56,7 @@ mod traces;
 mod transport;
 mod watch;
 
+pub(crate) use audit::AuditOptions;
 pub(crate) use certificates::Certificates;
 pub(crate) use change::{Change, ChangeError, change_servers};
 pub(crate) use daemon::{DaemonMode, DaemonOptions};
@@ -73,12 +76,12 @@ pub(crate) use names::{safe_name, safe_names, written_name};
 pub(crate) use network::{Network, NoCertificates};
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use options::{
-    Credentials, Duplicates, Era, Exposure, HealthCheck, IdleBounds, IdleTimeout, LOG_FORMATS,
-    LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, Scope, SearchOptions,
-    Share, Trust, log_level,
+    AuditedArguments, Credentials, Duplicates, Era, Exposure, HealthCheck, IdleBounds, IdleTimeout,
+    LOG_FORMATS, LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, Scope,
+    SearchOptions, Share, Trust, log_level,
 };
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
-pub(crate) use policy::{Policy, Verdict};
+pub(crate) use policy::{Inspected, Policy, Verdict};
 pub(crate) use projects::{Projects, real};
 pub(crate) use remote_server::RemoteServer;
 pub(crate) use results::ResultOptions;

@@ -210,6 +210,18 @@ pub(crate) enum Lifetime {
     For(Duration),
 }
 
+/// The form of a call's arguments in a line of the audit log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum AuditedArguments {
+    /// They are left out.
+    None,
+    /// Their SHA-256.
+    #[default]
+    Hash,
+    /// The arguments, with values under secret names masked and long texts cut.
+    Redacted,
+}
+
 /// The exposure that a server's entry sets; `None` leaves it to the general setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OwnExposure {
@@ -217,6 +229,27 @@ pub(crate) struct OwnExposure {
     pub prompts: Option<bool>,
     /// Whether clients see its resources.
     pub resources: Option<bool>,
+}
+
+impl AuditedArguments {
+    /// Reads the word for it.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "none" => Some(Self::None),
+            "hash" => Some(Self::Hash),
+            "redacted" => Some(Self::Redacted),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::None => "none",
+            Self::Hash => "hash",
+            Self::Redacted => "redacted",
+        }
+        .to_owned()
+    }
 }
 
 impl Credentials {

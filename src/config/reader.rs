@@ -260,10 +260,32 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn texts(&self) -> Result<Vec<At<String>>, At<EntryError>> {
+        let elements = self.elements("a list of texts like [\"one\", \"two\"]")?;
+        elements.map(|field| field.text()).collect()
+    }
+
+    /// The members of an object with any keys, each read by `read`.
+    pub(super) fn members<T>(
+        &self,
+        mut read: impl FnMut(&str, &Field<'_>) -> Result<T, At<EntryError>>,
+    ) -> Result<Vec<T>, At<EntryError>> {
+        let scope = format!("{}.", self.path);
+        let members = Members::new(self.object()?, &[], &scope, "", self.report);
+        let fields = members.into_fields();
+        fields
+            .map(|(name, field)| read(name.value, &field))
+            .collect()
+    }
+
+    /// The elements of a list; the fault says what was `expected`.
+    pub(super) fn elements(
+        &self,
+        expected: &str,
+    ) -> Result<impl Iterator<Item = Field<'a>>, At<EntryError>> {
         let array = self
             .value
             .as_array()
-            .ok_or_else(|| self.wrong_kind("a list of texts like [\"one\", \"two\"]"))?;
+            .ok_or_else(|| self.wrong_kind(expected))?;
         let element = |(index, value)| {
             let (key, path) = (
                 format!("{}[{index}]", self.key),
@@ -275,9 +297,8 @@ impl<'a> Field<'a> {
                 value,
                 report: self.report,
             }
-            .text()
         };
-        array.elements.iter().enumerate().map(element).collect()
+        Ok(array.elements.iter().enumerate().map(element))
     }
 
     /// Parses an object of texts.
@@ -334,6 +355,15 @@ impl<'a> Field<'a> {
         number.ok_or_else(|| self.wrong("a whole number from 1"))
     }
 
+    pub(super) fn positive_number(&self) -> Result<u32, At<EntryError>> {
+        let number = self
+            .value
+            .as_number_lit()
+            .and_then(|number| number.value.parse().ok())
+            .filter(|number| *number > 0);
+        number.ok_or_else(|| self.wrong("a whole number from 1"))
+    }
+
     pub(super) fn whole_number(&self) -> Result<usize, At<EntryError>> {
         let number = self
             .value
@@ -368,7 +398,7 @@ impl<'a> Field<'a> {
         )
     }
 
-    fn text_as(&self, expected: &str) -> Result<At<String>, At<EntryError>> {
+    pub(super) fn text_as(&self, expected: &str) -> Result<At<String>, At<EntryError>> {
         let text = self
             .value
             .as_string_lit()

@@ -62,6 +62,22 @@ fn value(value: &Value) -> Json {
     match value {
         Value::Text => json!({ "type": ["string", "null"] }),
         Value::Texts => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
+        Value::Rules => json!({
+            "type": ["array", "null"],
+            "items": { "anyOf": [{ "type": "string" }, {
+                "type": "object",
+                "properties": {
+                    "tool": { "type": "string" },
+                    "when": {
+                        "type": "object",
+                        "minProperties": 1,
+                        "additionalProperties": { "anyOf": [{ "type": "string" }, list] },
+                    },
+                },
+                "required": ["tool", "when"],
+                "additionalProperties": false,
+            }] },
+        }),
         Value::TextMap => {
             json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } })
         }
@@ -147,6 +163,13 @@ mod tests {
         match value {
             Value::Text => (vec![], vec![json!(1), json!([])]),
             Value::Texts => (vec![json!([])], vec![json!("x"), json!([1])]),
+            Value::Rules => (
+                vec![
+                    json!([]),
+                    json!([{ "tool": "x", "when": { "path": ["!./**"] } }]),
+                ],
+                vec![json!("x"), json!([1]), json!([{ "tool": "x" }])],
+            ),
             Value::TextMap => (vec![json!({})], vec![json!([]), json!({ "A": 1 })]),
             Value::Flag => (vec![json!(true)], vec![json!("true")]),
             Value::Number(from, to) => {

@@ -8,8 +8,10 @@ use super::error::EntryError;
 use super::key::{Key, Table, Value};
 use super::options::FORMAT_EXPECTED;
 use super::reader::{At, Field, Members, Read};
+use super::rule_entry::{RuleEntry, rules};
 use super::{
-    DaemonMode, Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider, SearchOptions,
+    AuditedArguments, DaemonMode, Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider,
+    SearchOptions,
 };
 
 /// `/// doc`, then `key: Read<Type> = reader, value;`, with a default behind the value if there is one. The fault of a key that is
@@ -149,11 +151,25 @@ section! {
     #[derive(Default)]
     PolicyEntry, TOOLS, "tools." {
         /// Only these may be used: names with `*` and `?`, or `@read`, `@write`, `@destructive`, `@unmarked`.
-        allow: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        allow: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
         /// Before one of these is called, the user is asked.
-        ask: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        ask: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
         /// These are neither found nor described nor callable.
-        deny: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        deny: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
+    }
+}
+
+section! {
+    /// The content and the retention of the audit log.
+    AuditEntry, AUDIT, "audit." {
+        /// Whether the log is written.
+        enabled: Read<bool> = Field::flag, Value::Flag, true;
+        /// The form of a call's arguments in a line: nothing, their SHA-256, or the arguments with secrets masked and long texts cut.
+        arguments: Read<AuditedArguments> = audited_arguments, Value::Words(&["none", "hash", "redacted"]), "hash";
+        /// The days that are kept, including today.
+        days: Read<u32> = Field::positive_number, Value::Number(1, None), 30;
+        /// The size of all files together above which the oldest days are removed.
+        megabytes: Read<u32> = Field::positive_number, Value::Number(1, None), 200;
     }
 }
 
@@ -232,6 +248,11 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<EntryError>> {
         _ => Err(field
             .wrong("\"gemini\", \"anthropic\" or \"openai\" (also for what speaks as it does)")),
     }
+}
+
+fn audited_arguments(field: &Field<'_>) -> Result<AuditedArguments, At<EntryError>> {
+    let arguments = field.word().and_then(AuditedArguments::parse);
+    arguments.ok_or_else(|| field.wrong("\"none\", \"hash\" or \"redacted\""))
 }
 
 fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<EntryError>> {

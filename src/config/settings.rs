@@ -11,14 +11,15 @@ use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
 use super::paths::is_inline;
+use super::policy::Judgement;
 use super::reader::{At, Lines, Read, Report};
 use super::sections;
 use super::server::{self, Resolver};
 use super::{
-    BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HealthCheck, HttpOptions,
-    IdleBounds, IdleTimeout, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy,
-    RemoteServer, ResultOptions, SearchOptions, Server, Traces, Verdict, duration, env, file,
-    remote_server,
+    AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HealthCheck,
+    HttpOptions, IdleBounds, IdleTimeout, Inspected, LogOptions, Management, MetricsExport,
+    OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions, SearchOptions, Server, Traces,
+    Transport, Verdict, duration, env, file, remote_server,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -63,6 +64,10 @@ pub(crate) struct Config {
     pub search: SearchOptions,
     /// The options for results.
     pub results: ResultOptions,
+    /// The audit log.
+    pub audit: AuditOptions,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
     /// Whether clients see prompts and resources, for servers without their own setting.
     pub expose: Exposure,
     /// The rules for the tools of all servers.
@@ -126,6 +131,65 @@ impl Config {
             .get(&name.server)
             .map_or(Verdict::Allowed, |entry| entry.tools.judge_own(name, hints));
         own.max(self.tools.judge(name, hints))
+    }
+
+    /// The permission for a tool, or for this call of it, and the rule that decides, as it stands in the file.
+    #[must_use]
+    pub(crate) fn decide(
+        &self,
+        name: &QualifiedName,
+        hints: Hints,
+        call: Option<&Inspected<'_>>,
+    ) -> (Verdict, Option<String>) {
+        let mut decided = (Verdict::Allowed, None);
+        for (policy, judgement, scope) in self.judgements(name, hints, call) {
+            let rule = policy
+                .rule_of(judgement)
+                .map(|rule| format!("{scope}{rule}"));
+            if judgement.verdict > decided.0 || decided.1.is_none() {
+                decided = (judgement.verdict.max(decided.0), rule);
+            }
+        }
+        decided
+    }
+
+    /// The working directory in a server's entry.
+    #[must_use]
+    pub(crate) fn directory_of(&self, server: &ServerName) -> Option<PathBuf> {
+        match &self.servers.get(server)?.transport {
+            Transport::Stdio(stdio) => stdio.cwd.clone(),
+            Transport::Http(_) | Transport::Sse(_) => None,
+        }
+    }
+
+    /// Whether a rule looks at the arguments of this server's tools.
+    #[must_use]
+    pub(crate) fn inspects(&self, server: &ServerName) -> bool {
+        let own = self.servers.get(server);
+        self.tools.inspects() || own.is_some_and(|entry| entry.tools.inspects())
+    }
+
+    /// The judgements of the rules for all servers and of those in the server's entry, each with the path of its rules in the file.
+    fn judgements<'s>(
+        &'s self,
+        name: &'s QualifiedName,
+        hints: Hints,
+        call: Option<&'s Inspected<'s>>,
+    ) -> impl Iterator<Item = (&'s Policy, Judgement, String)> {
+        let all = (
+            &self.tools,
+            self.tools.judgement(name, hints, call),
+            String::new(),
+        );
+        let own = self.servers.get(&name.server).map(|entry| {
+            let judgement = entry.tools.own_judgement(name, hints, call);
+            (
+                &entry.tools,
+                judgement,
+                format!("mcpServers.{}.", name.server),
+            )
+        });
+        std::iter::once(all).chain(own)
     }
 
     /// The servers that a client in `directories` (without symbolic links) does not see.
@@ -306,6 +370,8 @@ impl Config {
             max_age: max_age(file.catalog, defaults.max_age, &report),
             search,
             results: ResultOptions::of(file.results, &report),
+            audit: AuditOptions::of(file.audit, &report),
+            home: environment.home(),
             management: setting(
                 file.management,
                 defaults.management,
@@ -355,6 +421,8 @@ impl Default for Config {
             max_age: MAX_AGE,
             search: SearchOptions::default(),
             results: ResultOptions::default(),
+            audit: AuditOptions::default(),
+            home: None,
             expose: Exposure::default(),
             tools: Policy::default(),
             management: Management::default(),

@@ -419,9 +419,11 @@ impl Session {
             (self.client.capabilities(), None)
         };
         let shows = if revision.is_modern() {
-            meta.get(CLIENT_KEY)
-                .and_then(name_of)
-                .and_then(|name| Shows::of(&name))
+            let info = meta.get(CLIENT_KEY);
+            if let Some(info) = info {
+                self.client.note_software(|| software_of(info));
+            }
+            info.and_then(name_of).and_then(|name| Shows::of(&name))
         } else {
             self.client.shows()
         };
@@ -483,6 +485,9 @@ impl Session {
         if let Some(name) = params.get("clientInfo").and_then(name_of) {
             tracing::info!(client = name, %revision, "a client is here");
             self.client.named(&name);
+        }
+        if let Some(info) = params.get("clientInfo") {
+            self.client.note_software(|| software_of(info));
         }
         let capabilities = params
             .get("capabilities")
@@ -614,6 +619,13 @@ impl Drop for Running<'_> {
 /// The name in an `Implementation`.
 fn name_of(info: &RawValue) -> Option<String> {
     Object::parse(info).ok()?.text("name")
+}
+
+/// A client's name and version, each empty where it gives none.
+fn software_of(info: &RawValue) -> (String, String) {
+    let info = Object::parse(info).unwrap_or_default();
+    let part = |key| info.text(key).unwrap_or_default();
+    (part("name"), part("version"))
 }
 
 fn missing(key: &str) -> Reply {

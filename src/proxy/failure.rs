@@ -55,13 +55,17 @@ pub(crate) enum Failure {
     },
     /// The server's result is not a JSON object.
     Malformed { name: QualifiedName },
+    /// The audit log cannot be written.
+    Unlogged { name: String, cause: String },
 }
 
 /// Why a tool is withheld.
 #[derive(Debug, Clone)]
 pub(crate) enum Withheld {
-    /// The user's rules deny it.
-    Denied,
+    /// This rule of the user denies it.
+    Denied(String),
+    /// This rule of the user denies calls with such arguments.
+    ByArguments(String),
     /// Its server keeps it for its own interface.
     AppOnly,
     /// Its definition has changed since it was first seen.
@@ -103,6 +107,30 @@ pub(crate) enum NoConsent {
 }
 
 impl Failure {
+    /// The tool that is meant, where that is known.
+    pub(super) fn tool(&self) -> Option<&QualifiedName> {
+        match self {
+            Self::Withheld { name, .. }
+            | Self::Arguments { name, .. }
+            | Self::NoConsent { name, .. }
+            | Self::Call { name, .. }
+            | Self::Refused { name, .. }
+            | Self::Malformed { name } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The rule that denies the call.
+    pub(super) fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Withheld {
+                reason: Withheld::Denied(rule) | Withheld::ByArguments(rule),
+                ..
+            } => Some(rule),
+            _ => None,
+        }
+    }
+
     /// Whether the name is to blame.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(

@@ -14,6 +14,7 @@ mod features;
 pub(crate) mod fuzzing;
 mod inbound;
 mod inventory;
+mod ledger;
 mod metrics;
 mod relay;
 mod tools;
@@ -52,6 +53,7 @@ use callers::Callers;
 use features::Features;
 use inbound::Inbound;
 use inventory::Inventory;
+use ledger::Ledger;
 use metrics::Metrics;
 use relay::Relay;
 use tools::{Tools, definitions};
@@ -90,6 +92,8 @@ pub(crate) struct Directories {
     pub sharing: Option<PathBuf>,
     /// The logins at remote servers; `None` knows none.
     pub logins: Option<PathBuf>,
+    /// Below which the audit log is; `None` keeps none.
+    pub audit: Option<PathBuf>,
 }
 
 impl Proxy {
@@ -119,8 +123,13 @@ impl Proxy {
             let relay = Relay::new(pool.clone(), statistics.clone(), tasks.clone());
             let relay = Arc::new(relay);
             let catalog = Arc::new(Catalog::new());
-            let callers = Arc::new(Callers::new(Views::new(config, catalog.clone(), mode)));
+            let views = Views::new(config, catalog.clone(), mode);
+            views.start_servers_in(session.directory.as_ref());
+            let callers = Arc::new(Callers::new(views));
+            let config = callers.unscoped().config();
+            let ledger = Ledger::new(directories.audit.clone(), &config, tasks.clone());
             let inventory = inventory::Parts {
+                ledger: ledger.clone(),
                 pool: pool.clone(),
                 catalog,
                 callers: callers.clone(),
@@ -134,6 +143,7 @@ impl Proxy {
                 relay: relay.clone(),
                 answers: answers.clone(),
                 statistics,
+                ledger,
                 directories,
                 variables: session.environment,
                 proxy: proxy.clone(),
@@ -163,6 +173,7 @@ impl Proxy {
     /// Takes over an edited configuration.
     pub(crate) fn configure(&self, config: Config) {
         self.tools.configure(&config);
+        self.tools.ledger.configure(&config);
         let before = self.unscoped().config();
         self.relay
             .configure(&before, &config, &self.inventory.snapshot());
@@ -179,6 +190,7 @@ impl Proxy {
     /// Ends what the tasks of the run leave open, after they have ended.
     pub(crate) async fn close(&self) {
         self.relay.close().await;
+        self.tools.ledger.close();
     }
 
     /// From now on, requests have spans of this tracer; the first one stays.

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use serde_json::Value;
 
-use crate::catalog::{Catalog, ServerTools, Snapshot};
-use crate::config::{Config, Exposure};
-use crate::tool::ServerName;
+use crate::catalog::{Catalog, ServerTools, Snapshot, Tool};
+use crate::config::{Config, Exposure, Inspected, Verdict};
+use crate::tool::{QualifiedName, ServerName};
 
 /// Scopes that are kept; each is computed anew in no time.
 const MOST_SCOPES: usize = 32;
@@ -50,6 +51,8 @@ pub(super) struct Views {
     /// The workspaces of current clients, and the latest of former ones, oldest first.
     workspaces: Mutex<Vec<Workspace>>,
     scopes: Mutex<Vec<Scope>>,
+    /// The working directory of servers whose entries name none.
+    directory: OnceLock<PathBuf>,
 }
 
 /// The part of a configuration that is visible from one workspace.
@@ -85,6 +88,29 @@ impl View {
             None => snapshot,
             Some(scope) => self.views.visible_part(&scope, snapshot),
         }
+    }
+
+    /// What the rules say of a call with these arguments, which are JSON, and the rule that decides.
+    pub(super) fn judge(
+        &self,
+        tool: &Tool,
+        name: &QualifiedName,
+        arguments: &str,
+    ) -> (Verdict, Option<String>) {
+        let (config, hints) = (self.config(), tool.entry().hints);
+        if !config.inspects(&name.server) {
+            return config.decide(name, hints, None);
+        }
+        // What is no JSON cannot be read, which no rule permits.
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let directory = config.directory_of(&name.server);
+        let directory = directory.or_else(|| self.views.directory.get().cloned());
+        let call = Inspected {
+            arguments: &arguments,
+            directory: directory.as_deref(),
+            home: config.home.as_deref(),
+        };
+        config.decide(name, hints, Some(&call))
     }
 
     /// The servers hidden from the client.
@@ -126,7 +152,15 @@ impl Views {
             catalog,
             workspaces: Mutex::default(),
             scopes: Mutex::default(),
+            directory: OnceLock::new(),
         })
+    }
+
+    /// Sets the working directory of servers whose entries name none, once.
+    pub(super) fn start_servers_in(&self, directory: Option<&PathBuf>) {
+        if let Some(directory) = directory {
+            self.directory.get_or_init(|| directory.clone());
+        }
     }
 
     pub(super) fn mode(&self) -> Mode {

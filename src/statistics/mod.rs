@@ -4,14 +4,12 @@
 //! processes wrote, so a process that is killed loses half a minute and damages nothing. Nothing of what tools were
 //! given or answered is kept, but names and numbers.
 
-mod day;
 mod histogram;
 mod live;
 mod record;
 mod store;
 mod table;
 
-pub(crate) use day::Day;
 pub(crate) use histogram::Histogram;
 pub(crate) use live::{BOUNDS, End, Live, Totals, bound};
 pub(crate) use record::{DayRecord, Tally};
@@ -25,6 +23,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::day::Day;
 use crate::shutdown::Tasks;
 
 /// How often what was counted is written.

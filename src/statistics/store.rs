@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Day, DayRecord};
+use super::DayRecord;
+use crate::day::Day;
 use crate::files;
 
 /// How long another process may be writing.

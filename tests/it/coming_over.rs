@@ -393,10 +393,6 @@ fn files_of_other_proxies_named_as_the_configuration_lose_nothing_that_protects(
             "`serverAuth`",
         ),
         (
-            r#"{"mcpServers": {}, "audit": {"enabled": true}}"#,
-            "`audit`",
-        ),
-        (
             r#"{"mcpServers": {}, "sseProxy": {"port": 1}}"#,
             "`sseProxy`",
         ),

@@ -19,6 +19,7 @@ mod support;
 
 mod layers;
 
+mod audit;
 mod bridging;
 mod builtin_rules;
 #[cfg(target_os = "linux")]
@@ -84,6 +85,7 @@ mod init;
 mod jobs;
 mod random_results;
 mod registry;
+mod rule_conditions;
 mod schema;
 mod secrets;
 mod security;

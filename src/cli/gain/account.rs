@@ -7,7 +7,8 @@ use crate::app::STATISTICS;
 use crate::catalog::{Cache, Key};
 use crate::cli::tokens::{ENCODING, Tokens};
 use crate::config::{Config, Environment, Paths};
-use crate::statistics::{Day, DayRecord, History, load};
+use crate::day::Day;
+use crate::statistics::{DayRecord, History, load};
 
 /// What `execute_tool` costs around each call, in tokens, where the tool itself would have been called otherwise.
 pub(super) const WRAPPING: u64 = 9;

@@ -14,8 +14,9 @@ use crate::cli::diagnostics::Exit;
 use crate::cli::output::{Output, faint, strong};
 use crate::cli::tokens::{ENCODING, Tokens};
 use crate::config::{Environment, ResultOptions, env};
+use crate::day::Day;
 use crate::files::open_regular;
-use crate::statistics::{Day, aligned};
+use crate::statistics::aligned;
 
 /// Levels of directories below `projects`: a project, a session, the agents of that.
 const LEVELS: usize = 4;

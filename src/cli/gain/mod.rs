@@ -17,7 +17,7 @@ use super::diagnostics::Exit;
 use super::output::Output;
 use super::since::since;
 use crate::config::{Environment, Paths};
-use crate::statistics::Day;
+use crate::day::Day;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

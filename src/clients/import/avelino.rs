@@ -1,6 +1,6 @@
 //! avelino/mcp: `~/.config/mcp/servers.json`.
 //!
-//! Its users, roles and audit log (`serverAuth`, `audit`) have no counterpart and stop the import. The tools that `tool_acl` lists as
+//! Its users, roles and audit log (`serverAuth`, `audit`) stop the import: there are no users here, and a person turns on the audit log. The tools that `tool_acl` lists as
 //! writing get an `ask` rule.
 
 use super::super::{Client, Node};
@@ -28,7 +28,7 @@ pub(super) fn draft(node: &Node) -> Draft {
     }
     if node.get("audit").is_some_and(is_on) {
         draft.blocking.push(
-            "`audit`: mcpzip keeps no record of who called what; `mcpzip stats` counts the calls by day".to_owned(),
+            "`audit`: write `\"audit\": {}` into mcpzip's configuration, which turns on its own audit log (`mcpzip audit`)".to_owned(),
         );
     }
     draft.note_rest(node, KEYS);

@@ -21,7 +21,8 @@ impl Failure {
             }
             Self::NotShown { name } => format!("there is no tool `{name}`"),
             Self::Withheld { name, reason } => match reason {
-                Withheld::Denied => denied_tool(name),
+                Withheld::Denied(rule) => denied_tool(name, rule),
+                Withheld::ByArguments(rule) => denied_call(name, rule),
                 Withheld::AppOnly => app_only_tool(name),
                 Withheld::Changed => held_tool(name),
                 Withheld::Uncompared(fault) => unpinned_tool(name, fault.as_deref()),
@@ -52,6 +53,9 @@ impl Failure {
                 message,
                 data,
             } => view.masked(&refused_call(name, message, data.as_deref())),
+            Self::Unlogged { name, cause } => format!(
+                "the call of `{name}` has no answer, because {cause}; calls go on when it can be written: tell the user"
+            ),
             Self::Malformed { name } => refused_call(name, "its result is not a JSON object", None),
         }
     }
@@ -85,9 +89,16 @@ fn unknown_tool(name: &str, nearest: &[String]) -> String {
 }
 
 /// The user's rules deny the tool.
-pub(in crate::proxy) fn denied_tool(name: &QualifiedName) -> String {
+pub(in crate::proxy) fn denied_tool(name: &QualifiedName, rule: &str) -> String {
     format!(
-        "`{name}` is switched off by the user's rules (`tools` in the configuration): use another tool, or tell the user"
+        "`{name}` is switched off by the user's rules (`tools` in the configuration: {rule}): use another tool, or tell the user"
+    )
+}
+
+/// The user's rules do not allow this call of the tool.
+fn denied_call(name: &QualifiedName, rule: &str) -> String {
+    format!(
+        "`{name}` was not called: the user's rules do not allow it with these arguments ({rule}). Use other arguments or another tool, or tell the user"
     )
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::listener::Listener;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
+use crate::secret::random_token;
 use crate::upstream::ServerReply;
 
 /// One client, from its first message to its last.
@@ -25,6 +26,17 @@ pub(crate) struct Client {
     state: Mutex<State>,
     questions: Mutex<HashMap<u64, oneshot::Sender<ServerReply>>>,
     next_question: AtomicU64,
+    /// Its name and version, as it gave them first.
+    software: OnceLock<(String, String)>,
+}
+
+/// A client as records name it.
+#[derive(Debug, Clone)]
+pub(in crate::proxy) struct Identity {
+    /// Tells it apart from all clients of all processes.
+    pub(in crate::proxy) session: String,
+    /// Its name and version, as it gave them.
+    pub(in crate::proxy) software: Option<(String, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +92,7 @@ impl Client {
             state: Mutex::default(),
             questions: Mutex::default(),
             next_question: AtomicU64::new(first_question()),
+            software: OnceLock::new(),
         })
     }
 
@@ -128,6 +141,20 @@ impl Client {
     /// Notes the name that its handshake gives.
     pub(crate) fn named(&self, name: &str) {
         self.state().shows = Shows::of(name);
+    }
+
+    /// Notes the name and version that it gives, of which the first stay.
+    pub(crate) fn note_software(&self, read: impl FnOnce() -> (String, String)) {
+        self.software.get_or_init(read);
+    }
+
+    /// The client as records name it.
+    pub(in crate::proxy) fn identity(&self) -> Identity {
+        static PROCESS: LazyLock<String> = LazyLock::new(random_token);
+        Identity {
+            session: format!("{}-{}", *PROCESS, self.number),
+            software: self.software.get().cloned(),
+        }
     }
 
     /// Sets the directories this process was started in on the client's behalf.

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::watched::Watch;
 use super::{Inventory, Progress, changes};
+use crate::audit::{Kind, Outcome};
 use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, backoff};
@@ -147,7 +148,7 @@ impl Inventory {
             .ok_or_else(|| "it is not configured any more".to_owned())?;
         let (cache, catalog) = (self.cache.clone(), self.catalog.clone());
         let (topics, pins) = (self.topics.clone(), self.pins.clone());
-        let failures = self.failures.clone();
+        let (failures, ledger) = (self.failures.clone(), self.ledger.clone());
         let stored = self.tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
             let known = before.server(&key.server).map(|known| &**known);
@@ -168,7 +169,14 @@ impl Inventory {
                 let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);
                 tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");
             }
+            let changed = pins.changes(&key.server);
             let compared = pins.note(&key, &tools, known);
+            for (name, change) in pins.changes(&key.server) {
+                if changed.get(&name) != Some(&change) {
+                    let detail = "the tool is not what it was when it was first seen";
+                    ledger.note(Kind::Trust, Outcome::Waiting, &key.server, Some(&name), detail);
+                }
+            }
             if let Err(error) = &compared {
                 tracing::error!(server = %key.server, %error, "it is not known which of its tools have changed; under `trust: \"pin\"` those are held back");
             }

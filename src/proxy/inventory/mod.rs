@@ -37,6 +37,7 @@ pub(crate) use self::watched::Progress;
 use self::watched::Watched;
 use super::Directories;
 use super::callers::Callers;
+use super::ledger::Ledger;
 use super::view::View;
 
 use crate::catalog::{Cache, Catalog, Failure, Failures, Key, Pins, ServerTools, Snapshot, Tool};
@@ -67,6 +68,7 @@ pub(crate) struct Inventory {
     cache: Arc<Cache>,
     failures: Arc<Failures>,
     pins: Arc<Pins>,
+    ledger: Arc<Ledger>,
     index: Arc<Index>,
     topics: Arc<Topics>,
     /// The entry of our own server in the catalog.
@@ -89,6 +91,7 @@ pub(crate) struct Inventory {
 
 /// What an inventory works with.
 pub(super) struct Parts<'a> {
+    pub(super) ledger: Arc<Ledger>,
     pub(super) pool: Arc<Pool>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) callers: Arc<Callers>,
@@ -101,6 +104,7 @@ impl Inventory {
     /// The servers of the configuration in force. What the cache knows of them is read in the background.
     pub(super) fn new(parts: Parts<'_>, start: Start) -> Arc<Self> {
         let Parts {
+            ledger,
             pool,
             catalog,
             callers,
@@ -126,6 +130,7 @@ impl Inventory {
             cache: Arc::new(Cache::new(cache)),
             failures: Arc::new(Failures::new(cache)),
             pins,
+            ledger,
             topics: Arc::new(Topics::load(cache)),
             callers,
             own_tools,

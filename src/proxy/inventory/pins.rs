@@ -1,6 +1,7 @@
 //! Tools whose definitions have changed since they were first seen.
 
 use super::Inventory;
+use crate::audit::{Kind, Outcome};
 use crate::catalog::{Changes, Tool};
 use crate::proxy::callers::listener::Change;
 use crate::tool::ServerName;
@@ -44,6 +45,11 @@ impl Inventory {
     pub(crate) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
         if let Some((key, _)) = self.key(server) {
             self.pins.approve(&key, seen)?;
+            for name in seen.keys() {
+                let detail = "approved by a person";
+                self.ledger
+                    .note(Kind::Approval, Outcome::Ok, server, Some(name), detail);
+            }
         }
         self.pins_changed();
         Ok(())

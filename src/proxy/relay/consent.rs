@@ -19,7 +19,7 @@ use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::Reply;
 use crate::proxy::callers::caller::{CallHost, Questions, named};
-use crate::proxy::failure::{Failure, NoConsent};
+use crate::proxy::failure::{Failure, NoConsent, Withheld};
 use crate::proxy::view::View;
 use crate::secret::random_token;
 use crate::tool::QualifiedName;
@@ -80,7 +80,8 @@ impl Consent {
 }
 
 impl Relay {
-    /// Whether a call may go out; the user is asked where the rules want it. Nothing was sent when it may not.
+    /// Whether a call may go out; the user is asked where the rules want it and has not agreed in person. Nothing was sent when
+    /// it may not.
     ///
     /// # Errors
     /// When it may not, with the reason.
@@ -90,10 +91,20 @@ impl Relay {
         tool: &Tool,
         arguments: &str,
         context: Option<&RequestContext>,
+        is_agreed: bool,
     ) -> Result<Consent, Failure> {
         let name = tool.qualified_name();
-        if !wants_consent(view, &name, tool) {
+        if !needs_decision(view, &name, tool) {
             return Ok(Consent::Needless);
+        }
+        match view.judge(tool, &name, arguments) {
+            (Verdict::Allowed, _) => return Ok(Consent::Needless),
+            (Verdict::Asked, _) if is_agreed => return Ok(Consent::Needless),
+            (Verdict::Asked, _) => {}
+            (Verdict::Denied, rule) => {
+                let reason = Withheld::ByArguments(rule.unwrap_or_default());
+                return Err(Failure::Withheld { name, reason });
+            }
         }
         let refusal = |reason| Failure::NoConsent {
             name: name.clone(),
@@ -215,9 +226,10 @@ async fn ask_by_request(
     }
 }
 
-/// Whether the rules want the user's word before a call of this tool.
-pub(in crate::proxy) fn wants_consent(view: &View, name: &QualifiedName, tool: &Tool) -> bool {
-    view.config().judge(name, tool.entry().hints) == Verdict::Asked
+/// Whether a call of this tool may be asked about, or denied for its arguments.
+pub(in crate::proxy) fn needs_decision(view: &View, name: &QualifiedName, tool: &Tool) -> bool {
+    let config = view.config();
+    config.judge(name, tool.entry().hints) == Verdict::Asked || config.inspects(&name.server)
 }
 
 impl Consents {

@@ -9,13 +9,15 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::{Tools, builtin};
+use crate::audit::Audit;
 use crate::catalog::Tool;
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::failure::Failure;
+use crate::proxy::ledger::Entry;
 use crate::proxy::relay::Relayed;
-use crate::proxy::relay::consent::{Consent, wants_consent};
+use crate::proxy::relay::consent::{Consent, needs_decision};
 use crate::proxy::view::View;
 use crate::proxy::{Reply, RequestContext};
 use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
@@ -25,6 +27,7 @@ use crate::upstream::{CallError, ServerReply, message_of};
 const MOST_SCHEMAS: usize = 512;
 
 /// A call as the agent put it.
+#[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     /// The tool, however it is written.
     pub name: &'a str,
@@ -60,6 +63,25 @@ impl Tools {
     }
 
     pub(super) async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
+        match self.ledger.audit() {
+            None => self.attempt(call).await,
+            Some(audit) => Box::pin(self.run_audited(audit, call)).await,
+        }
+    }
+
+    /// Makes a call, and writes its event before its answer is given.
+    async fn run_audited(&self, audit: Arc<Audit>, call: Call<'_>) -> Result<Ran, Failure> {
+        let caller = call.context.map(|context| &context.caller);
+        let arguments = call.arguments.map_or("{}", RawValue::get);
+        let entry = Entry::begin(audit, caller, call.name, arguments)?;
+        let ran = self.attempt(call).await;
+        let tool = self.known_tool(call.view, call.name);
+        let outcome = ran.as_ref().map(|ran| &ran.reply);
+        entry.end(call.view, tool.as_ref(), outcome)?;
+        ran
+    }
+
+    async fn attempt(&self, call: Call<'_>) -> Result<Ran, Failure> {
         let Call { view, context, .. } = call;
         let tool = match self.known_tool(view, call.name) {
             Some(tool) => tool,
@@ -84,10 +106,11 @@ impl Tools {
             Checked::Repaired { arguments, repairs } => (&**arguments, repairs.clone()),
         };
         let name = tool.qualified_name();
-        let consent = if call.is_agreed || !wants_consent(view, &name, &tool) {
-            Consent::Needless
+        let consent = if needs_decision(view, &name, &tool) {
+            let (relay, text) = (&self.relay, arguments.get());
+            Box::pin(relay.consent(view, &tool, text, context, call.is_agreed)).await?
         } else {
-            Box::pin(self.relay.consent(view, &tool, arguments.get(), context)).await?
+            Consent::Needless
         };
         let reply = match (&consent, builtin::Tool::of(&tool)) {
             (Consent::Asked(reply), _) => reply.clone(),

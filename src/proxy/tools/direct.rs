@@ -17,12 +17,13 @@ use crate::config::BUILT_IN_SERVER;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
+use crate::proxy::ledger::Entry;
 use crate::proxy::relay::consent::Consent;
 use crate::proxy::relay::{Relayed, RequestContext};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Failure, Reply};
-use crate::tool::{QualifiedName, SEPARATOR, ToolName};
-use crate::upstream::{self, CallError, mirrored};
+use crate::tool::{SEPARATOR, ToolName};
+use crate::upstream::{self, mirrored};
 
 /// The longest name that every client and model takes.
 const LONGEST: usize = 64;
@@ -152,23 +153,41 @@ impl Tools {
                 "`name` must be a string".to_owned(),
             );
         };
-        let tool = match self.direct_tool(view, &name).await {
-            Ok(tool) => tool,
-            Err(failure) if failure.is_unknown() => {
-                return Reply::error(ErrorCode::INVALID_PARAMS, failure.text(view));
-            }
-            Err(failure) => return Reply::tool_error(&failure.text(view)),
+        let Some(audit) = self.ledger.audit() else {
+            let called = self.call_by_name(view, caller, &name, params, line).await;
+            return direct_reply(view, called);
         };
+        let sent = params.get("arguments").map_or("{}", RawValue::get);
+        let entry = match Entry::begin(audit, Some(caller), &name, sent) {
+            Ok(entry) => entry,
+            Err(failure) => return direct_reply(view, Err(failure)),
+        };
+        let called = Box::pin(self.call_by_name(view, caller, &name, params, line)).await;
+        let tool = self.direct_names.of(&view.snapshot()).get(&name).cloned();
+        let recorded = entry.end(view, tool.as_ref(), called.as_ref());
+        direct_reply(view, recorded.and(called))
+    }
+
+    /// Calls the tool that clients see as `name`.
+    async fn call_by_name(
+        &self,
+        view: &View,
+        caller: &Caller,
+        name: &str,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Result<Reply, Failure> {
+        let tool = self.direct_tool(view, name).await?;
         if let Err(mismatch) = self.check_params(caller, &tool, params) {
-            return Reply::error(ErrorCode::HEADER_MISMATCH, mismatch);
+            return Ok(Reply::error(ErrorCode::HEADER_MISMATCH, mismatch));
         }
         let name = tool.qualified_name();
         let sent = params.get("arguments").map_or("{}", RawValue::get);
         let context = RequestContext::of(caller, view, params);
-        let consent = match self.relay.consent(view, &tool, sent, Some(&context)).await {
-            Ok(Consent::Asked(reply)) => return reply,
-            Ok(consent) => consent,
-            Err(failure) => return Reply::tool_error(&failure.text(view)),
+        let consent = self.relay.consent(view, &tool, sent, Some(&context), false);
+        let consent = match consent.await? {
+            Consent::Asked(reply) => return Ok(reply),
+            consent => consent,
         };
         let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
         let frame = match params.get("arguments") {
@@ -193,7 +212,23 @@ impl Tools {
         if let (Consent::Given(given), Ok(reply)) = (&consent, &outcome) {
             self.relay.agreed(given, &name, sent, reply);
         }
-        reply_of(view, name, outcome)
+        match outcome {
+            Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
+                Ok(Reply::Relayed(result))
+            }
+            Ok(upstream::ServerReply::Result(_)) => Ok(Reply::error(
+                ErrorCode::INTERNAL,
+                format!(
+                    "the result of server `{}` is not a JSON object",
+                    name.server
+                ),
+            )),
+            Ok(upstream::ServerReply::Error(error)) => Ok(Reply::RelayedError(error)),
+            Err(error) => {
+                let error = Box::new(error);
+                Err(Failure::Call { name, error })
+            }
+        }
     }
 
     /// Checks that headers over which the call came say what its arguments say (2026-07-28,
@@ -233,28 +268,14 @@ impl Tools {
     }
 }
 
-/// The reply to a call that was sent, in its server's own words.
-fn reply_of(
-    view: &View,
-    name: QualifiedName,
-    outcome: Result<upstream::ServerReply, CallError>,
-) -> Reply {
-    match outcome {
-        Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-            Reply::Relayed(result)
+/// A call's outcome for the client: an unknown name is an error of the protocol, other failures are a tool's.
+fn direct_reply(view: &View, called: Result<Reply, Failure>) -> Reply {
+    match called {
+        Ok(reply) => reply,
+        Err(failure) if failure.is_unknown() => {
+            Reply::error(ErrorCode::INVALID_PARAMS, failure.text(view))
         }
-        Ok(upstream::ServerReply::Result(_)) => Reply::error(
-            ErrorCode::INTERNAL,
-            format!(
-                "the result of server `{}` is not a JSON object",
-                name.server
-            ),
-        ),
-        Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
-        Err(error) => {
-            let error = Box::new(error);
-            Reply::tool_error(&Failure::Call { name, error }.text(view))
-        }
+        Err(failure) => Reply::tool_error(&failure.text(view)),
     }
 }
 

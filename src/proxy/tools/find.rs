@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Tools;
+use crate::audit::{Kind, Outcome};
 use crate::catalog::{Resolution, Snapshot, Tool};
 use crate::config::{Config, Verdict};
 use crate::proxy::failure::{Failure, Unlisted, Withheld};
@@ -99,6 +100,9 @@ impl Tools {
             LoggedIn::No => Err(failure),
             LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
             LoggedIn::Yes => {
+                let detail = "logged in through the client";
+                self.ledger
+                    .note(Kind::Login, Outcome::Ok, &server, None, detail);
                 Box::pin(self.inventory.list_now(&server, LISTING)).await;
                 Box::pin(self.find(view, name)).await.map(Ok)
             }
@@ -108,8 +112,9 @@ impl Tools {
     /// Why a tool that is there is not for whoever asks.
     fn withheld(&self, config: &Config, tool: &Tool) -> Failure {
         let name = tool.qualified_name();
-        let reason = if config.judge(&name, tool.entry().hints) == Verdict::Denied {
-            Withheld::Denied
+        let (verdict, rule) = config.decide(&name, tool.entry().hints, None);
+        let reason = if verdict == Verdict::Denied {
+            Withheld::Denied(rule.unwrap_or_default())
         } else if tool.entry().is_app_only {
             Withheld::AppOnly
         } else {

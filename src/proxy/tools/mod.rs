@@ -22,6 +22,7 @@ use self::reranking::Reranking;
 use super::answers::{Answers, counting};
 use super::callers::caller::Caller;
 use super::inventory::Inventory;
+use super::ledger::Ledger;
 use super::relay::Relay;
 use super::view::{Mode, View};
 use super::{Directories, Proxy, Reply};
@@ -43,11 +44,14 @@ pub(crate) struct Tools {
     reranking: Reranking,
     direct_names: DirectNames,
     builtin: Builtin,
+    /// What is recorded of calls and of what belongs to them.
+    pub(crate) ledger: Arc<Ledger>,
     tasks: Tasks,
 }
 
 /// What tools work with.
 pub(super) struct Parts<'a> {
+    pub(super) ledger: Arc<Ledger>,
     pub(super) inventory: Arc<Inventory>,
     pub(super) relay: Arc<Relay>,
     pub(super) answers: Arc<Answers>,
@@ -62,6 +66,7 @@ pub(super) struct Parts<'a> {
 impl Tools {
     pub(super) fn new(parts: Parts<'_>) -> Self {
         let Parts {
+            ledger,
             inventory,
             relay,
             answers,
@@ -75,6 +80,7 @@ impl Tools {
             schemas: Schemas::default(),
             reranking: Reranking::new(variables.clone(), tasks.clone()),
             direct_names: DirectNames::default(),
+            ledger,
             builtin: Builtin {
                 inventory: inventory.clone(),
                 answers: answers.clone(),

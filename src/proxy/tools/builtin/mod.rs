@@ -18,6 +18,7 @@ pub(in crate::proxy) use switches::Switches;
 
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};
 use crate::config::{BUILT_IN_SERVER, Environment, Management, Verdict};
+use crate::day::Day;
 use crate::mcp::Object;
 use crate::proxy::answers::Answers;
 use crate::proxy::answers::error::denied_tool;
@@ -25,7 +26,7 @@ use crate::proxy::inventory::Inventory;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply};
 use crate::shutdown::Tasks;
-use crate::statistics::{Day, Statistics};
+use crate::statistics::Statistics;
 use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 
 /// How long a refresh may take before the answer says what is still missing.
@@ -185,12 +186,13 @@ impl Builtin {
             read_only: Some(true),
             ..Hints::default()
         };
-        match view.config().judge(&name, hints) {
+        let (verdict, rule) = view.config().decide(&name, hints, None);
+        match verdict {
             Verdict::Allowed => self.run(view, tool, arguments, Some(caller)).await,
             Verdict::Asked => Reply::tool_error(&format!(
                 "by the user's rules (`tools.ask`) this needs the user's word: call `{name}` by execute_tool, which asks for it"
             )),
-            Verdict::Denied => Reply::tool_error(&denied_tool(&name)),
+            Verdict::Denied => Reply::tool_error(&denied_tool(&name, &rule.unwrap_or_default())),
         }
     }
 

@@ -1,0 +1,161 @@
+//! A chain on the disk: its directory, its files by day, its lines, and its head.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::day::Day;
+use crate::files;
+
+/// The hash that the first line of a chain names as the one before it.
+pub(super) const BEGIN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// The ending of a day's file.
+const ENDING: &str = ".jsonl";
+
+/// A place in a chain: a line by its number, counted from 1, and its hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Link {
+    pub(crate) number: u64,
+    /// SHA-256 of the line without its line break, in hexadecimal.
+    pub(crate) hash: String,
+}
+
+/// The file of one chain in the directory of heads.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Head {
+    /// The last line that was synced.
+    pub(super) last: Option<Link>,
+    /// The last line of the last day that retention or a person removed.
+    #[serde(default)]
+    pub(super) dropped: Option<Dropped>,
+}
+
+/// A removed day.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Dropped {
+    pub(super) day: String,
+    pub(super) last: Link,
+}
+
+/// The members that the chain adds to each line.
+#[derive(Debug, Deserialize)]
+pub(super) struct Mark {
+    #[serde(rename = "n")]
+    pub(super) number: u64,
+    pub(super) prev: String,
+}
+
+impl Link {
+    /// Where a chain without lines stands.
+    #[must_use]
+    pub(super) fn begin() -> Self {
+        Self {
+            number: 0,
+            hash: BEGIN.to_owned(),
+        }
+    }
+
+    /// The line that follows this one with the members `json`, closed and with its line break, and its own place.
+    #[must_use]
+    pub(super) fn follow(&self, mut json: String) -> (String, Self) {
+        use std::fmt::Write as _;
+        let number = self.number + 1;
+        // Writing to a string does not fail.
+        let _ = write!(json, ",\"n\":{number},\"prev\":\"{}\"}}", self.hash);
+        let hash = hash(json.as_bytes());
+        json.push('\n');
+        (json, Self { number, hash })
+    }
+}
+
+/// The hash of a line without its line break.
+#[must_use]
+pub(super) fn hash(line: &[u8]) -> String {
+    HEXLOWER.encode(&Sha256::digest(line))
+}
+
+/// The chains in `directory` by name, sorted; none where there is no such directory.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub(super) fn chains(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut chains = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && entry.file_type()?.is_dir()
+        {
+            chains.push((name, entry.path()));
+        }
+    }
+    chains.sort_unstable();
+    Ok(chains)
+}
+
+/// The files of a chain by day, the oldest first.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub(super) fn days(chain: &Path) -> io::Result<Vec<(Day, PathBuf)>> {
+    let mut days = Vec::new();
+    for entry in fs::read_dir(chain)? {
+        let entry = entry?;
+        let day = entry.file_name().to_str().and_then(|name| {
+            let day = name.strip_suffix(ENDING)?;
+            Day::parse(day)
+        });
+        days.extend(day.map(|day| (day, entry.path())));
+    }
+    days.sort_unstable();
+    Ok(days)
+}
+
+/// The file of a day.
+#[must_use]
+pub(super) fn file_of(chain: &Path, day: Day) -> PathBuf {
+    chain.join(format!("{day}{ENDING}"))
+}
+
+/// The head of a chain; one without lines where there is none yet.
+///
+/// # Errors
+/// When it cannot be read, or is damaged.
+pub(super) fn head(heads: &Path, chain: &str) -> io::Result<Head> {
+    /// Far more than a head has.
+    const LARGEST: u64 = 64 * 1024;
+    match files::read_regular(&heads.join(chain), LARGEST) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Head::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Changes the head of a chain, under a lock that all processes share.
+///
+/// # Errors
+/// When it cannot be read or written.
+pub(super) fn change_head(
+    heads: &Path,
+    chain: &str,
+    change: impl FnOnce(&mut Head),
+) -> io::Result<()> {
+    files::create_private_directory(heads)?;
+    let mut options = fs::OpenOptions::new();
+    options.create(true).write(true).truncate(false);
+    files::private(&mut options);
+    let lock = options.open(heads.join(".lock"))?;
+    lock.lock()?;
+    let mut head = head(heads, chain)?;
+    change(&mut head);
+    files::replace(&heads.join(chain), &[&serde_json::to_vec(&head)?])
+}

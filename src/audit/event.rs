@@ -1,0 +1,260 @@
+//! An event, and the JSON of its line.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+
+use super::chain::hash;
+use crate::config::AuditedArguments;
+use crate::secret::{MASK, is_secret_name};
+
+/// UTC, with microseconds, so that lines of several chains sort by their text.
+const TIME: &[BorrowedFormatItem<'_>] =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+
+/// The kind of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A call that was sent to a server, or to a built-in tool.
+    Call,
+    /// A call that was not sent.
+    Refusal,
+    /// A person approved or rejected tools or a call.
+    Approval,
+    /// A login to a server, or its end.
+    Login,
+    /// The configuration was loaded anew.
+    Configuration,
+    /// Tools of a server are not what was approved.
+    Trust,
+    /// The log itself.
+    Log,
+}
+
+/// How it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was done.
+    Ok,
+    /// The tool answered with an error.
+    Error,
+    /// There was no answer, or none that could be used.
+    Failed,
+    /// A rule, a pin or a person did not allow it.
+    Refused,
+    /// It waits for a person.
+    Waiting,
+}
+
+/// One event. Absent parts are left out of the line.
+#[derive(Debug, Clone)]
+pub(crate) struct Event<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) outcome: Outcome,
+    /// The session's id.
+    pub(crate) session: Option<&'a str>,
+    /// The client's name and version, as it gave them.
+    pub(crate) client: Option<(&'a str, &'a str)>,
+    /// Who called, where that is known.
+    pub(crate) identity: Option<&'a str>,
+    /// The session's working directory.
+    pub(crate) directory: Option<&'a Path>,
+    pub(crate) server: Option<&'a str>,
+    pub(crate) tool: Option<&'a str>,
+    /// The time from sending a call to its answer.
+    pub(crate) elapsed: Option<Duration>,
+    /// Bytes of the arguments.
+    pub(crate) sent: Option<usize>,
+    /// Bytes of the result.
+    pub(crate) received: Option<usize>,
+    /// The rule that decided, as it stands in the configuration.
+    pub(crate) rule: Option<&'a str>,
+    /// The arguments, as JSON.
+    pub(crate) arguments: Option<&'a str>,
+    /// Anything else, as a sentence.
+    pub(crate) detail: Option<&'a str>,
+}
+
+impl Kind {
+    /// As it stands in the log.
+    #[must_use]
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Refusal => "refusal",
+            Self::Approval => "approval",
+            Self::Login => "login",
+            Self::Configuration => "configuration",
+            Self::Trust => "trust",
+            Self::Log => "log",
+        }
+    }
+}
+
+impl Outcome {
+    /// As it stands in the log.
+    #[must_use]
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+impl<'a> Event<'a> {
+    /// An event without its optional parts.
+    #[must_use]
+    pub(crate) const fn new(kind: Kind, outcome: Outcome) -> Self {
+        Self {
+            kind,
+            outcome,
+            session: None,
+            client: None,
+            identity: None,
+            directory: None,
+            server: None,
+            tool: None,
+            elapsed: None,
+            sent: None,
+            received: None,
+            rule: None,
+            arguments: None,
+            detail: None,
+        }
+    }
+
+    /// An event of the log itself.
+    #[must_use]
+    pub(super) const fn of_log(detail: &'a str) -> Self {
+        let mut event = Self::new(Kind::Log, Outcome::Ok);
+        event.detail = Some(detail);
+        event
+    }
+
+    /// Its JSON without the closing brace, to which the chain adds its own members.
+    #[must_use]
+    pub(super) fn json(&self, arguments: AuditedArguments) -> String {
+        let mut line = Members(String::with_capacity(512));
+        let now = OffsetDateTime::now_utc().format(TIME).unwrap_or_default();
+        line.text("time", Some(&now));
+        line.text("kind", Some(self.kind.text()));
+        line.text("outcome", Some(self.outcome.text()));
+        line.text("session", self.session);
+        line.text("client", self.client.map(|(name, _)| name));
+        line.text("version", self.client.map(|(_, version)| version));
+        line.text("identity", self.identity);
+        line.text(
+            "directory",
+            self.directory.map(Path::to_string_lossy).as_deref(),
+        );
+        line.text("server", self.server);
+        line.text("tool", self.tool);
+        let milliseconds = self.elapsed.map(|time| time.as_micros() as f64 / 1000.0);
+        line.number("ms", milliseconds);
+        line.number("sent", self.sent);
+        line.number("received", self.received);
+        line.text("rule", self.rule);
+        line.text("detail", self.detail);
+        match (arguments, self.arguments) {
+            (AuditedArguments::None, _) | (_, None) => {}
+            (AuditedArguments::Hash, Some(raw)) => {
+                let hash = format!("sha256:{}", hash(raw.as_bytes()));
+                line.text("arguments", Some(&hash));
+            }
+            (AuditedArguments::Redacted, Some(raw)) => line.raw("arguments", &redacted(raw)),
+        }
+        line.0
+    }
+}
+
+/// The members of an object, without its closing brace.
+struct Members(String);
+
+impl Members {
+    fn raw(&mut self, key: &str, json: &str) {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        self.0.push('"');
+        self.0.push_str(key);
+        self.0.push_str("\":");
+        self.0.push_str(json);
+    }
+
+    fn text(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.raw(key, &crate::mcp::object::quoted(value));
+        }
+    }
+
+    fn number<T: ToString>(&mut self, key: &str, value: Option<T>) {
+        if let Some(value) = value {
+            self.raw(key, &value.to_string());
+        }
+    }
+}
+
+/// Arguments with the values under secret names masked and long texts cut; a mask alone where they are no JSON object.
+fn redacted(raw: &str) -> String {
+    match serde_json::from_str::<Map<String, Value>>(raw) {
+        Ok(members) => {
+            Value::Object(members.into_iter().map(redacted_member).collect()).to_string()
+        }
+        Err(_) => json!(MASK).to_string(),
+    }
+}
+
+fn redacted_member((key, value): (String, Value)) -> (String, Value) {
+    let value = if is_secret_name(&key) && !value.is_null() {
+        json!(MASK)
+    } else {
+        redacted_value(value)
+    };
+    (key, value)
+}
+
+fn redacted_value(value: Value) -> Value {
+    /// Characters of a text that are kept.
+    const LONGEST: usize = 200;
+    match value {
+        Value::Object(members) => Value::Object(members.into_iter().map(redacted_member).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(redacted_value).collect()),
+        Value::String(text) => match text.char_indices().nth(LONGEST) {
+            Some((at, _)) => json!(format!("{}… ({} bytes)", &text[..at], text.len())),
+            None => json!(text),
+        },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_stand_there_as_the_user_wants() {
+        let mut event = Event::new(Kind::Call, Outcome::Ok);
+        event.tool = Some("a \"b\"");
+        let raw = r#"{"path":"/a","deep":[{"api_key":"hunter22"}],"token":7}"#;
+        event.arguments = Some(raw);
+        let line = |arguments| format!("{}}}", event.json(arguments));
+        assert!(!line(AuditedArguments::None).contains("arguments"));
+        let hashed: Value = serde_json::from_str(&line(AuditedArguments::Hash)).unwrap();
+        assert_eq!(hashed["tool"], "a \"b\"");
+        assert_eq!(
+            hashed["arguments"],
+            format!("sha256:{}", hash(raw.as_bytes()))
+        );
+        let redacted: Value = serde_json::from_str(&line(AuditedArguments::Redacted)).unwrap();
+        assert_eq!(
+            redacted["arguments"],
+            json!({"path": "/a", "deep": [{"api_key": MASK}], "token": MASK})
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! The audit log: one line of JSON for each call, refusal, approval, login and change, each with the hash of the line before it.
+//!
+//! A process appends to a *chain*: a directory that it holds a lock on, with a file per day. A chain that no process holds is continued by the next
+//! one, so there are as many chains as processes that ran at once. The last hash of each chain, its head, is kept in a directory of its own, from where it can
+//! be sent off the machine; `verify` compares both.
+//!
+//! A line is written before the answer that it is about and synced within a second: a kill loses nothing, a power cut at most that second.
+
+mod chain;
+mod event;
+mod reader;
+mod retention;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+pub(crate) use event::{Event, Kind, Outcome};
+pub(crate) use reader::{Filter, Line, Reader};
+pub(crate) use retention::delete_before;
+pub(crate) use verify::verify;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::config::AuditOptions;
+#[cfg(test)]
+use crate::day::Day;
+use crate::shutdown::Tasks;
+use writer::Writer;
+
+/// How often written lines are synced to the disk.
+const SYNC: Duration = Duration::from_secs(1);
+
+/// Where the chains are, below the state directory.
+pub(crate) const CHAINS: &str = "audit";
+/// Where their heads are, below the state directory.
+pub(crate) const HEADS: &str = "audit-heads";
+
+/// The audit log of this process.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    directories: Directories,
+    options: AuditOptions,
+    writer: Mutex<State>,
+}
+
+/// Where the log is.
+#[derive(Debug, Clone)]
+pub(crate) struct Directories {
+    /// A directory per chain.
+    pub(crate) chains: PathBuf,
+    /// A file per chain.
+    pub(crate) heads: PathBuf,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Opened with the first event.
+    writer: Option<Writer>,
+    /// Events since the last written one that could not be written.
+    lost: u64,
+}
+
+/// An event could not be written to the audit log.
+#[derive(Debug, thiserror::Error)]
+#[error("the audit log in `{}` cannot be written", .directory.display())]
+pub(crate) struct Error {
+    directory: PathBuf,
+    source: io::Error,
+}
+
+impl Directories {
+    /// The directories below `state_dir`.
+    #[must_use]
+    pub(crate) fn below(state_dir: &Path) -> Self {
+        Self {
+            chains: state_dir.join(CHAINS),
+            heads: state_dir.join(HEADS),
+        }
+    }
+}
+
+impl Audit {
+    /// A log in `directories`. Nothing is opened before the first event.
+    #[must_use]
+    pub(crate) fn new(directories: Directories, options: AuditOptions) -> Arc<Self> {
+        Arc::new(Self {
+            directories,
+            options,
+            writer: Mutex::default(),
+        })
+    }
+
+    /// Syncs what was written, every second until the run ends; the rest is left to [`Audit::sync`].
+    pub(crate) fn start(self: &Arc<Self>, tasks: &Tasks) {
+        let (audit, owner) = (self.clone(), tasks.clone());
+        tasks.spawn(async move {
+            while tokio::time::timeout(SYNC, owner.stopped()).await.is_err() {
+                let audit = audit.clone();
+                // A panic while syncing is on stderr, and the next second tries again.
+                let _ = owner.spawn_blocking(move || audit.sync()).await;
+            }
+        });
+    }
+
+    /// Appends an event. Blocks for one write to the file system's cache.
+    ///
+    /// # Errors
+    /// When it cannot be written. The call must then not be answered as if it were logged, and the next event says
+    /// how many are missing.
+    pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), Error> {
+        let mut state = self.writer.lock();
+        let written = self.append(&mut state, event);
+        if let Err(source) = written {
+            state.lost += 1;
+            let directory = self.directories.chains.clone();
+            return Err(Error { directory, source });
+        }
+        Ok(())
+    }
+
+    /// Checks, before something is done, that its event can be written: true unless the last event could not be and a new
+    /// attempt fails, too.
+    ///
+    /// # Errors
+    /// When the log still cannot be written.
+    pub(crate) fn ready(&self) -> Result<(), Error> {
+        let mut state = self.writer.lock();
+        if state.lost == 0 {
+            return Ok(());
+        }
+        self.report_lost(&mut state).map_err(|source| Error {
+            directory: self.directories.chains.clone(),
+            source,
+        })
+    }
+
+    /// Syncs what was written, and the head of the chain. Blocks on the disk.
+    pub(crate) fn sync(&self) {
+        let pending = self
+            .writer
+            .lock()
+            .writer
+            .as_mut()
+            .and_then(Writer::unsynced);
+        let Some(pending) = pending else {
+            return;
+        };
+        if let Err(error) = pending.sync(&self.directories.heads) {
+            tracing::error!(%error, "the audit log could not be synced to the disk");
+        }
+    }
+
+    fn append(&self, state: &mut State, event: &Event<'_>) -> io::Result<()> {
+        if state.lost > 0 {
+            self.report_lost(state)?;
+        }
+        let writer = self.writer_of(state)?;
+        writer.append(event.json(self.options.arguments))
+    }
+
+    /// Writes how many events are missing, as an event of its own.
+    fn report_lost(&self, state: &mut State) -> io::Result<()> {
+        let detail = format!("{} events could not be written before this one", state.lost);
+        let text = Event::of_log(&detail).json(self.options.arguments);
+        self.writer_of(state)?.append(text)?;
+        state.lost = 0;
+        Ok(())
+    }
+
+    fn writer_of<'s>(&self, state: &'s mut State) -> io::Result<&'s mut Writer> {
+        let writer = match state.writer.take() {
+            Some(writer) => writer,
+            None => Writer::open(&self.directories, self.options)?,
+        };
+        Ok(state.writer.insert(writer))
+    }
+}

@@ -1,0 +1,134 @@
+//! Reading the log back: the lines of all chains in the order of their times, and those that are added meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::chain;
+use crate::day::Day;
+
+/// Which lines are shown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Filter {
+    pub(crate) server: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) client: Option<String>,
+    pub(crate) user: Option<String>,
+    /// Only what was refused.
+    pub(crate) denied: bool,
+    /// Only what failed.
+    pub(crate) errors: bool,
+    /// From this day on.
+    pub(crate) since: Option<Day>,
+}
+
+/// A line, as far as it is looked into.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Line {
+    pub(crate) time: String,
+    pub(crate) kind: String,
+    pub(crate) outcome: String,
+    pub(crate) session: String,
+    pub(crate) client: String,
+    pub(crate) version: String,
+    pub(crate) identity: String,
+    pub(crate) directory: String,
+    pub(crate) server: String,
+    pub(crate) tool: String,
+    pub(crate) ms: Option<f64>,
+    pub(crate) sent: Option<u64>,
+    pub(crate) received: Option<u64>,
+    pub(crate) rule: String,
+    pub(crate) detail: String,
+    /// The whole line as it stands in the file.
+    #[serde(skip)]
+    pub(crate) raw: String,
+}
+
+/// The log as it grows.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    directory: PathBuf,
+    filter: Filter,
+    /// How far each file was read.
+    read: BTreeMap<PathBuf, u64>,
+}
+
+impl Filter {
+    fn fits(&self, line: &Line) -> bool {
+        let is =
+            |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|it| it == value);
+        is(&self.server, &line.server)
+            && is(&self.tool, &line.tool)
+            && is(&self.client, &line.client)
+            && is(&self.user, &line.identity)
+            && (!self.denied || line.outcome == "refused")
+            && (!self.errors || matches!(line.outcome.as_str(), "error" | "failed"))
+    }
+}
+
+impl Reader {
+    /// The log with its chains in `directory`.
+    #[must_use]
+    pub(crate) fn new(directory: &Path, filter: Filter) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            filter,
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// The lines that were added since the last call, by time; at first all of them.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn lines(&mut self) -> io::Result<Vec<Line>> {
+        let mut lines = Vec::new();
+        for (_, chain) in chain::chains(&self.directory)? {
+            for (day, path) in chain::days(&chain)? {
+                if self.filter.since.is_none_or(|since| day >= since) {
+                    self.read_file(&path, &mut lines)?;
+                }
+            }
+        }
+        lines.sort_by(|one: &Line, other| one.time.cmp(&other.time));
+        Ok(lines)
+    }
+
+    fn read_file(&mut self, path: &Path, lines: &mut Vec<Line>) -> io::Result<()> {
+        let from = self.read.get(path).copied().unwrap_or(0);
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            // Retention removed it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if file.metadata()?.len() <= from {
+            return Ok(());
+        }
+        file.seek(SeekFrom::Start(from))?;
+        let (mut reader, mut end, mut raw) = (BufReader::new(file), from, String::new());
+        loop {
+            raw.clear();
+            let length = reader.read_line(&mut raw)?;
+            // The rest of an unfinished line comes later.
+            if !raw.ends_with('\n') {
+                break;
+            }
+            end += length as u64;
+            // `verify` names lines that cannot be read.
+            if let Ok(mut line) = serde_json::from_str::<Line>(&raw)
+                && self.filter.fits(&line)
+            {
+                line.raw = raw.trim_end().to_owned();
+                lines.push(line);
+            }
+        }
+        self.read.insert(path.to_owned(), end);
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Checking the chains: that each line follows the one before it, and that nothing is missing before the head.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::Directories;
+use super::chain::{self, Head, Link, Mark};
+use crate::day::Day;
+
+/// The result of checking one chain.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChainReport {
+    /// The chain's name.
+    pub(crate) chain: String,
+    /// Lines that were read and follow each other.
+    pub(crate) lines: u64,
+    /// The last of them.
+    pub(crate) last: Option<Link>,
+    /// The faults; empty if the chain is whole.
+    pub(crate) faults: Vec<String>,
+}
+
+/// Checks every chain, in the order of their names.
+///
+/// # Errors
+/// When the directory of the chains cannot be read. A chain that cannot be read is a fault of that chain.
+pub(crate) fn verify(directories: &Directories) -> io::Result<Vec<ChainReport>> {
+    let mut reports: Vec<ChainReport> = chain::chains(&directories.chains)?
+        .into_iter()
+        .map(|(name, directory)| check(name, &directory, &directories.heads))
+        .collect();
+    // A head without a chain: the chain was removed as a whole.
+    for (name, _) in heads(&directories.heads)? {
+        if reports.iter().all(|report| report.chain != name) {
+            reports.push(check(
+                name.clone(),
+                &directories.chains.join(&name),
+                &directories.heads,
+            ));
+        }
+    }
+    Ok(reports)
+}
+
+fn heads(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        names.extend(
+            entry
+                .file_name()
+                .into_string()
+                .ok()
+                .filter(|name| !name.starts_with('.'))
+                .map(|name| (name, entry.path())),
+        );
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn check(chain: String, directory: &Path, heads: &Path) -> ChainReport {
+    let mut faults = Vec::new();
+    let head = chain::head(heads, &chain).unwrap_or_else(|error| {
+        faults.push(format!("its head cannot be read: {error}"));
+        Head::default()
+    });
+    let mut walk = Walk {
+        last: None,
+        lines: 0,
+        faults,
+    };
+    match chain::days(directory) {
+        Ok(days) => {
+            let first = days.first().map(|(day, _)| *day);
+            walk.last = expected_before(&head, first);
+            for (_, path) in &days {
+                if let Err(error) = walk.file(path, head.last.as_ref()) {
+                    walk.faults
+                        .push(format!("`{}` cannot be read: {error}", path.display()));
+                }
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => walk
+            .faults
+            .push(format!("its files cannot be read: {error}")),
+    }
+    let reached = walk.last.as_ref().map_or(0, |last| last.number);
+    if let Some(last) = head.last.filter(|last| last.number > reached) {
+        let missing = last.number - reached;
+        walk.faults
+            .push(format!("{missing} lines are missing at its end"));
+    }
+    ChainReport {
+        chain,
+        lines: walk.lines,
+        last: walk.last.filter(|_| walk.lines > 0),
+        faults: walk.faults,
+    }
+}
+
+/// The line that the first remaining one has to follow; `None` if that is not known.
+fn expected_before(head: &Head, first: Option<Day>) -> Option<Link> {
+    match &head.dropped {
+        None => Some(Link::begin()),
+        Some(dropped) => {
+            let day = Day::parse(&dropped.day);
+            // A removal that a crash interrupted has left the file of the dropped day in place.
+            let is_after = first.is_none_or(|first| day.is_none_or(|day| first > day));
+            is_after.then(|| dropped.last.clone())
+        }
+    }
+}
+
+/// A walk along a chain.
+struct Walk {
+    last: Option<Link>,
+    lines: u64,
+    faults: Vec<String>,
+}
+
+impl Walk {
+    fn file(&mut self, path: &Path, head: Option<&Link>) -> io::Result<()> {
+        let name = path.display();
+        let mut reader = BufReader::new(File::open(path)?);
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            if reader.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            if line.pop() != Some(b'\n') {
+                self.faults
+                    .push(format!("`{name}`, line {number}: the line is not finished"));
+                break;
+            }
+            self.line(
+                &line,
+                |fault| format!("`{name}`, line {number}: {fault}"),
+                head,
+            );
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8], said: impl Fn(&str) -> String, head: Option<&Link>) {
+        let Ok(mark) = serde_json::from_slice::<Mark>(line) else {
+            self.faults.push(said("it is no line of an audit log"));
+            return;
+        };
+        let link = Link {
+            number: mark.number,
+            hash: chain::hash(line),
+        };
+        if let Some(last) = &self.last {
+            if mark.number != last.number + 1 {
+                let fault = format!("line {} follows line {}", mark.number, last.number);
+                self.faults.push(said(&fault));
+            } else if mark.prev != last.hash {
+                self.faults.push(said("the line before it was changed"));
+            }
+        }
+        if head.is_some_and(|head| head.number == link.number && head.hash != link.hash) {
+            self.faults
+                .push(said("it is not the line that the head names"));
+        }
+        self.lines += 1;
+        self.last = Some(link);
+    }
+}

@@ -1,0 +1,216 @@
+//! The process's own chain: taken up under a lock, continued where it ended.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::chain::{self, Link, Mark};
+use super::event::Event;
+use super::{Directories, retention};
+use crate::config::{AuditOptions, AuditedArguments};
+use crate::day::Day;
+use crate::files;
+
+/// Chains that are tried before the log counts as unusable: more processes than a machine runs.
+const MOST_CHAINS: u32 = 10_000;
+
+/// The chain that this process appends to.
+#[derive(Debug)]
+pub(super) struct Writer {
+    name: String,
+    directory: PathBuf,
+    /// Held as long as the process appends.
+    _lock: File,
+    day: Day,
+    file: File,
+    /// The length of the file's whole lines.
+    length: u64,
+    /// Whether a write failed in the middle of a line.
+    is_torn: bool,
+    last: Link,
+    is_synced: bool,
+    directories: Directories,
+    options: AuditOptions,
+}
+
+/// Lines that were written and not synced.
+#[derive(Debug)]
+pub(super) struct Unsynced {
+    chain: String,
+    file: io::Result<File>,
+    last: Link,
+}
+
+impl Writer {
+    /// Takes up the first chain that no process holds, and removes days that are too old.
+    ///
+    /// # Errors
+    /// When the directories cannot be written, or the chain's last line cannot be read.
+    pub(super) fn open(directories: &Directories, options: AuditOptions) -> io::Result<Self> {
+        files::create_private_directory(&directories.chains)?;
+        for number in 1..=MOST_CHAINS {
+            let name = number.to_string();
+            let directory = directories.chains.join(&name);
+            files::create_private_directory(&directory)?;
+            let lock = open_lock(&directory)?;
+            match lock.try_lock() {
+                Ok(()) => return Self::take_up(name, directory, lock, directories, options),
+                Err(fs::TryLockError::WouldBlock) => {}
+                Err(fs::TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Err(io::Error::other("every chain is in use"))
+    }
+
+    fn take_up(
+        name: String,
+        directory: PathBuf,
+        lock: File,
+        directories: &Directories,
+        options: AuditOptions,
+    ) -> io::Result<Self> {
+        let today = Day::today();
+        let dropped = chain::head(&directories.heads, &name)?.dropped;
+        let before = dropped.map_or_else(Link::begin, |dropped| dropped.last);
+        let (mut last, mut cut) = (None, 0);
+        for (_, path) in chain::days(&directory)?.iter().rev() {
+            let (end, unfinished) = last_line(path)?;
+            cut += unfinished;
+            last = end;
+            if last.is_some() {
+                break;
+            }
+        }
+        let (file, length) = open_day(&directory, today)?;
+        let mut writer = Self {
+            name,
+            directory,
+            _lock: lock,
+            day: today,
+            file,
+            length,
+            is_torn: false,
+            last: last.unwrap_or(before),
+            is_synced: true,
+            directories: directories.clone(),
+            options,
+        };
+        if cut > 0 {
+            let detail = format!("a process ended while it wrote a line: {cut} bytes removed");
+            writer.append(Event::of_log(&detail).json(AuditedArguments::None))?;
+        }
+        retention::sweep(directories, options, today)?;
+        Ok(writer)
+    }
+
+    /// Appends an event's JSON, which lacks its closing brace.
+    ///
+    /// # Errors
+    /// When it cannot be written whole; a part that was written is removed before the next line.
+    pub(super) fn append(&mut self, json: String) -> io::Result<()> {
+        self.turn_day()?;
+        if self.is_torn {
+            self.file.set_len(self.length)?;
+            self.is_torn = false;
+        }
+        let (line, link) = self.last.follow(json);
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            self.is_torn = true;
+            return Err(error);
+        }
+        self.length += line.len() as u64;
+        self.last = link;
+        self.is_synced = false;
+        Ok(())
+    }
+
+    /// Begins the file of a new day, and removes days that are too old.
+    fn turn_day(&mut self) -> io::Result<()> {
+        let today = Day::today();
+        if today <= self.day {
+            return Ok(());
+        }
+        self.file.sync_data()?;
+        (self.file, self.length) = open_day(&self.directory, today)?;
+        self.day = today;
+        retention::sweep(&self.directories, self.options, today)
+    }
+
+    /// The lines written since the last call, if there are any.
+    pub(super) fn unsynced(&mut self) -> Option<Unsynced> {
+        if std::mem::replace(&mut self.is_synced, true) {
+            return None;
+        }
+        Some(Unsynced {
+            chain: self.name.clone(),
+            file: self.file.try_clone(),
+            last: self.last.clone(),
+        })
+    }
+}
+
+impl Unsynced {
+    /// Syncs the lines, then the head that names the last of them.
+    pub(super) fn sync(self, heads: &Path) -> io::Result<()> {
+        self.file?.sync_data()?;
+        let last = self.last;
+        chain::change_head(heads, &self.chain, |head| {
+            let is_newer = head
+                .last
+                .as_ref()
+                .is_none_or(|old| old.number < last.number);
+            if is_newer {
+                head.last = Some(last);
+            }
+        })
+    }
+}
+
+fn open_lock(directory: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).truncate(false);
+    files::private(&mut options);
+    options.open(directory.join(".lock"))
+}
+
+/// The file of a day and its length.
+fn open_day(directory: &Path, day: Day) -> io::Result<(File, u64)> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    files::private(&mut options);
+    let file = options.open(chain::file_of(directory, day))?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
+}
+
+/// The last line of a file, after removing an unfinished one; how many bytes were removed.
+fn last_line(path: &Path) -> io::Result<(Option<Link>, u64)> {
+    /// Beyond the longest line: texts of servers and clients are cut long before.
+    const LONGEST: u64 = 1024 * 1024;
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    let start = length.saturating_sub(LONGEST);
+    file.seek(SeekFrom::Start(start))?;
+    let mut end = Vec::new();
+    file.read_to_end(&mut end)?;
+    let whole = end
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let unfinished = (end.len() - whole) as u64;
+    if unfinished > 0 {
+        file.set_len(length - unfinished)?;
+    }
+    let Some(line) = end[..whole].split(|byte| *byte == b'\n').rev().nth(1) else {
+        return Ok((None, unfinished));
+    };
+    let mark: Mark = serde_json::from_slice(line).map_err(|error| {
+        let path = path.display();
+        io::Error::other(format!("the last line of `{path}` is damaged: {error}"))
+    })?;
+    let link = Link {
+        number: mark.number,
+        hash: chain::hash(line),
+    };
+    Ok((Some(link), unfinished))
+}

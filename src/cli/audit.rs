@@ -1,0 +1,263 @@
+//! `mcpzip audit`: the audit log, whether it is whole, its heads, and its deletion.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::completions;
+use super::diagnostics::Exit;
+use super::output::{Output, bad, faint, good};
+use super::printable::printable;
+use super::since::since;
+use crate::audit::{Directories, Filter, Line, Reader, delete_before, verify};
+use crate::config::Paths;
+use crate::day::Day;
+
+/// How often to look for more.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The columns of `--csv`, named as the members of a line.
+const COLUMNS: &str = "time,kind,outcome,session,client,version,identity,directory,server,tool,ms,sent,received,rule,detail";
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "The log is written with `\"audit\": {}` in the configuration.
+
+Examples:
+  mcpzip audit --since 7d --denied
+  mcpzip audit --server github -f
+  mcpzip audit --csv > audit.csv
+  mcpzip audit verify"
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Only calls to this server
+    #[arg(long, short, add = completions::of_servers())]
+    server: Option<String>,
+    /// Only calls to this tool, by its name on its server
+    #[arg(long)]
+    tool: Option<String>,
+    /// Only what this client did, by the name it gives
+    #[arg(long)]
+    client: Option<String>,
+    /// Only what this person did
+    #[arg(long)]
+    user: Option<String>,
+    /// Only what a rule, a pin or a person refused
+    #[arg(long)]
+    denied: bool,
+    /// Only what failed
+    #[arg(long)]
+    errors: bool,
+    /// From when on: 7d, 4w or a date; the last day when absent
+    #[arg(long, value_parser = since)]
+    since: Option<Day>,
+    /// Go on with what is written from now on, until Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// Print a table for a spreadsheet
+    #[arg(long)]
+    csv: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check that no line was changed or removed, as far as that can be seen
+    Verify,
+    /// Print the last hash of each chain, to be kept on another machine
+    Heads,
+    /// Remove the days before a date
+    Delete {
+        /// The first day to keep: a date such as 2026-11-01, or so many days or weeks back
+        #[arg(long, value_parser = since)]
+        before: Day,
+        /// Don't ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+pub(super) fn run(arguments: Arguments, paths: &Paths, output: &Output) -> Result<(), Exit> {
+    let directories = Directories::below(&paths.state_dir);
+    match arguments.command {
+        Some(Command::Verify) => check(&directories, output),
+        Some(Command::Heads) => heads(&directories, output),
+        Some(Command::Delete { before, yes }) => delete(&directories, before, yes, output),
+        None => show(arguments, &directories.chains, output),
+    }
+}
+
+fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<(), Exit> {
+    let form = if arguments.csv {
+        output.verbatim(COLUMNS);
+        csv
+    } else if output.is_json() {
+        |line: &Line| line.raw.clone()
+    } else {
+        text
+    };
+    let filter = Filter {
+        server: arguments.server,
+        tool: arguments.tool,
+        client: arguments.client,
+        user: arguments.user,
+        denied: arguments.denied,
+        errors: arguments.errors,
+        since: arguments.since.or_else(|| Some(Day::today())),
+    };
+    let unreadable = || format!("the audit log in `{}` cannot be read", chains.display());
+    let mut reader = Reader::new(chains, filter);
+    let is_plain = !arguments.csv && !output.is_json();
+    let mut is_empty = true;
+    loop {
+        for line in reader.lines().with_context(unreadable)? {
+            is_empty = false;
+            match is_plain {
+                true => output.line(form(&line)),
+                false => output.verbatim(form(&line)),
+            }
+        }
+        if !arguments.follow {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    if is_empty && !chains.exists() {
+        output.note("there is no audit log: `\"audit\": {}` in the configuration turns it on");
+    }
+    Ok(())
+}
+
+/// A line for people.
+fn text(line: &Line) -> String {
+    let subject = match (line.server.as_str(), line.tool.as_str()) {
+        ("", _) => line.kind.clone(),
+        (server, "") => format!("{} {server}", line.kind),
+        (server, tool) => format!("{server}__{tool}"),
+    };
+    let outcome = match line.outcome.as_str() {
+        "ok" => good("ok"),
+        other => bad(printable(other)),
+    };
+    let mut text = format!("{} {outcome} {}", faint(&line.time), printable(&subject));
+    if let Some(milliseconds) = line.ms {
+        text += &format!(" {milliseconds} ms");
+    }
+    for (name, value) in [
+        ("client", &line.client),
+        ("user", &line.identity),
+        ("rule", &line.rule),
+        ("", &line.detail),
+    ] {
+        if !value.is_empty() {
+            let value = printable(value);
+            text += &faint(format!("  {name} {value}").replace("   ", "  "));
+        }
+    }
+    text
+}
+
+/// A row of a spreadsheet. A value that a spreadsheet would compute is preceded by an apostrophe.
+fn csv(line: &Line) -> String {
+    let number = |value: Option<String>| value.unwrap_or_default();
+    let fields = [
+        &line.time,
+        &line.kind,
+        &line.outcome,
+        &line.session,
+        &line.client,
+        &line.version,
+        &line.identity,
+        &line.directory,
+        &line.server,
+        &line.tool,
+        &number(line.ms.map(|value| value.to_string())),
+        &number(line.sent.map(|value| value.to_string())),
+        &number(line.received.map(|value| value.to_string())),
+        &line.rule,
+        &line.detail,
+    ];
+    let field = |value: &String| {
+        let guard = match value.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+            true => "'",
+            false => "",
+        };
+        format!("\"{guard}{}\"", value.replace('"', "\"\""))
+    };
+    fields.map(field).join(",")
+}
+
+fn check(directories: &Directories, output: &Output) -> Result<(), Exit> {
+    let reports = verify(directories).with_context(|| unreadable(directories))?;
+    let is_whole = reports.iter().all(|report| report.faults.is_empty());
+    if output.is_json() {
+        output.json(&json!({ "whole": is_whole, "chains": reports }));
+    } else {
+        for report in &reports {
+            output.line(format!("chain {}: {} lines", report.chain, report.lines));
+            for fault in &report.faults {
+                output.line(bad(printable(fault)));
+            }
+        }
+        output.line(faint(
+            "This finds lines that were changed, removed or inserted. It cannot find a chain that was rewritten together with its head, or lines that were cut off within the second before a power cut: keep the output of `mcpzip audit heads` on another machine and compare it.",
+        ));
+    }
+    match is_whole {
+        true => Ok(()),
+        false => Err(Exit::failed("the audit log is not whole")),
+    }
+}
+
+fn heads(directories: &Directories, output: &Output) -> Result<(), Exit> {
+    let reports = verify(directories).with_context(|| unreadable(directories))?;
+    if output.is_json() {
+        let heads = reports
+            .iter()
+            .map(|report| json!({ "chain": report.chain, "last": report.last }));
+        output.json(&heads.collect::<Vec<_>>());
+        return Ok(());
+    }
+    for report in &reports {
+        if let Some(last) = &report.last {
+            output.verbatim(format!("{} {} {}", report.chain, last.number, last.hash));
+        }
+    }
+    Ok(())
+}
+
+fn delete(
+    directories: &Directories,
+    before: Day,
+    is_agreed: bool,
+    output: &Output,
+) -> Result<(), Exit> {
+    if !is_agreed {
+        if !output.can_ask() {
+            return Err(Exit::failed(
+                "nothing was removed: say --yes, or call it in a terminal",
+            ));
+        }
+        if !output.ask(&format!(
+            "Remove the audit log of all days before {before}?"
+        ))? {
+            return Err(Exit::failed("nothing was removed"));
+        }
+    }
+    let count = delete_before(directories, before).with_context(|| unreadable(directories))?;
+    match output.is_json() {
+        true => output.json(&json!({ "removed": count })),
+        false => output.line(format!("{count} files removed")),
+    }
+    Ok(())
+}
+
+fn unreadable(directories: &Directories) -> String {
+    let path = directories.chains.display();
+    format!("the audit log in `{path}` cannot be read")
+}

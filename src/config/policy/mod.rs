@@ -1,0 +1,434 @@
+//! The rules that decide which tools may be called, and which only after the user agrees.
+//!
+//! A client sees three tools, so its own rules cannot distinguish the tools behind them; these rules can.
+
+mod condition;
+mod pattern;
+
+use super::BUILT_IN_SERVER;
+use super::error::EntryError;
+use super::reader::At;
+use super::rule_entry::RuleEntry;
+use super::sections::PolicyEntry;
+use crate::tool::{Hints, QualifiedName, SEPARATOR, ServerName};
+use condition::Condition;
+use pattern::Pattern;
+
+pub(crate) use condition::Inspected;
+
+/// The rules for the tools of all servers, or of one. If several match a tool, the strictest one counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// If present, only these tools may be used.
+    allow: Option<Vec<Rule>>,
+    ask: Vec<Rule>,
+    deny: Vec<Rule>,
+    /// Servers whose names in the file differ from their names here: rules may use either.
+    written: Vec<(ServerName, String)>,
+}
+
+/// The permission for a tool, the strictest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    /// It may be called.
+    Allowed,
+    /// It may be called when the user agrees to the very call.
+    Asked,
+    /// No client can find or call it.
+    Denied,
+}
+
+/// A verdict and the rule that decides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Judgement {
+    pub(super) verdict: Verdict,
+    decided_by: Option<DecidedBy>,
+}
+
+/// The rule that a verdict comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DecidedBy {
+    Allow(usize),
+    /// There is an `allow`, and nothing in it is about the tool.
+    NoAllow,
+    Ask(usize),
+    Deny(usize),
+}
+
+/// A rule: the tools it is about, and the calls of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    /// As it is written.
+    text: String,
+    pattern: Pattern,
+    /// All of them have to hold; none stands for every call.
+    when: Vec<Condition>,
+}
+
+impl Rule {
+    /// Reads a rule; the fault says what should stand at `key`.
+    fn read(entry: At<RuleEntry>, key: &str) -> Result<Self, At<EntryError>> {
+        let At { offset, value } = entry;
+        let pattern = Pattern::parse(&value.tool).ok_or_else(|| {
+            let found = format!("`\"{}\"`", value.tool);
+            At::new(offset, EntryError::value(key, EXPECTED, found))
+        })?;
+        let text = value.text();
+        let when = value.when.into_iter().map(|(argument, values)| {
+            Condition::read(argument.clone(), &values).ok_or_else(|| {
+                let key = format!("{key}.when.{argument}");
+                let expected = "a text, a path that begins with `/`, `./` or `~/`, or a list of them, each with `!` before it for all others";
+                At::new(offset, EntryError::value(&key, expected, format!("{values:?}")))
+            })
+        });
+        Ok(Self {
+            text,
+            pattern,
+            when: when.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether it restricts this call. Without one only rules about every call do. An argument that cannot be read counts as a match.
+    fn restricts(&self, call: Option<&Inspected<'_>>) -> bool {
+        match call {
+            None => self.when.is_empty(),
+            Some(call) => self.when.iter().all(|one| one.holds(call) != Some(false)),
+        }
+    }
+
+    /// Whether it permits this call. Without one any rule may. An argument that cannot be read does not match.
+    fn permits(&self, call: Option<&Inspected<'_>>) -> bool {
+        call.is_none_or(|call| self.when.iter().all(|one| one.holds(call) == Some(true)))
+    }
+}
+
+impl Policy {
+    /// Reads what is written. A rule that is not understood is a fault, never left out.
+    pub(super) fn read(entry: PolicyEntry) -> Result<Self, At<EntryError>> {
+        let rules = |list: &str, written: Option<Vec<At<RuleEntry>>>| {
+            let one = |(index, entry)| Rule::read(entry, &format!("tools.{list}[{index}]"));
+            written
+                .map(|written| written.into_iter().enumerate().map(one).collect())
+                .transpose()
+        };
+        Ok(Self {
+            allow: rules("allow", entry.allow)?,
+            ask: rules("ask", entry.ask)?.unwrap_or_default(),
+            deny: rules("deny", entry.deny)?.unwrap_or_default(),
+            written: Vec::new(),
+        })
+    }
+
+    /// Has rules that name a server as `written` be about it, too.
+    pub(super) fn know_as(&mut self, server: &ServerName, written: &str) {
+        self.written.push((server.clone(), written.to_lowercase()));
+    }
+
+    /// The name of a server in the file, in lower case, where it is another.
+    fn written_name(&self, server: &ServerName) -> Option<&str> {
+        let mut written = self.written.iter();
+        let found = written.find(|(known, _)| known == server);
+        found.map(|(_, written)| written.as_str())
+    }
+
+    /// The decision of the rules for all servers.
+    #[must_use]
+    pub(crate) fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        self.judgement(name, hints, None).verdict
+    }
+
+    /// The decision of the rules in the entry of the tool's server.
+    #[must_use]
+    pub(crate) fn judge_own(&self, name: &QualifiedName, hints: Hints) -> Verdict {
+        self.own_judgement(name, hints, None).verdict
+    }
+
+    /// The decision of the rules for all servers on a tool, or on a call of it.
+    ///
+    /// The rules apply to the built-in server as to any other, with one exception: `mcpzip__read_result` returns the
+    /// rest of a permitted call's result, so only rules that begin with `mcpzip__` apply to it.
+    #[must_use]
+    pub(super) fn judgement(
+        &self,
+        name: &QualifiedName,
+        hints: Hints,
+        call: Option<&Inspected<'_>>,
+    ) -> Judgement {
+        if name.server.as_str() == BUILT_IN_SERVER && name.tool.as_str() == READ_RESULT {
+            let names = |rule: &Rule| rule.pattern.names_built_in(name) && rule.restricts(call);
+            return self.weigh(names, |_| true);
+        }
+        self.judge_by(name, hints, call, |pattern| pattern.admits(name, hints))
+    }
+
+    /// The decision of the rules in the entry of the tool's server on a tool, or on a call of it.
+    #[must_use]
+    pub(super) fn own_judgement(
+        &self,
+        name: &QualifiedName,
+        hints: Hints,
+        call: Option<&Inspected<'_>>,
+    ) -> Judgement {
+        self.judge_by(name, hints, call, |pattern| pattern.matches(name, hints))
+    }
+
+    fn judge_by(
+        &self,
+        name: &QualifiedName,
+        hints: Hints,
+        call: Option<&Inspected<'_>>,
+        admits: impl Fn(&Pattern) -> bool,
+    ) -> Judgement {
+        let (written, tool) = (
+            self.written_name(&name.server),
+            name.tool.as_str().to_lowercase(),
+        );
+        let other = written.map(|written| format!("{written}{SEPARATOR}{tool}"));
+        let is_about = |pattern: &Pattern| {
+            pattern.matches(name, hints)
+                || other.as_deref().is_some_and(|other| pattern.is_for(other))
+        };
+        let is_admitted = |pattern: &Pattern| {
+            admits(pattern) || written.is_some_and(|written| pattern.is_of(written, &tool))
+        };
+        self.weigh(
+            |rule| is_about(&rule.pattern) && rule.restricts(call),
+            |rule| is_admitted(&rule.pattern) && rule.permits(call),
+        )
+    }
+
+    /// The strictest of what the rules say, by those that restrict a call and those that permit it.
+    fn weigh(
+        &self,
+        restricts: impl Fn(&Rule) -> bool,
+        permits: impl Fn(&Rule) -> bool,
+    ) -> Judgement {
+        let judgement = |verdict, decided_by| Judgement {
+            verdict,
+            decided_by,
+        };
+        let asked = self.ask.iter().position(&restricts);
+        let admitted = match &self.allow {
+            None => Some(None),
+            Some(allowed) => match allowed.iter().position(&permits) {
+                Some(index) => Some(Some(DecidedBy::Allow(index))),
+                // The user's answer permits it.
+                None if asked.is_some() || self.ask.iter().any(&permits) => Some(None),
+                None => None,
+            },
+        };
+        if let Some(index) = self.deny.iter().position(&restricts) {
+            return judgement(Verdict::Denied, Some(DecidedBy::Deny(index)));
+        }
+        match (admitted, asked) {
+            (None, _) => judgement(Verdict::Denied, Some(DecidedBy::NoAllow)),
+            (_, Some(index)) => judgement(Verdict::Asked, Some(DecidedBy::Ask(index))),
+            (Some(decided_by), None) => judgement(Verdict::Allowed, decided_by),
+        }
+    }
+
+    /// The rule that a judgement of this policy comes from, as `tools.deny[0] "delete_*"`; `None` where no rule is about the
+    /// tool.
+    #[must_use]
+    pub(super) fn rule_of(&self, judgement: Judgement) -> Option<String> {
+        let named = |list: &str, rules: &[Rule], index: usize| {
+            let text = rules.get(index).map_or("", |rule| &rule.text);
+            format!("tools.{list}[{index}] {text}")
+        };
+        Some(match judgement.decided_by? {
+            DecidedBy::Allow(index) => {
+                named("allow", self.allow.as_deref().unwrap_or_default(), index)
+            }
+            DecidedBy::NoAllow => "tools.allow, which does not name it".to_owned(),
+            DecidedBy::Ask(index) => named("ask", &self.ask, index),
+            DecidedBy::Deny(index) => named("deny", &self.deny, index),
+        })
+    }
+
+    /// The rules, each as its list, its number and its text.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = (&'static str, usize, &str)> {
+        let lists = [
+            ("deny", Some(&self.deny)),
+            ("ask", Some(&self.ask)),
+            ("allow", self.allow.as_ref()),
+        ];
+        lists.into_iter().flat_map(|(list, rules)| {
+            let rules = rules.into_iter().flatten().enumerate();
+            rules.map(move |(index, rule)| (list, index, rule.text.as_str()))
+        })
+    }
+
+    /// Whether a rule looks at arguments.
+    #[must_use]
+    pub(super) fn inspects(&self) -> bool {
+        let lists = [&self.ask, &self.deny];
+        let mut rules = lists.into_iter().chain(&self.allow).flatten();
+        rules.any(|rule| !rule.when.is_empty())
+    }
+
+    /// Whether it permits every tool.
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.allow.is_none() && self.ask.is_empty() && self.deny.is_empty()
+    }
+}
+
+/// The tool of the built-in server that reads on in what was shortened.
+const READ_RESULT: &str = "read_result";
+
+const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive` or `@unmarked`";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(allow: Option<&[&str]>, ask: &[&str], deny: &[&str]) -> Policy {
+        let written = |patterns: &[&str]| {
+            Some(
+                patterns
+                    .iter()
+                    .map(|p| At::new(0, RuleEntry::of_tool(p)))
+                    .collect(),
+            )
+        };
+        let entry = PolicyEntry {
+            allow: allow.and_then(written),
+            ask: written(ask),
+            deny: written(deny),
+        };
+        Policy::read(entry).unwrap()
+    }
+
+    #[test]
+    fn the_strictest_rule_counts() {
+        use Verdict::{Allowed, Asked, Denied};
+        let none = Hints::default();
+        let reads = Hints {
+            read_only: Some(true),
+            ..none
+        };
+        let writes = Hints {
+            read_only: Some(false),
+            destructive: Some(false),
+            ..none
+        };
+        let destroys = Hints {
+            destructive: Some(true),
+            ..none
+        };
+        for (policy, name, hints, expected) in [
+            (policy(None, &[], &[]), "a__b", none, Allowed),
+            (
+                policy(None, &[], &["delete_*"]),
+                "git__Delete_repo",
+                none,
+                Denied,
+            ),
+            (
+                policy(None, &[], &["delete_*"]),
+                "git__undelete_repo",
+                none,
+                Allowed,
+            ),
+            (
+                policy(None, &[], &["delete_repo"]),
+                "git__delete.repo",
+                none,
+                Denied,
+            ),
+            (
+                policy(None, &[], &["delete_repo"]),
+                "git__delete-repo",
+                none,
+                Allowed,
+            ),
+            (
+                policy(None, &[], &["delete.repo"]),
+                "git__delete_repo",
+                none,
+                Allowed,
+            ),
+            (policy(None, &[], &["git__*"]), "git__list", none, Denied),
+            (
+                policy(None, &[], &["git__*"]),
+                "github__list",
+                none,
+                Allowed,
+            ),
+            (policy(None, &[], &["g?t__l*t"]), "git__list", none, Denied),
+            (policy(None, &["*"], &["b"]), "a__b", none, Denied),
+            (policy(None, &["*"], &["b"]), "a__c", none, Asked),
+            (
+                policy(Some(&["b", "@read"]), &[], &[]),
+                "a__b",
+                none,
+                Allowed,
+            ),
+            (
+                policy(Some(&["b", "@read"]), &[], &[]),
+                "a__c",
+                reads,
+                Allowed,
+            ),
+            (
+                policy(Some(&["b", "@read"]), &["d"], &[]),
+                "a__d",
+                none,
+                Asked,
+            ),
+            (policy(Some(&["b"]), &[], &[]), "a__c", none, Denied),
+            (policy(Some(&[]), &[], &[]), "a__b", none, Denied),
+            (
+                policy(None, &["@destructive"], &[]),
+                "a__b",
+                destroys,
+                Asked,
+            ),
+            (
+                policy(None, &["@destructive"], &[]),
+                "a__b",
+                writes,
+                Allowed,
+            ),
+            (policy(None, &["@destructive"], &[]), "a__b", none, Allowed),
+            (policy(None, &["@unmarked"], &[]), "a__b", none, Asked),
+            (policy(None, &[], &["@write"]), "a__b", destroys, Denied),
+            (policy(None, &[], &["@write"]), "a__b", writes, Denied),
+            (policy(None, &[], &["@write"]), "a__b", reads, Allowed),
+            // A tool that declares itself read-only is not destructive for these rules.
+            (
+                policy(None, &[], &["@destructive"]),
+                "a__b",
+                Hints {
+                    destructive: Some(true),
+                    ..reads
+                },
+                Allowed,
+            ),
+        ] {
+            let name = QualifiedName::readings(name).next().unwrap();
+            let found = policy.judge(&name, hints);
+            assert_eq!(found, expected, "{policy:?}: {name}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_is_not_understood_is_a_fault() {
+        for wrong in ["@destroy", "@", " "] {
+            let entry = PolicyEntry {
+                allow: None,
+                ask: None,
+                deny: Some(vec![At::new(3, RuleEntry::of_tool(wrong))]),
+            };
+            let fault = Policy::read(entry).unwrap_err();
+            assert!(
+                fault
+                    .value
+                    .to_string()
+                    .starts_with("`tools.deny[0]` must be a tool's name"),
+                "{}",
+                fault.value
+            );
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The audit log: a line for each call, written before its answer, in a chain that shows later edits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::script::{answer, echo, hang, result};
+use crate::support::{Client, Server, Setup};
+
+fn setup() -> Setup {
+    let server = Server::new()
+        .tool("echo", [echo()])
+        .tool(
+            "fails",
+            [result(
+                r#"{"content":[{"type":"text","text":"no luck"}],"isError":true}"#,
+            )],
+        )
+        .tool("denied", [answer("never")])
+        .tool("hangs", [hang()]);
+    Setup::new()
+        .server("hub", server)
+        .setting("tools", json!({ "deny": ["hub__denied"] }))
+        .setting("audit", json!({}))
+}
+
+/// The lines of the log, oldest first.
+fn lines(setup: &Setup) -> Vec<Value> {
+    let shown = setup.run(&["audit", "--json"]).code(0).stdout;
+    let lines = shown.lines().filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn calls(setup: &Setup) -> Vec<Value> {
+    let mut lines = lines(setup);
+    lines.retain(|line| line["kind"] != "configuration");
+    lines
+}
+
+/// The files of all chains.
+fn files(setup: &Setup) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for chain in std::fs::read_dir(setup.home().path("state/audit")).unwrap() {
+        let days = std::fs::read_dir(chain.unwrap().path()).unwrap();
+        let days = days.map(|day| day.unwrap().path());
+        files.extend(days.filter(|day| day.extension().is_some()));
+    }
+    files
+}
+
+fn verified(setup: &Setup, code: i32) -> Value {
+    setup.run(&["--json", "audit", "verify"]).code(code).json()
+}
+
+#[test]
+fn each_call_is_a_line_that_says_who_what_and_how_it_ended() {
+    let setup = setup();
+    let mut client = setup.connect();
+    client.execute_with("hub__echo", r#"{"token":"hunter22"}"#);
+    client.execute("hub__fails");
+    client.execute("hub__denied");
+    client.execute("hub__nothing");
+    client.finish();
+    let calls = calls(&setup);
+    let ends: Vec<_> = calls
+        .iter()
+        .map(|line| {
+            let part = |key: &str| line[key].as_str().unwrap_or("").to_owned();
+            format!("{} {} {}", part("kind"), part("outcome"), part("tool"))
+        })
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            "call ok echo",
+            "call error fails",
+            "refusal refused denied",
+            "refusal failed hub__nothing"
+        ]
+    );
+    let first = &calls[0];
+    assert_eq!(first["server"], "hub");
+    assert_eq!(first["sent"], 20);
+    assert!(first["received"].as_u64().unwrap() > 20, "{first}");
+    assert!(first["ms"].as_f64().unwrap() > 0.0, "{first}");
+    assert!(first["session"].as_str().unwrap().len() > 10, "{first}");
+    assert!(first["directory"].is_string(), "{first}");
+    let hash = first["arguments"].as_str().unwrap();
+    assert!(hash.starts_with("sha256:") && hash.len() == 71, "{first}");
+    let all = lines(&setup).into_iter().map(|line| line.to_string());
+    assert!(!all.collect::<String>().contains("hunter22"));
+    assert_eq!(verified(&setup, 0)["whole"], true);
+}
+
+#[test]
+fn without_the_key_nothing_is_written() {
+    let setup = Setup::new().server("hub", Server::new().tool("echo", [echo()]));
+    let mut client = setup.connect();
+    client.execute("hub__echo");
+    client.finish();
+    assert!(!setup.home().path("state/audit").exists());
+    assert!(lines(&setup).is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_process_has_a_line_of_every_call_that_it_answered() {
+    let setup = setup();
+    for round in 0..8 {
+        let mut client = setup.connect();
+        let answered = 3 + round % 3;
+        for number in 0..answered {
+            client.execute_with("hub__echo", &format!(r#"{{"round":{round},"n":{number}}}"#));
+        }
+        client.begin_execute("hub__hangs");
+        client.signal(rustix::process::Signal::KILL);
+        client.wait();
+    }
+    let expected: usize = (0..8).map(|round| 3 + round % 3).sum();
+    assert_eq!(calls(&setup).len(), expected);
+    assert_eq!(verified(&setup, 0)["whole"], true);
+}
+
+#[test]
+fn an_edited_line_and_a_removed_chain_are_found() {
+    let setup = setup();
+    let mut client = setup.connect();
+    client.execute("hub__echo");
+    client.execute("hub__fails");
+    client.finish();
+    let file = files(&setup).remove(0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"fails\"", "\"works\"")).unwrap();
+    let found = verified(&setup, 1);
+    assert_eq!(found["whole"], false);
+    std::fs::write(&file, text).unwrap();
+    verified(&setup, 0);
+    std::fs::remove_dir_all(setup.home().path("state/audit")).unwrap();
+    let found = verified(&setup, 1).to_string();
+    assert!(found.contains("lines are missing at its end"), "{found}");
+}
+
+#[test]
+fn where_it_cannot_be_written_nothing_is_called() {
+    let setup = setup();
+    std::fs::create_dir_all(setup.home().path("state")).unwrap();
+    std::fs::write(setup.home().path("state/audit"), "in the way").unwrap();
+    let mut client = setup.connect();
+    let first = client.execute("hub__echo").tool_error();
+    assert!(first.contains("audit log"), "{first}");
+    let second = client.execute("hub__echo").tool_error();
+    assert!(second.contains("audit log"), "{second}");
+    // One call may have run before it was known that the log cannot be written.
+    assert!(setup.home().count("hub", "tools/call") <= 1);
+    std::fs::remove_file(setup.home().path("state/audit")).unwrap();
+    client.execute("hub__echo").text();
+    client.finish();
+    let details: Vec<_> = lines(&setup)
+        .iter()
+        .filter_map(|line| line["detail"].as_str().map(str::to_owned))
+        .collect();
+    assert!(
+        details
+            .iter()
+            .any(|detail| detail.contains("could not be written")),
+        "{details:?}"
+    );
+}
+
+#[test]
+fn it_is_filtered_followed_and_written_for_spreadsheets() {
+    let setup = setup();
+    let mut client = setup.connect();
+    client.execute("hub__echo");
+    client.execute("hub__denied");
+    client.finish();
+    let shown = |arguments: &[&str]| {
+        let all = [&["audit"], arguments].concat();
+        setup.run(&all).code(0).stdout
+    };
+    assert_eq!(shown(&["--json", "--denied"]).trim().lines().count(), 1);
+    assert_eq!(
+        shown(&["--json", "--server", "hub"]).trim().lines().count(),
+        2
+    );
+    assert_eq!(shown(&["--json", "--tool", "no"]).trim(), "");
+    let table = shown(&["--csv"]);
+    assert!(table.starts_with("time,kind,outcome,"), "{table}");
+    assert!(table.contains("\"hub\",\"echo\""), "{table}");
+    let _ = setup.run(&["audit", "--since", "yesterday"]).code(2);
+    let kept = setup.run(&["audit", "delete", "--before", "2020-01-01"]);
+    assert!(kept.code(1).stderr.contains("--yes"));
+    let _ = setup
+        .run(&["audit", "delete", "--before", "2020-01-01", "--yes"])
+        .code(0);
+}
+
+#[test]
+fn direct_mode_and_commands_are_recorded_too() {
+    let setup = setup();
+    let mut client: Client = setup.start_with(&["serve", "--direct"]);
+    client.shake_hands("2025-11-25");
+    client.call("hub__echo", "{}");
+    client.call("hub__denied", "{}");
+    client.finish();
+    let _ = setup.run(&["call", "hub__echo"]).code(0);
+    let calls = calls(&setup);
+    let ends: Vec<_> = calls.iter().map(|line| line["outcome"].clone()).collect();
+    assert_eq!(ends, ["ok", "refused", "ok"]);
+    assert_eq!(calls[2]["session"], "command-line");
+}
+
+#[test]
+fn arguments_are_kept_as_the_user_says() {
+    let setup = setup().setting("audit", json!({ "arguments": "redacted" }));
+    let mut client = setup.connect();
+    client.execute_with("hub__echo", r#"{"path":"/a","api_key":"hunter22"}"#);
+    client.finish();
+    assert_eq!(
+        calls(&setup)[0]["arguments"],
+        json!({ "path": "/a", "api_key": "***" })
+    );
+    let odd = setup.setting("audit", json!({ "arguments": "all" }));
+    let mut client = odd.connect();
+    client.execute("hub__echo");
+    client.finish();
+    std::thread::sleep(Duration::from_millis(10));
+    // A fault in the entry leaves the log on, with what is safest to keep.
+    let last = calls(&odd).pop().unwrap();
+    assert!(last["arguments"].as_str().unwrap().starts_with("sha256:"));
+}
