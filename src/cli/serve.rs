@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::clients::{Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
     Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress, Paths,
-    RemoteServer, SessionEnv, StandIn, env, older_config_file,
+    RemoteServer, SessionEnv, StandIn, env, is_inline, older_config_file,
 };
 use crate::daemon;
 use crate::downstream::http::{Options, Origin};
@@ -196,7 +196,8 @@ fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::R
 /// Serves the client through the user's daemon, if that is wanted and one can be had; otherwise it is left to this process.
 async fn share(paths: &Paths, env: &SessionEnv, mode: Mode) -> Result<Shared, Exit> {
     let options = DaemonOptions::load(paths, &env.environment);
-    if options.mode == DaemonMode::Off {
+    // A daemon has a file's configuration; that of a variable belongs to this process.
+    if options.mode == DaemonMode::Off || is_inline(&paths.config_file) {
         return Ok(Shared::No);
     }
     let request = daemon::Request {

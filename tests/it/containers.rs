@@ -101,6 +101,12 @@ fn a_whole_configuration_stands_in_a_variable() {
     let run = |arguments: &[&str]| command::run(setup.command(arguments), "");
     let called = run(&["call", "a__t"]).code(0);
     assert!(called.stdout.contains("done"), "{called}");
+    // A client is served with it, too, where sessions share a daemon otherwise.
+    let shared = setup.clone().variable("MCPZIP_DAEMON", "auto");
+    let mut client = shared.start_command(shared.command(&["serve"]));
+    client.shake_hands("2025-11-25");
+    assert_eq!(client.execute("a__t").text(), "done");
+    client.finish();
     // No command can change a variable, and none leaves a file of its name behind.
     for arguments in [
         &["add", "b", "--", "x"][..],
