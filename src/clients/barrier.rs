@@ -46,16 +46,16 @@ pub(crate) fn barrier(
         Client::ClaudeCode => fixed::blocked(&own, around, &cache, Some(&allowed::file(around)))
             .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name)),
         Client::Cursor => {
-            let path = around.home.join(".cursor/cli-config.json");
-            let pattern = is_hidden_at_cursor(cache.json(&path)?.get("permissions")?, &own.name)?;
-            let path = path.display();
-            Some(format!(
-                "`permissions.deny` in {path} has `{pattern}`, which keeps the tools of mcpzip from being used, too"
-            ))
+            around.cursor_permissions().into_iter().find_map(|path| {
+                let pattern = is_hidden_at_cursor(cache.json(&path)?.get("permissions")?, &own.name)?;
+                let path = path.display();
+                Some(format!(
+                    "`permissions.deny` in {path} has `{pattern}`, which keeps the tools of mcpzip from being used, too"
+                ))
+            })
         }
         Client::GeminiCli => {
-            let system = ["settings.json", "system-defaults.json"]
-                .map(|file| around.gemini_system().join(file));
+            let system = around.gemini_system_files();
             let system = system
                 .iter()
                 .filter_map(|path| Some((path.as_path(), cache.json(path)?)));

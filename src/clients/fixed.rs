@@ -44,30 +44,10 @@ pub(super) fn find(
         let path = around
             .claude_directory()
             .join("plugins/installed_plugins.json");
-        let installed = cache.json(&path).unwrap_or(Node::Null);
-        for (plugin, node) in installed
-            .get("plugins")
-            .map(Node::members)
-            .unwrap_or_default()
-        {
-            let locations = if node.items().is_empty() {
-                std::slice::from_ref(node)
-            } else {
-                node.items()
-            };
-            for location in locations
-                .iter()
-                .filter_map(|location| location.get("installPath")?.as_text())
-            {
-                for server in plugin_servers(Path::new(location), cache) {
-                    let plugin = plugin.split('@').next().unwrap_or_default();
-                    add(
-                        Client::ClaudeCode,
-                        &path,
-                        &format!("plugin:{plugin}:{server}"),
-                        PLUGIN,
-                    );
-                }
+        for (plugin, directory) in plugins(around, cache) {
+            for server in plugin_servers(&directory, cache) {
+                let name = format!("plugin:{plugin}:{server}");
+                add(Client::ClaudeCode, &path, &name, PLUGIN);
             }
         }
         if let Some((path, managed)) = managed_servers(around, cache) {
@@ -104,6 +84,31 @@ pub(super) fn find(
                 BUNDLE,
             );
         }
+    }
+    found
+}
+
+/// Claude Code's plugins, each with its directory.
+pub(super) fn plugins(around: &Surroundings, cache: &FileCache) -> Vec<(String, PathBuf)> {
+    let path = around
+        .claude_directory()
+        .join("plugins/installed_plugins.json");
+    let installed = cache.json(&path).unwrap_or(Node::Null);
+    let mut found = Vec::new();
+    for (plugin, node) in installed
+        .get("plugins")
+        .map(Node::members)
+        .unwrap_or_default()
+    {
+        let plugin = plugin.split('@').next().unwrap_or_default();
+        let listed = match node {
+            Node::List(items) => items,
+            one => std::slice::from_ref(one),
+        };
+        let paths = listed
+            .iter()
+            .filter_map(|one| one.get("installPath")?.as_text());
+        found.extend(paths.map(|path| (plugin.to_owned(), PathBuf::from(path))));
     }
     found
 }

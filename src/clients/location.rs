@@ -304,6 +304,23 @@ impl Surroundings {
         })
     }
 
+    /// The files of permissions of Cursor's command line agent, which are in the home or in the configuration directory.
+    pub(super) fn cursor_permissions(&self) -> [PathBuf; 2] {
+        [
+            self.home.join(".cursor/cli-config.json"),
+            self.config().join("cursor/cli-config.json"),
+        ]
+    }
+
+    /// An administrator's settings and defaults for Gemini CLI; the former may be in a file of any name.
+    pub(super) fn gemini_system_files(&self) -> [PathBuf; 2] {
+        let directory = self.gemini_system();
+        let settings = self
+            .named(env::GEMINI_CLI_SYSTEM_SETTINGS_PATH)
+            .unwrap_or_else(|| directory.join("settings.json"));
+        [settings, directory.join("system-defaults.json")]
+    }
+
     /// The directory in a variable.
     fn named(&self, variable: env::Variable) -> Option<PathBuf> {
         self.environment

@@ -17,6 +17,7 @@ impl Survey {
         let mut survey = Self {
             found: Vec::new(),
             rules: Vec::new(),
+            elsewhere: Vec::new(),
             fixed: Vec::new(),
             unreadable: Vec::new(),
             files: BTreeMap::new(),
@@ -46,6 +47,7 @@ impl Survey {
         }
         survey.fixed = fixed::find(&survey, clients, around, &cache);
         survey.rules = rules::find(&survey, clients, around, &cache);
+        survey.elsewhere = rules::elsewhere(&survey, clients, around, &cache);
         for (path, problem) in cache.unreadable() {
             if !survey.unreadable.iter().any(|(known, _)| *known == path) {
                 survey.unreadable.push((path, problem));

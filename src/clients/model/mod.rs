@@ -23,6 +23,8 @@ pub(crate) struct Survey {
     pub found: Vec<Found>,
     /// The rules about single servers or tools, inside and outside of entries.
     pub rules: Vec<Rule>,
+    /// The rules of clients that name servers of other clients only; the client is the one with the rule.
+    pub elsewhere: Vec<Rule>,
     /// The servers that are in no editable list.
     pub fixed: Vec<Fixed>,
     /// The files that could not be read, with the reasons.

@@ -41,6 +41,10 @@ impl Reader<'_> {
             match names(value) {
                 // In that client, an empty list means all tools.
                 Some(tools) if tools.is_empty() && key == "available_tools" => {}
+                // There it is a name, here it would stand for many.
+                Some(tools) if tools.iter().any(|tool| is_pattern(tool)) => {
+                    add(key, value, Carried::UNCLEAR);
+                }
                 Some(tools) => add(key, value, Carried::Only(tools)),
                 None => add(key, value, Carried::UNCLEAR),
             }
@@ -92,6 +96,11 @@ impl Reader<'_> {
         }
         rules
     }
+}
+
+/// Whether a rule of the proxy with this text stands for more than one tool.
+fn is_pattern(tool: &str) -> bool {
+    tool.contains(['*', '?']) || tool.starts_with('@')
 }
 
 /// The names of tools. Some clients have parameters after them, which only restrict further.

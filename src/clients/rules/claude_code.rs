@@ -1,11 +1,13 @@
 //! Claude Code's settings, hooks, agents, commands and skills: the user's, those of every project that is known, and those
 //! that an administrator has set, which are read and never touched.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
 use super::super::cache::FileCache;
+use super::super::fixed::plugins;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, is_about_all};
@@ -14,6 +16,9 @@ use super::{Carried, Mention, Rule, RuleFile, RuleKind, SEES_OURS, items, plain}
 
 /// As many agents, commands and skills are looked at in one directory.
 const MOST_FILES: usize = 2000;
+
+/// As many entries of directories are looked at for them.
+const MOST_ENTRIES: usize = 20_000;
 
 /// Where settings are, and the project that they hold for.
 type Settings = (PathBuf, Option<PathBuf>);
@@ -54,6 +59,22 @@ pub(super) fn find(
                 .map(|file| (directory.join(file), project.clone())),
         );
         frontmatter(directory, project.as_deref(), cache, &mut mentions);
+    }
+    for (_, directory) in plugins(around, cache) {
+        for file in ["hooks/hooks.json", ".claude-plugin/plugin.json"] {
+            let path = directory.join(file);
+            let file = RuleFile {
+                path: &path,
+                project: None,
+                servers,
+            };
+            let node = file.open(Syntax::Json, cache, rules);
+            // A manifest may name a file of hooks; one with the usual name is read above.
+            let node = node.filter(|node| matches!(node.get("hooks"), Some(Node::Map(_))));
+            if let Some(node) = node {
+                hooks(&node, &file, &mut mentions, rules);
+            }
+        }
     }
     for (path, project) in &files {
         let file = RuleFile {
@@ -219,7 +240,7 @@ fn frontmatter(
 ) {
     let mut files = Vec::new();
     for folder in ["agents", "commands", "skills"] {
-        markdown(&directory.join(folder), 0, &mut files);
+        markdown(&directory.join(folder), &mut files);
     }
     for path in files {
         let Some(text) = cache.text(&path) else {
@@ -274,18 +295,28 @@ pub(super) fn head(text: &str) -> Option<&str> {
     rest.split("\n---").next()
 }
 
-/// The Markdown files below `directory`, as far as [`MOST_FILES`] goes: a link may lead anywhere.
-pub(super) fn markdown(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut entries: Vec<PathBuf> = entries.take(MOST_FILES).map(|entry| entry.path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            if depth < 4 && files.len() < MOST_FILES {
-                markdown(&path, depth + 1, files);
+/// The Markdown files below `directory`, the nearest first, as far as [`MOST_FILES`] and [`MOST_ENTRIES`] go: a link may
+/// lead anywhere, and back.
+pub(super) fn markdown(directory: &Path, files: &mut Vec<PathBuf>) {
+    let mut directories = VecDeque::from([(directory.to_owned(), 0)]);
+    let mut left = MOST_ENTRIES;
+    while let Some((directory, depth)) = directories.pop_front() {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let entries = entries.take(MOST_FILES.min(left)).map(|entry| entry.path());
+        let mut entries: Vec<PathBuf> = entries.collect();
+        left -= entries.len();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() {
+                if depth < 4 {
+                    directories.push_back((path, depth + 1));
+                }
+            } else if files.len() < MOST_FILES && path.extension().is_some_and(|end| end == "md") {
+                files.push(path);
             }
-        } else if path.extension().is_some_and(|ending| ending == "md") {
-            files.push(path);
+        }
+        if left == 0 {
+            break;
         }
     }
 }

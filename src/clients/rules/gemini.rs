@@ -60,8 +60,7 @@ pub(super) fn find(
 /// The files of settings, and the project that each of them holds for.
 fn settings(around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let own = Client::GeminiCli.user_location(around).path;
-    let system = ["settings.json", "system-defaults.json"];
-    let system = system.map(|file| (around.gemini_system().join(file), None));
+    let system = around.gemini_system_files().map(|path| (path, None));
     let project = around.directory.as_ref().map(|here| {
         let path = here.join(".gemini/settings.json");
         (path, Some(here.clone()))

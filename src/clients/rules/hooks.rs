@@ -106,7 +106,10 @@ fn places(client: Client, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf
         Client::Cursor => vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
         Client::Windsurf => vec![beside("hooks.json"), system("Windsurf/hooks.json")],
         Client::Codex => vec![user.clone(), beside("hooks.json")],
-        Client::GeminiCli => vec![user.clone(), around.gemini_system().join("settings.json")],
+        Client::GeminiCli => {
+            let [settings, _] = around.gemini_system_files();
+            vec![user.clone(), settings]
+        }
         Client::Kiro => kiro(&around.home),
         Client::CopilotCli => [
             files(&beside("hooks"), "json"),

@@ -119,24 +119,70 @@ pub(super) fn find(
         if servers.is_empty() {
             continue;
         }
-        match client {
-            Client::ClaudeCode => claude_code::find(survey, &servers, around, cache, &mut rules),
-            Client::OpenCode => opencode::find(survey, &servers, around, cache, &mut rules),
-            Client::GeminiCli => gemini::find(&servers, around, cache, &mut rules),
-            Client::Goose => others::goose(&servers, around, cache, &mut rules),
-            Client::Codex => others::codex(survey, &servers, &mut rules),
-            Client::Zed => {
-                others::zed(survey, &servers, around, &mut rules);
-                others::zed_profiles(survey, &servers, around, &mut rules);
-            }
-            Client::Cursor => others::cursor(&servers, around, cache, &mut rules),
-            Client::Kiro => others::kiro(&servers, around, cache, &mut rules),
-            _ => {}
-        }
-        hooks::find(*client, &servers, around, cache, &mut rules);
+        of_client(*client, &servers, survey, around, cache, &mut rules);
     }
     rules.sort_by_key(|rule| rule.kind);
     rules
+}
+
+/// The rules of a client that name a server which only other clients have: behind the proxy, it gets that server, too.
+pub(super) fn elsewhere(
+    survey: &Survey,
+    clients: &[Client],
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Vec<Rule> {
+    let mut all = Vec::new();
+    for client in clients {
+        let known = survey.found.iter();
+        let is_known = |name: &str| {
+            let mut own = known.clone();
+            own.any(|found| found.location.client == *client && found.name == name)
+        };
+        let others = survey.found.iter();
+        let others = others.filter(|found| !found.is_mcpzip && !is_known(&found.name));
+        let servers: Vec<&Found> = others.collect();
+        let mut rules = Vec::new();
+        of_client(*client, &servers, survey, around, cache, &mut rules);
+        rules.retain(|rule| {
+            let is_named = [&rule.server, &plain(&rule.server)]
+                .iter()
+                .any(|name| rule.text.contains(name.as_str()) || rule.key.contains(name.as_str()));
+            let is_guard = matches!(rule.kind, RuleKind::Deny | RuleKind::Hook | RuleKind::Ask);
+            is_named && is_guard && rule.carried != Carried::Needless
+        });
+        all.extend(rules.into_iter().map(|rule| Rule {
+            client: *client,
+            ..rule
+        }));
+    }
+    all
+}
+
+/// Adds the rules of `client` that are about `servers`.
+fn of_client(
+    client: Client,
+    servers: &[&Found],
+    survey: &Survey,
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    match client {
+        Client::ClaudeCode => claude_code::find(survey, servers, around, cache, rules),
+        Client::OpenCode => opencode::find(survey, servers, around, cache, rules),
+        Client::GeminiCli => gemini::find(servers, around, cache, rules),
+        Client::Goose => others::goose(survey, servers, around, cache, rules),
+        Client::Codex => others::codex(survey, servers, rules),
+        Client::Zed => {
+            others::zed(survey, servers, around, rules);
+            others::zed_profiles(survey, servers, around, rules);
+        }
+        Client::Cursor => others::cursor(servers, around, cache, rules),
+        Client::Kiro => others::kiro(servers, around, cache, rules),
+        _ => {}
+    }
+    hooks::find(client, servers, around, cache, rules);
 }
 
 /// A file of rules, and the servers that it may be about.

@@ -1,7 +1,7 @@
 //! opencode: `tools` and `permission` have patterns over names such as `github_get_issue`, in the file and in its agents. Of
 //! several the last counts there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::cache::FileCache;
 use super::super::entry::NAME;
@@ -34,15 +34,15 @@ pub(super) fn find(
     for (directory, project) in own.into_iter().chain(project) {
         agents(&directory, project.as_deref(), servers, cache, rules);
     }
-    let locations = survey
-        .locations
-        .iter()
-        .filter(|location| location.client == Client::OpenCode);
-    for location in locations {
-        let Some(source) = survey.files.get(&location.path) else {
+    for (path, project) in settings(survey, around) {
+        let file = RuleFile {
+            path: &path,
+            project: project.as_deref(),
+            servers,
+        };
+        let Some(node) = &file.open(Syntax::Json, cache, rules) else {
             continue;
         };
-        let node = source.text.node();
         let agents = ["agent", "mode"].into_iter().flat_map(|key| {
             let agents = node.get(key).map(Node::members).unwrap_or_default();
             agents
@@ -57,13 +57,8 @@ pub(super) fn find(
                 continue;
             };
             let mention = Mention {
-                project: location.project.clone(),
-                ..Mention::new(
-                    &location.path,
-                    format!("{prefix}{section}"),
-                    "",
-                    RuleKind::Deny,
-                )
+                project: project.clone(),
+                ..Mention::new(&path, format!("{prefix}{section}"), "", RuleKind::Deny)
             };
             for found in servers.iter().filter(|found| mention.reaches(found)) {
                 let of = (!prefix.is_empty(), frees_ours);
@@ -71,6 +66,36 @@ pub(super) fn find(
             }
         }
     }
+}
+
+/// The files of settings, all of which count, and the project that each of them holds for.
+fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let user = Client::OpenCode.user_location(around).path;
+    let known = survey.locations.iter();
+    let known = known.filter(|location| location.client == Client::OpenCode);
+    let mut all: Vec<(PathBuf, Option<PathBuf>)> = known
+        .map(|location| (location.path.clone(), location.project.clone()))
+        .collect();
+    let mut add = |directory: &Path, project: Option<&Path>| {
+        for file in ["config.json", "opencode.json", "opencode.jsonc"] {
+            let path = directory.join(file);
+            let is_own = file != "config.json" || project.is_none();
+            if is_own && !all.iter().any(|(known, _)| *known == path) {
+                all.push((path, project.map(Path::to_owned)));
+            }
+        }
+    };
+    if let Some(directory) = user.parent() {
+        add(directory, None);
+    }
+    add(&around.home.join(".opencode"), None);
+    let root = around.project().unwrap_or_default();
+    let inside = around.directory.iter().flat_map(|here| here.ancestors());
+    for directory in inside.take_while(|directory| directory.starts_with(&root)) {
+        add(directory, Some(directory));
+        add(&directory.join(".opencode"), Some(directory));
+    }
+    all
 }
 
 /// The rules of the agents in Markdown files below `directory`.
@@ -83,7 +108,7 @@ fn agents(
 ) {
     let mut paths = Vec::new();
     for folder in ["agent", "agents", "mode", "modes"] {
-        markdown(&directory.join(folder), 0, &mut paths);
+        markdown(&directory.join(folder), &mut paths);
     }
     for path in &paths {
         let file = RuleFile {

@@ -49,6 +49,11 @@ fn codex_tool(tool: &str, node: &Node) -> (RuleKind, Carried) {
     }
 }
 
+/// The parts of Zed's settings that hold for one release channel or system.
+const ZED_PARTS: &[&str] = &[
+    "stable", "preview", "nightly", "dev", "linux", "macos", "windows",
+];
+
 /// Zed: `agent.tool_permissions.tools` has keys such as `mcp:github:create_issue`.
 pub(super) fn zed(
     survey: &Survey,
@@ -68,6 +73,11 @@ pub(super) fn zed(
             project: location.project.as_deref().filter(|_| location.path != own),
             servers,
         };
+        for part in ZED_PARTS {
+            if source.text.node().at(&[part, "agent"]).is_some() {
+                file.unclear(&format!("{part}.agent"), rules);
+            }
+        }
         for (name, value) in file.members(source.text.node(), &keys, rules) {
             let (kind, known) = zed_permission(value);
             let mention = file.mention(
@@ -128,12 +138,12 @@ pub(super) fn cursor(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    let user = (around.home.join(".cursor/cli-config.json"), None);
+    let user = around.cursor_permissions().map(|path| (path, None));
     let project = around
         .directory
         .as_ref()
         .map(|here| (here.join(".cursor/cli.json"), Some(here.clone())));
-    for (path, project) in [user].into_iter().chain(project) {
+    for (path, project) in user.into_iter().chain(project) {
         let file = RuleFile {
             path: &path,
             project: project.as_deref(),
@@ -255,6 +265,7 @@ pub(super) fn kiro(
 
 /// Goose: `permission.yaml` names tools as `extension__tool`, for the user and for its own judgement.
 pub(super) fn goose(
+    survey: &Survey,
     servers: &[&Found],
     around: &Surroundings,
     cache: &FileCache,
@@ -290,15 +301,18 @@ pub(super) fn goose(
             };
             for rule in file.texts(&node, &[who, list], rules) {
                 for found in servers {
-                    let start = key(&found.name);
-                    let rest = rule
-                        .get(..start.len())
-                        .filter(|own| own.eq_ignore_ascii_case(&start))
-                        .map(|_| &rule[start.len()..]);
-                    let tools = match rest.map(|rest| (rest, rest.strip_prefix("__"))) {
-                        Some(("", _)) => vec!["*".to_owned()],
-                        Some((_, Some(tool))) => vec![tool.to_owned()],
-                        _ => continue,
+                    let source = survey.files.get(&found.location.path);
+                    let written = source
+                        .and_then(|source| {
+                            let path = found.location.path_of(&found.name);
+                            source.text.node().at(&path)?.get("name")?.as_text()
+                        })
+                        .unwrap_or(&found.name);
+                    let tool = [written, &found.name]
+                        .into_iter()
+                        .find_map(|name| goose_tool(rule, &key(name)));
+                    let Some(tools) = tool.map(|tool| vec![tool]) else {
+                        continue;
                     };
                     let carried = match kind {
                         RuleKind::Deny => Carried::Deny(tools),
@@ -310,6 +324,17 @@ pub(super) fn goose(
                 }
             }
         }
+    }
+}
+
+/// The tool that a rule of Goose names, of the extension whose tools begin with `start`.
+fn goose_tool(rule: &str, start: &str) -> Option<String> {
+    let own = rule.get(..start.len())?;
+    let rest = &rule[start.len()..];
+    match (own.eq_ignore_ascii_case(start), rest) {
+        (true, "") => Some("*".to_owned()),
+        (true, rest) => rest.strip_prefix("__").map(str::to_owned),
+        (false, _) => None,
     }
 }
 

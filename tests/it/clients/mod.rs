@@ -8,6 +8,7 @@ mod damaged;
 mod edited;
 mod good;
 mod guards;
+mod hidden_rules;
 mod messy;
 mod misread;
 mod names;

@@ -1,0 +1,160 @@
+//! Rules in files that are easily overlooked, and rules of one client about the servers of another.
+
+use serde_json::Value;
+
+use super::case::{Machine, user_file, verdict};
+use crate::support::command;
+
+const GIT: &str = r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#;
+const WEB: &str = r#"{"mcpServers": {"web": {"command": "web-mcp"}}}"#;
+const OPENCODE: &str = r#"{"mcp": {"git": {"type": "local", "command": ["git-mcp"]}}}"#;
+const OPENCODE_RULE: &str = r#"{"permission": {"git_rm": "deny"}}"#;
+
+/// A client, its file, another file and its content, and a variable that is set.
+const CARRIED: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "opencode",
+        OPENCODE,
+        ".config/opencode/opencode.jsonc",
+        OPENCODE_RULE,
+        "",
+    ),
+    (
+        "opencode",
+        OPENCODE,
+        ".config/opencode/config.json",
+        OPENCODE_RULE,
+        "",
+    ),
+    (
+        "opencode",
+        OPENCODE,
+        "work/.opencode/opencode.json",
+        OPENCODE_RULE,
+        "",
+    ),
+    (
+        "cursor",
+        GIT,
+        "elsewhere/cursor/cli-config.json",
+        r#"{"permissions": {"deny": ["Mcp(git:rm)"]}}"#,
+        "XDG_CONFIG_HOME=elsewhere",
+    ),
+    (
+        "gemini-cli",
+        GIT,
+        "admin/company.json",
+        r#"{"tools": {"exclude": ["mcp_git_rm"]}}"#,
+        "GEMINI_CLI_SYSTEM_SETTINGS_PATH=admin/company.json",
+    ),
+    (
+        "goose",
+        "extensions:\n  git:\n    name: my git\n    type: stdio\n    cmd: git-mcp\n",
+        ".config/goose/permission.yaml",
+        "user:\n  never_allow: [mygit__rm]\n",
+        "",
+    ),
+];
+
+fn migrate(machine: &Machine, variable: &str) -> command::Outcome {
+    let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
+    std::fs::create_dir_all(machine.home("work")).unwrap();
+    command.current_dir(machine.home("work"));
+    if let Some((name, file)) = variable.split_once('=') {
+        command.env(name, machine.home(file));
+    }
+    command::run(command, "")
+}
+
+#[test]
+fn rules_in_every_file_that_a_client_reads_come_over() {
+    for (client, content, file, more, variable) in CARRIED {
+        let machine = Machine::new();
+        machine.put(user_file(client), content);
+        machine.put(file, more);
+        let report = migrate(&machine, variable).code(0).json();
+        assert_eq!(
+            report["carried_rules"][0]["becomes"], "tools.deny rm",
+            "{client} {file}: {report:#}"
+        );
+    }
+}
+
+#[test]
+fn hooks_of_plugins_and_conditional_settings_and_lists_of_literal_names_keep_a_server() {
+    let machine = Machine::new();
+    machine.put(user_file("claude-code"), GIT);
+    let plugin = machine.home("plugin").display().to_string();
+    let installed = serde_json::json!({ "plugins": { "guard@m": [{ "installPath": plugin }] } });
+    machine.put(
+        ".claude/plugins/installed_plugins.json",
+        &installed.to_string(),
+    );
+    machine.put(
+        "plugin/hooks/hooks.json",
+        r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__git__.*", "hooks": []}]}}"#,
+    );
+    let report = migrate(&machine, "").json();
+    assert_eq!(verdict(&report, "git").0, "stays", "{report:#}");
+    for (client, content) in [
+        (
+            "codex",
+            "[mcp_servers.git]\ncommand = \"git-mcp\"\nenabled_tools = [\"*\"]\n",
+        ),
+        (
+            "zed",
+            r#"{"context_servers": {"git": {"command": "git-mcp", "args": []}}, "linux": {"agent": {"tool_permissions": {"tools": {"mcp:git:rm": {"default": "deny"}}}}}}"#,
+        ),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file(client), content);
+        let report = migrate(&machine, "").json();
+        assert_eq!(verdict(&report, "git").0, "stays", "{client}: {report:#}");
+    }
+}
+
+#[test]
+fn a_rule_about_a_server_that_only_another_client_has_is_warned_of() {
+    for settings in [
+        r#"{"permissions": {"deny": ["mcp__git__rm"]}}"#,
+        r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__git__.*", "hooks": []}]}}"#,
+        r#"{"deniedMcpServers": [{"serverName": "git"}]}"#,
+        r#"{"permissions": {"deny": ["mcp__other__rm"]}}"#,
+    ] {
+        let machine = Machine::new();
+        let own = if settings.contains("deniedMcpServers") {
+            r#"{"mcpServers": {"web": {"command": "web-mcp"}, "git": {"command": "git-mcp"}}}"#
+        } else {
+            WEB
+        };
+        machine.put(user_file("claude-code"), own);
+        machine.put(".claude/settings.json", settings);
+        machine.put(user_file("cursor"), GIT);
+        let report = migrate(&machine, "").code(0).json();
+        let empty = Vec::new();
+        let warnings = report["warnings"].as_array().unwrap_or(&empty).iter();
+        let is_warned = warnings
+            .filter_map(Value::as_str)
+            .any(|text| text.contains("Claude Code can call `git` of another client"));
+        assert_eq!(
+            is_warned,
+            !settings.contains("other"),
+            "{settings}: {report:#}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_in_circles_below_skills_do_not_hold_a_migration_up() {
+    let machine = Machine::new();
+    machine.put(user_file("claude-code"), GIT);
+    machine.put("work/.claude/skills/x/SKILL.md", "---\nname: x\n---\n");
+    for link in 0..60 {
+        let path = machine.home(&format!("work/.claude/skills/link{link}"));
+        std::os::unix::fs::symlink(".", path).unwrap();
+    }
+    let started = std::time::Instant::now();
+    let _ = migrate(&machine, "").code(0);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
