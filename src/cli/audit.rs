@@ -68,10 +68,19 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Check that no line was changed or removed, as far as that can be seen
+    #[command(after_help = "Examples:
+  mcpzip audit verify
+  mcpzip audit verify --json")]
     Verify,
     /// Print the last hash of each chain, to be kept on another machine
+    #[command(after_help = "Examples:
+  mcpzip audit heads
+  mcpzip audit heads > heads.txt")]
     Heads,
     /// Remove the days before a date
+    #[command(after_help = "Examples:
+  mcpzip audit delete --before 2026-11-01
+  mcpzip audit delete --before 4w --yes")]
     Delete {
         /// The first day to keep: a date such as 2026-11-01, or so many days or weeks back
         #[arg(long, value_parser = since)]

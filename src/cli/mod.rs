@@ -667,7 +667,7 @@ mod tests {
             let word = std::mem::take(word);
             match (word.as_str(), commands.last_mut()) {
                 ("", _) | (_, None) => {}
-                ("|" | "&&" | ">" | ">>", _) => commands.push(Vec::new()),
+                ("|" | "&&" | ">" | ">>" | "<", _) => commands.push(Vec::new()),
                 (_, Some(command)) => command.push(word),
             }
         };

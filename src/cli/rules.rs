@@ -16,6 +16,9 @@ use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Show every rule for tools
+    #[command(after_help = "Examples:
+  mcpzip rules list
+  mcpzip rules list --json")]
     List,
     /// Say what would happen to a call, and which rule decides
     Check(Check),

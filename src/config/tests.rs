@@ -222,7 +222,7 @@ fn a_file_that_is_no_configuration_is_an_error_with_its_place() {
         ),
         (
             "{\n \"mcpServers\": []}",
-            "PATH:2:16: `mcpServers` must be an object like {\"key\": …}, found a list",
+            "PATH:2:16: `mcpServers` must be an object of servers by name (mcpproxy-go writes a list: `mcpzip migrate --from mcpproxy-go FILE` imports it), found a list",
         ),
         ("{\n  \"a\": 1\n  \"b\": 2\n}", "PATH:2:9: expected comma"),
         ("{\"a\": }", "PATH:1:7: unexpected close brace"),

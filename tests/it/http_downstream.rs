@@ -842,13 +842,21 @@ fn a_silent_stream_says_that_it_is_still_there() {
 }
 
 #[test]
-fn of_too_many_sessions_the_one_that_was_unused_for_longest_goes() {
+fn of_too_many_sessions_one_that_was_only_opened_goes_and_a_used_one_stays() {
     let gateway = Setup::new().serve(&[]);
-    let (oldest, held) = (gateway.session(), gateway.session());
+    let open = || gateway.post(&initialize("2025-11-25", &json!({}))).send();
+    let oldest = open().header("mcp-session-id").to_owned();
+    let held = gateway.session();
     let _stream = held.listen();
-    for _ in 0..1023 {
-        gateway.session();
-    }
-    assert_eq!(oldest.request(1, "ping", "{}").send().fault().0, 404);
+    let refused = (0..1_060)
+        .map(|_| open())
+        .find(|answer| answer.status != 200);
+    assert_eq!(refused.map(|answer| answer.status), Some(503));
+    until("room for a session", || {
+        (open().status == 200).then_some(())
+    });
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let lost = gateway.post(ping).header("Mcp-Session-Id", &oldest).send();
+    assert_eq!(lost.fault().0, 404);
     assert_eq!(held.request(1, "ping", "{}").send().status, 200);
 }

@@ -55,6 +55,14 @@ enum DecidedBy {
     Deny(usize),
 }
 
+impl Judgement {
+    /// No rule is about the tool.
+    const ALLOWED: Self = Self {
+        verdict: Verdict::Allowed,
+        decided_by: None,
+    };
+}
+
 /// A rule: the tools it is about, and the calls of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rule {
@@ -156,7 +164,7 @@ impl Policy {
     ) -> Judgement {
         if name.server.as_str() == BUILT_IN_SERVER && name.tool.as_str() == READ_RESULT {
             let names = |rule: &Rule| rule.pattern.names_built_in(name) && rule.restricts(call);
-            return self.weigh(names, |_| true);
+            return self.restriction(names).unwrap_or(Judgement::ALLOWED);
         }
         self.judge_by(name, hints, call, |pattern| pattern.admits(name, hints))
     }
@@ -203,28 +211,35 @@ impl Policy {
         restricts: impl Fn(&Rule) -> bool,
         permits: impl Fn(&Rule) -> bool,
     ) -> Judgement {
-        let judgement = |verdict, decided_by| Judgement {
+        if let Some(restriction) = self.restriction(restricts) {
+            return restriction;
+        }
+        let Some(allowed) = &self.allow else {
+            return Judgement::ALLOWED;
+        };
+        let (verdict, decided_by) = match allowed.iter().position(&permits) {
+            Some(index) => (Verdict::Allowed, Some(DecidedBy::Allow(index))),
+            // A tool that is asked for under a condition can be found.
+            None if self.ask.iter().any(&permits) => (Verdict::Allowed, None),
+            None => (Verdict::Denied, Some(DecidedBy::NoAllow)),
+        };
+        Judgement {
             verdict,
             decided_by,
-        };
-        let asked = self.ask.iter().position(&restricts);
-        let admitted = match &self.allow {
-            None => Some(None),
-            Some(allowed) => match allowed.iter().position(&permits) {
-                Some(index) => Some(Some(DecidedBy::Allow(index))),
-                // The user's answer permits it.
-                None if asked.is_some() || self.ask.iter().any(&permits) => Some(None),
-                None => None,
-            },
-        };
-        if let Some(index) = self.deny.iter().position(&restricts) {
-            return judgement(Verdict::Denied, Some(DecidedBy::Deny(index)));
         }
-        match (admitted, asked) {
-            (None, _) => judgement(Verdict::Denied, Some(DecidedBy::NoAllow)),
-            (_, Some(index)) => judgement(Verdict::Asked, Some(DecidedBy::Ask(index))),
-            (Some(decided_by), None) => judgement(Verdict::Allowed, decided_by),
-        }
+    }
+
+    /// The denial or question of the rules that restrict a call.
+    fn restriction(&self, restricts: impl Fn(&Rule) -> bool) -> Option<Judgement> {
+        let position = |rules: &[Rule]| rules.iter().position(&restricts);
+        let (verdict, decided_by) = match position(&self.deny) {
+            Some(index) => (Verdict::Denied, DecidedBy::Deny(index)),
+            None => (Verdict::Asked, DecidedBy::Ask(position(&self.ask)?)),
+        };
+        Some(Judgement {
+            verdict,
+            decided_by: Some(decided_by),
+        })
     }
 
     /// The rule that a judgement of this policy comes from, as `tools.deny[0] "delete_*"`; `None` where no rule is about the
