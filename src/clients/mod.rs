@@ -53,6 +53,7 @@ pub(crate) use location::{ConfigLocation, Scope};
 pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Rule, Survey, Target, Verdict};
 pub(crate) use node::Node;
 pub(crate) use plan::{Choice, Plan};
+pub(crate) use rules::guards;
 pub(crate) use text::{Syntax, Text, TextError};
 
 use crate::config::Environment;

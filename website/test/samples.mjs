@@ -62,7 +62,9 @@ function command(where, line) {
     if (word === '--' || word === '|') return;
     if (word.startsWith('-') && word.length > 1) {
       const flag = word.split('=')[0].replace(/[.,;:]$/, '');
-      if (!known(at, flag)) findings.add(where, `\`${line}\`: \`mcpzip ${at}\` has no ${flag}`);
+      // The parameters of a tool are flags behind its name.
+      const isParameter = at === 'call' && words.slice(0, index).some((before) => before.includes('__'));
+      if (!isParameter && !known(at, flag)) findings.add(where, `\`${line}\`: \`mcpzip ${at}\` has no ${flag}`);
       // Its value is no command.
       if (new RegExp(`${flag} <`).test(`${help[at]}\n${help['']}`) && !word.includes('=')) index += 1;
     } else if (`${at} ${word}`.trim() in help) at = `${at} ${word}`.trim();

@@ -420,6 +420,15 @@ mod tests {
             "managed-settings.json",
             r#"{"permissions": {"deny": ["mcp__git__push"]}}"#,
         );
+        std::fs::create_dir(home.path().join("managed-settings.d")).unwrap();
+        write(
+            "managed-settings.d/10-more.json",
+            r#"{"permissions": {"deny": ["mcp__git__rm"]}}"#,
+        );
+        write(
+            "managed-settings.d/notes.txt",
+            r#"{"permissions": {"deny": ["mcp__git__x"]}}"#,
+        );
         let around = Surroundings {
             home: home.path().to_owned(),
             platform: super::super::super::Platform::Linux,
@@ -429,10 +438,8 @@ mod tests {
             claude_config: None,
         };
         let survey = Survey::of(&[Client::ClaudeCode], &around);
-        assert_eq!(survey.rules.len(), 1, "{:?}", survey.rules);
-        assert_eq!(
-            survey.rules[0].carried,
-            Carried::Deny(vec!["push".to_owned()])
-        );
+        let denied: Vec<_> = survey.rules.iter().map(|rule| &rule.carried).collect();
+        let deny = |tool: &str| Carried::Deny(vec![tool.to_owned()]);
+        assert_eq!(denied, [&deny("push"), &deny("rm")]);
     }
 }

@@ -142,21 +142,55 @@ pub(super) fn elsewhere(
         let others = survey.found.iter();
         let others = others.filter(|found| !found.is_mcpzip && !is_known(&found.name));
         let servers: Vec<&Found> = others.collect();
-        let mut rules = Vec::new();
-        of_client(*client, &servers, survey, around, cache, &mut rules);
-        rules.retain(|rule| {
-            let is_named = [&rule.server, &plain(&rule.server)]
-                .iter()
-                .any(|name| rule.text.contains(name.as_str()) || rule.key.contains(name.as_str()));
-            let is_guard = matches!(rule.kind, RuleKind::Deny | RuleKind::Hook | RuleKind::Ask);
-            is_named && is_guard && rule.carried != Carried::Needless
-        });
-        all.extend(rules.into_iter().map(|rule| Rule {
-            client: *client,
-            ..rule
-        }));
+        all.extend(guarding(*client, &servers, survey, around, cache));
     }
     all
+}
+
+/// The rules of a client that deny or guard tools of `names`, servers that it has through mcpzip only.
+pub(crate) fn guards(
+    client: Client,
+    names: &[&str],
+    survey: &Survey,
+    around: &Surroundings,
+) -> Vec<Rule> {
+    let own = |name: &str| {
+        let mut own = survey.found.iter();
+        own.any(|found| found.location.client == client && found.name == name)
+    };
+    let names = names.iter().filter(|name| !own(name));
+    let servers: Vec<Found> = names
+        .map(|name| Found {
+            location: client.user_location(around),
+            name: (*name).to_owned(),
+            entry: Err("is configured at mcpzip".to_owned()),
+            is_mcpzip: false,
+            is_unapproved: false,
+        })
+        .collect();
+    let servers: Vec<&Found> = servers.iter().collect();
+    guarding(client, &servers, survey, around, &FileCache::default())
+}
+
+/// The rules of a client that deny or guard tools of servers which are not its own, and name them.
+fn guarding(
+    client: Client,
+    servers: &[&Found],
+    survey: &Survey,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    of_client(client, servers, survey, around, cache, &mut rules);
+    rules.retain(|rule| {
+        let is_named = [&rule.server, &plain(&rule.server)]
+            .iter()
+            .any(|name| rule.text.contains(name.as_str()) || rule.key.contains(name.as_str()));
+        let is_guard = matches!(rule.kind, RuleKind::Deny | RuleKind::Hook | RuleKind::Ask);
+        is_named && is_guard && rule.carried != Carried::Needless
+    });
+    let of_client = |rule| Rule { client, ..rule };
+    rules.into_iter().map(of_client).collect()
 }
 
 /// Adds the rules of `client` that are about `servers`.

@@ -158,3 +158,42 @@ fn links_that_lead_in_circles_below_skills_do_not_hold_a_migration_up() {
     let _ = migrate(&machine, "").code(0);
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
+
+#[test]
+fn connecting_a_client_warns_of_its_rules_about_servers_behind_mcpzip() {
+    for (client, file, rules) in [
+        (
+            "claude-code",
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["mcp__git__rm"]}}"#,
+        ),
+        (
+            "cursor",
+            ".cursor/cli-config.json",
+            r#"{"permissions": {"deny": ["Mcp(git:rm)"]}}"#,
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            r#"{"permission": {"git_rm": "ask"}}"#,
+        ),
+    ] {
+        let machine = Machine::new();
+        machine.setup().save_text(GIT);
+        machine.put(file, rules);
+        let connect = machine.setup().command(&["connect", client]);
+        let connected = command::run(connect, "").code(0);
+        assert!(
+            connected.stderr.contains("can call `git` through mcpzip"),
+            "{client}: {connected}"
+        );
+        // A server that no rule names is no reason for a warning.
+        machine.setup().save_text(WEB);
+        let connect = machine.setup().command(&["connect", client]);
+        let connected = command::run(connect, "").code(0);
+        assert!(
+            !connected.stderr.contains("through mcpzip, where"),
+            "{client}: {connected}"
+        );
+    }
+}
