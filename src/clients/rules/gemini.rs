@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use super::super::cache::FileCache;
+use super::super::entry::NAME;
 use super::super::model::Found;
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, fits, is_about_all};
@@ -38,6 +39,7 @@ pub(super) fn find(
         .as_ref()
         .map(|here| (here.join(".gemini/policies"), Some(here.clone())))
         .filter(|(directory, _)| *directory != user.0);
+    let mut policies = Vec::new();
     for (directory, project) in [user, system].into_iter().chain(workspace) {
         for path in files(&directory, "toml") {
             let file = RuleFile {
@@ -45,16 +47,36 @@ pub(super) fn find(
                 project: project.as_deref(),
                 servers,
             };
-            let Some(node) = file.open(Syntax::Toml, cache, rules) else {
-                continue;
-            };
-            for section in ["rule", "safety_checker"] {
-                for rule in node.get(section).map(items).unwrap_or_default() {
-                    read(section, rule, &file, rules);
-                }
+            let node = file.open(Syntax::Toml, cache, rules);
+            policies.extend(node.map(|node| (path, project.clone(), node)));
+        }
+    }
+    let frees_ours = policies.iter().any(|(.., node)| frees_ours(node));
+    for (path, project, node) in &policies {
+        let file = RuleFile {
+            path,
+            project: project.as_deref(),
+            servers,
+        };
+        for section in ["rule", "safety_checker"] {
+            for rule in node.get(section).map(items).unwrap_or_default() {
+                read(section, rule, frees_ours, &file, rules);
             }
         }
     }
+}
+
+/// Whether some rule permits mcpzip's own tools: then a rule about all tools does not hold for them.
+fn frees_ours(policies: &Node) -> bool {
+    let mut rules = policies
+        .get("rule")
+        .map(items)
+        .unwrap_or_default()
+        .into_iter();
+    rules.any(|rule| {
+        let is_allowed = rule.get("decision").and_then(Node::as_text) == Some("allow");
+        is_allowed && !tools(rule, NAME).is_empty() && tools(rule, "\u{1}").is_empty()
+    })
 }
 
 /// The files of settings, and the project that each of them holds for.
@@ -95,7 +117,7 @@ fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
     }
 }
 
-fn read(section: &str, rule: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
+fn read(section: &str, rule: &Node, frees_ours: bool, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
     let kind = match rule.get("decision").and_then(Node::as_text) {
         Some("allow") => RuleKind::Allow,
         Some("ask_user") => RuleKind::Ask,
@@ -121,7 +143,7 @@ fn read(section: &str, rule: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) 
             continue;
         }
         // The same rule is about mcpzip's three tools, where it is about all.
-        let is_about_all = tools == ["*"] && self::tools(rule, "\u{1}") == ["*"];
+        let is_about_all = !frees_ours && tools == ["*"] && self::tools(rule, "\u{1}") == ["*"];
         let carried = match kind {
             RuleKind::Allow => Carried::Needless,
             RuleKind::Ask if is_about_all && !is_conditional => Carried::Needless,

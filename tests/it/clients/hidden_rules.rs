@@ -197,3 +197,22 @@ fn connecting_a_client_warns_of_its_rules_about_servers_behind_mcpzip() {
         );
     }
 }
+
+#[test]
+fn a_question_before_all_tools_is_kept_where_ours_need_none() {
+    let machine = Machine::new();
+    machine.put(user_file("gemini-cli"), GIT);
+    machine.put(
+        ".gemini/policies/all.toml",
+        "[[rule]]\ntoolName = \"*\"\ndecision = \"ask_user\"\npriority = 1\n\n\
+         [[rule]]\nmcpName = \"mcpzip\"\ndecision = \"allow\"\npriority = 2\n",
+    );
+    let report = migrate(&machine, "").code(0).json();
+    let config = std::fs::read_to_string(machine.setup().config_path()).unwrap();
+    let config: Value = serde_json::from_str(&config).unwrap();
+    assert_eq!(
+        config["mcpServers"]["git"]["tools"]["ask"],
+        serde_json::json!(["*"]),
+        "{report}"
+    );
+}
