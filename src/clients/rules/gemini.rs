@@ -68,11 +68,7 @@ pub(super) fn find(
 
 /// Whether some rule permits mcpzip's own tools: then a rule about all tools does not hold for them.
 fn frees_ours(policies: &Node) -> bool {
-    let mut rules = policies
-        .get("rule")
-        .map(items)
-        .unwrap_or_default()
-        .into_iter();
+    let mut rules = policies.get("rule").map(items).unwrap_or_default().iter();
     rules.any(|rule| {
         let is_allowed = rule.get("decision").and_then(Node::as_text) == Some("allow");
         is_allowed && !tools(rule, NAME).is_empty() && tools(rule, "\u{1}").is_empty()
