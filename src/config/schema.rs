@@ -17,7 +17,10 @@ pub(crate) fn json_schema() -> Json {
     });
     let members = schema.as_object_mut().expect("it is an object");
     members.extend(object(FILE));
-    members.insert("$defs".to_owned(), json!({ "server": server() }));
+    members.insert(
+        "$defs".to_owned(),
+        json!({ "server": server(), "rule": rule() }),
+    );
     schema
 }
 
@@ -41,6 +44,24 @@ fn server() -> Json {
     Json::Object(server)
 }
 
+/// A rule is a name, or an object with conditions.
+fn rule() -> Json {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    json!({ "anyOf": [{ "type": "string" }, {
+        "type": "object",
+        "properties": {
+            "tool": { "type": "string" },
+            "when": {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": { "anyOf": [{ "type": "string" }, texts] },
+            },
+        },
+        "required": ["tool", "when"],
+        "additionalProperties": false,
+    }] })
+}
+
 fn property(key: &Key) -> Json {
     let mut schema = match value(&key.value) {
         Json::Object(schema) => schema,
@@ -62,22 +83,9 @@ fn value(value: &Value) -> Json {
     match value {
         Value::Text => json!({ "type": ["string", "null"] }),
         Value::Texts => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
-        Value::Rules => json!({
-            "type": ["array", "null"],
-            "items": { "anyOf": [{ "type": "string" }, {
-                "type": "object",
-                "properties": {
-                    "tool": { "type": "string" },
-                    "when": {
-                        "type": "object",
-                        "minProperties": 1,
-                        "additionalProperties": { "anyOf": [{ "type": "string" }, list] },
-                    },
-                },
-                "required": ["tool", "when"],
-                "additionalProperties": false,
-            }] },
-        }),
+        Value::Rules => {
+            json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/rule" } })
+        }
         Value::TextMap => {
             json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } })
         }

@@ -16,7 +16,8 @@ export function validator(options = {}) {
   // Descriptions and messages would weigh on the builder's page, which has words of its own.
   const schema = JSON.parse(JSON.stringify(readSchema(), (key, value) => (key === 'description' && typeof value === 'string' ? undefined : value)));
   const Validator = /2020-12/.test(schema.$schema ?? '') ? Ajv2020.default ?? Ajv2020 : Ajv.default ?? Ajv;
-  const ajv = new Validator({ allErrors: true, strict: false, logger: false, messages: false, ...options });
+  // A definition is a function of its own, not a copy at each place.
+  const ajv = new Validator({ inlineRefs: false, allErrors: true, strict: false, logger: false, messages: false, ...options });
   return { ajv, validate: ajv.compile(schema) };
 }
 
