@@ -1,7 +1,7 @@
 //! A chain on the disk: its directory, its files by day, its lines, and its head.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -124,6 +124,53 @@ pub(super) fn days(chain: &Path) -> io::Result<Vec<(Day, PathBuf)>> {
 #[must_use]
 pub(super) fn file_of(chain: &Path, day: Day) -> PathBuf {
     chain.join(format!("{day}{ENDING}"))
+}
+
+/// The end of a day's file.
+#[derive(Debug)]
+pub(super) struct End {
+    /// The last whole line; `None` if there is none, or it is not one of an audit log.
+    pub(super) last: Option<Link>,
+    /// Whether the last whole line cannot be read.
+    pub(super) is_damaged: bool,
+    /// The bytes of whole lines.
+    pub(super) whole: u64,
+    /// The bytes of an unfinished line behind them.
+    pub(super) unfinished: u64,
+}
+
+/// Reads the end of a day's file, backwards as far as its last whole line reaches.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn end_of(path: &Path) -> io::Result<End> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut window: u64 = 64 * 1024;
+    loop {
+        let start = length.saturating_sub(window);
+        file.seek(SeekFrom::Start(start))?;
+        let mut end = Vec::new();
+        file.by_ref().take(length - start).read_to_end(&mut end)?;
+        let breaks = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n');
+        let whole = breaks(&end).map_or(0, |at| at + 1);
+        let before = whole.checked_sub(1).and_then(|at| breaks(&end[..at]));
+        if before.is_none() && start > 0 {
+            window *= 4;
+            continue;
+        }
+        let line = end[before.map_or(0, |at| at + 1)..whole].trim_ascii_end();
+        let mark = serde_json::from_slice::<Mark>(line).ok();
+        return Ok(End {
+            is_damaged: whole > 0 && mark.is_none(),
+            last: mark.map(|mark| Link {
+                number: mark.number,
+                hash: hash(line),
+            }),
+            whole: start + whole as u64,
+            unfinished: (end.len() - whole) as u64,
+        });
+    }
 }
 
 /// The head of a chain; one without lines where there is none yet.

@@ -1,5 +1,6 @@
 //! An event, and the JSON of its line.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +16,12 @@ use crate::secret::{MASK, is_secret_name};
 /// UTC, with microseconds, so that lines of several chains sort by their text.
 const TIME: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+
+/// The characters of a text that a line keeps.
+const LONGEST_TEXT: usize = 1_000;
+
+/// The bytes of redacted arguments above which their hash stands in their place.
+const LARGEST_ARGUMENTS: usize = 64 * 1024;
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +176,15 @@ impl<'a> Event<'a> {
                 let hash = format!("sha256:{}", hash(raw.as_bytes()));
                 line.text("arguments", Some(&hash));
             }
-            (AuditedArguments::Redacted, Some(raw)) => line.raw("arguments", &redacted(raw)),
+            (AuditedArguments::Redacted, Some(raw)) => {
+                let redacted = redacted(raw);
+                if redacted.len() <= LARGEST_ARGUMENTS {
+                    line.raw("arguments", &redacted);
+                } else {
+                    let hash = format!("sha256:{}", hash(raw.as_bytes()));
+                    line.text("arguments", Some(&hash));
+                }
+            }
         }
         line.0
     }
@@ -187,9 +202,13 @@ impl Members {
         self.0.push_str(json);
     }
 
+    /// A text, of which the beginning has to do: clients and agents choose some of them.
     fn text(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
-            self.raw(key, &crate::mcp::object::quoted(value));
+            self.raw(
+                key,
+                &crate::mcp::object::quoted(&beginning(value, LONGEST_TEXT)),
+            );
         }
     }
 
@@ -197,6 +216,14 @@ impl Members {
         if let Some(value) = value {
             self.raw(key, &value.to_string());
         }
+    }
+}
+
+/// A text, cut after so many characters.
+fn beginning(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((at, _)) => Cow::Owned(format!("{}… ({} bytes)", &text[..at], text.len())),
+        None => Cow::Borrowed(text),
     }
 }
 
@@ -225,10 +252,7 @@ fn redacted_value(value: Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(members.into_iter().map(redacted_member).collect()),
         Value::Array(items) => Value::Array(items.into_iter().map(redacted_value).collect()),
-        Value::String(text) => match text.char_indices().nth(LONGEST) {
-            Some((at, _)) => json!(format!("{}… ({} bytes)", &text[..at], text.len())),
-            None => json!(text),
-        },
+        Value::String(text) => json!(beginning(&text, LONGEST)),
         other => other,
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Directories;
-use super::chain::{self, Dropped, Link, Mark};
+use super::chain::{self, Dropped, Link};
 use crate::config::AuditOptions;
 use crate::day::Day;
 
@@ -100,23 +100,11 @@ fn remove(directories: &Directories, file: &Candidate) -> io::Result<()> {
     }
 }
 
+/// The last line of a file; `None` if another process removed the file, or the line is damaged, which `verify` reports.
 fn last_link(path: &Path) -> io::Result<Option<Link>> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let line = bytes
-        .split(|byte| *byte == b'\n')
-        .rev()
-        .find(|line| !line.is_empty());
-    let link = line.and_then(|line| {
-        // A damaged line has no number; `verify` says that something is missing.
-        let mark: Mark = serde_json::from_slice(line).ok()?;
-        Some(Link {
-            number: mark.number,
-            hash: chain::hash(line),
-        })
-    });
-    Ok(link)
+    match chain::end_of(path) {
+        Ok(end) => Ok(end.last),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }

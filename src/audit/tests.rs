@@ -154,3 +154,29 @@ fn what_could_not_be_written_is_counted_and_stops_what_comes_next() {
     );
     assert_eq!(lines.len(), 2);
 }
+
+#[test]
+fn no_call_makes_a_line_that_the_next_process_cannot_find_the_beginning_of() {
+    let log = Log::new();
+    let long = "x".repeat(3_000_000);
+    log.write(&["a", &long]);
+    let text = fs::read_to_string(log.file("1")).unwrap();
+    assert!(text.len() < 10_000, "{}", text.len());
+    // A long line of another version is no reason to cut it off either.
+    let many = format!("[{}1]", "1,".repeat(2_000_000));
+    let last = text.lines().last().unwrap();
+    let number: serde_json::Value = serde_json::from_str(last).unwrap();
+    let before = chain::Link {
+        number: number["n"].as_u64().unwrap(),
+        hash: chain::hash(last.as_bytes()),
+    };
+    let (line, _) = before.follow(format!(
+        "{{\"time\":\"2026\",\"tool\":\"long\",\"x\":{many}"
+    ));
+    let whole = text + &line;
+    fs::write(log.file("1"), &whole).unwrap();
+    log.write(&["b"]);
+    let after = fs::read_to_string(log.file("1")).unwrap();
+    assert!(after.starts_with(&whole), "a line was cut off");
+    assert_eq!(log.faults(), [""; 0]);
+}

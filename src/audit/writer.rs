@@ -1,10 +1,10 @@
 //! The process's own chain: taken up under a lock, continued where it ended.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::chain::{self, Link, Mark};
+use super::chain::{self, Link};
 use super::event::Event;
 use super::{Directories, retention};
 use crate::config::{AuditOptions, AuditedArguments};
@@ -185,32 +185,18 @@ fn open_day(directory: &Path, day: Day) -> io::Result<(File, u64)> {
 
 /// The last line of a file, after removing an unfinished one; how many bytes were removed.
 fn last_line(path: &Path) -> io::Result<(Option<Link>, u64)> {
-    /// Beyond the longest line: texts of servers and clients are cut long before.
-    const LONGEST: u64 = 1024 * 1024;
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let length = file.metadata()?.len();
-    let start = length.saturating_sub(LONGEST);
-    file.seek(SeekFrom::Start(start))?;
-    let mut end = Vec::new();
-    file.read_to_end(&mut end)?;
-    let whole = end
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
-    let unfinished = (end.len() - whole) as u64;
-    if unfinished > 0 {
-        file.set_len(length - unfinished)?;
-    }
-    let Some(line) = end[..whole].split(|byte| *byte == b'\n').rev().nth(1) else {
-        return Ok((None, unfinished));
-    };
-    let mark: Mark = serde_json::from_slice(line).map_err(|error| {
+    let end = chain::end_of(path)?;
+    if end.is_damaged {
         let path = path.display();
-        io::Error::other(format!("the last line of `{path}` is damaged: {error}"))
-    })?;
-    let link = Link {
-        number: mark.number,
-        hash: chain::hash(line),
-    };
-    Ok((Some(link), unfinished))
+        return Err(io::Error::other(format!(
+            "the last line of `{path}` is damaged: move the directory of this chain away, and keep it"
+        )));
+    }
+    if end.unfinished > 0 {
+        OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .set_len(end.whole)?;
+    }
+    Ok((end.last, end.unfinished))
 }
