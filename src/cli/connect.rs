@@ -5,12 +5,13 @@ use serde_json::json;
 
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
-use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, scope_names};
+use super::setup::{
+    Machine, approvals, ask_for_approval, client_names, clients_of, rule_warnings, scope_names,
+};
 use crate::clients::{
     Client, CodexApproval, ConfigLocation, Connected, Disconnected, Edit, Launch, Scope, Survey,
-    barrier, connect, disconnect, guards,
+    barrier, connect, disconnect,
 };
-use crate::config::Config;
 use crate::secret::Masker;
 
 #[derive(Debug, Args)]
@@ -50,26 +51,6 @@ struct LocationArguments {
     dry_run: bool,
 }
 
-/// Warns of the client's rules about servers that it gets through mcpzip, where such rules do not hold.
-fn warn_of_rules(location: &ConfigLocation, machine: &Machine, output: &Output) {
-    // A configuration that cannot be used is reported by what serves it.
-    let Ok(config) = Config::load(&machine.paths, &machine.around.environment) else {
-        return;
-    };
-    let survey = Survey::of(&[location.client], &machine.around);
-    let names: Vec<&str> = config.names.iter().map(String::as_str).collect();
-    for rule in guards(location.client, &names, &survey, &machine.around) {
-        output.notable(&format!(
-            "warning: {} can call `{}` through mcpzip, where `{}` in {} does not hold: {}; `projects` and `tools` of its entry at mcpzip limit it for all clients",
-            location.client.title(),
-            rule.server,
-            rule.key,
-            rule.path.display(),
-            rule.text,
-        ));
-    }
-}
-
 pub(super) fn run_connect(
     arguments: &ConnectArguments,
     machine: &Machine,
@@ -90,7 +71,9 @@ pub(super) fn run_connect(
             )));
         }
     }
-    warn_of_rules(&location, machine, output);
+    for warning in rule_warnings(location.client, &machine.paths, &machine.around) {
+        output.notable(&warning);
+    }
     let plan = |launch: &Launch| {
         let (name, file) = (Some(arguments.name.as_str()), &machine.paths.config_file);
         connect(&location, name, launch, file, &machine.around).map_err(anyhow::Error::from)

@@ -4,8 +4,10 @@ use clap::builder::PossibleValuesParser;
 
 use super::diagnostics::Exit;
 use super::output::Output;
-use crate::clients::{Client, CodexApproval, Journal, Launch, Platform, Scope, Surroundings};
-use crate::config::{Environment, Paths};
+use crate::clients::{
+    Client, CodexApproval, Journal, Launch, Platform, Rule, Scope, Surroundings, Survey, guards,
+};
+use crate::config::{self, Config, Environment, Paths};
 
 /// This machine, as those commands see it.
 #[derive(Debug)]
@@ -104,4 +106,32 @@ pub(super) fn clients_of(names: &[String]) -> Vec<Client> {
         .iter()
         .filter_map(|name| Client::named(name))
         .collect()
+}
+
+/// Warnings of a client's rules about servers that it gets through mcpzip, where such rules do not hold.
+pub(super) fn rule_warnings(client: Client, paths: &Paths, around: &Surroundings) -> Vec<String> {
+    let title = client.title();
+    let config = match Config::load(paths, &around.environment) {
+        Ok(config) => config,
+        // Nothing is behind mcpzip yet.
+        Err(config::Error::Missing { .. }) => return Vec::new(),
+        Err(error) => {
+            return vec![format!(
+                "the rules of {title} could not be compared with the servers behind mcpzip: {error}"
+            )];
+        }
+    };
+    let survey = Survey::of(&[client], around);
+    let names: Vec<&str> = config.names.iter().map(String::as_str).collect();
+    let warning = |rule: Rule| {
+        format!(
+            "{title} can call `{}` through mcpzip, where `{}` in {} does not hold: {}; `projects` and `tools` of its entry at mcpzip limit it for all clients",
+            rule.server,
+            rule.key,
+            rule.path.display(),
+            rule.text,
+        )
+    };
+    let rules = guards(client, &names, &survey, around);
+    rules.into_iter().map(warning).collect()
 }

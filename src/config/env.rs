@@ -133,6 +133,11 @@ pub(crate) const CODEX_HOME: Variable = Variable {
     name: "CODEX_HOME",
     doc: "Where Codex keeps its files.",
 };
+/// A further file of opencode.
+pub(crate) const OPENCODE_CONFIG: Variable = Variable {
+    name: "OPENCODE_CONFIG",
+    doc: "A further configuration file of opencode, whose rules `migrate` reads.",
+};
 /// The directory of Copilot CLI.
 pub(crate) const COPILOT_HOME: Variable = Variable {
     name: "COPILOT_HOME",
@@ -303,6 +308,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     ANTHROPIC_API_KEY,
     OPENAI_API_KEY,
     CODEX_HOME,
+    OPENCODE_CONFIG,
     COPILOT_HOME,
     GEMINI_CLI_SYSTEM_SETTINGS_PATH,
     XDG_CONFIG_HOME,

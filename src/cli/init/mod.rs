@@ -19,7 +19,7 @@ use super::diagnostics::Exit;
 use super::migrate;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
-use super::setup::{Machine, client_names, clients_of};
+use super::setup::{Machine, client_names, clients_of, rule_warnings};
 use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verdict, barrier};
 use crate::proxy::counted;
 use crate::shutdown;
@@ -386,8 +386,12 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
             ));
             continue;
         }
-        let connection = plan.add_connection(&location, &launch, config_file, &machine.around);
-        connections.push((*client, connection.map_err(anyhow::Error::from)?));
+        let connection = plan
+            .add_connection(&location, &launch, config_file, &machine.around)
+            .map_err(anyhow::Error::from)?;
+        connections.push((*client, connection));
+        plan.warnings
+            .extend(rule_warnings(*client, &machine.paths, &machine.around));
     }
     Ok(Draft {
         survey,

@@ -11,6 +11,7 @@ use super::claude_code::{head, markdown};
 use super::glob::{behind, fits, is_about_all};
 use super::others::OF_AN_AGENT;
 use super::{Carried, Mention, Rule, RuleFile, RuleKind, plain};
+use crate::config::env;
 
 /// A pattern, and what is said of what fits it.
 struct Line<'n> {
@@ -76,6 +77,9 @@ fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<Path
     let mut all: Vec<(PathBuf, Option<PathBuf>)> = known
         .map(|location| (location.path.clone(), location.project.clone()))
         .collect();
+    let named = around.environment.get(env::OPENCODE_CONFIG.name);
+    let named = named.filter(|path| !path.is_empty());
+    all.extend(named.map(|path| (path.into(), None)));
     let mut add = |directory: &Path, project: Option<&Path>| {
         for file in ["config.json", "opencode.json", "opencode.jsonc"] {
             let path = directory.join(file);

@@ -34,6 +34,13 @@ const CARRIED: &[(&str, &str, &str, &str, &str)] = &[
         "",
     ),
     (
+        "opencode",
+        OPENCODE,
+        "elsewhere/more.json",
+        OPENCODE_RULE,
+        "OPENCODE_CONFIG=elsewhere/more.json",
+    ),
+    (
         "cursor",
         GIT,
         "elsewhere/cursor/cli-config.json",
@@ -185,6 +192,13 @@ fn connecting_a_client_warns_of_its_rules_about_servers_behind_mcpzip() {
         let connected = command::run(connect, "").code(0);
         assert!(
             connected.stderr.contains("can call `git` through mcpzip"),
+            "{client}: {connected}"
+        );
+        machine.setup().save_text("{");
+        let connect = machine.setup().command(&["connect", client]);
+        let connected = command::run(connect, "").code(0);
+        assert!(
+            connected.stderr.contains("could not be compared"),
             "{client}: {connected}"
         );
         // A server that no rule names is no reason for a warning.
