@@ -1,4 +1,4 @@
-//! `mcpzip add`: a server written into the configuration, and tried.
+//! `mcpzip add`: writes a server's entry to the configuration and connects to the server once.
 
 use std::path::{Path, is_separator};
 
@@ -14,7 +14,7 @@ use crate::config::{
 };
 use crate::secret::is_secret_name;
 
-/// How the keys of some services begin.
+/// Prefixes of the API keys of well-known services.
 const KEY_STARTS: &[&str] = &[
     "sk-",
     "ghp_",
@@ -39,22 +39,22 @@ const KEY_STARTS: &[&str] = &[
 `${VARIABLE}` is filled in whenever the server is started; in single quotes the shell leaves it alone.
 The entry stays when the server does not work yet; the exit code is 4 then.")]
 pub(super) struct Arguments {
-    /// What the server is to be called
+    /// Name of the server
     pub(super) name: String,
-    /// A URL; or after `--` a command and its arguments; or the entry as JSON
+    /// A URL, or a command and its arguments after `--`, or the entry as JSON
     #[arg(
         value_name = "TARGET",
         required_unless_present = "from_registry",
         conflicts_with = "from_registry"
     )]
     target: Vec<String>,
-    /// A variable for the command; may be given several times
+    /// Environment variable for the command; may be given several times
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub(super) env: Vec<String>,
-    /// A header for the URL; may be given several times
+    /// HTTP header for the URL; may be given several times
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     pub(super) header: Vec<String>,
-    /// How the server is spoken to; found out where it is not given
+    /// Transport of the server [default: detected]
     #[arg(
         long = "type",
         short = 't',
@@ -62,39 +62,39 @@ pub(super) struct Arguments {
         value_name = "TYPE"
     )]
     pub(super) kind: Option<Kind>,
-    /// The directory the command runs in
+    /// Working directory of the command
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
-    /// What the server is for, shown to agents
+    /// Description of the server, shown to agents
     #[arg(long, value_name = "TEXT")]
     pub(super) description: Option<String>,
-    /// What a call may take: `90s`, `2m`, or seconds
+    /// Time limit for a call: `90s`, `2m`, or seconds
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
     /// Install from the registry; ID defaults to NAME
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "From the registry")]
     pub(super) from_registry: Option<String>,
-    /// This version of it, rather than the newest
+    /// Version to install [default: the newest]
     #[arg(long, value_name = "VERSION", help_heading = "From the registry")]
     pub(super) version: Option<String>,
-    /// What it needs to know; may be given several times
+    /// Value of an input that the server asks for; may be given several times
     #[arg(long, value_name = "NAME=VALUE", help_heading = "From the registry")]
     pub(super) set: Vec<String>,
-    /// Which of the things it offers is to be used
+    /// Package or remote to use, if the server offers several
     #[arg(long = "use", value_name = "WAY", value_parser = ["npm", "pypi", "oci", "nuget", "remote"], help_heading = "From the registry")]
     pub(super) way: Option<String>,
-    /// Do not ask whether its command may be run
+    /// Run the server's command without asking
     #[arg(long, short, help_heading = "From the registry")]
     pub(super) yes: bool,
-    /// Replace a server of this name
+    /// Replace an existing server of this name
     #[arg(long, visible_alias = "replace")]
     pub(super) force: bool,
-    /// Write the entry and do not connect
+    /// Write the entry without connecting to the server
     #[arg(long)]
     pub(super) no_check: bool,
 }
 
-/// The values of `type`.
+/// The transports that `--type` accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Kind {
     Stdio,
@@ -128,21 +128,21 @@ pub(super) async fn run(
     addition.carry_out(paths, environment, output).await
 }
 
-/// An entry that is to be written.
+/// An entry to be written to the configuration.
 pub(super) struct Addition<'a> {
     pub(super) name: &'a str,
-    /// As JSON.
+    /// The entry as JSON.
     pub(super) entry: String,
-    /// Whether one of this name is replaced.
+    /// Whether an existing entry of this name is replaced.
     pub(super) force: bool,
-    /// Whether the server is tried.
+    /// Whether the server is connected to after the entry is written.
     pub(super) check: bool,
-    /// What the user should know of it.
+    /// Advice for the user, such as where to put a secret.
     pub(super) hints: Vec<String>,
 }
 
 impl Addition<'_> {
-    /// Writes it, tries it, and says how that went.
+    /// Writes the entry, tries the server and prints the result.
     pub(super) async fn carry_out(
         self,
         paths: &Paths,
@@ -208,14 +208,14 @@ impl Addition<'_> {
 }
 
 impl Arguments {
-    /// Whether `--json` stands before an entry rather than for the form of the answer.
+    /// Whether `--json` precedes an entry. Otherwise it selects the output format.
     pub(super) fn has_json(&self) -> bool {
         self.target
             .first()
             .is_some_and(|first| first.trim_start().starts_with('{'))
     }
 
-    /// The entry as JSON, and what there is to say about it.
+    /// The entry as JSON, and hints about secrets in it.
     fn entry(&self) -> Result<(String, Vec<String>), Exit> {
         let (first, rest) = self.target.split_first().expect("clap asks for one");
         if self.has_json() {
@@ -292,11 +292,11 @@ impl Arguments {
         Ok((entry.to_json(), hints))
     }
 
-    /// What any server may have.
+    /// Adds the members that both kinds of server share: description and timeout.
     pub(super) fn common(&self, entry: &mut EntryText) {
         entry.text("description", self.description.as_deref());
         if let Some(timeout) = &self.timeout {
-            // Seconds stay a number.
+            // A number of seconds is written as a JSON number.
             entry.json(
                 "timeout",
                 timeout
@@ -327,7 +327,7 @@ impl Kind {
     }
 }
 
-/// The entry in a text; also where it stands in a whole `mcpServers`, as READMEs have it.
+/// Takes the entry out of `text`, which may also be a whole `mcpServers` object copied from a README.
 fn given_entry(text: &str) -> Result<String, Exit> {
     let document = Document::parse(text)
         .map_err(|error| Exit::failed(format!("the entry is no JSON: {error}")))?;
@@ -341,7 +341,7 @@ fn given_entry(text: &str) -> Result<String, Exit> {
     }
 }
 
-/// Splits `NAME=VALUE` and the like.
+/// Splits `NAME=VALUE` or `NAME: VALUE` pairs. A later pair replaces an earlier one of the same name.
 pub(super) fn pairs(
     written: &[String],
     separator: char,
@@ -362,7 +362,7 @@ pub(super) fn pairs(
                 )
             })
             .filter(|(name, _)| !name.is_empty())
-            // What was written may be a secret without its name.
+            // The message omits the text, because a pair without a name may be a secret.
             .ok_or_else(|| Exit::failed(format!("a value has no name; write {form}")))?;
         match pairs.iter_mut().find(|(known, _)| known == name) {
             Some(known) => known.1 = value.to_owned(),
@@ -372,7 +372,8 @@ pub(super) fn pairs(
     Ok(pairs)
 }
 
-/// The user means the directory they are in; the file would mean its own.
+/// Makes a program's path absolute. A relative path means the user's directory here, but the file's directory in the
+/// configuration.
 fn absolute(program: &str) -> Result<String, Exit> {
     if program.contains(is_separator) {
         absolute_directory(program)
@@ -401,7 +402,7 @@ fn has_key_start(value: &str) -> bool {
     value.len() > 12 && KEY_STARTS.iter().any(|start| value.starts_with(start))
 }
 
-/// A text as the name of a variable.
+/// Turns `text` into the name of an environment variable.
 pub(super) fn variable_name(text: &str) -> String {
     let name: String = text
         .chars()

@@ -1,4 +1,4 @@
-//! `mcpzip approve`: a person looks at tools that changed after they were first seen.
+//! `mcpzip approve`: shows tools that changed since they were first seen, and approves them.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -20,7 +20,7 @@ use crate::tool::ServerName;
   mcpzip approve github
   mcpzip approve github create_issue")]
 pub(super) struct Arguments {
-    /// The server whose tools have changed
+    /// Server whose tools have changed
     #[arg(add = completions::of_servers())]
     server: String,
     /// Only this tool
@@ -70,7 +70,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     }
 }
 
-/// Whether the person at the terminal says yes. Nothing else may: no flag, no pipe, no tool call.
+/// Asks the person at the terminal to confirm. No flag, pipe or tool call can answer.
 fn agrees(changes: &Changes) -> Result<bool, Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Exit::failed(
@@ -89,7 +89,7 @@ fn agrees(changes: &Changes) -> Result<bool, Exit> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// The lines that are others now.
+/// The changed lines between the two definitions, with two lines of context.
 fn difference(change: &Change) -> String {
     let lines = |json: &Option<String>| -> Vec<String> {
         let value = json
@@ -121,7 +121,7 @@ fn difference(change: &Change) -> String {
     let mut shown = String::new();
     let mut show = |mark: &str, lines: &[String]| {
         for line in lines {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = match mark {
                 "-" => writeln!(shown, "{}", bad(format!("- {line}"))),
                 "+" => writeln!(shown, "{}", good(format!("+ {line}"))),

@@ -1,4 +1,4 @@
-//! `mcpzip audit`: the audit log, whether it is whole, its heads, and its deletion.
+//! `mcpzip audit`: prints, verifies and deletes the audit log, and prints the last hash of each chain.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::audit::{Directories, Filter, Line, Reader, delete_before, verify};
 use crate::config::Paths;
 use crate::day::Day;
 
-/// How often to look for more.
+/// Interval between two reads with `--follow`.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The columns of `--csv`, named as the members of a line.
+/// Columns of `--csv`, named like the members of a log line.
 const COLUMNS: &str = "time,kind,outcome,session,client,version,identity,directory,server,tool,ms,sent,received,rule,detail";
 
 #[derive(Debug, Args)]
@@ -42,32 +42,32 @@ pub(super) struct Arguments {
     /// Only calls to this tool, by its name on its server
     #[arg(long)]
     tool: Option<String>,
-    /// Only what this client did, by the name it gives
+    /// Only actions of the client with this name
     #[arg(long)]
     client: Option<String>,
-    /// Only what this person did
+    /// Only actions of this person
     #[arg(long)]
     user: Option<String>,
-    /// Only what a rule, a pin or a person refused
+    /// Only actions that a rule, a pin or a person refused
     #[arg(long)]
     denied: bool,
-    /// Only what failed
+    /// Only failures
     #[arg(long)]
     errors: bool,
-    /// From when on: 7d, 4w or a date; the last day when absent
+    /// First day to show: 7d, 4w or a date [default: today]
     #[arg(long, value_parser = since)]
     since: Option<Day>,
-    /// Go on with what is written from now on, until Ctrl-C
+    /// Keep printing new lines until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Print a table for a spreadsheet
+    /// Print CSV for a spreadsheet
     #[arg(long)]
     csv: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check that no line was changed or removed, as far as that can be seen
+    /// Check that no line was changed or removed
     #[command(after_help = "Examples:
   mcpzip audit verify
   mcpzip audit verify --json")]
@@ -77,15 +77,15 @@ enum Command {
   mcpzip audit heads
   mcpzip audit heads > heads.txt")]
     Heads,
-    /// Remove the days before a date
+    /// Delete the log of all days before a date
     #[command(after_help = "Examples:
   mcpzip audit delete --before 2026-11-01
   mcpzip audit delete --before 4w --yes")]
     Delete {
-        /// The first day to keep: a date such as 2026-11-01, or so many days or weeks back
+        /// First day to keep: a date such as 2026-11-01, or a number of days or weeks such as 7d or 4w
         #[arg(long, value_parser = since)]
         before: Day,
-        /// Don't ask
+        /// Do not ask
         #[arg(long, short)]
         yes: bool,
     },
@@ -142,7 +142,7 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<(), Exit
     Ok(())
 }
 
-/// A line for people.
+/// A log line as text.
 fn text(line: &Line) -> String {
     let subject = match (line.server.as_str(), line.tool.as_str()) {
         ("", _) => line.kind.clone(),
@@ -171,7 +171,7 @@ fn text(line: &Line) -> String {
     text
 }
 
-/// A row of a spreadsheet. A value that a spreadsheet would compute is preceded by an apostrophe.
+/// A log line as a row of CSV. An apostrophe precedes a value that a spreadsheet would evaluate as a formula.
 fn csv(line: &Line) -> String {
     let number = |value: Option<String>| value.unwrap_or_default();
     let fields = [

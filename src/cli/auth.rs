@@ -1,4 +1,4 @@
-//! `mcpzip auth`: which logins there are, and keys for the keychain.
+//! `mcpzip auth`: shows logins, and stores API keys in the keychain.
 
 use std::io::IsTerminal as _;
 
@@ -13,17 +13,17 @@ use crate::upstream::oauth::LoginStatus;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Show the login at each remote server: where, as whom, for what and for how long
+    /// Show the login at each remote server: issuer, account, scopes and expiry
     #[command(after_help = "Examples:
   mcpzip auth status
   mcpzip auth status --json")]
     Status,
-    /// Put the key of a language model (`search.llm` with `"api_key": "keychain"`) into the keychain
+    /// Store the API key of a language model in the keychain (`search.llm` with `"api_key": "keychain"`)
     #[command(after_help = "Examples:
   mcpzip auth key gemini
   pass show anthropic | mcpzip auth key anthropic")]
     Key {
-        /// Whose key it is: gemini, anthropic or openai; the key is asked for, or read from stdin
+        /// Provider of the key: gemini, anthropic or openai; the key is read from the terminal or from stdin
         #[arg(value_parser = provider)]
         provider: Provider,
     },
@@ -149,7 +149,7 @@ fn show(status: &LoginStatus, output: &Output) {
     }
 }
 
-/// A time in its largest unit.
+/// A duration in its largest unit.
 fn time(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),

@@ -1,4 +1,4 @@
-//! How the page of a login is opened.
+//! Opens the login page in a browser.
 
 use std::io;
 use std::process::{Child, Command, Stdio};
@@ -8,14 +8,14 @@ use crate::config::{Environment, env};
 /// The command that opens a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Browser {
-    /// There is none, or none is wanted.
+    /// No browser is available, or `MCPZIP_BROWSER` is `none`.
     None,
-    /// A program and its arguments; the URL is the last.
+    /// A program and its arguments; the URL is appended.
     Command(Vec<String>),
 }
 
 impl Browser {
-    /// The browser of whoever sits here; none where nobody does, as over SSH.
+    /// The user's browser. `None` over SSH or without a display.
     pub(super) fn of(environment: &Environment) -> Self {
         let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
         if let Some(command) = environment
@@ -44,7 +44,7 @@ impl Browser {
         Self::Command(words.iter().map(|word| (*word).to_owned()).collect())
     }
 
-    /// Opens `url`, without waiting for anything; whether there was something to open it with.
+    /// Starts the browser with `url` and returns at once. Returns false if no browser could be started.
     pub(super) fn open(&self, url: &str) -> bool {
         let Self::Command(words) = self else {
             return false;
@@ -59,7 +59,7 @@ impl Browser {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // It may stay as long as it likes; the system takes care of it when we are gone.
+        // The browser may outlive this process, so its `Child` is not kept.
         spawn_to_stay(&mut command).is_ok()
     }
 }
@@ -69,7 +69,7 @@ fn spawn_to_stay(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Out of the job that all we start is in, unless the one who started us forbids that.
+/// Starts the command outside this process's job object, unless the parent's job forbids it.
 #[cfg(windows)]
 fn spawn_to_stay(command: &mut Command) -> io::Result<Child> {
     use std::os::windows::process::CommandExt as _;

@@ -1,4 +1,4 @@
-//! `mcpzip call`: one call, its result printed.
+//! `mcpzip call`: calls one tool and prints its result.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -22,15 +22,15 @@ use crate::proxy::{Call, Failure, Reply};
 Each parameter of the tool is a flag. Put those that are also flags of mcpzip behind `--`. Without arguments, they are read from
 a pipe, if there is one.")]
 pub(super) struct Arguments {
-    /// The tool, as `mcpzip search` shows it
+    /// Name of the tool, as `mcpzip search` shows it
     #[arg(add = completions::of_tools())]
     name: String,
-    /// Its arguments as JSON; `-` waits for them on stdin
+    /// Arguments as JSON; `-` reads them from stdin
     arguments: Option<String>,
-    /// Its arguments as flags, `--title x --labels a --labels b`
+    /// Arguments as flags, such as `--title x --labels a --labels b`
     #[arg(last = true, allow_hyphen_values = true, value_name = "PARAMETERS")]
     parameters: Vec<String>,
-    /// Seconds that the answer may take
+    /// Time limit for the call in seconds
     #[arg(long)]
     timeout: Option<f64>,
 }
@@ -84,7 +84,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     }
 }
 
-/// Asks whoever is at the terminal, where the rules want a person's word.
+/// Asks the person at the terminal to permit a call that the rules require consent for.
 fn agree(name: &str, question: &str) -> Result<(), Exit> {
     let refused = |why: &str| {
         Exit::failed(format!(
@@ -112,7 +112,7 @@ fn agree(name: &str, question: &str) -> Result<(), Exit> {
     }
 }
 
-/// The text blocks as they are; of others, what they are.
+/// Prints text blocks as they are, and the type and size of others.
 fn print(result: &Object<'_>, output: &Output) {
     let blocks: Vec<&RawValue> = result
         .get("content")

@@ -15,14 +15,15 @@ use crate::app::App;
 use crate::text::nearest;
 use crate::tool::{Definition, Parameter};
 
-/// The wait for a silent pipe: for a tool that may change something, and for others.
+/// How long a silent pipe is waited for if the tool may change something.
 const WAIT: Duration = Duration::from_secs(2);
+/// The wait for other tools.
 const SHORT_WAIT: Duration = Duration::from_millis(250);
 
 /// The longest pause of a pipe within a text.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// A flag and its value, if it has one.
+/// A flag and its value.
 type Given = (String, Option<String>);
 
 /// Moves the flags of the tool behind `--`: all flags that neither `call` nor every command has.
@@ -88,11 +89,11 @@ pub(super) fn with_parameters_last(arguments: Vec<OsString>, call: &Command) -> 
     own
 }
 
-/// The arguments as JSON: the given text, the flags, or the content of a pipe. An open, silent pipe does not block the call. It counts as
-/// no arguments only if the call cannot change anything.
+/// The arguments as JSON: from the given text, the flags, or a pipe. An open, silent pipe does not block the call. It
+/// counts as no arguments only if the call cannot change anything.
 ///
 /// # Errors
-/// When they are not JSON, or do not belong to the tool.
+/// When they are not JSON, or do not match the tool's parameters.
 pub(super) async fn read(
     tool: &str,
     text: Option<&str>,
@@ -149,7 +150,7 @@ async fn from_pipe(tool: &str, app: &App) -> Result<Option<String>, Exit> {
     }
 }
 
-/// Reads stdin to its end, or to the end of a JSON object. Returns nothing if it is silent for `patience`.
+/// Reads stdin to its end, or to the end of a JSON object. `None` if it is silent for `patience`.
 async fn from_stdin(
     stdin: &mut tokio::io::Stdin,
     patience: Option<Duration>,
@@ -188,7 +189,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     text.ends_with(b"}") && serde_json::from_slice::<&RawValue>(text).is_ok()
 }
 
-/// The definition of a tool, listed first if it is not known.
+/// The definition of a tool. Its server is listed first if it is not in the catalog.
 async fn definition(tool: &str, app: &App) -> Result<Box<RawValue>, Exit> {
     let view = app.proxy().unscoped();
     let described = app.proxy().tools.describe(&view, tool).await;
@@ -217,7 +218,8 @@ fn given(flags: &[String]) -> Result<Vec<Given>, Exit> {
     Ok(given)
 }
 
-/// Makes an object of the flags. The check of the call converts texts to the types of the schema.
+/// Builds the arguments object from flags. The values stay text; the call's argument check converts them to the
+/// schema's types.
 async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawValue>, Exit> {
     let json = definition(tool, app).await?;
     let definition = Definition::parse(&json).context("the tool's definition cannot be used")?;
@@ -242,7 +244,7 @@ async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawV
     Ok(serde_json::value::to_raw_value(&values).context("the arguments are not JSON")?)
 }
 
-/// The parameter of a flag, ignoring letter case, `-` and `_`; nothing if the tool declares no parameters.
+/// The parameter of a flag, ignoring letter case, `-` and `_`. `None` if the tool declares no parameters.
 fn parameter<'p, 'd>(
     tool: &str,
     flag: &str,

@@ -1,7 +1,8 @@
-//! `mcpzip completions`: what a shell offers when a command is being typed.
+//! `mcpzip completions`: shell completion of commands, servers, tools and parameters.
 //!
-//! The script that a shell loads asks this program at each press of the key, so that servers and tools are offered as they are
-//! now, from the cache; nothing is connected. The variable [`env::COMPLETE`] is how the script asks.
+//! The shell's script runs this program at each completion, so that servers and tools are current. They come from the
+//! configuration and the cache; no server is connected. The script passes its request in the variable
+//! [`env::COMPLETE`].
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -22,7 +23,7 @@ use crate::catalog::{Cache, Key};
 use crate::config::{Config, Environment, PathFlags, Paths, Server, Verdict, env};
 use crate::tool::{Definition, QualifiedName, SEPARATOR, ServerName};
 
-/// Of so many servers the tools are offered; of more, the servers' own part of the name.
+/// Up to this number of matching servers, their tools are offered. Above it, only the server prefixes.
 const MOST_LISTS: usize = 4;
 
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
@@ -35,7 +36,7 @@ const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 For zsh, write it to a file `_mcpzip` in a directory of $fpath; for PowerShell, append it to $PROFILE. Load it anew after
 an update of mcpzip.")]
 pub(super) struct Arguments {
-    /// The shell
+    /// Shell to print the script for
     #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(SHELLS))]
     shell: String,
 }
@@ -57,7 +58,8 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Answers a shell that asks how `arguments`, what it was started with, could go on; nothing where none asks.
+/// Prints the completions for a shell's request. `arguments` is the whole command line of this process. `None` if the
+/// process was not started by a completion script.
 pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Option<ExitCode> {
     let name = environment
         .get(env::COMPLETE.name)
@@ -66,7 +68,7 @@ pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Optio
     let Some(shell) = shells.completer(name) else {
         return Some(ExitCode::from(2));
     };
-    // What the person has typed stands behind the first `--`.
+    // The words typed so far follow the first `--`.
     let typed: Vec<OsString> = arguments
         .iter()
         .skip_while(|word| *word != "--")
@@ -79,7 +81,7 @@ pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Optio
     }
     let mut text = Vec::new();
     let directory = std::env::current_dir().ok();
-    // A shell shows an error in the middle of what is being typed; having nothing to offer is better.
+    // No error is printed: the shell would show it in the middle of the command line.
     let written = shell.write_complete(&mut command, typed, directory.as_deref(), &mut text);
     let printed = written.and_then(|()| std::io::stdout().write_all(&text));
     Some(if printed.is_ok() {
@@ -89,12 +91,12 @@ pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Optio
     })
 }
 
-/// For an argument that is a server of the configuration.
+/// Completes the name of a configured server.
 pub(super) fn of_servers() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| offered(current, servers))
 }
 
-/// For an argument that is a tool that the cache knows.
+/// Completes the name of a tool in the cache.
 pub(super) fn of_tools() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| offered(current, tools))
 }
@@ -113,7 +115,7 @@ fn offered(
         .collect()
 }
 
-/// The configuration that the command being typed would use.
+/// The configuration of the command being completed.
 fn configuration() -> Option<(Paths, Config)> {
     let environment = Environment::process();
     let flags = PathFlags {
@@ -133,7 +135,7 @@ fn servers(_: &str, config: &Config, _: &Paths) -> Vec<String> {
         .collect()
 }
 
-/// The tools of those servers that the word so far may mean: reading the others' lists would take time for nothing.
+/// The tools that `start` may complete to. Only the lists of matching servers are read.
 fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
     let cache = Cache::new(Some(&paths.cache_dir));
     let is_meant = |name: &str| {
@@ -144,7 +146,7 @@ fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
         |(name, entry): &(&ServerName, &Server)| !entry.disabled && is_meant(name.as_str());
     let used: Vec<(&ServerName, &Server)> = config.servers.iter().filter(is_used).collect();
     if used.len() > MOST_LISTS {
-        // Nobody reads all of their tools; the next letters say whose are wanted.
+        // All of their tools would be too many; the user first completes the server's name.
         return used.iter().map(|(name, _)| format!("{name}__")).collect();
     }
     let lists = used.into_iter().filter_map(|(name, entry)| {
@@ -168,7 +170,7 @@ fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
         .collect()
 }
 
-/// The tool of the `call` that is being typed, and its definition in the cache.
+/// The tool of the `call` being completed, with its definition from the cache.
 fn typed_tool(typed: &[OsString]) -> Option<(QualifiedName, Box<RawValue>)> {
     let after = typed.iter().skip_while(|word| *word != "call").skip(1);
     let name = after
@@ -199,7 +201,7 @@ fn typed_tool(typed: &[OsString]) -> Option<(QualifiedName, Box<RawValue>)> {
     None
 }
 
-/// Adds a flag for each parameter of the tool, unless `call` has a flag of this name.
+/// Adds a flag for each parameter of the tool, unless `call` has a flag of that name.
 fn with_parameters(call: Command, tool: &QualifiedName, json: &RawValue) -> Command {
     let Ok(definition) = Definition::parse(json) else {
         return call;
@@ -235,7 +237,7 @@ fn with_parameters(call: Command, tool: &QualifiedName, json: &RawValue) -> Comm
     })
 }
 
-/// The permitted values of a parameter, or of its items.
+/// The permitted values of a parameter or of its items.
 fn words_of(schema: &Value) -> Vec<String> {
     let listed = schema
         .get("enum")
@@ -248,7 +250,7 @@ fn words_of(schema: &Value) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// The value of a flag among what the person has typed.
+/// The value of a flag in the words typed so far.
 fn typed_flag(name: &str) -> Option<PathBuf> {
     let typed: Vec<OsString> = std::env::args_os()
         .skip_while(|word| *word != "--")

@@ -1,4 +1,4 @@
-//! `mcpzip config`: where the configuration is, what may stand in it, and an editor for it.
+//! `mcpzip config`: prints the configuration's path or schema, or opens it in an editor.
 
 use std::path::Path;
 use std::process::Command as Process;
@@ -15,9 +15,9 @@ use crate::files;
 pub(super) enum Command {
     /// Print the path of the configuration
     Path(PathArguments),
-    /// Open the configuration in your editor, and check it afterwards
+    /// Open the configuration in your editor, then check it
     Edit(EditArguments),
-    /// Print the JSON Schema of the configuration, for editors
+    /// Print the JSON Schema of the configuration
     Schema(SchemaArguments),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct EditArguments {}
   mcpzip config schema > config.schema.json    then \"$schema\": \"./config.schema.json\" in the configuration")]
 pub(super) struct SchemaArguments {}
 
-/// The configuration that an editor finds where there was none.
+/// The content of a new configuration.
 const EMPTY: &[u8] = b"{\n  \"mcpServers\": {}\n}\n";
 
 pub(super) fn run(
@@ -102,7 +102,7 @@ fn edit(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
     check(paths, environment, output)
 }
 
-/// Says what of the edited file cannot be used.
+/// Checks the edited file and prints its warnings and faults.
 fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
     let path = paths.config_file.display();
     let config = Config::load(paths, environment)?;
@@ -135,7 +135,7 @@ fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<()
     Ok(())
 }
 
-/// The command of the user's editor.
+/// The command of the user's editor: `VISUAL`, else `EDITOR`.
 fn editor(environment: &Environment) -> Result<String, Exit> {
     let named = [env::VISUAL, env::EDITOR].into_iter().find_map(|variable| {
         environment
@@ -151,7 +151,7 @@ fn editor(environment: &Environment) -> Result<String, Exit> {
     }
 }
 
-/// The shell reads an editor's command, as it does for git: it may have arguments and quotes.
+/// Runs the editor's command in a shell, as git does, because it may have arguments and quotes.
 #[cfg(unix)]
 fn process(editor: &str, file: &Path) -> Process {
     let mut process = Process::new("/bin/sh");

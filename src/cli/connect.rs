@@ -1,4 +1,4 @@
-//! `mcpzip connect` and `disconnect`: the one entry in a client's file.
+//! `mcpzip connect` and `disconnect`: add and remove mcpzip's entry in a client's file.
 
 use clap::Args;
 use serde_json::json;
@@ -21,10 +21,10 @@ use crate::secret::Masker;
 pub(super) struct ConnectArguments {
     #[command(flatten)]
     location: LocationArguments,
-    /// The name of the entry
+    /// Name of the entry
     #[arg(long, value_name = "NAME", default_value = "mcpzip")]
     name: String,
-    /// Whether Codex asks before each call through mcpzip (`auto`), or calls every tool without asking (`approve`)
+    /// Codex's approval mode for mcpzip's tools: ask before each call (`auto`), or call without asking (`approve`)
     #[arg(long, value_name = "MODE", value_parser = approvals())]
     codex_approval: Option<String>,
 }
@@ -43,10 +43,10 @@ struct LocationArguments {
     /// The client
     #[arg(value_name = "CLIENT", value_parser = client_names())]
     client: String,
-    /// For whom: you everywhere, you in this project, or all in this project
+    /// Scope of the entry: you in all projects, you in this project, or everyone in this project
     #[arg(long, value_name = "SCOPE", value_parser = scope_names(), default_value = "user")]
     scope: String,
-    /// Only show what would change
+    /// Show the change without making it
     #[arg(long)]
     dry_run: bool,
 }
@@ -182,7 +182,7 @@ fn carry_out(
     Ok(())
 }
 
-/// The lines of a difference that change, without those around them.
+/// The added and removed lines of a diff, without their context.
 fn changed_lines(diff: Option<&str>) -> Vec<&str> {
     let lines = diff.unwrap_or_default().lines();
     lines.filter(|line| line.starts_with(['+', '-'])).collect()
@@ -210,7 +210,7 @@ fn report(
     }
     output.line(format!("{} {words}", strong(location.client.title())));
     output.line(faint(format!("  {}", location.path.display())));
-    // Lines around the change may hold secrets of other entries; after it is done, the file itself can be looked at.
+    // Only changed lines are printed, because lines around them may hold secrets of other entries.
     for line in changed_lines(diff) {
         output.verbatim(format!(
             "  {}",

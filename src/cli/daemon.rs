@@ -1,4 +1,4 @@
-//! `mcpzip daemon`: the process that sessions share.
+//! `mcpzip daemon`: shows, stops, restarts and runs the process that serves all sessions.
 
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
@@ -19,22 +19,22 @@ pub(super) enum Command {
   mcpzip daemon status
   mcpzip daemon status --json")]
     Status,
-    /// End the daemon; its sessions go on, each with servers of its own
+    /// Stop the daemon; its sessions continue, each with servers of its own
     #[command(after_help = "Examples:
   mcpzip daemon stop
   mcpzip daemon stop --json")]
     Stop,
-    /// Replace the daemon; its sessions go on in the new one
+    /// Replace the daemon with a new process that takes over its sessions
     #[command(after_help = "Examples:
   mcpzip daemon restart
   mcpzip daemon restart --json")]
     Restart,
-    /// Be the daemon, in the foreground, for a service manager
+    /// Run the daemon in the foreground, for a service manager
     #[command(after_help = "Examples:
   mcpzip daemon run
   mcpzip daemon run --log info")]
     Run,
-    /// Show what the daemon wrote to its stderr: warnings, and its last words
+    /// Show what the daemon wrote to stderr: warnings and errors
     #[command(after_help = "Examples:
   mcpzip daemon logs
   mcpzip daemon logs -f")]
@@ -43,15 +43,15 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct LogArguments {
-    /// Go on with what is written from now on, until Ctrl-C
+    /// Keep printing new lines until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// How many of the last lines to begin with
+    /// Number of lines to begin with
     #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 50)]
     lines: usize,
 }
 
-/// What the daemon says of itself.
+/// The daemon's answer to `daemon.status`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Status {
     version: String,
@@ -96,7 +96,7 @@ pub(super) async fn run(
     }
 }
 
-/// The daemon that a session started: its directory may go.
+/// Runs the daemon that a session started. It changes to `/`, so that it keeps no directory in use.
 pub(super) async fn run_started(paths: Paths, environment: &Environment) -> Result<(), Exit> {
     leave_directory()?;
     Ok(daemon::run_started(paths, environment).await?)
@@ -106,7 +106,7 @@ fn leave_directory() -> std::io::Result<()> {
     std::env::set_current_dir("/")
 }
 
-/// How the daemon for these paths stands; nothing where there is none.
+/// Asks the daemon for its status. `None` if none runs for these paths.
 pub(super) fn status(paths: &Paths, environment: &Environment) -> Result<Option<Status>, String> {
     match daemon::ask(paths, environment, "daemon.status")? {
         Answer::None => Ok(None),
@@ -116,7 +116,7 @@ pub(super) fn status(paths: &Paths, environment: &Environment) -> Result<Option<
     }
 }
 
-/// The daemon in a sentence, as `status` and `doctor` show it.
+/// A short description of the daemon for `status` and `doctor`.
 pub(super) fn sentence(status: &Status) -> String {
     format!(
         "process {}, {}",

@@ -1,4 +1,4 @@
-//! `mcpzip describe`: all that a server says of a tool.
+//! `mcpzip describe`: prints a tool's signature, description and full definition.
 
 use clap::Args;
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use crate::tool::{Definition, render_hit};
   mcpzip describe notes__create_note
   mcpzip describe --json create_note | jq .inputSchema")]
 pub(super) struct Arguments {
-    /// The tool, as `mcpzip search` shows it; a name that only one server has will do
+    /// Name of the tool, as `mcpzip search` shows it; the server's part may be left out if the name is unique
     #[arg(add = completions::of_tools())]
     name: String,
 }
@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     Ok(())
 }
 
-/// Indented where it can be read as JSON values, in its own bytes otherwise.
+/// Indents the definition. If it cannot be parsed, its own bytes are printed.
 fn pretty(json: &RawValue) -> String {
     let value: Option<serde_json::Value> = serde_json::from_str(json.get()).ok();
     value

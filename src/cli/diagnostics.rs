@@ -1,4 +1,4 @@
-//! What a failed command says, and the code it ends with.
+//! Errors of commands: their texts, hints and exit codes.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::text::chain;
 pub(super) struct Exit {
     kind: Kind,
     error: anyhow::Error,
-    /// Whether the output has said already what it is about.
+    /// Whether the output has reported the reason already.
     is_told: bool,
 }
 
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// As `--json` calls it.
+    /// The `kind` in `--json`.
     fn name(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -42,7 +42,7 @@ impl Kind {
 }
 
 impl Exit {
-    /// The command line is wrong.
+    /// A wrong command line.
     pub(super) fn usage(error: &clap::Error) -> Self {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
@@ -53,7 +53,7 @@ impl Exit {
         }
     }
 
-    /// A setting of the configuration or of a variable cannot be used.
+    /// An unusable setting in the configuration or a variable.
     pub(super) fn of_setting(problem: &impl fmt::Display) -> Self {
         Self {
             kind: Kind::Configuration,
@@ -62,7 +62,7 @@ impl Exit {
         }
     }
 
-    /// It did not work.
+    /// A general failure.
     pub(super) fn failed(text: impl Into<String>) -> Self {
         Self {
             kind: Kind::Failed,
@@ -71,7 +71,7 @@ impl Exit {
         }
     }
 
-    /// A server could not be reached, or gave no answer.
+    /// A server could not be reached, or did not answer.
     pub(super) fn unavailable(text: impl Into<String>) -> Self {
         Self {
             kind: Kind::Unavailable,
@@ -80,7 +80,7 @@ impl Exit {
         }
     }
 
-    /// A call has no result; `view` is what the caller may see.
+    /// A call without a result. `view` decides which names the text may mention.
     pub(super) fn of_call(failure: &Failure, view: &View) -> Self {
         let text = failure.text(view);
         if failure.is_unavailable() {
@@ -90,7 +90,7 @@ impl Exit {
         }
     }
 
-    /// The tool's own result says that it failed; it was printed already.
+    /// The tool's result has `isError`. It is printed already.
     pub(super) fn tool_error() -> Self {
         Self {
             kind: Kind::ToolError,
@@ -99,7 +99,7 @@ impl Exit {
         }
     }
 
-    /// Something was found that is wrong, or (`is_error` being false) could be better; the output told it.
+    /// The printed report has errors (`is_error`) or only warnings.
     pub(super) fn found(is_error: bool) -> Self {
         let kind = if is_error {
             Kind::Failed
@@ -113,12 +113,12 @@ impl Exit {
         }
     }
 
-    /// Whether there is nothing more to say.
+    /// Whether the reason is printed already.
     pub(super) fn is_told(&self) -> bool {
         self.is_told
     }
 
-    /// The user or the system ended it.
+    /// A signal of the user or the system ended the command.
     pub(super) fn interrupted(signal: std::io::Result<()>) -> Self {
         signal.map_or_else(Self::from, |()| Self::failed("interrupted"))
     }
@@ -129,7 +129,7 @@ impl Exit {
 }
 
 impl Exit {
-    /// What may help.
+    /// Advice for the user, a line each.
     fn hints(&self) -> Vec<String> {
         let Some(config::Error::Missing { .. }) = self.error.downcast_ref::<config::Error>() else {
             return Vec::new();
@@ -145,7 +145,7 @@ impl Exit {
         older.into_iter().chain(rest.map(str::to_owned)).collect()
     }
 
-    /// For programs: `{"error": {"code", "kind", "message", "hints"}}`, in one line.
+    /// The error as a line of JSON: `{"error": {"code", "kind", "message", "hints"}}`.
     pub(super) fn to_json(&self) -> String {
         let error = serde_json::json!({
             "code": self.code(),
@@ -157,7 +157,7 @@ impl Exit {
     }
 }
 
-/// The error and its causes on one line, then what may help.
+/// The error and its causes on one line, then the hints.
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&chain(self.error.as_ref()))?;
@@ -184,7 +184,7 @@ impl From<ChangeError> for Exit {
             ChangeError::Edit(
                 error @ (EditError::Document { .. } | EditError::Encoding { .. }),
             ) => {
-                // Its text holds its cause already.
+                // The text contains the cause already.
                 Self {
                     kind: Kind::Configuration,
                     error: anyhow::Error::msg(error.to_string()),

@@ -1,4 +1,4 @@
-//! `mcpzip search --explain`: what each stage of a search says of each hit, as a table or as JSON.
+//! `mcpzip search --explain`: the scores of each hit by stage, as a table or JSON.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
     }
 }
 
-/// What else moved it.
+/// Other reasons for the rank of a hit.
 fn remarks(hit: &Explained) -> String {
     let mut remarks = String::new();
     if let Some(rank) = hit.rank_before_model {

@@ -1,6 +1,6 @@
-//! `mcpzip add --from-registry`: the entry made of what a registry says of a server.
+//! `mcpzip add --from-registry`: builds a server's entry from its listing in the registry.
 //!
-//! What is secret is asked for only to try the server once: the file gets a reference to a variable in its place.
+//! A secret is asked for only to try the server once. The file gets a reference to a variable instead.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::registry::{asked, open};
 use crate::config::{EntryText, Environment, Paths};
 use crate::registry::{Entry, Given, Input, Listing, Recipe, Registry, Way};
 
-/// Candidates that are named where a name fits several.
+/// Number of candidates shown if a name matches several servers.
 const MOST_NAMED: usize = 10;
 
 pub(super) async fn run(
@@ -94,7 +94,7 @@ pub(super) async fn run(
     addition.carry_out(paths, &environment, output).await
 }
 
-/// The one server of the registry that is meant by `name`.
+/// The server in the registry that `name` means. Asks the user if several match.
 async fn choose(name: &str, registry: &Registry, output: &Output) -> Result<String, Exit> {
     let found = asked(output, registry.search(name, 50)).await?.value;
     let last = |id: &str| id.rsplit('/').next().unwrap_or_default().to_owned();
@@ -113,7 +113,7 @@ async fn choose(name: &str, registry: &Registry, output: &Output) -> Result<Stri
         }
         _ => {}
     }
-    // Those that are called so first.
+    // Servers whose own name is exactly `name` come first.
     let mut found: Vec<_> = found.iter().collect();
     found.sort_by_key(|server| !last(&server.name).eq_ignore_ascii_case(name));
     found.truncate(MOST_NAMED);
@@ -142,13 +142,13 @@ async fn choose(name: &str, registry: &Registry, output: &Output) -> Result<Stri
         .ok_or_else(|| Exit::failed("nothing was added"))
 }
 
-/// What is put into an entry, and what the user adds to it.
+/// The values for the inputs of an entry, and the user's own variables.
 pub(super) struct Answers {
-    /// By input; of secrets, references only.
+    /// The values by input. For secrets, references to variables.
     pub(super) given: Given,
-    /// Values of variables that are set nowhere yet, for this run alone.
+    /// Values of variables that are not set yet, used for this run only.
     secrets: BTreeMap<String, String>,
-    /// Variables of the user's own.
+    /// Variables and headers that the listing does not know.
     env: Vec<(String, String)>,
     hints: Vec<String>,
 }
@@ -173,7 +173,7 @@ impl Answers {
         Ok(answers)
     }
 
-    /// What an entry was made of before, and what `set` adds.
+    /// Starts with the inputs that an existing entry remembers, and adds those of `set`.
     pub(super) fn again(given: Given, set: &[String], inputs: &[Input]) -> Result<Self, Exit> {
         let mut answers = Self {
             given,
@@ -230,7 +230,7 @@ impl Answers {
         values.push(value);
     }
 
-    /// Asks for what is missing, where somebody can be asked.
+    /// Asks for missing inputs if a person can answer. Fails if an input is still missing.
     pub(super) fn complete(
         &mut self,
         inputs: &[Input],
@@ -281,7 +281,7 @@ impl Answers {
         )))
     }
 
-    /// The whole entry, with what it was made of.
+    /// The whole entry as JSON, with the record of its origin.
     fn write(
         &self,
         arguments: &Arguments,
@@ -304,7 +304,7 @@ impl Answers {
         if self.env.is_empty() {
             return Ok(text.to_json());
         }
-        // The user's own come into the same object.
+        // The user's own variables go into the same object as the listing's.
         let is_own = |name: &str| self.env.iter().any(|(own, _)| own == name);
         let theirs = entry.pairs().filter(|(name, _)| !is_own(name)).cloned();
         let all: Vec<(String, String)> = theirs.chain(self.env.iter().cloned()).collect();
@@ -319,7 +319,8 @@ impl Answers {
     }
 }
 
-/// Where an entry came from, and what of it, as JSON: what `mcpzip update` starts from.
+/// The record of an entry's origin, as JSON: listing, version, inputs and the entry as installed. `mcpzip update`
+/// starts from it.
 pub(super) fn origin(listing: &Listing, way: Way, given: &Given, entry: &EntryText) -> String {
     let mut origin = EntryText::default();
     origin.text("name", Some(listing.name()));

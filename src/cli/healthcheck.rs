@@ -1,4 +1,4 @@
-//! `mcpzip healthcheck`: whether a `serve --http` answers, in an image that has no other program to ask.
+//! `mcpzip healthcheck`: asks a `serve --http` whether it answers, for container images without another HTTP client.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::output::{Output, good};
 use super::serve;
 use crate::config::{Config, Environment, ListenAddress, Paths, env};
 
-/// An answer comes within this time from a server that works.
+/// Time limit for the answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -22,9 +22,9 @@ Examples:
   mcpzip healthcheck 127.0.0.1:9090
   mcpzip healthcheck --ready")]
 pub(super) struct Arguments {
-    /// The address that it listens on [default: MCPZIP_HTTP_ADDRESS, `http.address` of the configuration, 127.0.0.1:8080]
+    /// Address of the server [default: MCPZIP_HTTP_ADDRESS, `http.address` of the configuration, 127.0.0.1:8080]
     address: Option<ListenAddress>,
-    /// Also wait for what it reads at its start, as a load balancer does
+    /// Ask whether it is ready for requests, as a load balancer does
     #[arg(long)]
     ready: bool,
 }
@@ -60,8 +60,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The address of a `serve --http` without a value. A configuration that cannot be read names none, as the server may have
-/// been started without it.
+/// The address that `serve --http` uses without a value. An unreadable configuration is ignored, because the server may
+/// run without it.
 fn known_address(paths: &Paths, environment: &Environment) -> Result<ListenAddress, Exit> {
     if let Some(text) = environment
         .get(env::HTTP_ADDRESS.name)
@@ -75,9 +75,9 @@ fn known_address(paths: &Paths, environment: &Environment) -> Result<ListenAddre
     Ok(configured.unwrap_or_default())
 }
 
-/// Asks the machine itself: by no proxy, and following nothing.
+/// Sends the request without a proxy and without following redirects.
 async fn ask(url: &str) -> Result<reqwest::StatusCode, anyhow::Error> {
-    // It is there already when a client was made before; any provider will do.
+    // This fails if a provider is installed already; any provider is sufficient.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
         .no_proxy()
@@ -86,7 +86,7 @@ async fn ask(url: &str) -> Result<reqwest::StatusCode, anyhow::Error> {
         .timeout(LIMIT)
         .build()?;
     let answer = client.get(url).send().await.map_err(|error| {
-        // The URL stands in our own words.
+        // The caller's message has the URL already.
         anyhow::Error::from(error.without_url())
     })?;
     Ok(answer.status())

@@ -1,6 +1,6 @@
 //! `mcpzip --help`: the commands in groups, in the order in which a newcomer needs them.
 //!
-//! clap knows one heading for all commands, so the list is a part of the help's template.
+//! clap has one heading for all commands, so the list is part of the help's template.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use clap::{Arg, Command, CommandFactory as _};
 
 use super::Cli;
 
-/// Every command that help shows, in exactly one group.
+/// Every command that the help shows, each in exactly one group.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Get started", &["init", "demo", "doctor", "status"]),
     ("Use tools", &["search", "describe", "call", "tools"]),
@@ -45,17 +45,17 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// Columns between the margin and what a command does.
+/// Width of the column with command names.
 const WIDTH: usize = 13;
 
-/// Columns between the margin and what an option does.
+/// Width of the column with options.
 const OPTION_WIDTH: usize = 24;
 
-/// Below the help of each command, whose own options would stand in a crowd otherwise.
+/// The last line of each command's help. The global options are listed in the main help only.
 const ELSEWHERE: &str =
     "`mcpzip --help` shows the options for all commands, such as --config and --json.";
 
-/// The command line, with its grouped help. The options for all commands stand in the main help alone.
+/// The command line with its grouped help. The global options are hidden in the help of commands.
 pub(super) fn command() -> Command {
     let command = Cli::command();
     let template = template(&command);
@@ -109,7 +109,7 @@ fn template(command: &Command) -> String {
     text
 }
 
-/// `--config <FILE>`.
+/// An option in the form `--config <FILE>`.
 fn flag(option: &Arg) -> String {
     let name = option.get_long().unwrap_or_default();
     match option.get_value_names() {

@@ -1,4 +1,4 @@
-//! What the agent asks, and whether the answer is what it should be.
+//! The demo's calls of the three meta-tools, each with a text that the answer must contain.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::cli::tokens::Tokens;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 
-/// A call of one of the three tools, and a text that its answer must hold.
+/// A call of a meta-tool, and the text expected in its answer.
 pub(super) struct Ask {
     tool: &'static str,
     arguments: String,
     expected: &'static str,
     is_mistake: bool,
-    /// Name and arguments of the same call without the gateway.
+    /// The tool's own name and arguments, for a client without mcpzip. `None` for a search or a description.
     without: Option<(String, String)>,
 }
 
-/// An ask and its answer.
+/// A call with its answer.
 pub(super) struct Answered {
     ask: Ask,
     text: String,
@@ -65,7 +65,7 @@ impl Ask {
         }
     }
 
-    /// The answer must say that it was one.
+    /// Expects the answer to be an error.
     pub(super) fn mistaken(self) -> Self {
         Self {
             is_mistake: true,
@@ -96,7 +96,7 @@ impl Answered {
     }
 }
 
-/// Sends all `asks` at once; fails where an answer is not as expected.
+/// Sends all calls at once. Fails if an answer is an unexpected one.
 pub(super) async fn ask(gateway: &mut Client, asks: Vec<Ask>) -> anyhow::Result<Vec<Answered>> {
     let params: Vec<String> = asks
         .iter()
@@ -125,7 +125,7 @@ pub(super) async fn ask(gateway: &mut Client, asks: Vec<Ask>) -> anyhow::Result<
     Ok(answered)
 }
 
-/// The text of a tool's result; the demo's tools all give one.
+/// The text of a tool's result. Every tool of the demo returns one.
 fn text_of(result: &Object<'_>) -> anyhow::Result<String> {
     let blocks = result.get("content").context("a result has no content")?;
     let blocks: Vec<Object<'_>> = serde_json::from_str(blocks.get())?;

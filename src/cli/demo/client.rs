@@ -1,4 +1,4 @@
-//! An MCP client over a process's stdin and stdout, as much of one as the demo needs.
+//! A minimal MCP client over a child process's stdin and stdout.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::mcp::object::quoted;
 use crate::mcp::{Envelope, Line, LineReader, Message, Outcome, Revision};
 
-/// How long an answer may take: far longer than any does, so that a demo that hangs says so.
+/// Time limit for an answer, far above the usual time.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a process may take to end by itself.
+/// How long a process may take to exit after its stdin is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Answers beyond this size are none of the demo's.
+/// Largest accepted answer, in bytes.
 const LARGEST: usize = 16 * 1024 * 1024;
 
-/// A process that speaks MCP, and us as its client. It is killed when this is dropped.
+/// An MCP server process and the client side of its pipes. The process is killed on drop.
 #[derive(Debug)]
 pub(super) struct Client {
     child: Child,
@@ -30,7 +30,7 @@ pub(super) struct Client {
     started: Instant,
 }
 
-/// An answer, and how long it took from the moment its request was written.
+/// An answer, and the time since its request was written.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) result: Box<RawValue>,
@@ -38,7 +38,7 @@ pub(super) struct Answer {
 }
 
 impl Client {
-    /// Starts the process; nothing is said yet.
+    /// Starts the process without sending anything.
     pub(super) fn start(mut command: Command) -> anyhow::Result<Self> {
         let started = Instant::now();
         command
@@ -59,12 +59,12 @@ impl Client {
         })
     }
 
-    /// How long ago the process was started.
+    /// Time since the process was started.
     pub(super) fn age(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// The handshake.
+    /// Does the `initialize` handshake.
     pub(super) async fn greet(&mut self) -> anyhow::Result<()> {
         let revision = Revision::V2025_11_25;
         let info = format!(
@@ -87,7 +87,7 @@ impl Client {
         answers.pop().context("there is no answer")
     }
 
-    /// Sends requests of `method` in one write, one for each of `params`, and waits for all answers.
+    /// Sends one request of `method` for each of `params`, all in one write, and waits for all answers.
     pub(super) async fn ask_all(
         &mut self,
         method: &str,
@@ -147,7 +147,8 @@ impl Client {
         Ok(answers.into_iter().flatten().collect())
     }
 
-    /// Ends the process as a client does that leaves: its stdin ends, and it ends all it has started.
+    /// Closes the process's stdin, as a client does at its end, and waits for the exit. Kills the process after
+    /// [`GRACE`].
     pub(super) async fn close(self) {
         let Self {
             mut child,
@@ -157,12 +158,12 @@ impl Client {
         } = self;
         drop(stdin);
         let end = async {
-            // It may have answers under way, and nowhere else to write them.
+            // Reads on, so that the process is not blocked by answers that it still writes.
             while let Ok(Some(_)) = lines.next().await {}
             child.wait().await
         };
         if tokio::time::timeout(GRACE, end).await.is_err() {
-            // It fails where the process has ended meanwhile.
+            // This fails if the process has exited in the meantime.
             let _ = child.kill().await;
         }
     }

@@ -1,14 +1,16 @@
+//! A temporary directory for the demo.
+
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A directory of this run alone, removed with all that is in it when dropped.
+/// A temporary directory that is removed with its content on drop.
 #[derive(Debug)]
 pub(super) struct TemporaryDirectory(PathBuf);
 
 impl TemporaryDirectory {
-    /// Creates one, open to the user alone.
+    /// Creates a directory that only the user can enter.
     pub(super) fn create() -> io::Result<Self> {
         let builder = private();
         loop {
@@ -17,7 +19,7 @@ impl TemporaryDirectory {
                 .map_or(0, |elapsed| elapsed.subsec_nanos());
             let path =
                 std::env::temp_dir().join(format!("mcpzip-demo-{}-{moment}", std::process::id()));
-            // One that is there already may be anybody's.
+            // An existing directory may belong to another user, so it is never reused.
             match builder.create(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 created => return created.map(|()| Self(path)),
@@ -32,7 +34,7 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system, whose directory it is in.
+        // A directory that cannot be removed is left to the system's cleaning of temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -44,7 +46,7 @@ fn private() -> fs::DirBuilder {
     builder
 }
 
-/// The directory for temporary files is the user's own already.
+/// The directory for temporary files is private to the user on these systems.
 #[cfg(not(unix))]
 fn private() -> fs::DirBuilder {
     fs::DirBuilder::new()

@@ -1,23 +1,23 @@
-//! What a call costs in time: the same one through the gateway and straight to its server.
+//! Compares the time of a call through the gateway with that of a direct call to the server.
 
 use std::time::Duration;
 
 use super::client::Client;
 
-/// Calls on each side.
+/// Calls per side.
 pub(super) const CALLS: usize = 200;
 
-/// Calls on one side before it is the other's turn, so that what else the machine does hits both.
+/// Calls per side and round. The sides alternate, so that other load on the machine affects both.
 const ROUND: usize = 20;
 
-/// The median time of a call.
+/// The median times of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallTimes {
     pub(super) through: Duration,
     pub(super) direct: Duration,
 }
 
-/// Times one call after the other; `direct` is a client of the `units` server.
+/// Makes [`CALLS`] calls on each side, one after the other. `direct` is a client of the `units` server.
 pub(super) async fn call_times(
     gateway: &mut Client,
     direct: &mut Client,

@@ -1,8 +1,7 @@
-//! `mcpzip demo`: the main job shown on servers from inside the binary, to somebody who has configured nothing.
+//! `mcpzip demo`: shows how an agent works through mcpzip, with servers from inside the binary and no configuration.
 //!
-//! Nothing in it is staged: the demo is a client like any other. It starts `mcpzip serve` as a process of its own, with
-//! a configuration in a temporary directory, speaks MCP to it, and shows what went over the pipe. A step whose answer is
-//! not what it should be ends the demo with an error.
+//! The demo is an ordinary client. It starts `mcpzip serve` as a child process with a configuration in a temporary
+//! directory, speaks MCP to it, and shows what went over the pipe. An unexpected answer ends the demo with an error.
 
 mod ask;
 mod client;
@@ -29,7 +28,7 @@ pub(super) const SERVER_COMMAND: &str = "__demo-server";
 pub(super) struct ServerArguments {
     name: String,
     store: PathBuf,
-    /// Where to write the number of this process
+    /// File that this process's id is written to
     #[arg(long)]
     pid_file: Option<PathBuf>,
 }
@@ -45,7 +44,7 @@ pub(super) fn serve(arguments: &ServerArguments) -> Result<(), Exit> {
 
 pub(super) async fn run(environment: Environment, output: &Output) -> Result<(), Exit> {
     let mut signal = std::pin::pin!(shutdown::signal());
-    // Polled once before anything is there, so that no signal leaves it behind.
+    // The signal handler is installed before anything is created, so that a signal leaves nothing behind.
     if let Some(signal) = poll_once(signal.as_mut()).await {
         return Err(Exit::interrupted(signal));
     }
@@ -65,7 +64,7 @@ pub(super) async fn run(environment: Environment, output: &Output) -> Result<(),
     Ok(())
 }
 
-/// What the future has to say already.
+/// The future's output if it is ready now.
 pub(super) async fn poll_once<F: Future + Unpin>(future: F) -> Option<F::Output> {
     tokio::select! {
         biased;

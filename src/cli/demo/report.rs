@@ -1,34 +1,34 @@
-//! What a walk has shown, as `--json` prints it.
+//! The demo's report, printed with `--json`.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// The whole walk.
+/// The whole demo.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// What tokens are counted in.
+    /// Name of the tokenizer.
     pub(super) encoding: &'static str,
     pub(super) steps: Vec<Step>,
     pub(super) totals: Totals,
 }
 
-/// One thing shown.
+/// One step of the demo.
 #[derive(Debug, Serialize)]
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) title: String,
-    /// What was sent at once, and what came back.
+    /// The requests sent at once, with their answers.
     pub(super) exchanges: Vec<Exchange>,
-    /// What is to be seen in it.
+    /// The point of the step, in a sentence.
     pub(super) note: String,
 }
 
 /// A request and its answer.
 #[derive(Debug, Serialize)]
 pub(super) struct Exchange {
-    /// The tool as the client calls it, or another method.
+    /// The name of the tool, or the method `tools/list`.
     pub(super) tool: &'static str,
     pub(super) arguments: Box<RawValue>,
     /// The text that the agent gets.
@@ -36,21 +36,21 @@ pub(super) struct Exchange {
     pub(super) is_error: bool,
     #[serde(rename = "milliseconds", serialize_with = "milliseconds")]
     pub(super) took: Duration,
-    /// Those of the request and of the answer.
+    /// Tokens of the request and the answer.
     pub(super) tokens: usize,
-    /// The tokens of the same call without the gateway; none for what only the gateway needs.
+    /// Tokens of the direct call without the gateway. 0 for searches and descriptions.
     #[serde(skip)]
     pub(super) tokens_without: usize,
 }
 
-/// What it comes to.
+/// The sums of the demo.
 #[derive(Debug, Serialize)]
 pub(super) struct Totals {
     pub(super) servers: usize,
     pub(super) tools: usize,
     /// Tokens with the gateway.
     pub(super) with: Cost,
-    /// Tokens without it: all definitions, and the same calls without searching.
+    /// Tokens without it: all definitions and the direct calls.
     pub(super) without: Cost,
     #[serde(rename = "first_answer_milliseconds", serialize_with = "milliseconds")]
     pub(super) first_answer: Duration,
@@ -65,11 +65,11 @@ pub(super) struct Totals {
 /// Tokens of one way to reach the tools.
 #[derive(Debug, Serialize)]
 pub(super) struct Cost {
-    /// Name, description and input schema of each tool, with every request to the model.
+    /// Name, description and input schema of each tool. A client sends them with every request to the model.
     pub(super) definitions: usize,
-    /// The whole answers to `tools/list`.
+    /// The complete answers to `tools/list`.
     pub(super) listing: usize,
-    /// The walk's requests and answers.
+    /// The demo's requests and answers.
     pub(super) exchanges: usize,
 }
 
@@ -78,7 +78,7 @@ impl Step {
         self.exchanges.iter().map(|exchange| exchange.tokens).sum()
     }
 
-    /// From the request to the last answer.
+    /// Time from sending the requests to the last answer.
     pub(super) fn took(&self) -> Duration {
         self.exchanges
             .iter()
@@ -94,7 +94,7 @@ impl Cost {
     }
 }
 
-/// To the microsecond; finer figures say nothing.
+/// A duration in milliseconds, to the microsecond.
 #[expect(clippy::cast_precision_loss, reason = "a demo takes seconds")]
 fn milliseconds<S: serde::Serializer>(
     duration: &Duration,

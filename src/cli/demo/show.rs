@@ -1,4 +1,4 @@
-//! The walk as text.
+//! Prints the demo as text.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::cli::output::{Output, bad, faint, good, strong};
 use crate::cli::tokens::ENCODING;
 use crate::config::Environment;
 
-/// The widest line.
+/// Maximum width of a line.
 const WIDTH: usize = 80;
 
-/// The lines of an answer that are shown.
+/// Number of lines shown of an answer.
 const LINES: usize = 6;
 
-/// What all of it is about.
+/// Prints the introduction.
 pub(super) fn opening(tools: usize, output: &Output) {
     output.line(format!(
         "{}: four MCP servers with {tools} tools, behind one that shows three.",
@@ -25,7 +25,7 @@ pub(super) fn opening(tools: usize, output: &Output) {
     ));
 }
 
-/// One step.
+/// Prints one step.
 pub(super) fn step(number: usize, step: &Step, output: &Output) {
     let title = format!("{number}. {}", step.title);
     let figures = format!(
@@ -75,7 +75,7 @@ fn exchange(exchange: &Exchange, output: &Output) {
     }
 }
 
-/// What it comes to.
+/// Prints the sums.
 pub(super) fn totals(report: &Report, output: &Output) {
     let totals = &report.totals;
     let row = |what: &str, with: &str, without: &str| {
@@ -114,7 +114,7 @@ pub(super) fn totals(report: &Report, output: &Output) {
     }
 }
 
-/// How to go on.
+/// Prints the next command for the user.
 pub(super) fn next(environment: &Environment, output: &Output) {
     let program = program(environment);
     output.line(format!("\n{}", strong("Next")));
@@ -122,7 +122,7 @@ pub(super) fn next(environment: &Environment, output: &Output) {
     output.line("   finds your clients and their servers, and asks before it writes anything.");
 }
 
-/// How this program is called: by its name where that finds it, else by its path.
+/// How the user calls this program: `mcpzip` if it is on the `PATH`, otherwise its path.
 fn program(environment: &Environment) -> String {
     let Ok(path) = crate::executable::path() else {
         return "mcpzip".to_owned();
@@ -141,7 +141,7 @@ fn program(environment: &Environment) -> String {
     }
 }
 
-/// A count with its thousands apart.
+/// A number with commas between groups of three digits.
 pub(super) fn number(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -164,7 +164,7 @@ fn time(duration: Duration) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
-/// The line in pieces of at most `width`, parted behind `separator` where there is one.
+/// Splits a line into pieces of at most `width` characters, after `separator` if possible.
 fn wrapped(line: &str, width: usize, separator: char) -> Vec<String> {
     let characters: Vec<char> = line.chars().collect();
     let mut rest = characters.as_slice();
@@ -181,13 +181,13 @@ fn wrapped(line: &str, width: usize, separator: char) -> Vec<String> {
     pieces
 }
 
-/// The line within `width`; what is left out of it is named.
+/// Cuts a line to `width` and gives the number of omitted characters.
 fn cut(line: &str, width: usize) -> String {
     let length = line.chars().count();
     if length <= width {
         return line.to_owned();
     }
-    // A few characters are not worth a count of them.
+    // A short rest is not counted.
     let tail = if length > 2 * width {
         format!("… {} characters more", number(length - width))
     } else {

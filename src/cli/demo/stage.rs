@@ -1,4 +1,4 @@
-//! What the demo stands on: a temporary directory, in it a configuration, and `mcpzip serve` running with it.
+//! The demo's environment: a temporary directory with a configuration, and a `mcpzip serve` that uses it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::executable;
 use crate::files;
 use mcpzip_demo::Server;
 
-/// Built before the walk and taken down after it, however that ended.
+/// The temporary directory and the processes in it.
 #[derive(Debug)]
 pub(super) struct Stage {
-    /// `mcpzip serve`, as an agent's client starts it.
+    /// `mcpzip serve`, started as a client would start it.
     pub(super) gateway: Client,
     program: PathBuf,
     directory: TemporaryDirectory,
@@ -45,7 +45,7 @@ impl Stage {
             .arg(&config_file);
         serve.arg("--cache-dir").arg(directory.path().join("cache"));
         serve.arg("--state-dir").arg(directory.path().join("state"));
-        // The user's own settings are no part of the demo.
+        // The user's own settings must not affect the demo.
         for (name, _) in environment
             .iter()
             .filter(|(name, _)| name.starts_with("MCPZIP_"))
@@ -59,14 +59,14 @@ impl Stage {
         })
     }
 
-    /// Starts a demo server beside the gateway, as a client without it would.
+    /// Starts a demo server without the gateway.
     pub(super) fn start_directly(&self, server: Server) -> anyhow::Result<Client> {
         let mut command = Command::new(&self.program);
         command.args(arguments(server, self.directory.path(), false));
         Client::start(command)
     }
 
-    /// The process that the gateway has started for `server`.
+    /// The process that the gateway started for `server`.
     #[cfg(unix)]
     pub(super) fn process_of(&self, server: Server) -> anyhow::Result<rustix::process::Pid> {
         let text = std::fs::read_to_string(pid_file(self.directory.path(), server))?;
@@ -74,7 +74,7 @@ impl Stage {
         rustix::process::Pid::from_raw(number).context("0 is no process")
     }
 
-    /// Ends everything; nothing is left of it.
+    /// Ends the gateway and its servers, and removes the directory.
     pub(super) async fn close(self) {
         self.gateway.close().await;
     }

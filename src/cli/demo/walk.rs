@@ -1,4 +1,4 @@
-//! The walk: what an agent would ask, step by step, and what must come back.
+//! The demo's steps: an agent's requests, and the text expected in each answer.
 
 use anyhow::{Context as _, ensure};
 use serde_json::value::RawValue;
@@ -23,12 +23,12 @@ struct Walk<'a> {
     steps: Vec<Step>,
 }
 
-/// Walks through it all; prints each step, unless JSON is asked for.
+/// Goes through all steps and prints each, unless JSON is requested.
 ///
 /// # Errors
-/// When a step is not answered as it should be.
+/// When an answer is not the expected one.
 pub(super) async fn run(stage: &mut Stage, output: &Output) -> anyhow::Result<Report> {
-    // Nothing else is done before the first search is answered, so that its time is that of any start.
+    // Nothing runs before the first search is answered, so that the measured time is that of an ordinary start.
     stage.gateway.greet().await?;
     let first_answer = stage.gateway.age();
     let own = stage.gateway.ask("tools/list", "{}").await?;
@@ -109,7 +109,7 @@ pub(super) async fn run(stage: &mut Stage, output: &Output) -> anyhow::Result<Re
     })
 }
 
-/// The one request of the walk that calls no tool.
+/// The only request of the demo that calls no tool.
 const LIST: &str = "tools/list";
 
 impl Walk<'_> {
@@ -241,7 +241,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Kills a server as a crash would, and calls it.
+    /// Kills a server and calls one of its tools.
     #[cfg(unix)]
     async fn crash(&mut self, arguments: &str) -> anyhow::Result<()> {
         use rustix::process::{Signal, kill_process};
@@ -302,7 +302,7 @@ impl Walk<'_> {
     }
 }
 
-/// Monday and Friday of the week after that of `today`.
+/// Monday and Friday of the week after `today`.
 fn next_week(today: Date) -> anyhow::Result<[String; 2]> {
     let monday = today.next_occurrence(Weekday::Monday);
     let friday = monday.next_occurrence(Weekday::Friday);

@@ -1,4 +1,4 @@
-//! What is kept on disk to be quick: tool lists, the search index, vectors.
+//! Checks of the tool lists, the search index and the vectors on disk.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::catalog;
 use crate::tool::ServerName;
 
-/// Sets lists aside that are damaged, so that the servers are asked for new ones.
+/// Discards damaged tool lists, so that their servers are listed again.
 pub(super) async fn before(app: &App, only: Option<&ServerName>) {
     let proxy = app.proxy();
     proxy.inventory.loaded().await;
@@ -30,7 +30,7 @@ pub(super) async fn before(app: &App, only: Option<&ServerName>) {
     }
 }
 
-/// Looks at the rest, after the servers were listed.
+/// Checks the caches after the servers were listed.
 pub(super) async fn after(
     app: &App,
     machine: &Machine,
@@ -96,7 +96,7 @@ fn entries(directory: &Path) -> Vec<std::path::PathBuf> {
     paths
 }
 
-/// Writes a file as any other is written, and removes it.
+/// Writes an empty file with the function that writes all others, and removes it.
 fn write_probe(directory: &Path) -> std::io::Result<()> {
     let path = directory.join(format!(".doctor-{}", std::process::id()));
     crate::files::replace(&path, &[b""])?;

@@ -1,4 +1,4 @@
-//! The clients: which of them start us, what they start, and whether the entry has what the client needs.
+//! Checks of the clients: which have an entry for mcpzip, which program it starts, and which keys it lacks.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -17,10 +17,10 @@ use crate::clients::{
 };
 use crate::upstream::find_program;
 
-/// How long another copy of us has to say its version.
+/// How long another copy of mcpzip may take to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
-/// An entry of ours.
+/// An entry for mcpzip in a client's file.
 #[derive(Debug, Serialize)]
 pub(super) struct Seen {
     pub(super) client: &'static str,
@@ -196,14 +196,14 @@ async fn look(
     }
 }
 
-/// Whether the program is one of ours, and not something that starts it.
+/// Whether the program is mcpzip itself, not a program that starts it.
 fn is_our_program(program: &str) -> bool {
     Path::new(program)
         .file_stem()
         .is_some_and(|name| name == "mcpzip")
 }
 
-/// The version that a program of ours says it has.
+/// The version that another copy of mcpzip prints.
 async fn version(program: &str) -> Option<String> {
     let mut command = tokio::process::Command::new(program);
     command
@@ -219,7 +219,7 @@ async fn version(program: &str) -> Option<String> {
     text.trim().strip_prefix("mcpzip ").map(str::to_owned)
 }
 
-/// Servers that a client starts beside us though we have them: a migration would find nothing new in them.
+/// Reports servers that a client starts directly although mcpzip has them, too.
 fn duplicates(
     survey: &Survey,
     entries: &[OwnEntry],

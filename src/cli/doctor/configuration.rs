@@ -1,4 +1,4 @@
-//! The configuration: whether there is one, and what of it can be used.
+//! Checks of the configuration: whether it exists, and which parts of it cannot be used.
 
 use super::super::setup::Machine;
 use super::Examination;
@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::kinds;
 use crate::config::{Config, ConfigWarning, EntryError, Error, older_config_file};
 
-/// Reads the configuration; nothing where there is none that can be used.
+/// Reads the configuration and reports its faults. `None` if it cannot be used.
 pub(super) fn examine(
     machine: &Machine,
     only: Option<&str>,
@@ -34,7 +34,7 @@ pub(super) fn examine(
                     &kinds::CONFIG_SYNTAX
                 }
             };
-            // Its chain has the words of the system.
+            // `{:#}` adds the causes, such as the system's error text.
             examination.add(Finding::new(
                 kind,
                 path,

@@ -1,4 +1,4 @@
-//! Who may read our files, and whose they are.
+//! Checks of the owners and modes of mcpzip's files.
 
 #[cfg(unix)]
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::setup::Machine;
 use super::Examination;
 
-/// How deep below our directories files are looked at; what is deeper is the index, which holds no secret.
+/// How deep the directories are searched. Below that is only the search index, which holds no secrets.
 #[cfg(unix)]
 const DEPTH: usize = 3;
 
@@ -24,13 +24,13 @@ pub(super) fn examine(machine: &Machine, examination: &mut Examination) {
     look(&paths, examination);
 }
 
-/// Elsewhere the user's own directories keep others out.
+/// On other systems the user's own directories are private.
 #[cfg(not(unix))]
 pub(super) fn examine(_: &Machine, _: &mut Examination) {}
 
 #[cfg(unix)]
 fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
-    // A link leads elsewhere, where rights are somebody else's.
+    // A link is not followed, because its target may belong to another user.
     let Ok(metadata) = path.symlink_metadata() else {
         return;
     };
@@ -63,7 +63,7 @@ fn look(paths: &[PathBuf], examination: &mut Examination) {
             examination.add(Finding::new(&kinds::FILE_OWNER, subject, what));
             continue;
         }
-        // Files in a directory that others cannot enter are out of their reach; the directory is what is told of.
+        // A file in a private directory is out of reach; only the directory is reported.
         let open = metadata.mode() & 0o077;
         let is_closed = |above: &Path| {
             above

@@ -1,4 +1,4 @@
-//! One thing that the doctor found.
+//! A finding of the doctor and its fix.
 
 use std::path::PathBuf;
 
@@ -7,37 +7,37 @@ use serde_json::{Value, json};
 use super::kinds::{Kind, Severity};
 use crate::clients::OwnEntry;
 
-/// A finding.
+/// An instance of a [`Kind`].
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) kind: &'static Kind,
-    /// What it is about: a server, a client or a file.
+    /// The server, client or file that it concerns.
     pub(super) subject: String,
-    /// What was found.
+    /// What was found, in one line.
     pub(super) what: String,
-    /// What `--fix` would do.
+    /// The repair that `--fix` would make.
     pub(super) fix: Option<Fix>,
-    /// What came of that: done, or why not.
+    /// The result of the repair: what was done, or why it failed.
     pub(super) fixed: Option<Result<String, String>>,
 }
 
-/// What can be fixed without asking.
+/// A repair that needs no question.
 #[derive(Debug)]
 pub(super) enum Fix {
-    /// The rights of others go.
+    /// Removes the permissions of group and others.
     #[cfg(unix)]
     Close(PathBuf),
-    /// A file goes that nobody needs.
+    /// Removes a file that is not used.
     RemoveFile(PathBuf),
-    /// A directory goes that nobody needs.
+    /// Removes a directory that is not used.
     RemoveDirectory(PathBuf),
-    /// An entry of ours in a client's file is completed, under the journal.
+    /// Completes mcpzip's entry in a client's file, recorded in the journal.
     Entry {
         entry: Box<OwnEntry>,
-        /// Whether what it starts is gone.
+        /// Whether the program of the entry is missing.
         is_dead: bool,
     },
-    /// What is missing for search by meaning is made.
+    /// Computes the vectors that search by meaning lacks.
     Embed,
 }
 
@@ -61,7 +61,7 @@ impl Finding {
         self
     }
 
-    /// What to do, for this very subject.
+    /// The advice for this subject.
     pub(super) fn advice(&self) -> String {
         self.kind.advice.replace("SERVER", &self.subject)
     }
@@ -70,7 +70,7 @@ impl Finding {
         matches!(self.fixed, Some(Ok(_)))
     }
 
-    /// How bad it still is.
+    /// The severity after the repair.
     pub(super) fn severity(&self) -> Severity {
         if self.is_fixed() {
             Severity::Note

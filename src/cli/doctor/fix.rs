@@ -1,4 +1,4 @@
-//! What `--fix` does: nothing that could cost anybody anything, and each is told.
+//! The repairs of `--fix`. They are safe, and each is reported.
 
 #[cfg(unix)]
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::finding::Fix;
 use crate::app::App;
 use crate::clients::{OwnEntry, repair};
 
-/// How long the making of vectors is waited for.
+/// Time limit for computing vectors.
 const EMBEDDING: Duration = Duration::from_secs(120);
 
 pub(super) async fn all(
@@ -23,7 +23,7 @@ pub(super) async fn all(
     for finding in &mut examination.findings {
         let Some(fix) = &finding.fix else { continue };
         let fixed = match fix {
-            // It went with its directory.
+            // The path was removed together with its directory.
             #[cfg(unix)]
             Fix::Close(path) if !path.exists() => Ok("it is gone".to_owned()),
             #[cfg(unix)]
@@ -37,7 +37,7 @@ pub(super) async fn all(
     }
 }
 
-/// Planned on what is in the file now: there may be several entries in one.
+/// Plans on the file's current content, because an earlier repair may have changed it.
 fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> Result<String, String> {
     let launch = machine.launch().map_err(|error| error.to_string())?;
     let environment = &machine.around.environment;
@@ -81,7 +81,7 @@ fn told(done: std::io::Result<()>, words: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Takes the rights of others away; the mode then.
+/// Removes the permissions of group and others. Returns the new mode.
 #[cfg(unix)]
 fn close(path: &Path) -> Result<u32, String> {
     use std::os::unix::fs::PermissionsExt as _;

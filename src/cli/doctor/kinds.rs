@@ -1,34 +1,35 @@
-//! Every kind of finding, in one table: the command prints it, `docs/doctor.md` is made of it, and a test compares the two.
+//! The table of all kinds of findings. The command prints it, `docs/doctor.md` is made from it, and a test compares the
+//! two.
 //!
-//! A code is for ever: people search for it, and programs look for it in the JSON.
+//! A code never changes: people search for it, and programs look for it in the JSON.
 
 use serde::Serialize;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
-    /// Good to know.
+    /// Information only.
     Note,
-    /// Works, and not as well or as safely as it could.
+    /// Works, but not as well or as safely as it could.
     Warning,
     /// Does not work.
     Error,
 }
 
-/// What a finding is an instance of.
+/// A kind of finding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kind {
-    /// Its name, the same for ever.
+    /// The code, which never changes.
     pub(super) code: &'static str,
     pub(super) severity: Severity,
-    /// What it is, in one line.
+    /// The kind in one line.
     pub(super) title: &'static str,
-    /// Why that matters.
+    /// Why it matters.
     pub(super) why: &'static str,
-    /// What a person does about it.
+    /// What the user can do.
     pub(super) advice: &'static str,
-    /// What `--fix` does about it, where it does.
+    /// What `--fix` does. `None` if it does nothing.
     pub(super) fix: Option<&'static str>,
 }
 
@@ -46,7 +47,7 @@ macro_rules! kinds {
             fix: kinds!(@fix $($fix)?),
         };)*
 
-        /// All of them, in the order of the page.
+        /// All kinds, in the order of the page.
         #[cfg(test)]
         const ALL: &[&Kind] = &[$(&$name),*];
     };
@@ -222,7 +223,7 @@ mod tests {
         }
     }
 
-    /// `cargo test doctor_page -- --nocapture` shows the page as it has to be.
+    /// `cargo test doctor_page -- --nocapture` prints the expected page.
     #[test]
     fn the_doctor_page_has_every_finding() {
         let page = page();

@@ -1,4 +1,4 @@
-//! Logins at remote servers, and the keychain that seals them.
+//! Checks of the logins at remote servers and of the keychain.
 
 use super::super::printable::printable;
 use super::super::setup::Machine;
@@ -11,7 +11,7 @@ use crate::keychain::{Keychain, KeychainError};
 use crate::tool::ServerName;
 use crate::upstream::oauth::DIRECTORY;
 
-/// A name that no secret of ours has: asking for it tells whether the keychain works.
+/// A name that no secret has. Asking for it shows whether the keychain works.
 const PROBE: &str = "doctor";
 
 pub(super) async fn examine(
@@ -79,7 +79,7 @@ pub(super) async fn examine(
     }
     if has_account && config.credentials != Credentials::File {
         let environment = machine.around.environment.clone();
-        // It may take seconds, and other tasks have work meanwhile.
+        // The keychain may take seconds, and other tasks go on meanwhile.
         let asked = app.run_blocking(move || keychain(&environment)).await;
         if let Some(Err(reason)) = asked {
             let kind = match config.credentials {

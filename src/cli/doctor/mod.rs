@@ -1,7 +1,8 @@
-//! `mcpzip doctor`: everything that a support person would ask, asked at once.
+//! `mcpzip doctor`: checks the configuration, servers, logins, caches, files and clients, and reports what is wrong.
 //!
-//! Each part looks at one thing and adds what it finds; nothing is changed while looking, but that servers are listed anew.
-//! Only then `--fix` repairs, and only what cannot cost anybody anything. The kinds of findings are one table, [`kinds`].
+//! Each part checks one thing and adds findings. The checks change nothing, except that servers are listed again and
+//! damaged lists are discarded. Repairs are made afterwards, with `--fix` only. The table [`kinds`] has all kinds of
+//! findings.
 
 mod caches;
 mod clients;
@@ -39,7 +40,7 @@ use kinds::Severity;
 It ends with 0 when at most notes are left, with 6 for warnings, and with 1 for errors.
 docs/doctor.md has an entry for each finding.")]
 pub(super) struct Arguments {
-    /// Look at this server only
+    /// Check only this server
     #[arg(value_name = "SERVER", add = completions::of_servers())]
     server: Option<String>,
     /// Fix the problems that are safe to fix, and print each
@@ -47,7 +48,7 @@ pub(super) struct Arguments {
     fix: bool,
 }
 
-/// All that was seen.
+/// What all checks found.
 #[derive(Debug, Default)]
 struct Examination {
     findings: Vec<Finding>,
@@ -60,7 +61,7 @@ impl Examination {
         self.findings.push(finding);
     }
 
-    /// How bad the worst is that is left.
+    /// The highest severity that is left.
     fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(Finding::severity).max()
     }
@@ -128,7 +129,7 @@ async fn examine(
     }
 }
 
-/// A name that nobody configured is a slip of the pen, not a finding.
+/// An unknown server name is an error of the command line, not a finding.
 fn check_name(name: &str, config: Option<&Config>, examination: &Examination) -> Result<(), Exit> {
     let Some(config) = config else { return Ok(()) };
     let is_known = config.servers.keys().any(|known| known.as_str() == name);

@@ -1,4 +1,4 @@
-//! The programs that servers are: whether they are found, here and where a client is started from the desktop.
+//! Checks of the servers' programs: whether they are found, here and by a client that is started from the desktop.
 
 use std::path::is_separator;
 
@@ -21,7 +21,7 @@ pub(super) fn examine(
     let config = app.proxy().unscoped().config();
     let environment = &machine.around.environment;
     let shell_path = environment.get("PATH").unwrap_or_default();
-    // Only a client with windows has the shorter one.
+    // Only graphical clients have the shorter `PATH` of the desktop.
     let graphical = graphical_client(machine);
     for (name, entry) in config
         .servers
@@ -66,7 +66,7 @@ pub(super) fn examine(
     }
 }
 
-/// A client with windows that uses us.
+/// A graphical client that has an entry for mcpzip.
 fn graphical_client(machine: &Machine) -> Option<Client> {
     let graphical: Vec<Client> = Client::ALL
         .into_iter()
@@ -80,7 +80,7 @@ fn graphical_client(machine: &Machine) -> Option<Client> {
         .map(|found| found.location.client)
 }
 
-/// The PATH that the server's own entry sets.
+/// The `PATH` that the server's own entry sets.
 fn own_path(stdio: &Stdio) -> Option<String> {
     stdio.env.get("PATH").map(|path| path.expose().clone())
 }

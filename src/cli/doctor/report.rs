@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! Prints the report, as text or JSON.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The servers: every one asked, side by side, and what they say looked through.
+//! Checks of the servers: lists all of them at once, and looks through their names, texts and tools.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,26 +18,26 @@ use crate::proxy::Progress;
 use crate::tool::ServerName;
 use crate::upstream::oauth::LoginStatus;
 
-/// How long a server has; the listing itself gives up sooner.
+/// Time limit for a server. The listing itself has a shorter one.
 const LIMIT: Duration = Duration::from_secs(45);
 
-/// From when on a server is slow: an agent waits as long at its first call.
+/// A server is slow beyond this time. An agent waits as long at its first call.
 const SLOW: Duration = Duration::from_secs(8);
 
-/// How many examples of one thing are shown.
+/// Number of examples shown of one kind.
 const SHOWN: usize = 5;
 
-/// A server as it answered.
+/// A server's state after it was listed.
 #[derive(Debug, Serialize)]
 pub(super) struct Seen {
     pub(super) name: String,
     pub(super) state: &'static str,
     pub(super) tools: usize,
     pub(super) seconds: Option<f64>,
-    /// The revision of the protocol that it speaks.
+    /// The protocol revision of its connection.
     pub(super) revision: Option<String>,
     pub(super) software: Option<String>,
-    /// The login there, where there is one.
+    /// The login at this server.
     pub(super) login: Option<LoginStatus>,
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn examine(
                 reason(&name),
             ));
         } else if server.state == "failed" || server.stale {
-            // One whose program is missing is known not to start.
+            // A missing program is already reported as the reason.
             let is_told = |found: &Finding| {
                 found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str()
             };
@@ -174,7 +174,7 @@ pub(super) async fn examine(
     }
 }
 
-/// Looks through what a server says of its tools and of itself.
+/// Looks for hidden characters and similar names in the server's definitions and instructions.
 fn texts(known: &ServerTools, examination: &mut Examination) {
     let server = known.name().as_str();
     let mut hidden = Vec::new();
@@ -235,7 +235,7 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
     }
 }
 
-/// Every text in a definition, the names of its members included.
+/// Calls `look` with every text in a definition, including member names.
 fn walk(value: &serde_json::Value, look: &mut impl FnMut(&str)) {
     match value {
         serde_json::Value::String(text) => look(text),
@@ -248,7 +248,7 @@ fn walk(value: &serde_json::Value, look: &mut impl FnMut(&str)) {
     }
 }
 
-/// The names that are the same but for dashes and letter case, together.
+/// Groups the names that differ only in dashes, underscores, dots and letter case.
 fn alike<'n>(names: &[&'n str]) -> Vec<Vec<&'n str>> {
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in names {
@@ -265,7 +265,7 @@ fn alike<'n>(names: &[&'n str]) -> Vec<Vec<&'n str>> {
         .collect()
 }
 
-/// The first few, and how many more.
+/// The first few texts, and the number of the others.
 fn some(texts: &[String]) -> String {
     let rest = texts.len().saturating_sub(SHOWN);
     let more = if rest > 0 {

@@ -1,3 +1,5 @@
+//! The account of `mcpzip gain`: savings and costs in tokens, by server and by day.
+
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
@@ -10,14 +12,14 @@ use crate::config::{Config, Environment, Paths};
 use crate::day::Day;
 use crate::statistics::{DayRecord, History, load};
 
-/// What `execute_tool` costs around each call, in tokens, where the tool itself would have been called otherwise.
+/// Tokens that `execute_tool` adds to a direct call of the tool.
 pub(super) const WRAPPING: u64 = 9;
 
-/// What was saved and what was paid, in tokens.
+/// Saved and spent tokens.
 #[derive(Debug, Serialize)]
 pub(super) struct Account {
     pub(super) tokenizer: &'static str,
-    /// What of the figures is no count but an estimate.
+    /// Which figures are estimates.
     pub(super) estimated: &'static str,
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
@@ -26,26 +28,26 @@ pub(super) struct Account {
     pub(super) sum: Sum,
     pub(super) servers: Vec<ServerSum>,
     pub(super) days: Vec<DaySum>,
-    /// Servers whose definitions are not known any more, so that nothing is counted as saved for them.
+    /// Servers whose definitions are not known any more. Nothing is counted as saved for them.
     pub(super) unknown: Vec<String>,
 }
 
-/// One sum of it all.
+/// A sum of savings and costs, in tokens.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Sum {
-    /// Definitions that clients without a search of their own would have put before their models, once for each.
+    /// Definitions that clients without a tool search would have sent to their models, once per client.
     pub(super) definitions: i64,
-    /// What was left out where agents asked for a part of a result; less than nothing where the answer was longer.
+    /// What projections left out of results. Negative if an answer was longer than the result.
     pub(super) projected: i64,
     /// What was left out of results over the budget.
     pub(super) stored: i64,
-    /// Our own definitions and instructions.
+    /// The definitions and instructions of mcpzip itself.
     pub(super) own: i64,
     pub(super) searches: i64,
     pub(super) descriptions: i64,
-    /// Parts of stored results, read later.
+    /// Parts of stored results that were read later.
     pub(super) parts: i64,
-    /// What stands around each call.
+    /// The text around each call, [`WRAPPING`].
     pub(super) wrapping: i64,
     pub(super) net: i64,
 }
@@ -54,7 +56,7 @@ pub(super) struct Sum {
 pub(super) struct ServerSum {
     pub(super) server: String,
     pub(super) clients: u64,
-    /// What its definitions cost, where they are known.
+    /// Tokens of the server's definitions. `None` if they are not known.
     pub(super) definition_tokens: Option<u64>,
     pub(super) saved: i64,
     pub(super) tools: Vec<ToolSum>,
@@ -64,7 +66,7 @@ pub(super) struct ServerSum {
 pub(super) struct ToolSum {
     pub(super) tool: String,
     pub(super) calls: u64,
-    /// Results that passed whole, which saved nothing.
+    /// Results that were passed whole, which saved nothing.
     pub(super) whole: u64,
     pub(super) projected: u64,
     pub(super) stored: u64,
@@ -80,7 +82,7 @@ pub(super) struct DaySum {
     pub(super) sum: Sum,
 }
 
-/// What the definitions of each server cost.
+/// Tokens of each server's definitions.
 type Costs = BTreeMap<String, u64>;
 
 impl Account {
@@ -218,7 +220,7 @@ fn signed(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }
 
-/// What the definitions of the configured servers cost, as they were listed last. Without a configuration nothing is known.
+/// Counts the definitions of the configured servers in the cache. Empty without a configuration.
 fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
     let Ok(config) = Config::load(paths, environment) else {
         return Costs::new();
@@ -229,7 +231,7 @@ fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
             server: server.clone(),
             configuration: entry.hash.to_string(),
         })?;
-        // A client keeps the tools of interfaces from its model.
+        // A client does not show app-only tools to its model.
         let seen = known.entries().iter().filter(|entry| !entry.is_app_only);
         let definitions = seen.filter_map(|entry| {
             let tool = serde_json::from_str(known.json(entry).ok()?.get()).ok()?;

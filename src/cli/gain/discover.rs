@@ -1,4 +1,5 @@
-//! What the MCP tools of Claude Code cost, by its own session logs. They are read on this machine, and only read.
+//! `mcpzip gain --discover`: what the MCP tools of Claude Code cost, by its session logs. The logs are only read, and
+//! nothing leaves the machine.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::BufReader;
@@ -18,17 +19,17 @@ use crate::day::Day;
 use crate::files::open_regular;
 use crate::statistics::aligned;
 
-/// Levels of directories below `projects`: a project, a session, the agents of that.
+/// Levels of directories below `projects`: project, session, and the session's agents.
 const LEVELS: usize = 4;
 
-/// What a shortened result shows, in characters, and what is said beside it, in tokens.
+/// Length of a shortened result in characters, and of the note that goes with it in tokens.
 const HEAD: usize = 4000;
 const NOTE: u64 = 90;
 
-/// What the answer to a search of five hits costs on the average, in tokens (docs/answers.md).
+/// Average tokens of a search with five hits (docs/answers.md).
 const SEARCH: u64 = 150;
 
-/// What was found.
+/// The sums over all logs.
 #[derive(Debug, Default, Serialize)]
 struct Discovery {
     tokenizer: &'static str,
@@ -38,12 +39,12 @@ struct Discovery {
     /// Sessions in which MCP tools were called.
     sessions: u64,
     calls: u64,
-    /// Arguments and results, once each.
+    /// Arguments and results, each counted once.
     tokens: u64,
-    /// Results, counted again in every answer of the model that had them before it.
+    /// Results, counted again for each later answer of the model in the session.
     carried: u64,
-    /// The same by way of mcpzip, without any `select`: results over the budget shortened, each tool searched for once in
-    /// every session, and what stands around a call.
+    /// Estimated tokens through mcpzip without `select`: results over the budget are shortened, each tool is searched
+    /// for once per session, and [`WRAPPING`] is added per call.
     tokens_with_mcpzip: u64,
     tools: Vec<ToolCost>,
 }
@@ -52,7 +53,7 @@ struct Discovery {
 struct ToolCost {
     tool: String,
     calls: u64,
-    /// Of its results, those that are JSON, of which a `select` could have taken a part.
+    /// Results that are JSON, of which `select` could have taken a part.
     json: u64,
     tokens: u64,
     carried: u64,
@@ -121,7 +122,7 @@ fn discover(directory: &Path, since: Option<Day>) -> anyhow::Result<Discovery> {
             continue;
         };
         let mut searched = HashSet::new();
-        // A session that is taken up again has the calls of the old one in its log too.
+        // The log of a resumed session repeats the calls of the earlier one.
         for call in calls
             .into_iter()
             .filter(|call| known.insert(call.id.clone()))
@@ -153,11 +154,11 @@ fn discover(directory: &Path, since: Option<Day>) -> anyhow::Result<Discovery> {
     Ok(found)
 }
 
-/// What one call cost.
+/// The cost of one call, in tokens.
 struct Cost {
     input: u64,
     output: u64,
-    /// The result as it would have been with the default budget.
+    /// The result shortened to the default budget.
     shortened: u64,
     is_json: bool,
 }
@@ -179,9 +180,9 @@ impl Cost {
     }
 }
 
-/// The logs in `directory` and the directories in it.
+/// Collects the logs in `directory` and below it.
 fn logs_below(directory: &Path, levels: usize, found: &mut Vec<PathBuf>) {
-    // A directory that cannot be read has nothing to show.
+    // A directory that cannot be read is skipped.
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         match entry.file_type() {

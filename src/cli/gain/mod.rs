@@ -1,8 +1,7 @@
-//! `mcpzip gain`: what agents were spared, and what they paid for it.
+//! `mcpzip gain`: how many tokens mcpzip saved, and how many it cost.
 //!
-//! Definitions are counted with the tokenizer itself, in the words that the servers use now. Results were counted when they
-//! passed, when there was no time for a tokenizer: their tokens are estimated, and the output says so. What was not
-//! saved, and what costs more than without `mcpzip`, is part of the sum.
+//! Definitions are counted with the tokenizer, in the servers' current texts. The tokens of results are estimated from
+//! the sizes recorded when they passed, and the output says so. The sum includes what mcpzip itself costs.
 
 mod account;
 mod discover;
@@ -24,13 +23,13 @@ use crate::day::Day;
   mcpzip gain --since 7d
   mcpzip gain --discover")]
 pub(super) struct Arguments {
-    /// From when on: 7d, 4w or a date; everything that is kept when absent
+    /// First day to count: 7d, 4w or a date [default: all recorded days]
     #[arg(long, value_parser = since)]
     since: Option<Day>,
-    /// Read the session logs of Claude Code instead, and say what its MCP tools cost; they are only read, and nothing is sent
+    /// Read the session logs of Claude Code instead, and count what its MCP tools cost; nothing leaves this machine
     #[arg(long)]
     discover: bool,
-    /// Where these logs are
+    /// Directory of these logs [default: Claude Code's]
     #[arg(long, value_name = "DIR", requires = "discover")]
     logs: Option<PathBuf>,
 }

@@ -1,13 +1,15 @@
+//! Prints the account of `mcpzip gain` as text.
+
 use console::style;
 
 use super::account::{Account, Sum};
 use crate::cli::output::{Output, bad, faint, good, strong};
 use crate::statistics::{aligned, bytes};
 
-/// How wide the longest bar is, in characters.
+/// Width of the longest bar, in characters.
 const WIDEST: usize = 24;
 
-/// Rows that a table shows.
+/// Number of rows shown of a table.
 const MOST_ROWS: usize = 20;
 
 pub(super) fn print(account: &Account, output: &Output) {
@@ -155,12 +157,12 @@ pub(super) fn bar(value: u64, longest: u64) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = u128::from(value) * (WIDEST as u128 * 8) / u128::from(longest.max(1));
     let eighths = usize::try_from(eighths).unwrap_or(WIDEST * 8);
-    // What is there is to be seen.
+    // A value above zero always shows.
     let eighths = if value > 0 { eighths.max(1) } else { eighths };
     format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
 }
 
-/// A number in groups of three digits.
+/// A number with commas between groups of three digits.
 pub(super) fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let first = digits.len() % 3;

@@ -1,6 +1,6 @@
-//! A session log of Claude Code: a JSON object per line, each an entry of the conversation.
+//! Reads session logs of Claude Code: one JSON object per line, each an entry of the conversation.
 //!
-//! The form is not documented, so what is not understood is passed over.
+//! The format is not documented, so unknown entries are skipped.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,20 +9,20 @@ use std::io::{BufRead, Read as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A call of an MCP tool, and what came of it.
+/// A call of an MCP tool and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct McpCall {
-    /// Tells it from others, also where a log was copied into another.
+    /// Identifies the call, also in a log that was copied into another.
     pub(super) id: String,
     pub(super) server: String,
     pub(super) tool: String,
-    /// Its arguments, as JSON.
+    /// The arguments as JSON.
     pub(super) input: String,
-    /// The text of its result, if one came.
+    /// The text of the result, if there was one.
     pub(super) output: Option<String>,
-    /// Blocks of the result that are no text.
+    /// Number of blocks in the result that are not text.
     pub(super) others: usize,
-    /// Answers of the model that had the result before them.
+    /// Number of later answers of the model whose context contained the result.
     pub(super) turns: u64,
 }
 
@@ -64,10 +64,10 @@ struct Block<'a> {
     text: Option<Cow<'a, str>>,
 }
 
-/// The bytes of an entry that is read.
+/// Maximum bytes of an entry.
 const LONGEST_LINE: u64 = 64 * 1024 * 1024;
 
-/// The calls of MCP tools in a log, from the day `since` on, as `2026-11-21`; lines that are no JSON are passed over.
+/// The calls of MCP tools in a log, from the day `since` on (`2026-11-21`). Lines that are not JSON are skipped.
 ///
 /// # Errors
 /// When the log cannot be read to its end.
@@ -79,7 +79,7 @@ pub(super) fn calls(mut log: impl BufRead, since: Option<&str>) -> std::io::Resu
         if (&mut log).take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
             return Ok(reading.calls);
         }
-        // The rest of a line that is too long is read as a line of its own, which is no entry.
+        // The rest of an oversized line is read as another line, which is not a valid entry.
         let Ok(entry) = serde_json::from_slice::<Entry<'_>>(&line) else {
             continue;
         };
@@ -96,7 +96,7 @@ pub(super) fn calls(mut log: impl BufRead, since: Option<&str>) -> std::io::Resu
 struct Reading {
     calls: Vec<McpCall>,
     by_id: HashMap<String, usize>,
-    /// The first call whose result the model still has before it.
+    /// The first call whose result is still in the model's context.
     first: usize,
     answer: String,
 }

@@ -1,4 +1,4 @@
-//! The questions of the wizard. Nothing is written while one is open, so it can be left at any of them.
+//! The questions of `mcpzip init`. Nothing is written while a question is open, so the user can leave at any of them.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use dialoguer::theme::{ColorfulTheme, Theme};
 
 use super::super::diagnostics::Exit;
 
-/// A line to choose, and whether it is chosen before anybody has.
+/// A line to choose from, and whether it is chosen at first.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) is_chosen: bool,
 }
 
-/// Asks which of `lines` to take. Gives their indexes.
+/// Asks which of `lines` to take. Returns their indexes.
 ///
 /// # Errors
-/// When the person leaves.
+/// When the user leaves.
 pub(super) fn choose(question: &str, lines: &[Line]) -> Result<Vec<usize>, Exit> {
     if lines.is_empty() {
         return Ok(Vec::new());
     }
     let width = usize::from(Term::stderr().size().1);
-    // A line that the terminal breaks would be counted as one when it is drawn again.
+    // Lines are cut to the width of the terminal, because redrawing counts each as one line.
     let items: Vec<String> = lines
         .iter()
         .map(|line| cut(&line.text, width.saturating_sub(8)))
@@ -41,26 +41,26 @@ pub(super) fn choose(question: &str, lines: &[Line]) -> Result<Vec<usize>, Exit>
     asked.map_err(|error| left(&error))?.ok_or_else(given_up)
 }
 
-/// What a person says to a summary.
+/// An answer to a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Yes,
     No,
-    /// The changes themselves are to be shown first.
+    /// Show the changes first.
     Show,
 }
 
-/// Asks for a yes, by one key.
+/// Asks a yes-or-no question that is answered by one key.
 ///
 /// # Errors
-/// When the person leaves.
+/// When the user leaves.
 pub(super) fn decide(question: &str) -> Result<Answer, Exit> {
     let terminal = Term::stderr();
     let hint = console::style("(y: yes, n: no, d: show the changes)")
         .for_stderr()
         .dim();
     let failed = |error: std::io::Error| {
-        // The question has no end of line yet.
+        // Ends the line of the question.
         let _ = terminal.write_line("");
         left(&dialoguer::Error::IO(error))
     };
@@ -79,7 +79,7 @@ pub(super) fn decide(question: &str) -> Result<Answer, Exit> {
     }
 }
 
-/// Marks the line that the keys are about by more than its colour, which not every terminal has.
+/// A theme that marks the active line with a sign as well as a colour, which not every terminal has.
 struct Marked(ColorfulTheme);
 
 impl Theme for Marked {
@@ -105,9 +105,9 @@ impl Theme for Marked {
     }
 }
 
-/// Ctrl-C, or a terminal that is gone. The library leaves the cursor hidden then.
+/// The error for Ctrl-C or a closed terminal. Shows the cursor again, which the library leaves hidden.
 fn left(error: &dialoguer::Error) -> Exit {
-    // There may be no terminal any more.
+    // This fails if the terminal is gone.
     let _ = Term::stderr().show_cursor();
     let dialoguer::Error::IO(error) = error;
     match error.kind() {
@@ -120,7 +120,7 @@ fn given_up() -> Exit {
     Exit::failed("nothing was changed")
 }
 
-/// `text` in so many columns.
+/// Cuts `text` to `width` columns.
 fn cut(text: &str, width: usize) -> String {
     console::truncate_str(text, width, "…").into_owned()
 }
