@@ -83,7 +83,7 @@ pub(super) struct Arguments {
     /// Package or remote to use, if the server offers several
     #[arg(long = "use", value_name = "WAY", value_parser = ["npm", "pypi", "oci", "nuget", "remote"], help_heading = "From the registry")]
     pub(super) way: Option<String>,
-    /// Run the server's command without asking
+    /// Add the server without asking
     #[arg(long, short, help_heading = "From the registry")]
     pub(super) yes: bool,
     /// Replace an existing server of this name

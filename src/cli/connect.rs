@@ -40,7 +40,7 @@ pub(super) struct DisconnectArguments {
 
 #[derive(Debug, Args)]
 struct LocationArguments {
-    /// The client
+    /// Client to connect or disconnect
     #[arg(value_name = "CLIENT", value_parser = client_names())]
     client: String,
     /// Scope of the entry: you in all projects, you in this project, or everyone in this project

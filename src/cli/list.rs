@@ -1,4 +1,4 @@
-//! `mcpzip list`: the servers of the configuration, as they are written. Nothing is connected.
+//! `mcpzip list`: prints the servers of the configuration without connecting to them.
 
 use clap::Args;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `mcpzip login` and `mcpzip logout`: a person's way in to remote servers, and out again.
+//! `mcpzip login` and `mcpzip logout`: logging in to remote servers and out again.
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
@@ -28,22 +28,22 @@ use crate::upstream::oauth::{
   mcpzip login github --with-token < token.txt
   mcpzip login linear --no-browser    then open the printed URL anywhere, and paste back where it led")]
 pub(super) struct LoginArguments {
-    /// The server, by its name in the configuration
+    /// Name of the server in the configuration
     #[arg(required_unless_present = "all", conflicts_with = "all", add = completions::of_servers())]
     server: Option<String>,
     /// Log in to every remote server that needs a login and has none
     #[arg(long)]
     all: bool,
-    /// Print the URL and open nothing
+    /// Print the URL without opening a browser
     #[arg(long)]
     no_browser: bool,
-    /// The scopes to ask for, in place of those that the server names; separated by commas
+    /// Scopes to request, separated by commas [default: those that the server names]
     #[arg(long, value_delimiter = ',', value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// Keep a token that you made at the server, read from stdin: for servers that offer no login
+    /// Store a token that you made at the server, read from stdin; for servers without OAuth
     #[arg(long, conflicts_with_all = ["all", "scopes", "no_browser", "from"])]
     with_token: bool,
-    /// Take over the login that another program has at the very same URL
+    /// Take over the login that another program has at the same URL
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["all", "scopes", "no_browser"])]
     from: Option<Source>,
 }
@@ -59,12 +59,12 @@ enum Source {
   mcpzip logout linear
   mcpzip logout linear --json")]
 pub(super) struct LogoutArguments {
-    /// The server, by its name in the configuration
+    /// Name of the server in the configuration
     #[arg(add = completions::of_servers())]
     server: String,
 }
 
-/// The accounts of a configuration, and what they need of their surroundings.
+/// The accounts of a configuration, with the context that they need.
 pub(super) struct Accounts {
     config: Config,
     environment: Arc<upstream::UpstreamContext>,
@@ -95,7 +95,7 @@ impl Accounts {
         })
     }
 
-    /// The variables of this run.
+    /// The environment variables of this process.
     pub(super) fn variables(&self) -> &Environment {
         &self.environment.variables
     }
@@ -120,7 +120,7 @@ impl Accounts {
         })
     }
 
-    /// Those of all servers that are used and may have one.
+    /// The accounts of all enabled servers that may have one.
     pub(super) fn all(&self) -> impl Iterator<Item = (&ServerName, Account)> {
         let used = self
             .config
@@ -135,7 +135,7 @@ impl Accounts {
         })
     }
 
-    /// Ends what is under way; a token that is being renewed is kept first.
+    /// Waits for requests in progress. A renewed token is stored first.
     pub(super) async fn finish(&self) {
         self.tasks.finish().await;
     }
@@ -151,14 +151,14 @@ pub(super) async fn log_in(
     } else {
         Browser::of(&accounts.environment.variables)
     };
-    let wishes = LoginRequest {
+    let request = LoginRequest {
         scopes: arguments.scopes.clone(),
         issuer: match arguments.server {
             Some(_) => IssuerChange::Allowed,
             None => IssuerChange::Refused,
         },
     };
-    // A name of its own is asked for even where a login is there; it may lack something.
+    // A server that is named gets a new login even if it has one, because the old one may lack scopes.
     if let Some(name) = &arguments.server {
         if let Some(Source::McpRemote) = arguments.from {
             return take_over(name, accounts, output).await;
@@ -167,7 +167,7 @@ pub(super) async fn log_in(
         let status = if arguments.with_token {
             with_token(&account, output).await
         } else {
-            match one(account.clone(), &wishes, &browser, output).await {
+            match one(account.clone(), &request, &browser, output).await {
                 Err(error) if error.may_take_token() && output.can_ask() => {
                     output.notable(&error.to_string());
                     with_token(&account, output).await
@@ -186,13 +186,13 @@ pub(super) async fn log_in(
         match account.status().await {
             Ok(Some(status)) if status.missing_scopes.is_empty() => continue,
             Ok(_) => {}
-            // One that cannot be opened now is replaced only where its name is given.
+            // A login that cannot be opened is replaced only if its server is named.
             Err(error) => {
                 failed.push(format!("{server}: {error}"));
                 continue;
             }
         }
-        match one(account, &wishes, &browser, output).await {
+        match one(account, &request, &browser, output).await {
             Ok(status) => show(&status, output),
             Err(LoginError::NotOffered { .. } | LoginError::NoOAuth { .. }) => {}
             Err(error) => failed.push(format!("{server}: {:#}", anyhow::Error::from(error))),
@@ -251,19 +251,19 @@ pub(super) async fn log_out(
 
 async fn one(
     account: Account,
-    wishes: &LoginRequest,
+    request: &LoginRequest,
     browser: &Browser,
     output: &Output,
 ) -> Result<LoginStatus, LoginError> {
     if !account.needs_person() {
-        let status = account.log_in_alone(wishes.issuer).await?;
+        let status = account.log_in_alone(request.issuer).await?;
         if let Some(before) = &status.moved_from {
             output.note(&moved(before, &status.issuer));
         }
         return Ok(status);
     }
     let server = account.server().clone();
-    let flow = Flow::begin(account, wishes).await?;
+    let flow = Flow::begin(account, request).await?;
     if let Some(before) = flow.moved_from() {
         output.note(&moved(before, flow.issuer()));
     }
@@ -280,7 +280,7 @@ async fn one(
             flow.issuer()
         ),
     });
-    // By itself and in full colour: it is to be copied.
+    // The URL has lines of its own and the default colour, so that it is easy to copy.
     output.notable(&format!("\n{}\n", flow.url()));
     let mut pasted = lines().unwrap_or_else(|error| {
         output.note(&format!("a URL cannot be pasted here: {error}"));
@@ -301,7 +301,7 @@ async fn one(
     flow.finish(answer).await
 }
 
-/// Keeps a token from the person at the terminal, or from a pipe.
+/// Stores a token that is read from the terminal or a pipe.
 async fn with_token(account: &Account, output: &Output) -> Result<LoginStatus, LoginError> {
     let server = account.server().to_string();
     let unread = |error: std::io::Error| LoginError::TokenRefused {
@@ -324,7 +324,7 @@ async fn with_token(account: &Account, output: &Output) -> Result<LoginStatus, L
     account.keep_token(Secret::new(token)).await
 }
 
-/// Says that the credentials of the configuration go elsewhere than so far.
+/// The note that the configured credentials will be sent to another issuer than before.
 fn moved(before: &str, now: &str) -> String {
     format!("the configured credentials went to {before} so far, and go to {now} with this login")
 }
@@ -343,10 +343,10 @@ fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {
         .ok()
 }
 
-/// Lines of stdin, read by a thread of its own: it may wait for a terminal for ever.
+/// Reads lines of stdin on a thread of its own, because a read of the terminal may never end.
 ///
 /// # Errors
-/// When the system has no thread left.
+/// When the system cannot start a thread.
 fn lines() -> std::io::Result<mpsc::Receiver<String>> {
     let (sender, receiver) = mpsc::channel(1);
     spawn_thread("lines", move || {

@@ -1,4 +1,4 @@
-//! `mcpzip logs`: what was written to the logs, and what is being written.
+//! `mcpzip logs`: prints the logs of mcpzip and its servers, and follows them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::printable::printable;
 use crate::telemetry::{Follow, MAIN, tail};
 use crate::tool::ServerName;
 
-/// How often to look for more.
+/// Interval between two reads with `--follow`.
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -26,20 +26,20 @@ Examples:
   mcpzip logs github -f"
 )]
 pub(super) struct Arguments {
-    /// Whose log; that of mcpzip itself when absent
+    /// Server whose log is shown [default: mcpzip itself]
     #[arg(add = completions::of_servers())]
     server: Option<String>,
-    /// Go on with what is written from now on, until Ctrl-C
+    /// Keep printing new lines until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// How many of the last lines to begin with
+    /// Number of lines to begin with
     #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 50)]
     lines: usize,
 }
 
 pub(super) fn run(arguments: &Arguments, directory: &Path, output: &Output) -> Result<(), Exit> {
     let name = arguments.server.as_deref().unwrap_or(MAIN);
-    // A name that is none could lead anywhere.
+    // An invalid name could lead to another directory.
     let is_name = ServerName::new(name).is_ok();
     let path = directory.join(format!("{name}.log"));
     if !is_name || (!path.exists() && !arguments.follow) {
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments, directory: &Path, output: &Output) -> R
     show(&path, name, arguments.lines, arguments.follow, output)
 }
 
-/// Shows the last lines of a log, and what is written to it from then on.
+/// Prints the last lines of a log. With `is_followed`, also prints new lines until the process ends.
 pub(super) fn show(
     path: &Path,
     name: &str,
@@ -98,7 +98,7 @@ fn missing(name: &str, directory: &Path) -> String {
     }
 }
 
-/// A line that does nothing to a terminal, whoever wrote it; tabs are lines' own.
+/// Escapes control characters in a line, except tabs.
 fn shown(line: &str) -> String {
     line.split('\t')
         .map(printable)

@@ -1,4 +1,4 @@
-//! `mcpzip man`: the manual pages, made of what `--help` says.
+//! `mcpzip man`: prints or writes the manual pages, which are made from the help texts.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::output::Output;
   mcpzip man | man -l -
   mcpzip man ~/.local/share/man/man1")]
 pub(super) struct Arguments {
-    /// Write a page for each command into this directory, in place of the main one to stdout
+    /// Write a page for each command into this directory [default: print the main page]
     #[arg(value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
 }

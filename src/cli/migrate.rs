@@ -1,4 +1,4 @@
-//! `mcpzip migrate`: takes over the servers that clients have, or those of an older mcpzip.
+//! `mcpzip migrate`: takes over servers from clients or from another proxy's configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -26,13 +26,13 @@ use crate::upstream::oauth::{Account, Inherited};
   mcpzip migrate --from mcpproxy-go --dry-run
   mcpzip migrate --from mcp-runner ./config.json")]
 pub(super) struct Arguments {
-    /// Only show what would be done
+    /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// Do it without asking
+    /// Make the changes without asking
     #[arg(long, short)]
     yes: bool,
-    /// Only this client; may be given several times
+    /// Only servers of this client; may be given several times
     #[arg(long, value_name = "CLIENT", value_parser = client_names())]
     client: Vec<String>,
     /// Only servers of this scope; may be given several times
@@ -41,19 +41,19 @@ pub(super) struct Arguments {
     /// Only the server of this name, even if it is a proxy; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Move servers also where a rule of the client that protects them cannot be carried over
+    /// Move servers even if a client's rule that protects them cannot be carried over
     #[arg(long)]
     drop_rules: bool,
-    /// Whether Codex asks before each call through mcpzip (`auto`), or calls every tool without asking (`approve`)
+    /// Codex's approval mode for mcpzip's tools: ask before each call (`auto`), or call without asking (`approve`)
     #[arg(long, value_name = "MODE", value_parser = approvals())]
     codex_approval: Option<String>,
     /// Claude Code's file, if it is not at its usual path
     #[arg(long, value_name = "FILE", conflicts_with = "client")]
     claude_config: Option<PathBuf>,
-    /// Import the configuration of another proxy, in place of the clients' servers
+    /// Import the configuration of another proxy instead of the clients' servers
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["client", "scope", "codex_approval", "claude_config"])]
     from: Option<Source>,
-    /// The configuration to import, if it is not at its usual path
+    /// Configuration to import, if it is not at its usual path
     #[arg(value_name = "FILE", requires = "from")]
     file: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ enum Source {
     /// mcpproxy-go: ~/.mcpproxy/mcp_config.json
     #[value(name = "mcpproxy-go")]
     McpProxy,
-    /// mcp-runner; its file has to be named
+    /// mcp-runner; its file must be given
     McpRunner,
 }
 
@@ -84,10 +84,10 @@ impl Source {
 }
 
 impl Arguments {
-    /// The path of `--claude-config`, absolute.
+    /// The absolute path of `--claude-config`.
     ///
     /// # Errors
-    /// When it is not there, or its path cannot be made absolute.
+    /// When the file does not exist, or its path cannot be made absolute.
     pub(super) fn claude_config(&self) -> Result<Option<PathBuf>, Exit> {
         let Some(path) = &self.claude_config else {
             return Ok(None);
@@ -164,7 +164,7 @@ pub(super) async fn run(
     tell(outcome, &logins, || report(&survey, &plan), output)
 }
 
-/// Refuses a server that no client has, and that was not taken over before.
+/// Rejects a server that neither a client nor the configuration has.
 fn check_server(name: &str, survey: &Survey, machine: &Machine) -> Result<(), Exit> {
     let mut names = survey.found.iter().map(|found| found.name.as_str());
     let ours = Config::load(&machine.paths, &machine.around.environment);
@@ -181,7 +181,7 @@ fn check_server(name: &str, survey: &Survey, machine: &Machine) -> Result<(), Ex
     )))
 }
 
-/// Tells what became of it: the run that `undo` takes back, if something was changed.
+/// Prints the result, with the journal's run for `undo` if something was changed.
 fn tell(
     outcome: Result<Option<String>, Exit>,
     logins: &[Value],
@@ -204,7 +204,7 @@ fn tell(
     outcome.map(drop)
 }
 
-/// Says that there is an older configuration, where there is none of ours.
+/// Mentions a configuration of mcpzip 0.1 if there is no current one.
 fn mention_older(machine: &Machine, output: &Output) {
     if !machine.paths.config_file.exists()
         && let Some(older) = older_config_file(&machine.around.environment)
@@ -216,7 +216,7 @@ fn mention_older(machine: &Machine, output: &Output) {
     }
 }
 
-/// Does it, if it is wanted; gives the run's name.
+/// Makes the changes, unless rules block them. Returns the name of the journal's run.
 fn carry_out(
     arguments: &Arguments,
     plan: &Plan,
@@ -270,7 +270,7 @@ fn apply(
     ))
 }
 
-/// The logins that `mcp-remote` has for servers that are reached without it now; what became of each.
+/// Takes over the logins of `mcp-remote` for servers that are now reached without it. Returns the outcomes as JSON.
 pub(super) async fn take_over_logins(
     servers: &[String],
     machine: &Machine,
@@ -279,7 +279,7 @@ pub(super) async fn take_over_logins(
     take_over(servers, ("mcp-remote", Account::inherited), machine, output).await
 }
 
-/// The logins that another program has for some servers, where it has any.
+/// Takes over another program's logins for some servers.
 async fn take_over(
     servers: &[String],
     (program, inherited): (&str, fn(&Account) -> Option<Inherited>),
@@ -289,7 +289,7 @@ async fn take_over(
     if servers.is_empty() {
         return Vec::new();
     }
-    // Without a usable configuration there is no account either; `serve` says why.
+    // Without a usable configuration there are no accounts; `serve` reports the reason.
     let Ok(accounts) = Accounts::new(&machine.paths, machine.around.environment.clone()) else {
         return Vec::new();
     };
@@ -383,7 +383,7 @@ async fn import(
     tell(outcome, &logins, report, output)
 }
 
-/// The file to import: the named one, or the usual one.
+/// The file to import: the given one, or the one at the usual path.
 fn source_file(origin: Origin, named: Option<&Path>, machine: &Machine) -> Result<PathBuf, Exit> {
     if let Some(named) = named {
         return existing(named);
@@ -413,7 +413,7 @@ fn value_name(source: Source) -> String {
         .unwrap_or_default()
 }
 
-/// The preview of an import, as a person reads it.
+/// Prints the preview of an import.
 fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, output: &Output) {
     let screen = Screen {
         output,
@@ -434,7 +434,7 @@ fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, 
     import.edit.iter().for_each(|edit| screen.edit(edit));
 }
 
-/// The names that servers have here now.
+/// The names under which servers were taken over.
 fn moved(items: &[Item]) -> Vec<String> {
     let name = |item: &Item| match &item.verdict {
         Verdict::Moves { name, .. } | Verdict::Conflicts { name } => Some(name.to_string()),
@@ -443,7 +443,7 @@ fn moved(items: &[Item]) -> Vec<String> {
     items.iter().filter_map(name).collect()
 }
 
-/// The preview of a plan, as a person reads it.
+/// Prints the preview of a plan.
 pub(super) fn show(survey: &Survey, plan: &Plan, machine: &Machine, output: &Output) {
     Screen {
         output,
@@ -453,7 +453,7 @@ pub(super) fn show(survey: &Survey, plan: &Plan, machine: &Machine, output: &Out
     .show(survey, plan);
 }
 
-/// The changes of a plan, line by line.
+/// Prints the changes of a plan as diffs.
 pub(super) fn show_edits(plan: &Plan, machine: &Machine, output: &Output) {
     let screen = Screen {
         output,
@@ -463,14 +463,14 @@ pub(super) fn show_edits(plan: &Plan, machine: &Machine, output: &Output) {
     plan.edits.iter().for_each(|edit| screen.edit(edit));
 }
 
-/// How many lines an edit adds and removes.
+/// The number of lines that an edit adds and removes.
 pub(super) fn lines_changed(edit: &Edit, masker: &Masker) -> (usize, usize) {
     let diff = edit.diff(masker);
     let count = |mark: char| diff.lines().filter(|line| line.starts_with(mark)).count();
     (count('+'), count('-'))
 }
 
-/// A path below the home directory, as people write it.
+/// A path with `~` for the home directory.
 pub(super) fn below_home(path: &Path, home: &Path) -> String {
     match path.strip_prefix(home) {
         Ok(rest) if !rest.as_os_str().is_empty() => Path::new("~").join(rest).display().to_string(),
@@ -478,7 +478,7 @@ pub(super) fn below_home(path: &Path, home: &Path) -> String {
     }
 }
 
-/// Where a preview is shown.
+/// Prints previews with secrets masked and paths shortened.
 struct Screen<'a> {
     output: &'a Output,
     masker: &'a Masker,
@@ -525,7 +525,7 @@ impl Screen<'_> {
         self.notes("To know:", &plan.warnings);
     }
 
-    /// A sentence or two.
+    /// Prints a masked text at an indentation.
     fn say(&self, indent: usize, text: &str) {
         let text = self.masker.mask(text);
         self.output.line(format!("{:indent$}{text}", ""));
@@ -567,7 +567,7 @@ impl Screen<'_> {
             } else {
                 "is lost:"
             };
-            // A list of the only tools is read as a denial of all others.
+            // A list of the only permitted tools is stored as a denial of all others.
             let kind = match &rule.carried {
                 Carried::Only(_) => "only",
                 _ => rule.kind.name(),

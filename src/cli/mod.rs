@@ -1,4 +1,4 @@
-//! The command line: one file per command, each arguments in, work, a few lines out.
+//! The command line, with one file per command. A command reads its arguments, does its work and prints a few lines.
 
 mod add;
 mod approve;
@@ -64,10 +64,10 @@ use crate::telemetry;
 use diagnostics::Exit;
 use output::Output;
 
-/// Threads for what would hold up messages. On Windows each pipe that is read holds one of them, two for every server.
+/// Number of threads for blocking work. On Windows each pipe that is read occupies one, which makes two per server.
 const BLOCKING_THREADS: usize = if cfg!(windows) { 1024 } else { 4 };
 
-/// How long the end of a run waits for threads that block.
+/// How long the process waits for blocking threads at its end.
 const LAST_WRITES: Duration = Duration::from_millis(200);
 
 const EXIT_CODES: &str = "Exit codes:
@@ -89,7 +89,8 @@ struct Cli {
     global: Global,
 }
 
-/// `serve` without the other commands: its client waits for it, and to build them all takes longer than the rest of a start.
+/// `serve` parsed without the other commands, because building their parsers would take most of the start, and the
+/// client waits for it.
 #[derive(Debug, Parser)]
 #[command(name = "mcpzip")]
 struct Serve {
@@ -99,7 +100,7 @@ struct Serve {
     global: Global,
 }
 
-/// `call` without the other commands: its flags are told from those of the tool.
+/// `call` parsed without the other commands, to distinguish its flags from those of the tool.
 #[derive(Debug, Parser)]
 #[command(name = "mcpzip")]
 struct Call {
@@ -111,7 +112,7 @@ struct Call {
 
 #[derive(Debug, Clone, Args)]
 struct Global {
-    /// The configuration file
+    /// Configuration file
     #[arg(
         long,
         global = true,
@@ -119,7 +120,7 @@ struct Global {
         help_heading = "Options for all commands"
     )]
     config: Option<PathBuf>,
-    /// Where tool lists and the search index are kept
+    /// Directory for tool lists and the search index
     #[arg(
         long,
         global = true,
@@ -127,7 +128,7 @@ struct Global {
         help_heading = "Options for all commands"
     )]
     cache_dir: Option<PathBuf>,
-    /// Where logs, logins, stored results and the means of `undo` are kept
+    /// Directory for logs, logins, stored results and the journal of `undo`
     #[arg(
         long,
         global = true,
@@ -138,15 +139,15 @@ struct Global {
     /// Print JSON (default when output is not a terminal)
     #[arg(long, global = true, help_heading = "Options for all commands")]
     json: bool,
-    /// How much to log on stderr: off, error, warn, info, debug or trace
+    /// Log level on stderr: off, error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL", value_parser = LOG_LEVELS, help_heading = "Options for all commands")]
     log: Option<String>,
 }
 
-/// All commands, sorted by what they need to run; [`help`] groups them for readers.
+/// All commands, sorted by what they need to run. [`help`] groups them for readers.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Try it: real servers from inside the binary, searched and called as an agent would
+    /// Try it: servers from inside the binary, searched and called as an agent would
     #[command(after_help = "Examples:
   mcpzip demo
   mcpzip demo --json")]
@@ -159,15 +160,15 @@ enum Command {
     Worker(Worker),
 }
 
-/// Commands with a configuration and directories of their own.
+/// Commands that use a configuration and its directories.
 #[derive(Debug, Subcommand)]
 enum Configured {
     /// Serve an MCP client on stdin and stdout, or many over HTTP
     Serve(serve::Arguments),
-    /// Look after the process that sessions share, where they do
+    /// Show or control the process that serves all sessions
     #[command(subcommand)]
     Daemon(daemon::Command),
-    /// Be the daemon, on a listener that another process passes
+    /// Run the daemon on a listener that another process passes
     #[command(name = crate::daemon::COMMAND, hide = true)]
     StartedDaemon,
     #[command(flatten)]
@@ -180,7 +181,7 @@ enum Configured {
     Accounts(Accounts),
 }
 
-/// Commands that look at this machine: its clients, their files, and ours.
+/// Commands that use this machine's clients and their files.
 #[derive(Debug, Subcommand)]
 enum Machine {
     /// Set everything up: find clients, take over their servers, try them, connect
@@ -189,109 +190,109 @@ enum Machine {
     Doctor(doctor::Arguments),
     /// Take over the servers that clients have
     Migrate(migrate::Arguments),
-    /// Put the entry of mcpzip into a client
+    /// Add mcpzip's entry to a client
     Connect(connect::ConnectArguments),
-    /// Take the entry of mcpzip out of a client
+    /// Remove mcpzip's entry from a client
     Disconnect(connect::DisconnectArguments),
-    /// Take back what the last migrate, connect or disconnect did to files
+    /// Revert the last run of init, migrate, connect or disconnect
     Undo(undo::Arguments),
 }
 
-/// Commands that run the program as `serve` does, for one request.
+/// Commands that start the program as `serve` does, for one request.
 #[derive(Debug, Subcommand)]
 enum Live {
     /// Find tools by what you need done
     Search(search::Arguments),
-    /// Show the whole definition of a tool
+    /// Show the full definition of a tool
     Describe(describe::Arguments),
     /// Call a tool
     Call(call::Arguments),
     /// List the tools of all servers, or of one
     Tools(tools::Arguments),
-    /// Show how things stand, without connecting to anything
+    /// Show servers, tools and the daemon, without connecting to anything
     Status(status::Arguments),
     /// Connect to every server and show its state
     Servers(servers::Arguments),
-    /// Look at tools that changed after they were first seen, and approve them
+    /// Show tools that changed since they were first seen, and approve them
     Approve(approve::Arguments),
 }
 
-/// Commands on the configuration file and on what runs have left behind.
+/// Commands that use the configuration file, logs and statistics.
 #[derive(Debug, Subcommand)]
 enum Files {
-    /// Write a server into the configuration, and try it
+    /// Add a server to the configuration and try it
     Add(Box<add::Arguments>),
-    /// Bring servers from the registry up to date
+    /// Update servers from the registry
     Update(update::Arguments),
-    /// Look servers up in the registry
+    /// Search the registry for servers
     #[command(subcommand)]
     Registry(registry::Command),
-    /// Take servers out of the configuration
+    /// Remove servers from the configuration
     Remove(remove::RemoveArguments),
-    /// Use servers that were disabled
+    /// Enable servers that were disabled
     Enable(remove::EnableArguments),
-    /// Keep servers in the configuration without using them
+    /// Disable servers but keep them in the configuration
     Disable(remove::DisableArguments),
     /// List the servers of the configuration, without connecting
     List(list::Arguments),
     /// Find, edit and check the configuration
     #[command(subcommand)]
     Config(config::Command),
-    /// Show the rules for tools, and what they say of a call
+    /// Show the rules for tools, and what they decide for a call
     #[command(subcommand)]
     Rules(rules::Command),
     /// Show what was called: calls, errors, times and bytes
     Stats(stats::Arguments),
     /// Show the audit log: calls, refusals, approvals, logins and changes
     Audit(Box<audit::Arguments>),
-    /// Show what agents were spared, and what they paid for it
+    /// Show how many tokens mcpzip saved, and how many it cost
     Gain(gain::Arguments),
     /// Show what mcpzip and its servers wrote to their logs
     Logs(logs::Arguments),
-    /// Ask a `serve --http` of this machine whether it works, for supervisors and containers
+    /// Check a `serve --http` on this machine, for supervisors and containers
     Healthcheck(healthcheck::Arguments),
 }
 
-/// Commands on logins.
+/// Commands for logins.
 #[derive(Debug, Subcommand)]
 enum Accounts {
     /// Log in to a remote server, in the browser
     Login(login::LoginArguments),
-    /// Forget the login at a server, and end it there
+    /// Log out of a server and remove the login
     Logout(login::LogoutArguments),
-    /// Look after logins
+    /// Show logins and store API keys
     #[command(subcommand)]
     Auth(auth::Command),
 }
 
-/// Commands that print what the binary knows, and need no configuration.
+/// Commands that need no configuration.
 #[derive(Debug, Subcommand)]
 enum Text {
-    /// Print what a shell needs to complete the command line
+    /// Print a shell's completion script
     Completions(completions::Arguments),
     /// Print or write the manual pages
     Man(man::Arguments),
 }
 
-/// Processes that the program starts for its own use.
+/// Processes that the program starts for itself.
 #[derive(Debug, Subcommand)]
 enum Worker {
     /// Watch over the servers' processes
     #[cfg(unix)]
     #[command(name = crate::upstream::GUARD_COMMAND, hide = true)]
     Guard {
-        /// What the servers carry
+        /// Mark of the servers' processes
         mark: String,
     },
     /// Run one jq filter under limits
     #[command(name = crate::proxy::projection::COMMAND, hide = true)]
     Select,
-    /// Be one of the demo's servers
+    /// Run one of the demo's servers
     #[command(name = demo::SERVER_COMMAND, hide = true)]
     DemoServer(demo::ServerArguments),
 }
 
-/// Runs the program with `arguments`, its own name first.
+/// Runs the program. `arguments` begin with the program's name.
 #[must_use]
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -328,7 +329,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Prints what the parser says: help, the version, or why the arguments are wrong.
+/// Prints help, the version, or an error in the arguments.
 fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let output = Output::new(arguments.iter().any(|argument| argument == "--json"));
     if error.use_stderr() && output.is_json_asked() {
@@ -361,15 +362,15 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         true => call_arguments::with_parameters_last(arguments.to_vec(), &Call::command()),
         false => arguments.to_vec(),
     };
-    // Also what `serve` does not take, and its help: the words for that are the whole program's.
+    // Arguments that `serve` rejects, and its help, are left to the whole program's parser.
     Cli::from_arg_matches(&help::command().try_get_matches_from(arguments)?)
 }
 
 impl Worker {
-    /// Runs it; the exit code tells the program that started it how it ended.
+    /// Runs the worker. The exit code reports the outcome to the parent process.
     fn run(self) -> Result<u8, Exit> {
         match self {
-            // Before anything else is set up: a filter's limits are those of its process.
+            // The filter's limits apply to the whole process, so nothing else is set up first.
             Self::Select => {
                 let code = crate::proxy::projection::run_worker()?;
                 return Ok(u8::try_from(code).unwrap_or(1));
@@ -382,8 +383,8 @@ impl Worker {
     }
 }
 
-/// Messages pass on one thread, so that a call wakes no other. What computes or touches the disk has a few of its own: enough
-/// that a search need not wait for an index, and few, because each keeps memory that it has freed.
+/// The runtime. Messages are handled on one thread, so that a call wakes no other. Computations and disk access have a
+/// few threads: enough that a search need not wait for an index, but few, because each keeps memory that it has freed.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -400,7 +401,7 @@ impl Global {
         }
     }
 
-    /// Runs a command that logs from `level` on, unless the user says otherwise.
+    /// Runs a command that logs from `level` on, unless the user sets another level.
     fn run<F: Future<Output = Result<(), Exit>>>(
         self,
         level: &str,
@@ -419,7 +420,7 @@ impl Global {
         telemetry::write_as(LogFormat::of(&environment).unwrap_or_default());
         let runtime = runtime()?;
         let outcome = runtime.block_on(command(environment)).map(|()| 0);
-        // A read of a terminal has no end before somebody types; a write that is under way has a moment.
+        // A read of a terminal may never end. A write in progress gets a moment.
         runtime.shutdown_timeout(LAST_WRITES);
         outcome
     }
@@ -463,12 +464,12 @@ impl Configured {
 }
 
 impl Machine {
-    /// Whether it writes our configuration, or an entry of a client that relies on it.
+    /// Whether it writes the configuration, or a client's entry that relies on it.
     fn writes_entries(&self) -> bool {
         matches!(self, Self::Init(_) | Self::Migrate(_) | Self::Connect(_))
     }
 
-    /// Most of these block on files; nothing else runs meanwhile.
+    /// Most of these commands block on files, which is harmless because nothing else runs.
     async fn run(self, mut machine: setup::Machine, output: &Output) -> Result<(), Exit> {
         match self {
             Self::Init(arguments) => init::run(&arguments, &machine, output).await,
@@ -493,7 +494,7 @@ impl Live {
     ) -> Result<(), Exit> {
         let session = SessionEnv::here(environment);
         let app = match self {
-            // These show each fault where its server stands.
+            // These commands show each fault with its server.
             Self::Status(_) | Self::Servers(_) => App::quiet(paths, session)?,
             _ => App::new(paths, session)?,
         };
@@ -520,7 +521,7 @@ impl Live {
 }
 
 impl Files {
-    /// Most of these block on files; nothing else runs meanwhile.
+    /// Most of these commands block on files, which is harmless because nothing else runs.
     async fn run(
         self,
         paths: &Paths,
@@ -534,7 +535,7 @@ impl Files {
         };
         match self {
             Self::Add(arguments) => {
-                // `--json` before an entry says what follows.
+                // `--json` before an entry marks the entry, not the output format.
                 let text = output.without_json();
                 let output = if arguments.has_json() { &text } else { output };
                 if arguments.from_registry.is_some() {
@@ -658,8 +659,8 @@ mod tests {
         }
     }
 
-    /// The words of our own command in a line as a shell has it: what is before and behind it in a pipe is another's, and so
-    /// is a remark, which four spaces set apart.
+    /// The words of mcpzip's own command in a shell line. Other commands of a pipe are cut off, and so is a remark,
+    /// which four spaces separate.
     fn words(line: &str) -> Vec<String> {
         let line = line.trim_start().split("    ").next().unwrap_or_default();
         let (mut commands, mut word, mut quote) = (vec![Vec::new()], String::new(), None);

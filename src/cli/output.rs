@@ -1,4 +1,4 @@
-//! The one place that prints.
+//! All printing of commands goes through this file.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Arc, OnceLock};
@@ -11,16 +11,16 @@ use super::diagnostics::Exit;
 use super::printable::{on_terminal, printable, printable_json};
 use super::wrap::{wrap, wrap_row};
 
-/// Results go to stdout, all else to stderr. Text and colour are for terminals; a program that reads gets JSON.
+/// Prints results to stdout and everything else to stderr. Terminals get coloured text, pipes get JSON.
 #[derive(Debug)]
 pub(super) struct Output {
     json: bool,
     asked: bool,
-    /// Why stdout did not take the result.
+    /// The first error of writing to stdout.
     failure: Arc<OnceLock<io::Error>>,
 }
 
-/// Says on a terminal what is being waited for, until it is dropped.
+/// A progress indicator on a terminal. It disappears when it is dropped.
 #[derive(Debug)]
 pub(super) struct Spinner(ProgressBar);
 
@@ -33,7 +33,7 @@ impl Output {
         }
     }
 
-    /// The same output for a command to which `--json` has another meaning.
+    /// Text output for a command that uses `--json` for something else.
     pub(super) fn without_json(&self) -> Self {
         Self {
             failure: self.failure.clone(),
@@ -41,10 +41,10 @@ impl Output {
         }
     }
 
-    /// Writes out what is left of the result.
+    /// Flushes stdout.
     ///
     /// # Errors
-    /// Why stdout did not take all of it. A reader that has left, as `head` does, is no error.
+    /// When stdout did not take the whole result. A closed pipe, such as that of `head`, is not an error.
     pub(super) fn finish(&self) -> Result<(), Exit> {
         self.keep_failure(io::stdout().flush());
         match self.failure.get() {
@@ -59,22 +59,22 @@ impl Output {
         if let Err(error) = written
             && error.kind() != io::ErrorKind::BrokenPipe
         {
-            // The first error is the cause of those that follow.
+            // The first error is the cause of the others.
             let _ = self.failure.set(error);
         }
     }
 
-    /// Whether results are to be JSON.
+    /// Whether results are printed as JSON.
     pub(super) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether `--json` was given: what is made to be looked at is text even where nobody looks.
+    /// Whether `--json` was given. Commands that are made for people check this and print text into a pipe, too.
     pub(super) fn is_json_asked(&self) -> bool {
         self.asked
     }
 
-    /// Prints a line of the result, broken between words on a terminal. A terminal obeys nothing of the text but a colour.
+    /// Prints a line of the result, wrapped on a terminal. Control characters are escaped; colours stay.
     pub(super) fn line(&self, text: impl AsRef<str>) {
         let text = on_terminal(text.as_ref());
         self.print(&match columns(&console::Term::stdout()) {
@@ -83,7 +83,7 @@ impl Output {
         });
     }
 
-    /// Prints a line of the result that begins with `head`; what continues it stands below `body`.
+    /// Prints a line of the result that begins with `head`. Continuation lines are aligned with `body`.
     pub(super) fn row(&self, head: impl AsRef<str>, body: impl AsRef<str>) {
         let (head, body) = (on_terminal(head.as_ref()), on_terminal(body.as_ref()));
         self.print(&match columns(&console::Term::stdout()) {
@@ -92,7 +92,7 @@ impl Output {
         });
     }
 
-    /// Prints text whose lines stay as they are: a tool's answer, a difference, a script.
+    /// Prints text without wrapping, such as a tool's answer, a diff or a script.
     pub(super) fn verbatim(&self, text: impl AsRef<str>) {
         self.print(&on_terminal(text.as_ref()));
     }
@@ -114,7 +114,7 @@ impl Output {
     /// Prints an error: as one line of JSON with `--json`, otherwise as text.
     pub(super) fn error(&self, exit: &Exit) {
         if self.asked {
-            // There is nowhere left to say that this failed.
+            // A failure cannot be reported anywhere.
             let _ = writeln!(io::stderr().lock(), "{}", printable_json(&exit.to_json()));
             return;
         }
@@ -122,7 +122,7 @@ impl Output {
         self.beside(&format!("{label} {}", on_terminal(&exit.to_string())));
     }
 
-    /// Says something beside the result.
+    /// Prints a dimmed message to stderr.
     pub(super) fn note(&self, text: &str) {
         self.beside(
             &console::style(on_terminal(text))
@@ -137,16 +137,16 @@ impl Output {
             Some(width) => wrap(text, width),
             None => text.to_owned(),
         };
-        // There is nowhere left to say that this failed.
+        // A failure cannot be reported anywhere.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// Whether somebody is there to be asked.
+    /// Whether a person can answer questions.
     pub(super) fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// Asks a question that is answered by yes, or by anything else.
+    /// Asks a yes-or-no question. Any answer other than yes is no.
     ///
     /// # Errors
     /// When the answer cannot be read.
@@ -162,7 +162,7 @@ impl Output {
         ))
     }
 
-    /// Asks for a text, which is what was typed without the space around it.
+    /// Asks for a text. Returns it without surrounding white space.
     ///
     /// # Errors
     /// When the answer cannot be read.
@@ -177,7 +177,7 @@ impl Output {
         Ok(answer.trim().to_owned())
     }
 
-    /// Asks for a text that is not shown while it is typed.
+    /// Asks for a text that is not echoed.
     ///
     /// # Errors
     /// When the answer cannot be read.
@@ -187,12 +187,12 @@ impl Output {
         Ok(terminal.read_secure_line()?.trim().to_owned())
     }
 
-    /// Says something beside the result that is to be used.
+    /// Prints a message to stderr in full colour.
     pub(super) fn notable(&self, text: &str) {
         self.beside(&on_terminal(text));
     }
 
-    /// Says what is being waited for, several things at once, on a terminal only.
+    /// Shows a progress indicator for each name, on a terminal only.
     pub(super) fn spinners(&self, names: &[String]) -> Spinners {
         let target = if io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
@@ -215,7 +215,7 @@ impl Output {
         Spinners { all, bars }
     }
 
-    /// Says what is being waited for, on a terminal only.
+    /// Shows a progress indicator, on a terminal only.
     pub(super) fn spinner(&self, what: impl Into<String>) -> Spinner {
         let bar = if io::stderr().is_terminal() {
             ProgressBar::new_spinner()
@@ -231,7 +231,7 @@ impl Output {
     }
 }
 
-/// Says on a terminal what is being waited for, several things at once, until it is dropped.
+/// Several progress indicators on a terminal. They disappear when this is dropped.
 #[derive(Debug)]
 pub(super) struct Spinners {
     all: MultiProgress,
@@ -239,7 +239,7 @@ pub(super) struct Spinners {
 }
 
 impl Spinners {
-    /// The wait of this number is over, and came to this.
+    /// Ends the indicator `at` with the result `words`.
     pub(super) fn done(&self, at: usize, words: &str) {
         let style = ProgressStyle::with_template("{msg}").expect("the template is well formed");
         self.bars[at].set_style(style);
@@ -249,7 +249,7 @@ impl Spinners {
 
 impl Drop for Spinners {
     fn drop(&mut self) {
-        // Where nothing was drawn, nothing has to be cleared.
+        // This fails if nothing was drawn.
         let _ = self.all.clear();
     }
 }
@@ -260,33 +260,33 @@ impl Drop for Spinner {
     }
 }
 
-/// The width of a terminal; nothing where there is none.
+/// The width of a terminal. `None` for anything else.
 fn columns(terminal: &console::Term) -> Option<usize> {
     let (_, columns) = terminal.size_checked()?;
     Some(usize::from(columns).max(40))
 }
 
-/// A name or a number that matters.
+/// Style of a name or number that matters.
 pub(super) fn strong(text: impl std::fmt::Display) -> String {
     console::style(text).bold().to_string()
 }
 
-/// What may be read over.
+/// Style of text that may be skipped.
 pub(super) fn faint(text: impl std::fmt::Display) -> String {
     console::style(text).dim().to_string()
 }
 
-/// What works.
+/// Style of a success.
 pub(super) fn good(text: impl std::fmt::Display) -> String {
     console::style(text).green().to_string()
 }
 
-/// What does not.
+/// Style of a failure.
 pub(super) fn bad(text: impl std::fmt::Display) -> String {
     console::style(text).red().to_string()
 }
 
-/// What could be better.
+/// Style of a warning.
 pub(super) fn caution(text: impl std::fmt::Display) -> String {
     console::style(text).yellow().to_string()
 }

@@ -1,7 +1,6 @@
-//! Words of others, made fit to be shown.
+//! Escapes characters in texts of servers that a terminal would obey or hide.
 
-/// A server's words without what a terminal would obey or not show: control characters, and those that turn the
-/// direction of writing or take no room.
+/// Escapes control characters, invisible characters and those that change the direction of writing.
 pub(super) fn printable(text: &str) -> String {
     text.chars()
         .fold(String::with_capacity(text.len()), |mut shown, c| {
@@ -14,8 +13,7 @@ pub(super) fn printable(text: &str) -> String {
         })
 }
 
-/// A whole text for a terminal, our own colours in it: of what a terminal would obey or not show, lines, tabs and those
-/// colours stay.
+/// Escapes such characters in a text with mcpzip's own colours. Line breaks, tabs and the colours stay.
 pub(super) fn on_terminal(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -31,7 +29,7 @@ pub(super) fn on_terminal(text: &str) -> String {
     shown
 }
 
-/// The length of the colour that `text` begins with: bold, faint, or one of six, and back. What hides text is none.
+/// The length of the colour code at the start of `text`. Only styles that keep text visible count.
 fn colour_length(text: &str) -> Option<usize> {
     let code = text.strip_prefix("\u{1b}[")?.split_once('m')?.0;
     let is_colour = matches!(
@@ -41,8 +39,8 @@ fn colour_length(text: &str) -> Option<usize> {
     is_colour.then(|| "\u{1b}[m".len() + code.len())
 }
 
-/// JSON that says the same, without such characters: they stand in its strings only, where they can be escaped. Who reads
-/// a pipe may be a terminal after all.
+/// Escapes such characters in JSON. They occur in its strings only. This is done for pipes, too, because a pipe may end
+/// at a terminal.
 pub(super) fn printable_json(json: &str) -> String {
     json.chars()
         .fold(String::with_capacity(json.len()), |mut shown, c| {
@@ -59,8 +57,8 @@ pub(super) fn printable_json(json: &str) -> String {
         })
 }
 
-/// The characters of `text` that a reader would not see, or would see elsewhere, each once: `U+202E, U+200B`. A line that
-/// ends and a tab are nothing hidden, and neither is what joins the parts of a letter or an emoji.
+/// The hidden characters of `text`, each once: `U+202E, U+200B`. Line breaks and tabs do not count, nor do joiners
+/// within a letter or an emoji.
 pub(super) fn hidden_in(text: &str) -> Option<String> {
     let mut found: Vec<char> = Vec::new();
     let mut before = ' ';
@@ -81,7 +79,7 @@ pub(super) fn hidden_in(text: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// The part of `text` around its first hidden character, fit to be shown.
+/// The part of `text` around its first hidden character, escaped.
 pub(super) fn around_hidden(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let at = chars

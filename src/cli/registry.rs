@@ -1,4 +1,4 @@
-//! `mcpzip registry`: what servers there are to be had.
+//! `mcpzip registry`: searches the registry for servers.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub(super) enum Command {
   mcpzip registry search github
   mcpzip registry search postgres --limit 50")]
 pub(super) struct SearchArguments {
-    /// A part of the name
+    /// Part of the name
     query: String,
-    /// How many to show
+    /// Maximum number of servers to show
     #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
 }
@@ -87,7 +87,7 @@ pub(super) fn open(paths: &Paths, environment: &Environment) -> Result<Registry,
     Ok(Registry::new(&config.registry, &paths.cache_dir)?)
 }
 
-/// Waits for an answer of the registry, and says where it is an old one.
+/// Waits for an answer of the registry, and says so if it is an old one.
 pub(super) async fn asked<T>(
     output: &Output,
     answer: impl Future<Output = Result<Answer<T>, crate::registry::Error>>,

@@ -1,4 +1,4 @@
-//! `mcpzip remove`, `enable` and `disable`: what becomes of servers that are there.
+//! `mcpzip remove`, `enable` and `disable`: change existing entries of the configuration.
 
 use clap::Args;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::config::{Change, ChangeError, Config, Environment, Paths, change_serv
   mcpzip remove files
   mcpzip remove github linear")]
 pub(super) struct RemoveArguments {
-    /// The servers
+    /// Names of the servers
     #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
     names: Vec<String>,
 }
@@ -24,7 +24,7 @@ pub(super) struct RemoveArguments {
   mcpzip enable files
   mcpzip enable github linear")]
 pub(super) struct EnableArguments {
-    /// The servers
+    /// Names of the servers
     #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
     names: Vec<String>,
 }
@@ -34,12 +34,12 @@ pub(super) struct EnableArguments {
   mcpzip disable files
   mcpzip disable github linear")]
 pub(super) struct DisableArguments {
-    /// The servers
+    /// Names of the servers
     #[arg(value_name = "NAME", required = true, add = completions::of_servers())]
     names: Vec<String>,
 }
 
-/// Where it is done, and how it is told.
+/// What these commands share.
 pub(super) struct Context<'a> {
     pub(super) paths: &'a Paths,
     pub(super) environment: &'a Environment,
@@ -74,7 +74,7 @@ fn change(
     done: &str,
     context: &Context<'_>,
 ) -> Result<(), Exit> {
-    // Where there is no configuration, none is made.
+    // This fails without a configuration, so none is created.
     let config = Config::load(context.paths, context.environment)?;
     let mut names = names.to_vec();
     names.sort();

@@ -1,4 +1,4 @@
-//! `mcpzip rules`: the rules for tools, and what they say of one call. Nothing is connected.
+//! `mcpzip rules`: lists the rules for tools, or shows what they decide for one call. Nothing is connected.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(super) enum Command {
   mcpzip rules list
   mcpzip rules list --json")]
     List,
-    /// Say what would happen to a call, and which rule decides
+    /// Show what would happen to a call, and which rule decides
     Check(Check),
 }
 
@@ -31,15 +31,15 @@ pub(super) enum Command {
 
 The exit code is 0 where the call would run, 1 where it would not, and 6 where you would be asked.")]
 pub(super) struct Check {
-    /// The server
+    /// Name of the server
     #[arg(add = completions::of_servers())]
     server: String,
-    /// The tool, by its name on the server
+    /// Name of the tool on its server
     tool: String,
-    /// The call's arguments as JSON, for rules that look at them
+    /// Arguments of the call as JSON, for rules that inspect them
     #[arg(long, value_name = "JSON")]
     arguments: Option<String>,
-    /// The directory that the client works in; this one when absent
+    /// Directory that the client works in [default: the current one]
     #[arg(long, value_name = "DIRECTORY")]
     project: Option<PathBuf>,
 }
@@ -168,7 +168,7 @@ fn check(
     outcome
 }
 
-/// The annotations of the tool as it was last listed.
+/// The annotations of the tool when it was last listed.
 fn hints(
     server: &ServerName,
     tool: &ToolName,

@@ -1,4 +1,4 @@
-//! `mcpzip search`: what an agent's search finds.
+//! `mcpzip search`: searches tools as an agent does.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::config::BUILT_IN_SERVER;
 use crate::proxy::SearchError;
 use crate::tool::ServerName;
 
-/// Servers of which nothing is known have this long before the others are searched without them.
+/// How long unlisted servers are waited for before the others are searched.
 const LIST_LIMIT: Duration = Duration::from_secs(10);
-/// Tools that were never searched before have this long to be read for what they mean.
+/// How long missing vectors are waited for.
 const MEANING_LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
@@ -29,18 +29,18 @@ pub(super) struct Arguments {
     /// What you need done
     #[arg(required = true)]
     query: Vec<String>,
-    /// How many tools to show
+    /// Maximum number of tools to show
     #[arg(long, short = 'n', value_parser = clap::value_parser!(u8).range(1..=50))]
     limit: Option<u8>,
     /// Only tools of this server
     #[arg(long, short, add = completions::of_servers())]
     server: Option<String>,
-    /// Show why each tool was found: its score by words and fields, by meaning, and both in one
+    /// Show why each tool was found: its scores by words, by field and by meaning, and the combined one
     #[arg(long)]
     explain: bool,
 }
 
-/// Whether a server of this name is configured; a search takes any letter case and dashes.
+/// Whether a server of this name is configured, ignoring letter case and dashes as a search does.
 fn is_known(name: &str, app: &App) -> bool {
     let fold = |name: &str| name.replace(['-', '_', '.', ' '], "").to_lowercase();
     let config = app.proxy().unscoped().config();
@@ -57,7 +57,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let answer = {
         let _spinner =
             output.spinner("searching, and asking servers whose tools are not known yet");
-        // One that is written otherwise than it is configured is found among all.
+        // A server whose name is written differently in the configuration is searched together with all others.
         let named = server
             .and_then(|server| ServerName::new(server).ok())
             .filter(|server| app.proxy().unscoped().config().servers.contains_key(server));

@@ -1,4 +1,4 @@
-//! `mcpzip serve`: the main job.
+//! `mcpzip serve`: serves clients over stdio or HTTP.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -31,16 +31,16 @@ pub(super) struct Arguments {
     /// `:9090` is that port for this machine alone, and port 0 is any free one
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
     http: Option<Option<ListenAddress>>,
-    /// A file with the token that clients over HTTP have to send [default: MCPZIP_TOKEN, then `http.token_file`]
+    /// File with the token that HTTP clients must send [default: MCPZIP_TOKEN, then `http.token_file`]
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
-    /// Let web pages of this origin call the server; may be given several times
+    /// Web origin that may call the server; may be given several times
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<Origin>,
-    /// Serve this remote server too, also without a configuration; may be given several times
+    /// Serve this remote server as well, even without a configuration; may be given several times
     #[arg(long, value_name = "NAME=URL")]
     server: Vec<RemoteServer>,
-    /// Run own servers, even if the configuration says that sessions share them
+    /// Run separate servers, even if the configuration lets sessions share them
     #[arg(long)]
     alone: bool,
     /// List all tools of all servers instead of the three meta-tools, for clients with their own tool search
@@ -48,11 +48,11 @@ pub(super) struct Arguments {
     direct: bool,
 }
 
-/// Said where no token is asked for.
+/// The note if no token is required.
 const OPEN: &str = "without a token, every user and every program of this machine can call all tools; `--token-file` or \
                     `MCPZIP_TOKEN` sets one";
 
-/// How clients reach us.
+/// The transport for clients.
 #[derive(Debug)]
 enum Way {
     Stdio,
@@ -72,15 +72,15 @@ impl Arguments {
         self.http.is_some()
     }
 
-    /// Whether other sessions may share this one's servers, as far as the command line says: those that it names are its own.
+    /// Whether the command line lets this session share the daemon's servers. Servers that it names are never shared.
     fn may_share(&self) -> bool {
         !self.is_over_http() && !self.alone && self.server.is_empty()
     }
 
-    /// The way that arguments, variables and the configuration ask for, in this order.
+    /// The transport, from arguments, variables and the configuration, in this order.
     ///
     /// # Errors
-    /// When there is no usable token where one is named, or the configuration says something that cannot be used.
+    /// When a token that is named cannot be used, or a setting is invalid.
     fn way(
         self,
         environment: &Environment,
@@ -126,18 +126,18 @@ impl Arguments {
     }
 }
 
-/// The address in `MCPZIP_HTTP_ADDRESS`.
+/// Parses `MCPZIP_HTTP_ADDRESS`.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not an address.
 pub(super) fn of_variable(text: &str) -> Result<ListenAddress, Exit> {
     let name = env::HTTP_ADDRESS.name;
     text.parse()
         .map_err(|error| Exit::of_setting(&format!("{name} {error}")))
 }
 
-/// Builds a run without a configuration. The handshake says so, because clients show no exit codes. It serves the servers of mcpzip 0.1,
-/// or the built-in server alone.
+/// Builds the app if there is no configuration. It serves the servers of mcpzip 0.1 or the built-in server alone. The
+/// handshake mentions it, because clients show no exit codes.
 fn without_configuration(
     paths: Paths,
     session: SessionEnv,
@@ -157,7 +157,7 @@ fn without_configuration(
     App::with_config(config, paths, session, Start::Serving, mode)
 }
 
-/// The settings without a configuration: those of mcpzip 0.1, unless the user names a file, or the defaults.
+/// The settings without a configuration: those of mcpzip 0.1 unless the user names a file, otherwise the defaults.
 fn stand_in(paths: &Paths, environment: &Environment, is_named: bool) -> Config {
     let older = older_config_file(environment).filter(|_| !is_named);
     let config = older.and_then(|older| match of_older(&older, paths, environment) {
@@ -174,7 +174,7 @@ fn stand_in(paths: &Paths, environment: &Environment, is_named: bool) -> Config 
     })
 }
 
-/// The configuration that `migrate --from mcpzip-0.1` would make of that file.
+/// The configuration that `migrate --from mcpzip-0.1` would make from that file.
 fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::Result<Config> {
     let wanted = Wanted {
         origin: ImportOrigin::Older,
@@ -193,10 +193,10 @@ fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::R
     })
 }
 
-/// Serves the client through the user's daemon, if that is wanted and one can be had; otherwise it is left to this process.
+/// Serves the client through the daemon, if the configuration says so and the daemon is available.
 async fn share(paths: &Paths, env: &SessionEnv, mode: Mode) -> Result<Shared, Exit> {
     let options = DaemonOptions::load(paths, &env.environment);
-    // A daemon has a file's configuration; that of a variable belongs to this process.
+    // The daemon reads a file. A configuration in a variable belongs to this process.
     if options.mode == DaemonMode::Off || is_inline(&paths.config_file) {
         return Ok(Shared::No);
     }
@@ -212,14 +212,14 @@ async fn share(paths: &Paths, env: &SessionEnv, mode: Mode) -> Result<Shared, Ex
     }
 }
 
-/// What became of a session that may share its servers.
+/// The outcome of [`share`].
 #[derive(Debug, PartialEq, Eq)]
 enum Shared {
-    /// That is not wanted.
+    /// The session does not use the daemon.
     No,
-    /// It is wanted, and cannot be had.
+    /// The daemon is not available.
     NotNow,
-    /// It is over.
+    /// The daemon served the session, which has ended.
     Served,
 }
 
@@ -300,7 +300,7 @@ fn read(path: &Path, output: &Output) -> Result<String, Exit> {
             .permissions()
             .mode();
         if mode & 0o077 != 0 {
-            // No refusal: containers get their secrets as files that all of the container may read.
+            // This is not an error, because containers get secrets as files that every user of the container can read.
             output.note(&format!(
                 "others can read the token file `{}`; `chmod 600` keeps it to you",
                 path.display()
@@ -312,7 +312,7 @@ fn read(path: &Path, output: &Output) -> Result<String, Exit> {
     std::fs::read_to_string(path).map_err(failed)
 }
 
-/// The token in `text`, which comes from `source`.
+/// The token in `text`, which was read from `source`.
 fn token(text: &str, source: &str) -> Result<Secret<String>, Exit> {
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -1,4 +1,4 @@
-//! `mcpzip servers`: every server asked, its state and the reason shown.
+//! `mcpzip servers`: connects to every server, and shows its state and the reason for a failure.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ const LIST_LIMIT: Duration = Duration::from_secs(60);
 Ends with 0 when all servers are ready, and with 4 when any of them is not; disabled servers and those of other projects don't
 count.")]
 pub(super) struct Arguments {
-    /// Only this server
+    /// Show only this server
     #[arg(add = completions::of_servers())]
     server: Option<String>,
-    /// Print nothing of servers that are ready, for scripts that look at the exit code
+    /// Show only servers that are not ready, for scripts that use the exit code
     #[arg(long)]
     health: bool,
 }
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     let config = proxy.unscoped().config();
-    // A server whose name in the file is made safe is known by both.
+    // A server whose name was made safe is known by both names.
     let only = arguments.server.as_deref().map(|name| {
         let mut renamed = config.renamed.iter();
         let safe = renamed.find(|(_, written)| *written == name);
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         match only.map(ServerName::new) {
             None => proxy.inventory.list(None, LIST_LIMIT).await,
             Some(Ok(server)) => proxy.inventory.list(Some(&server), LIST_LIMIT).await,
-            // Its name is its fault.
+            // The invalid name is reported as the server's fault.
             Some(Err(_)) => {}
         }
     }
@@ -74,7 +74,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         .iter()
         .filter(|server| match server.state {
             "ready" | "idle" => false,
-            // Such a server is not expected to be ready, unless it is asked for.
+            // Such a server need not be ready, unless the user names it.
             "disabled" | "elsewhere" => only.is_some(),
             _ => true,
         })

@@ -1,4 +1,4 @@
-//! What the commands that edit clients' files share.
+//! Shared parts of the commands that edit clients' files.
 
 use clap::builder::PossibleValuesParser;
 
@@ -9,16 +9,18 @@ use crate::clients::{
 };
 use crate::config::{self, Config, Environment, Paths};
 
-/// This machine, as those commands see it.
+/// This machine with its clients and mcpzip's paths.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) around: Surroundings,
     pub(super) paths: Paths,
-    /// Whether `--config` was given: then clients have to give it, too.
+    /// Whether `--config` was given. Then the clients' entries need it, too.
     has_own_config: bool,
 }
 
 impl Machine {
+    /// Reads the environment of this process.
+    ///
     /// # Errors
     /// When there is no home directory.
     pub(super) fn new(
@@ -31,7 +33,7 @@ impl Machine {
             home: environment.home().ok_or_else(no_home)?,
             platform: Platform::current(),
             environment,
-            // Where it is gone, there is no project either.
+            // Without a current directory there is no project.
             directory: std::env::current_dir().ok(),
             managed: Some(Platform::current().managed()),
             claude_config: None,
@@ -47,8 +49,10 @@ impl Machine {
         Journal::new(&self.paths.state_dir)
     }
 
+    /// The command that clients start.
+    ///
     /// # Errors
-    /// When the system does not say which program this is.
+    /// When the system does not report the path of this program.
     pub(super) fn launch(&self) -> Result<Launch, Exit> {
         let config = self
             .has_own_config
@@ -61,14 +65,14 @@ impl Machine {
     }
 }
 
-/// Whether Codex asks before it calls our tools.
+/// The values of `--codex-approval`.
 pub(super) fn approvals() -> PossibleValuesParser {
     PossibleValuesParser::new(
         [CodexApproval::Auto, CodexApproval::Approve].map(CodexApproval::name),
     )
 }
 
-/// What the user says to a warning about Codex, where they can be asked; otherwise what fits its file counts.
+/// Asks whether Codex may run tools without asking. `None` if the user cannot be asked; then Codex's file decides.
 ///
 /// # Errors
 /// When the answer cannot be read.
@@ -97,7 +101,7 @@ pub(super) fn scope_names() -> PossibleValuesParser {
     PossibleValuesParser::new([Scope::User, Scope::Local, Scope::Project].map(Scope::name))
 }
 
-/// The clients of these names, which clap has checked; all where there are none.
+/// The clients of these names, which clap has checked. All clients if `names` is empty.
 pub(super) fn clients_of(names: &[String]) -> Vec<Client> {
     if names.is_empty() {
         return Client::ALL.to_vec();
@@ -108,12 +112,12 @@ pub(super) fn clients_of(names: &[String]) -> Vec<Client> {
         .collect()
 }
 
-/// Warnings of a client's rules about servers that it gets through mcpzip, where such rules do not hold.
+/// Warnings of a client's rules for servers that it reaches through mcpzip, where those rules have no effect.
 pub(super) fn rule_warnings(client: Client, paths: &Paths, around: &Surroundings) -> Vec<String> {
     let title = client.title();
     let config = match Config::load(paths, &around.environment) {
         Ok(config) => config,
-        // Nothing is behind mcpzip yet.
+        // No server is behind mcpzip yet.
         Err(config::Error::Missing { .. }) => return Vec::new(),
         Err(error) => {
             return vec![format!(

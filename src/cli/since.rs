@@ -1,8 +1,8 @@
-//! From when on something is looked at, as people write it.
+//! Parses the start of a period in `--since`.
 
 use crate::day::Day;
 
-/// Reads `7d` or `2w`, so many days or weeks back with today among them, or a date.
+/// Reads a date, or a number of days or weeks that ends today, such as `7d` or `2w`.
 pub(super) fn since(text: &str) -> Result<Day, String> {
     let back = |number: &str, days: u32| number.parse::<u32>().ok()?.checked_mul(days);
     let days = match text.strip_suffix('d') {

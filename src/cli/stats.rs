@@ -1,4 +1,4 @@
-//! `mcpzip stats`: what was called, and how it went.
+//! `mcpzip stats`: prints calls, errors, latencies and bytes by tool.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -18,7 +18,7 @@ use crate::statistics::{Row, load};
   mcpzip stats
   mcpzip stats --since 7d --server github")]
 pub(super) struct Arguments {
-    /// From when on: 7d, 4w or a date; everything that is kept when absent
+    /// First day to count: 7d, 4w or a date [default: all recorded days]
     #[arg(long, value_parser = since)]
     since: Option<Day>,
     /// Only tools of this server

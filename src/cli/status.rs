@@ -1,4 +1,5 @@
-//! `mcpzip status`: how things stand, by what is on the disk. Nothing is connected, so it is there at once.
+//! `mcpzip status`: shows the servers, tools and daemon from what is on disk. It connects to no server, so it answers
+//! at once.
 
 use clap::Args;
 use serde::Serialize;
@@ -31,7 +32,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     Ok(())
 }
 
-/// What is shown.
+/// The status with the daemon, as JSON.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -39,16 +40,16 @@ struct Shown<'a> {
     daemon: &'a Daemon,
 }
 
-/// How the process stands that sessions share.
+/// The state of the daemon.
 #[derive(Serialize)]
 struct Daemon {
     is_wanted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<daemon::Status>,
-    /// Why it cannot be asked.
+    /// Why the daemon cannot be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
-    /// The processes that serve their clients without it, each with the reason.
+    /// The processes that serve their clients without the daemon, each with the reason.
     alone: Vec<(u32, String)>,
 }
 
@@ -62,7 +63,7 @@ impl Daemon {
         Self {
             is_wanted: mode == DaemonMode::Auto,
             running,
-            // Nothing is wrong where none is wanted.
+            // A fault does not matter if the daemon is off.
             fault: fault.filter(|_| mode == DaemonMode::Auto),
             alone: crate::daemon::reasons(&app.paths().state_dir),
         }
@@ -105,7 +106,7 @@ fn show(status: &Status, daemon: &Daemon, output: &Output) {
     ));
 }
 
-/// A line for each server, what is to be said of it below.
+/// Prints a line for each server, and below it its faults, withheld tools and changes.
 pub(super) fn show_servers(
     servers: &[ServerReport],
     indent: &str,
@@ -147,7 +148,7 @@ pub(super) fn sum(status: &Status) -> String {
     format!("{tools} of {}", counted(status.servers.len(), "server"))
 }
 
-/// What is known of a server without asking it.
+/// The state of a server from its cached tool list.
 fn known(server: &ServerReport) -> String {
     let software = server
         .software

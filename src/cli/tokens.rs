@@ -1,4 +1,4 @@
-//! What texts cost, counted exactly as models of the encoding o200k_base do.
+//! Counts tokens with the encoding o200k_base.
 
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -9,24 +9,24 @@ use tiktoken_rs::CoreBPE;
 use crate::mcp::Object;
 use crate::tool::shown_to_models;
 
-/// The encoding that tokens are counted in.
+/// Name of the encoding.
 pub(in crate::cli) const ENCODING: &str = "o200k_base";
 
-/// Counts tokens.
+/// The tokenizer.
 pub(in crate::cli) struct Tokens(CoreBPE);
 
-/// What a list of tools costs.
+/// Tokens of a list of tools.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::cli) struct ListCost {
     pub(in crate::cli) tools: usize,
-    /// Name, description and input schema of each tool: what every client puts before the model.
+    /// Name, description and input schema of each tool, which every client sends to the model.
     pub(in crate::cli) definitions: usize,
-    /// The whole list, with output schemas, annotations and what else there is.
+    /// The whole list, with output schemas, annotations and the rest.
     pub(in crate::cli) listing: usize,
 }
 
 impl Tokens {
-    /// Reads the encoding's table, which takes a moment.
+    /// Loads the encoding's table, which takes a moment.
     pub(in crate::cli) fn load() -> anyhow::Result<Self> {
         tiktoken_rs::o200k_base()
             .map(Self)
@@ -37,12 +37,12 @@ impl Tokens {
         self.0.encode_ordinary(text).len()
     }
 
-    /// Tokens of one definition, as a client puts it before the model.
+    /// Tokens of one definition as a client sends it to the model.
     pub(in crate::cli) fn cost_of_definition(&self, tool: &Value) -> usize {
         self.count(&shown_to_models(tool))
     }
 
-    /// What the result of a `tools/list` costs.
+    /// Tokens of the result of a `tools/list`.
     pub(in crate::cli) fn cost_of(&self, listing: &RawValue) -> anyhow::Result<ListCost> {
         let tools: Vec<Value> = tools_of(listing)?;
         let definitions = tools.iter().map(|tool| self.cost_of_definition(tool)).sum();

@@ -1,4 +1,4 @@
-//! `mcpzip tools`: all tools that are known.
+//! `mcpzip tools`: prints the signatures of all tools, or of one server's.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         match server.map(ServerName::new) {
             None => proxy.inventory.known(None, LIST_LIMIT).await,
             Some(Ok(server)) => proxy.inventory.known(Some(&server), LIST_LIMIT).await,
-            // There is none of this name, which is said below.
+            // An invalid name is reported as unknown below.
             Some(Err(_)) => proxy.inventory.loaded().await,
         }
     }

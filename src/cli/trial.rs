@@ -1,4 +1,4 @@
-//! One server connected once, after its entry was written: whether it works, and what to do where it does not.
+//! Connects to one server after its entry was written, and shows what to do if it fails.
 
 use std::time::{Duration, Instant};
 
@@ -11,26 +11,26 @@ use crate::config::{EntryError, Environment, Paths, SessionEnv};
 use crate::proxy::Progress;
 use crate::tool::ServerName;
 
-/// A package runner may have to install the server first.
+/// Time limit. A package runner may have to install the server first.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How it went.
+/// The result of connecting to a server.
 #[derive(Debug)]
 pub(super) enum Trial {
-    /// It listed its tools.
+    /// The server listed its tools.
     Ready { tools: usize, took: Duration },
-    /// It requires a login first.
+    /// The server requires a login first.
     Login,
-    /// A variable that its entry names is not set here.
+    /// A variable in its entry is not set here.
     Unset { variable: String },
-    /// It did not list them.
+    /// The server failed.
     Failed { reason: String },
-    /// Its entry is disabled, so it was not tried.
+    /// The entry is disabled, so it was not tried.
     Disabled,
 }
 
 impl Trial {
-    /// Tries the server `name` of the configuration, and no other.
+    /// Connects to the server `name` of the configuration, and to no other.
     ///
     /// # Errors
     /// When there is no configuration.
@@ -52,12 +52,12 @@ impl Trial {
         trial
     }
 
-    /// Whether the server does not work, and nobody has said so before.
+    /// Whether the server failed. A missing login or variable does not count.
     pub(super) fn is_failure(&self) -> bool {
         matches!(self, Self::Failed { .. })
     }
 
-    /// For programs.
+    /// The result as JSON.
     pub(super) fn to_json(&self) -> Value {
         match self {
             Self::Ready { tools, took } => {
@@ -70,7 +70,7 @@ impl Trial {
         }
     }
 
-    /// For people.
+    /// Prints the result.
     pub(super) fn show(&self, name: &str, output: &Output) {
         output.line(match self {
             Self::Ready { tools, took } => {
@@ -92,7 +92,7 @@ impl Trial {
     }
 }
 
-/// Tries the server `name` of a run.
+/// Connects to the server `name` of `app`.
 pub(super) async fn of(name: &str, app: &App) -> Trial {
     let proxy = app.proxy();
     let config = proxy.unscoped().config();

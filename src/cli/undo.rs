@@ -1,4 +1,4 @@
-//! `mcpzip undo`: takes back what `migrate`, `connect` and `disconnect` did to files.
+//! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect` or `disconnect` changed.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(super) struct Arguments {
     /// Run to undo [default: the latest]
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Show all runs, and change nothing
+    /// Show all runs without reverting any
     #[arg(long, conflicts_with = "run")]
     list: bool,
 }
@@ -91,7 +91,7 @@ fn list(machine: &Machine, output: &Output) {
     }
 }
 
-/// For programs.
+/// The outcome's name in the JSON, and the keys that were kept.
 fn words(restored: &Restored) -> (&'static str, Value) {
     match restored {
         Restored::Whole => ("restored", Value::Null),

@@ -1,15 +1,15 @@
-//! A server's name that the configuration does not have.
+//! Errors about server names that the configuration does not have.
 
 use super::diagnostics::Exit;
 use crate::config::Config;
 use crate::text::nearest;
 
-/// Says so, with the name that is most like it.
+/// The error for an unknown server, with the most similar name.
 pub(super) fn unknown_server(name: &str, config: &Config) -> Exit {
     unknown(name, config.names.iter().map(String::as_str))
 }
 
-/// The same for the names of a file that is no configuration yet.
+/// The error for a name that is not among `known`.
 pub(super) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Exit {
     let advice = match nearest(name, known) {
         Some(near) => format!("did you mean `{near}`?"),

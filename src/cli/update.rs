@@ -1,5 +1,5 @@
-//! `mcpzip update`: servers that came from the registry, brought up to date; what the user changed stays, and what would run
-//! then is shown before it is taken.
+//! `mcpzip update`: updates entries that came from the registry. The user's changes stay. A change of what would run is
+//! shown and confirmed first.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -24,27 +24,27 @@ use crate::registry::{Given, Listing, Merged, Registry, Way, merge};
   mcpzip update weather
   mcpzip update --all --dry-run")]
 pub(super) struct Arguments {
-    /// The servers
+    /// Names of the servers
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all", add = completions::of_servers())]
     names: Vec<String>,
-    /// All that came from the registry
+    /// Update all servers that came from the registry
     #[arg(long)]
     all: bool,
-    /// Only show what would change
+    /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
-    /// What a new version needs to know; may be given several times
+    /// Value of an input that a new version asks for; may be given several times
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "all")]
     set: Vec<String>,
-    /// Take what would run then without asking
+    /// Make the changes without asking
     #[arg(long, short)]
     yes: bool,
-    /// Do not connect afterwards
+    /// Do not connect to the servers afterwards
     #[arg(long)]
     no_check: bool,
 }
 
-/// What an update does to one server.
+/// An update of one server.
 struct Update {
     name: String,
     /// The entry as it was read.
@@ -101,7 +101,7 @@ pub(super) async fn run(
         .await;
         match done {
             Ok(report) => reports.push(report),
-            // One that cannot be updated keeps no other from it.
+            // The other servers are updated even if one fails.
             Err(exit) => {
                 reports
                     .push(json!({ "server": name, "change": "none", "reason": exit.to_string() }));
@@ -255,7 +255,7 @@ impl Update {
         })
     }
 
-    /// Shows what would run, and asks whether it may.
+    /// Shows the changes of what would run, and asks for confirmation.
     fn confirm(&self, output: &Output) -> Result<(), Exit> {
         let (name, (from, to)) = (&self.name, &self.versions);
         let differences = self.differences().join("\n");
@@ -275,7 +275,7 @@ impl Update {
         }
     }
 
-    /// The members that an update changes, in lines: what goes with `-`, what comes with `+`.
+    /// The changed members as lines of a diff.
     fn differences(&self) -> Vec<String> {
         let before: Value = serde_json::from_str(&self.before).unwrap_or_default();
         let mut lines = Vec::new();
@@ -332,7 +332,7 @@ fn has_origin(document: &Document, name: &str) -> bool {
         .is_some()
 }
 
-/// A member's texts, a line each.
+/// The texts of a member, one per line.
 fn shown(value: &Value) -> Vec<String> {
     match value {
         Value::Null => Vec::new(),
@@ -342,7 +342,7 @@ fn shown(value: &Value) -> Vec<String> {
     }
 }
 
-/// The inputs that an entry remembers.
+/// The inputs recorded in an entry.
 fn given(inputs: &Value) -> Given {
     let texts = |value: &Value| match value {
         Value::Array(values) => values

@@ -1,17 +1,17 @@
-//! Lines broken between words, so that a terminal does not break them within one.
+//! Wraps lines between words.
 
 use console::measure_text_width;
 
-/// Columns that continue a line stand further in than the line itself.
+/// Further indentation of continuation lines, in columns.
 const HANG: usize = 2;
 
-/// `text` in lines of at most `width` columns; a longer word has a line of its own. The rest of a line stands below its first
-/// part, a little further in.
+/// Wraps `text` to lines of at most `width` columns. A longer word has a line of its own. Continuation lines are
+/// indented further than the line itself.
 pub(super) fn wrap(text: &str, width: usize) -> String {
     each_line(text, width, |line| indent(line) + HANG)
 }
 
-/// `head` and `body` in one line, the rest of the body below its beginning where the head leaves room for that.
+/// Prints `head` and `body` on one line. Continuation lines are aligned with the body unless the head is too wide.
 pub(super) fn wrap_row(head: &str, body: &str, width: usize) -> String {
     let column = measure_text_width(head);
     let hang = if column <= width * 2 / 5 {

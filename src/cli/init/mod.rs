@@ -1,7 +1,8 @@
-//! `mcpzip init`: from nothing to working, in one go.
+//! `mcpzip init`: the set-up from nothing to a working configuration.
 //!
-//! It asks, tries, shows what would change, and only then changes anything: our configuration and the clients' files in one run
-//! of the journal, so that all or nothing happens, whenever it is interrupted, and `mcpzip undo` takes all of it back.
+//! It asks questions, tries the chosen servers and shows the changes before it writes anything. The configuration and
+//! the clients' files are written in one run of the journal: an interruption leaves all or nothing, and `mcpzip undo`
+//! reverts the run.
 
 mod dialog;
 mod popular;
@@ -33,10 +34,10 @@ use trial::Tried;
   mcpzip init --yes --client claude-code --server git --server fetch
   mcpzip init --dry-run --yes --no-migrate")]
 pub(super) struct Arguments {
-    /// Ask nothing: all installed clients, all their servers, and what `--server` names
+    /// Ask nothing: take all installed clients with all their servers, and those of `--server`
     #[arg(long, short)]
     yes: bool,
-    /// Only this client; may be given several times
+    /// Set up only this client; may be given several times
     #[arg(long, value_name = "CLIENT", value_parser = client_names())]
     client: Vec<String>,
     /// Add this server, which needs no account; may be given several times
@@ -45,35 +46,35 @@ pub(super) struct Arguments {
     /// Leave the clients' own servers where they are
     #[arg(long)]
     no_migrate: bool,
-    /// Connect to nothing; take servers as they are written
+    /// Do not connect to servers before they are taken over
     #[arg(long)]
     no_test: bool,
-    /// Take servers that don't work, too
+    /// Also take servers that do not work
     #[arg(long, conflicts_with = "no_test")]
     keep_failing: bool,
-    /// Only show what would be done
+    /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
 }
 
-/// How long a signal is waited for before something is written.
+/// How long a pending signal is waited for before anything is written.
 const LAST_LOOK: Duration = Duration::from_millis(10);
 
-/// What the person wants, step by step.
+/// The user's choices.
 #[derive(Debug)]
-struct Wishes {
+struct Selection {
     clients: Vec<Client>,
-    /// The clients' servers to take over, by the clients' names of them.
+    /// The clients' servers to take over, by the clients' names for them.
     moving: BTreeSet<String>,
     popular: Vec<Popular>,
 }
 
-/// What all of it comes to.
+/// The changes that follow from a selection.
 #[derive(Debug)]
 struct Draft {
     survey: Survey,
     plan: Plan,
-    /// Servers that are new in our configuration, by our names.
+    /// Servers that are new in the configuration, by mcpzip's names for them.
     new: Vec<String>,
     connections: Vec<(Client, Connection)>,
 }
@@ -84,12 +85,12 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), Exit> {
     let mut signal = std::pin::pin!(shutdown::signal());
-    // Polled once before anything is there: then Ctrl-C in a dialog ends the dialog, which gives the terminal back.
+    // The signal handler is installed first. Then Ctrl-C in a dialog ends the dialog, which restores the terminal.
     if let Some(signal) = poll_once(signal.as_mut()).await {
         return Err(Exit::interrupted(signal));
     }
     let (draft, trials) = prepare(arguments, machine, output).await?;
-    // Ctrl-C may have come while something was read; the runtime looks for it only while it waits.
+    // Ctrl-C may have been pressed while a dialog was reading. The runtime notices the signal only while it waits.
     tokio::select! {
         biased;
         signal = signal.as_mut() => return Err(Exit::interrupted(signal)),
@@ -121,22 +122,22 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Said where no configuration was made.
+/// The error if no configuration was made.
 const NOTHING: &str = "nothing was set up: no client and no server was chosen, and there is no configuration.\n\
     Add a server with `mcpzip add NAME -- COMMAND` or `mcpzip init --server fetch`, and connect a client with \
     `mcpzip connect CLIENT`; `mcpzip demo` shows everything without either";
 
-/// Whether there is nothing that would work afterwards.
+/// Whether there would still be no configuration.
 fn is_nothing(draft: &Draft, machine: &Machine) -> bool {
     draft.plan.edits.is_empty() && !machine.paths.config_file.exists()
 }
 
-/// Whether a person answers.
+/// Whether questions are asked.
 fn is_asking(arguments: &Arguments, output: &Output) -> bool {
     !arguments.yes && !output.is_json() && output.can_ask()
 }
 
-/// All up to the point where something is written: asks, tries, and shows what would change.
+/// Everything before the first write: asks, tries the servers, and shows the changes.
 async fn prepare(
     arguments: &Arguments,
     machine: &Machine,
@@ -160,8 +161,8 @@ async fn prepare(
             faint(machine.paths.config_file.display())
         ));
     }
-    let mut wishes = wishes(arguments, machine, is_asking, output)?;
-    let mut draft = draft(&wishes, machine)?;
+    let mut selection = select(arguments, machine, is_asking, output)?;
+    let mut draft = draft(&selection, machine)?;
     let mut trials = Vec::new();
     if !arguments.no_test && !draft.new.is_empty() {
         let text = draft
@@ -176,13 +177,13 @@ async fn prepare(
         }
         let dropped = dropped(arguments, &trials, is_asking)?;
         if !dropped.is_empty() {
-            leave_out(&mut wishes, &draft.plan, &dropped);
-            draft = self::draft(&wishes, machine)?;
+            leave_out(&mut selection, &draft.plan, &dropped);
+            draft = self::draft(&selection, machine)?;
         }
     }
     if !output.is_json() {
         migrate::show(&draft.survey, &draft.plan, machine, output);
-        // A person is shown a summary, and the changes where they ask for them.
+        // With questions, a summary follows, and the changes only on request.
         if !is_asking {
             migrate::show_edits(&draft.plan, machine, output);
         }
@@ -190,13 +191,13 @@ async fn prepare(
     Ok((draft, trials))
 }
 
-/// Finds out what is wanted, by the flags or by asking.
-fn wishes(
+/// Makes the selection, from the flags or by asking.
+fn select(
     arguments: &Arguments,
     machine: &Machine,
     is_asking: bool,
     output: &Output,
-) -> Result<Wishes, Exit> {
+) -> Result<Selection, Exit> {
     let around = &machine.around;
     let installed: Vec<Client> = Client::ALL
         .into_iter()
@@ -228,7 +229,7 @@ fn wishes(
         moving(&clients, machine, is_asking, output)?
     };
     let known = draft(
-        &Wishes {
+        &Selection {
             clients: Vec::new(),
             moving: BTreeSet::new(),
             popular: Vec::new(),
@@ -273,14 +274,14 @@ fn wishes(
             .filter(|popular| arguments.server.iter().any(|name| name == popular.name))
             .collect()
     };
-    Ok(Wishes {
+    Ok(Selection {
         clients,
         moving,
         popular,
     })
 }
 
-/// The servers of `clients` that are to be taken over.
+/// The servers of `clients` to take over.
 fn moving(
     clients: &[Client],
     machine: &Machine,
@@ -342,13 +343,13 @@ fn moving(
         .collect())
 }
 
-/// All that the wishes come to, nothing of it done.
-fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
-    let survey = Survey::of(&wishes.clients, &machine.around);
-    let mut plan = if wishes.moving.is_empty() {
+/// Plans the changes for a selection.
+fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
+    let survey = Survey::of(&selection.clients, &machine.around);
+    let mut plan = if selection.moving.is_empty() {
         Plan::default()
     } else {
-        plan(&survey, &choice(wishes.moving.iter().cloned()), machine)?
+        plan(&survey, &choice(selection.moving.iter().cloned()), machine)?
     };
     let config_file = &machine.paths.config_file;
     let mut new: Vec<String> = plan
@@ -363,12 +364,13 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
             _ => None,
         })
         .collect();
-    let popular: Vec<(String, String)> = wishes
+    let popular: Vec<(String, String)> = selection
         .popular
         .iter()
         .map(|popular| (popular.name.to_owned(), popular.entry.clone()))
         .collect();
-    if !popular.is_empty() || !config_file.exists() && new.is_empty() && !wishes.clients.is_empty()
+    if !popular.is_empty()
+        || !config_file.exists() && new.is_empty() && !selection.clients.is_empty()
     {
         new.extend(
             plan.add_servers(config_file, &popular)
@@ -377,7 +379,7 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
     }
     let launch = machine.launch()?;
     let mut connections = Vec::new();
-    for client in &wishes.clients {
+    for client in &selection.clients {
         let location = client.user_location(&machine.around);
         if let Some(reason) = barrier(*client, &survey, &launch, &machine.around) {
             let title = client.title();
@@ -401,7 +403,7 @@ fn draft(wishes: &Wishes, machine: &Machine) -> Result<Draft, Exit> {
     })
 }
 
-/// The user's own servers. Those that a project has for all who work in it are `migrate`'s: others would miss them.
+/// Chooses the user's own servers. Those that a project shares are left to `migrate`, because others use them, too.
 fn choice(only: impl IntoIterator<Item = String>) -> Choice {
     Choice {
         scopes: vec![Scope::User, Scope::Local],
@@ -422,7 +424,7 @@ fn plan(survey: &Survey, choice: &Choice, machine: &Machine) -> Result<Plan, Exi
     Ok(made.map_err(anyhow::Error::from)?)
 }
 
-/// The servers that don't work and are not wanted, by our names.
+/// The servers that failed and are left out, by mcpzip's names for them.
 fn dropped(arguments: &Arguments, trials: &[Tried], is_asking: bool) -> Result<Vec<String>, Exit> {
     let failing: Vec<&Tried> = trials.iter().filter(|trial| trial.fails()).collect();
     if arguments.keep_failing || failing.is_empty() {
@@ -449,21 +451,21 @@ fn dropped(arguments: &Arguments, trials: &[Tried], is_asking: bool) -> Result<V
     Ok(names.map(|(_, trial)| trial.name.clone()).collect())
 }
 
-/// Takes servers out of the wishes, by our names of them.
-fn leave_out(wishes: &mut Wishes, plan: &Plan, dropped: &[String]) {
+/// Removes servers from the selection, by mcpzip's names for them.
+fn leave_out(selection: &mut Selection, plan: &Plan, dropped: &[String]) {
     for item in &plan.items {
         if let Verdict::Moves { name, .. } | Verdict::Conflicts { name } = &item.verdict
             && dropped.contains(name)
         {
-            wishes.moving.remove(&item.server);
+            selection.moving.remove(&item.server);
         }
     }
-    wishes
+    selection
         .popular
         .retain(|popular| !dropped.iter().any(|name| name == popular.name));
 }
 
-/// What would be written, in a few lines.
+/// Prints the changes in a few lines.
 fn summary(draft: &Draft, machine: &Machine, output: &Output) {
     let plan = &draft.plan;
     let clients = plan.edits.iter().filter(|edit| edit.client.is_some());
@@ -488,7 +490,7 @@ fn summary(draft: &Draft, machine: &Machine, output: &Output) {
     }
 }
 
-/// Does it, if it is wanted; the name of the run.
+/// Writes the changes after a confirmation. Returns the name of the journal's run.
 fn carry_out(
     arguments: &Arguments,
     draft: &Draft,
@@ -558,7 +560,7 @@ fn report(
     next(draft, trials, undo, output);
 }
 
-/// What to do now.
+/// Prints the next steps for the user.
 fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
     let new = draft
         .connections
@@ -574,7 +576,7 @@ fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
     if undo.is_some() && !restart.is_empty() {
         output.line(format!("  restart {}", restart.join(", ")));
     }
-    for trial in trials.iter().filter(|trial| trial.wants_login()) {
+    for trial in trials.iter().filter(|trial| trial.needs_login()) {
         output.line(format!(
             "  {} logs in to {}",
             strong(format!("mcpzip login {}", trial.name)),

@@ -1,4 +1,4 @@
-//! A few servers that many people want and that need no account: those of `config.example.json`, which is their one place.
+//! Popular servers that need no account. Their entries are those of `config.example.json`.
 
 use crate::clients::{Node, Syntax, Text};
 use crate::config::Environment;
@@ -6,7 +6,7 @@ use crate::upstream::find_program;
 
 const EXAMPLE: &str = include_str!("../../../config.example.json");
 
-/// What each is for, in a few words, in the order in which they are offered.
+/// Purpose of each server, in the order in which they are offered.
 const PURPOSES: &[(&str, &str)] = &[
     (
         "filesystem",
@@ -26,23 +26,23 @@ const PURPOSES: &[(&str, &str)] = &[
     ),
 ];
 
-/// One of them.
+/// A popular server.
 #[derive(Debug, Clone)]
 pub(super) struct Popular {
     pub(super) name: &'static str,
     pub(super) purpose: &'static str,
-    /// Its entry in JSON.
+    /// Its entry as JSON.
     pub(super) entry: String,
-    /// The program that starts it, where that is not installed.
+    /// The program that starts it, if that is not installed.
     pub(super) lacks: Option<String>,
 }
 
-/// The names of all.
+/// The names of all popular servers.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PURPOSES.iter().map(|(name, _)| *name)
 }
 
-/// All of them.
+/// All popular servers.
 pub(super) fn all(environment: &Environment) -> Vec<Popular> {
     let example = Text::parse(Syntax::Json, EXAMPLE).expect("a test reads the example");
     let path = environment.get("PATH").unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn all(environment: &Environment) -> Vec<Popular> {
             .is_none()
             .then(|| command.to_owned());
         let json = entry.to_json();
-        // The home directory has another name there.
+        // Windows has another variable for the home directory.
         let json = if cfg!(windows) {
             json.replace("${HOME}", "${USERPROFILE}")
         } else {

@@ -1,4 +1,4 @@
-//! The chosen servers, connected for a try before anything is written.
+//! Tries the chosen servers before anything is written.
 
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -13,14 +13,14 @@ use crate::config::{Config, SessionEnv};
 use crate::proxy::{Mode, Start};
 use crate::shutdown;
 
-/// How it went with a server.
+/// The result of trying a server.
 #[derive(Debug)]
 pub(super) struct Tried {
     pub(super) name: String,
     pub(super) trial: Trial,
 }
 
-/// Connects the servers `names` of the configuration `text`, which is nowhere yet, side by side.
+/// Connects to the servers `names` of the configuration `text`, which is not written yet, all at once.
 pub(super) async fn run(
     names: &[String],
     text: &str,
@@ -58,17 +58,17 @@ pub(super) async fn run(
 }
 
 impl Tried {
-    /// Whether it is known not to work here.
+    /// Whether the server is known not to work here.
     pub(super) fn fails(&self) -> bool {
         matches!(self.trial, Trial::Failed { .. } | Trial::Unset { .. })
     }
 
-    /// Whether a person has to log in.
-    pub(super) fn wants_login(&self) -> bool {
+    /// Whether the server requires a login.
+    pub(super) fn needs_login(&self) -> bool {
         matches!(self.trial, Trial::Login)
     }
 
-    /// For people.
+    /// The result as a line of text.
     pub(super) fn line(&self) -> String {
         let name = strong(printable(&self.name));
         match &self.trial {
@@ -94,7 +94,7 @@ impl Tried {
         }
     }
 
-    /// For programs.
+    /// The result as JSON.
     pub(super) fn to_json(&self) -> Value {
         let mut json = self.trial.to_json();
         json["server"] = self.name.as_str().into();
