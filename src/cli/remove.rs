@@ -39,7 +39,7 @@ pub(super) struct DisableArguments {
     names: Vec<String>,
 }
 
-/// What these commands share.
+/// The surroundings that these commands share.
 pub(super) struct Context<'a> {
     pub(super) paths: &'a Paths,
     pub(super) environment: &'a Environment,

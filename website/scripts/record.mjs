@@ -84,7 +84,7 @@ function clients() {
   const work = join(home, 'work');
   mkdirSync(work);
   const help = run(binary, ['connect', '--help'], { env: { ...environment, COLUMNS: '1000' } });
-  const names = help.match(/<CLIENT>\s+The client \[possible values: ([^\]]+)\]/)?.[1].split(/,\s*/) ?? fail('`connect --help` lists no clients');
+  const names = help.match(/<CLIENT>[^[]*\[possible values: ([^\]]+)\]/)?.[1].split(/,\s*/) ?? fail('`connect --help` lists no clients');
   return names.map((name) => {
     // On a terminal it shows the change; piped, it answers with JSON.
     const shown = terminal([binary, 'connect', name, '--dry-run'], work).split('\n');

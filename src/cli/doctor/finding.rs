@@ -13,7 +13,7 @@ pub(super) struct Finding {
     pub(super) kind: &'static Kind,
     /// The server, client or file that it concerns.
     pub(super) subject: String,
-    /// What was found, in one line.
+    /// A description of what was found, in one line.
     pub(super) what: String,
     /// The repair that `--fix` would make.
     pub(super) fix: Option<Fix>,

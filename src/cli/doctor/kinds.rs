@@ -27,9 +27,9 @@ pub(super) struct Kind {
     pub(super) title: &'static str,
     /// Why it matters.
     pub(super) why: &'static str,
-    /// What the user can do.
+    /// The advice for the user.
     pub(super) advice: &'static str,
-    /// What `--fix` does. `None` if it does nothing.
+    /// The action of `--fix`. `None` if there is none.
     pub(super) fix: Option<&'static str>,
 }
 

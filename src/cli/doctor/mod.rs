@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     fix: bool,
 }
 
-/// What all checks found.
+/// The results of all checks.
 #[derive(Debug, Default)]
 struct Examination {
     findings: Vec<Finding>,

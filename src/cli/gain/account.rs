@@ -37,9 +37,9 @@ pub(super) struct Account {
 pub(super) struct Sum {
     /// Definitions that clients without a tool search would have sent to their models, once per client.
     pub(super) definitions: i64,
-    /// What projections left out of results. Negative if an answer was longer than the result.
+    /// Tokens that projections left out of results. Negative if an answer was longer than the result.
     pub(super) projected: i64,
-    /// What was left out of results over the budget.
+    /// Tokens that were left out of results over the budget.
     pub(super) stored: i64,
     /// The definitions and instructions of mcpzip itself.
     pub(super) own: i64,

@@ -1,5 +1,5 @@
-//! Claude Code's settings, hooks, agents, commands and skills: the user's, those of every project that is known, and those
-//! that an administrator has set, which are read and never touched.
+//! Claude Code's rules: in settings, hooks, agents, commands and skills of the user, of every known project and of the
+//! administrator.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use super::glob::{behind, is_about_all};
 use super::matcher::Matcher;
 use super::{Carried, Mention, Rule, RuleFile, RuleKind, SEES_OURS, items, plain};
 
-/// As many agents, commands and skills are looked at in one directory.
+/// Maximum number of agents, commands and skills read below one directory.
 const MOST_FILES: usize = 2000;
 
-/// As many entries of directories are looked at for them.
+/// Maximum number of directory entries looked at to find them.
 const MOST_ENTRIES: usize = 20_000;
 
-/// Where settings are, and the project that they hold for.
+/// A settings file and its project. `None` if it applies to all projects.
 type Settings = (PathBuf, Option<PathBuf>);
 
 pub(super) fn find(
@@ -69,7 +69,7 @@ pub(super) fn find(
                 servers,
             };
             let node = file.open(Syntax::Json, cache, rules);
-            // A manifest may name a file of hooks; one with the usual name is read above.
+            // A manifest may name a file of hooks. The one with the usual name is read by this loop, too.
             let node = node.filter(|node| matches!(node.get("hooks"), Some(Node::Map(_))));
             if let Some(node) = node {
                 hooks(&node, &file, &mut mentions, rules);
@@ -108,7 +108,7 @@ pub(super) fn find(
                 ..mention
             });
         }
-        // A server of one project is read as switched off.
+        // A server of one project is already read as disabled.
         let elsewhere: Vec<&Found> = servers
             .iter()
             .copied()
@@ -154,8 +154,7 @@ fn is_permission(mention: &Mention) -> bool {
     mention.key.starts_with("permissions.")
 }
 
-/// Whether a permission that keeps tools from running is written in a way that is not understood, so that any server may be
-/// meant.
+/// Whether a deny or ask rule is not understood. Such a rule may concern any server.
 fn is_unclear(mention: &Mention) -> bool {
     let rule = mention.text.as_str();
     let name = name_of(rule);
@@ -212,14 +211,14 @@ fn permissions(
 
 fn hooks(node: &Node, file: &RuleFile<'_>, mentions: &mut Vec<Mention>, rules: &mut Vec<Rule>) {
     for (event, hooks) in file.members(node, &["hooks"], rules) {
-        // Only those before a call can keep it from being made.
+        // Only hooks that run before a call can prevent it.
         let is_before = matches!(event, "PreToolUse" | "PermissionRequest");
         let kind = if is_before {
             RuleKind::Hook
         } else {
             RuleKind::Tools
         };
-        // One without a matcher is about every tool.
+        // A hook without a matcher concerns every tool.
         let hooks = items(hooks).iter().filter(|hook| **hook != Node::Null);
         let matchers = hooks.map(|hook| {
             let matcher = hook.get("matcher").and_then(Node::as_text);
@@ -231,7 +230,7 @@ fn hooks(node: &Node, file: &RuleFile<'_>, mentions: &mut Vec<Mention>, rules: &
     }
 }
 
-/// The lists of tools in the heads of agents, commands and skills.
+/// Reads the tool lists in the front matter of agents, commands and skills.
 fn frontmatter(
     directory: &Path,
     project: Option<&Path>,
@@ -289,14 +288,14 @@ fn frontmatter(
     }
 }
 
-/// The head of a Markdown file, between lines of `---`.
+/// The front matter of a Markdown file, between lines of `---`.
 pub(super) fn head(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches('\u{feff}').strip_prefix("---")?;
     rest.split("\n---").next()
 }
 
-/// The Markdown files below `directory`, the nearest first, as far as [`MOST_FILES`] and [`MOST_ENTRIES`] go: a link may
-/// lead anywhere, and back.
+/// Collects the Markdown files below `directory`, breadth first. [`MOST_FILES`] and [`MOST_ENTRIES`] limit the search,
+/// because links may form cycles.
 pub(super) fn markdown(directory: &Path, files: &mut Vec<PathBuf>) {
     let mut directories = VecDeque::from([(directory.to_owned(), 0)]);
     let mut left = MOST_ENTRIES;
@@ -321,12 +320,12 @@ pub(super) fn markdown(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// A rule's pattern of names, without parameters.
+/// The pattern of names in a rule, without its parameters.
 fn name_of(rule: &str) -> &str {
     rule.split('(').next().unwrap_or_default()
 }
 
-/// The tools of `server` that a rule is about, as patterns.
+/// The tools of `server` that a rule concerns, as patterns.
 fn tools_of(rule: &str, server: &str) -> Vec<String> {
     if let Some(tool) = tool_of(rule, server) {
         return vec![tool];
@@ -339,8 +338,8 @@ fn tools_of(rule: &str, server: &str) -> Vec<String> {
     behind(name, &prefix(&plain(server)))
 }
 
-/// The tools of `server` that a rule with its name, or with a pattern of it, is about, as a pattern. One about all servers stays
-/// true behind the proxy, unless it names tools.
+/// The tools of `server` that a rule with its name, or with a pattern of it, concerns. `None` for a rule about all
+/// servers that names no tool, because it still applies behind the proxy.
 fn tool_of(rule: &str, server: &str) -> Option<String> {
     let known = plain(server);
     let (_, rest) = rule.split_once("mcp__")?;

@@ -1,5 +1,5 @@
-//! Gemini CLI: rules in `policies/*.toml` of the user, the workspace and the administrator. Names there are
-//! `mcp_SERVER_TOOL`, and `SERVER__TOOL` in older versions; of several rules the one of the highest priority counts.
+//! Gemini CLI's rules: `policies/*.toml` of the user, the workspace and the administrator. Tools are named
+//! `mcp_SERVER_TOOL` there, or `SERVER__TOOL` in older versions. The rule with the highest priority applies.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, fits, is_about_all};
 use super::{Carried, Rule, RuleFile, RuleKind, files, items, plain};
 
-/// Conditions of a call that no rule of the proxy looks at.
+/// Conditions on a call that mcpzip's rules do not have.
 const CONDITIONS: &[&str] = &[
     "argsPattern",
     "commandPrefix",
@@ -51,7 +51,7 @@ pub(super) fn find(
             policies.extend(node.map(|node| (path, project.clone(), node)));
         }
     }
-    let frees_ours = policies.iter().any(|(.., node)| frees_ours(node));
+    let permits_mcpzip = policies.iter().any(|(.., node)| permits_mcpzip(node));
     for (path, project, node) in &policies {
         let file = RuleFile {
             path,
@@ -60,14 +60,14 @@ pub(super) fn find(
         };
         for section in ["rule", "safety_checker"] {
             for rule in node.get(section).map(items).unwrap_or_default() {
-                read(section, rule, frees_ours, &file, rules);
+                read(section, rule, permits_mcpzip, &file, rules);
             }
         }
     }
 }
 
-/// Whether some rule permits mcpzip's own tools: then a rule about all tools does not hold for them.
-fn frees_ours(policies: &Node) -> bool {
+/// Whether a rule permits mcpzip's own tools. Then a rule about all tools does not apply to them.
+fn permits_mcpzip(policies: &Node) -> bool {
     let mut rules = policies.get("rule").map(items).unwrap_or_default().iter();
     rules.any(|rule| {
         let is_allowed = rule.get("decision").and_then(Node::as_text) == Some("allow");
@@ -75,7 +75,7 @@ fn frees_ours(policies: &Node) -> bool {
     })
 }
 
-/// The files of settings, and the project that each of them holds for.
+/// The settings files, each with its project.
 fn settings(around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let own = Client::GeminiCli.user_location(around).path;
     let system = around.gemini_system_files().map(|path| (path, None));
@@ -91,14 +91,14 @@ fn settings(around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
         .collect()
 }
 
-/// The tools that settings leave out by name.
+/// Reads the tools that settings exclude by name.
 fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
     let Some(node) = file.open(Syntax::Json, cache, rules) else {
         return;
     };
     for keys in [&["tools", "exclude"][..], &["excludeTools"]] {
         let named = file.texts(&node, keys, rules);
-        // Behind a name there may be a condition for one tool of Gemini's own.
+        // A condition in parentheses may follow the name of a built-in tool.
         let named = named
             .into_iter()
             .map(|name| name.split('(').next().unwrap_or(name));
@@ -113,7 +113,13 @@ fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
     }
 }
 
-fn read(section: &str, rule: &Node, frees_ours: bool, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
+fn read(
+    section: &str,
+    rule: &Node,
+    permits_mcpzip: bool,
+    file: &RuleFile<'_>,
+    rules: &mut Vec<Rule>,
+) {
     let kind = match rule.get("decision").and_then(Node::as_text) {
         Some("allow") => RuleKind::Allow,
         Some("ask_user") => RuleKind::Ask,
@@ -130,7 +136,7 @@ fn read(section: &str, rule: &Node, frees_ours: bool, file: &RuleFile<'_>, rules
         file.unclear(section, rules);
         return;
     }
-    // A checker looks at a call before it is made.
+    // A safety checker inspects a call before it is made.
     let is_conditional = section != "rule" || CONDITIONS.iter().any(|key| rule.get(key).is_some());
     let mention = file.mention(section, rule.to_json(), kind);
     for found in file.servers.iter().filter(|found| mention.reaches(found)) {
@@ -138,8 +144,8 @@ fn read(section: &str, rule: &Node, frees_ours: bool, file: &RuleFile<'_>, rules
         if tools.is_empty() {
             continue;
         }
-        // The same rule is about mcpzip's three tools, where it is about all.
-        let is_about_all = !frees_ours && tools == ["*"] && self::tools(rule, "\u{1}") == ["*"];
+        // A rule about all tools also applies to mcpzip's three tools.
+        let is_about_all = !permits_mcpzip && tools == ["*"] && self::tools(rule, "\u{1}") == ["*"];
         let carried = match kind {
             RuleKind::Allow => Carried::Needless,
             RuleKind::Ask if is_about_all && !is_conditional => Carried::Needless,
@@ -153,7 +159,7 @@ fn read(section: &str, rule: &Node, frees_ours: bool, file: &RuleFile<'_>, rules
     }
 }
 
-/// The tools of `server` that a rule is about.
+/// The tools of `server` that a rule concerns, as patterns.
 fn tools(rule: &Node, server: &str) -> Vec<String> {
     let texts = |key: &str| match rule.get(key) {
         None => None,

@@ -1,15 +1,16 @@
-//! Patterns over the names that clients give to tools, which begin with the server's name.
+//! Glob patterns for clients' names of tools, which begin with the server's name.
 
 use std::collections::BTreeSet;
 
-/// The patterns of what may follow `prefix` in a name that fits `pattern`: `*` stands for any characters, `?` for one.
+/// The patterns of the rest of the names that start with `prefix` and match `pattern`. `*` matches any characters, `?`
+/// matches one.
 pub(super) fn behind(pattern: &str, prefix: &str) -> Vec<String> {
     let pattern: Vec<char> = pattern.chars().collect();
     let mut at = BTreeSet::from([0]);
     for c in prefix.chars() {
         let mut next = BTreeSet::new();
         for mut position in at {
-            // A `*` may also stand for nothing, so what follows it is looked at, too.
+            // A `*` may also match nothing, so the character after it is checked as well.
             while pattern.get(position) == Some(&'*') {
                 next.insert(position);
                 position += 1;
@@ -34,15 +35,15 @@ pub(super) fn behind(pattern: &str, prefix: &str) -> Vec<String> {
     rest
 }
 
-/// Whether a pattern is about every tool of whatever server: then it is about those of mcpzip as well.
+/// Whether a pattern matches every tool of every server, and therefore mcpzip's tools.
 pub(super) fn is_about_all(pattern: &str, prefix: impl Fn(&str) -> String) -> bool {
-    // No server is called so.
+    // No server has this name.
     behind(pattern, &prefix("\u{1}")) == ["*"]
 }
 
-/// Whether `name` fits `pattern`.
+/// Whether `name` matches `pattern`.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
-    // The end of the name is a character that is in no pattern.
+    // The name ends with a character that no pattern contains.
     behind(&format!("{pattern}\u{1}$"), &format!("{name}\u{1}")).contains(&"$".to_owned())
 }
 

@@ -1,5 +1,5 @@
-//! Hooks of clients other than Claude Code: programs that look at each call before it is made, and may refuse it. Behind the
-//! proxy they see `execute_tool` in place of the tool that it runs.
+//! Hooks of clients other than Claude Code: programs that inspect each call before it is made and may refuse it. Behind
+//! the proxy they see `execute_tool` instead of the tool that it runs.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::super::{Client, Node, Platform, Surroundings, Syntax};
 use super::matcher::Matcher;
 use super::{Carried, Rule, RuleFile, RuleKind, SEES_OURS, files, items, plain};
 
-/// The events before a call, in small letters and without `_`.
+/// The events before a call, in lower case and without `_`.
 const BEFORE: &[&str] = &[
     "beforemcpexecution",
     "beforetool",
@@ -25,7 +25,7 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    for (path, project) in places(client, around) {
+    for (path, project) in files_with_hooks(client, around) {
         let file = RuleFile {
             path: &path,
             project: project.as_deref(),
@@ -62,13 +62,13 @@ pub(super) fn find(
     }
 }
 
-/// The event of a hook that names it itself.
+/// The event of a hook that contains its event.
 fn trigger(hook: &Node) -> &str {
     let named = hook.get("trigger").or_else(|| hook.at(&["when", "type"]));
     named.and_then(Node::as_text).unwrap_or_default()
 }
 
-/// Adds one hook to the rules of the servers whose tools it may see.
+/// Adds a hook to the rules of the servers whose tools it may see.
 fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mut Vec<Rule>) {
     if hook.get("enabled") == Some(&Node::Flag(false)) {
         return;
@@ -83,7 +83,7 @@ fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mu
             Client::Cursor => vec!["MCP:".to_owned()],
             Client::Kiro => vec![format!("@{}/", found.name)],
             Client::Codex => vec![format!("mcp__{server}__")],
-            // What tools are called there is not known.
+            // The tool names of other clients are not known.
             _ => Vec::new(),
         };
         if starts.is_empty() || starts.iter().any(|start| known.may_begin(start)) {
@@ -92,8 +92,8 @@ fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mu
     }
 }
 
-/// The files with a client's hooks, and the project that each of them holds for.
-fn places(client: Client, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+/// The files with a client's hooks, each with its project.
+fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let user = client.user_location(around).path;
     let beside = |file: &str| user.with_file_name(file);
     let in_home = |file: &str| around.home.join(file);
@@ -133,18 +133,18 @@ fn places(client: Client, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf
         _ => Vec::new(),
     };
     let own = own.into_iter().map(|path| (path, None));
-    let mut places: Vec<(PathBuf, Option<PathBuf>)> = own.collect();
+    let mut found: Vec<(PathBuf, Option<PathBuf>)> = own.collect();
     if let Some(here) = &around.directory {
         for path in of_project(here) {
-            if !places.iter().any(|(known, _)| *known == path) {
-                places.push((path, Some(here.clone())));
+            if !found.iter().any(|(known, _)| *known == path) {
+                found.push((path, Some(here.clone())));
             }
         }
     }
-    places
+    found
 }
 
-/// Kiro's hooks are in files of their own, and in those of agents.
+/// The files of Kiro's hooks: separate ones and those of agents.
 fn kiro(directory: &Path) -> Vec<PathBuf> {
     let hooks = directory.join(".kiro/hooks");
     [

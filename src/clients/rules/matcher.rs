@@ -1,4 +1,5 @@
-//! The matchers of Claude Code's hooks: regular expressions that are searched for in names such as `mcp__github__get_issue`.
+//! Matchers of Claude Code's hooks: regular expressions that are searched for in names such as
+//! `mcp__github__get_issue`.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +11,13 @@ use regex_automata::{Anchored, Input};
 
 use super::plain;
 
-/// The size of a matcher as a table; one that would be larger is taken to match.
+/// Maximum size of a matcher's automaton, in bytes. A larger matcher is assumed to match.
 const LIMIT: usize = 4 * 1024 * 1024;
 
-/// What a server's tools are called begins so, and no tool's own name has it.
+/// The prefix of the names of servers' tools. No tool's own name contains it.
 const START: &[u8] = b"mcp__";
 
-/// Tools of Claude Code's own: a matcher that begins with such a name is about that tool.
+/// Names of Claude Code's built-in tools. A matcher that begins with one concerns that tool.
 const BUILT_IN: &[&str] = &[
     "Agent",
     "AskUserQuestion",
@@ -39,22 +40,22 @@ const BUILT_IN: &[&str] = &[
     "Write",
 ];
 
-/// A matcher, ready to be compared with servers.
+/// A parsed matcher.
 pub(super) struct Matcher {
     parts: Vec<Part>,
 }
 
 enum Part {
-    /// Any tool at all, or what cannot be understood.
+    /// Matches every tool. Also used for a matcher that is not understood.
     Any,
-    /// A whole name.
+    /// Matches a whole name.
     Name(String),
-    /// A regular expression.
+    /// Matches a regular expression.
     Pattern(Box<dense::DFA<Vec<u32>>>),
 }
 
 impl Matcher {
-    /// Reads a matcher. What is not understood matches.
+    /// Parses a matcher. One that is not understood matches every tool.
     pub(super) fn new(written: &str) -> Self {
         if matches!(written.trim(), "" | "*") {
             return Self {
@@ -69,7 +70,7 @@ impl Matcher {
             let names = written.split(['|', ',']).map(str::trim);
             parts.extend(names.map(|name| Part::Name(name.to_owned())));
         }
-        // With a hyphen it is a regular expression in some versions.
+        // Some versions read a matcher with a hyphen as a regular expression.
         if !is_list || written.contains('-') {
             let about_servers = alternatives(written)
                 .into_iter()
@@ -81,12 +82,12 @@ impl Matcher {
         Self { parts }
     }
 
-    /// Whether some tool of `server` might match.
+    /// Whether a tool of `server` might match.
     pub(super) fn may_fit(&self, server: &str) -> bool {
         self.may_begin(&format!("mcp__{}__", plain(server)))
     }
 
-    /// Whether some name that begins with `start` might match, or is all of it but for the signs at its end.
+    /// Whether a name that begins with `start` might match, or `start` without the separators at its end.
     pub(super) fn may_begin(&self, start: &str) -> bool {
         let server = start.trim_end_matches(['_', ':', '/']);
         self.parts.iter().any(|part| match part {
@@ -97,7 +98,7 @@ impl Matcher {
     }
 }
 
-/// The alternatives of a regular expression at its top.
+/// The top-level alternatives of a regular expression.
 fn alternatives(written: &str) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     let (mut depth, mut is_class, mut is_escaped) = (0_i32, false, false);
@@ -130,7 +131,7 @@ fn is_about_built_in(part: &str) -> bool {
     })
 }
 
-/// A part as an automaton; nothing where JavaScript might understand it otherwise, or it is too large.
+/// Compiles an alternative. `None` if JavaScript might read it differently or it is too large.
 fn compiled(part: &str) -> Option<dense::DFA<Vec<u32>>> {
     let is_foreign = ["&&", "~~", "--", "[[", "[:"]
         .iter()
@@ -163,7 +164,7 @@ fn compiled(part: &str) -> Option<dense::DFA<Vec<u32>>> {
         .ok()
 }
 
-/// Whether some name that begins with `prefix` matches.
+/// Whether a name that begins with `prefix` matches.
 fn reaches_match(automaton: &dense::DFA<Vec<u32>>, prefix: &[u8]) -> bool {
     let input = Input::new(prefix).anchored(Anchored::No);
     let Ok(mut state) = automaton.start_state_forward(&input) else {
@@ -180,7 +181,8 @@ fn reaches_match(automaton: &dense::DFA<Vec<u32>>, prefix: &[u8]) -> bool {
         }
         state = automaton.next_state(state, *byte);
     }
-    // With each state, how much of `START` stands at the end: a name that has it again is none.
+    // Each state is paired with the number of characters of `START` that the name ends with. A name that contains
+    // `START` again is not valid.
     let mut open = vec![(state, 0)];
     let mut seen = BTreeSet::from([(state, 0)]);
     while let Some((state, started)) = open.pop() {

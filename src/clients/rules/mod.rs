@@ -1,8 +1,9 @@
-//! What names a server's tools outside of its entry: permission rules, hooks, lists of tools.
+//! Rules that name a server's tools outside of its entry: permissions, hooks and lists of tools.
 //!
-//! Behind the proxy these names are gone, so none of these works any more. What withheld tools, or had the user asked, is
-//! carried over into rules of the proxy's own; what cannot be is told, and keeps its server where it is if it protected
-//! anything. The client's own lines stay as they are: they name what is not there any more, and after an undo they count again.
+//! Behind the proxy these names no longer exist, so the rules stop working. A rule that withholds tools or asks the
+//! user becomes a rule of mcpzip. A rule that cannot be carried over is reported; if it protects a server, that server
+//! stays at the client. The client's own rules are not changed: they have no effect after the migration, and apply
+//! again after an undo.
 
 mod claude_code;
 mod gemini;
@@ -23,17 +24,17 @@ pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use others::is_hidden_at_cursor;
 pub(super) use rights::Rights;
 
-/// Why a hook cannot be carried over.
+/// The reason why a hook cannot be carried over.
 const SEES_OURS: &str = "a hook sees `execute_tool` now, with the tool's name in its input";
 
-/// A name in a rule, before it is known whose it is.
+/// A rule before it is known which servers it concerns.
 #[derive(Clone)]
 struct Mention {
     path: PathBuf,
     key: String,
     text: String,
     kind: RuleKind,
-    /// The project in which alone it holds.
+    /// The project that the rule is limited to.
     project: Option<PathBuf>,
 }
 
@@ -75,7 +76,7 @@ impl Mention {
         }
     }
 
-    /// Whether it holds where the server is.
+    /// Whether the rule applies where the server is configured.
     fn reaches(&self, found: &Found) -> bool {
         match (&self.project, &found.location.project) {
             (Some(project), Some(own)) => own.starts_with(project) || project.starts_with(own),
@@ -125,7 +126,8 @@ pub(super) fn find(
     rules
 }
 
-/// The rules of a client that name a server which only other clients have: behind the proxy, it gets that server, too.
+/// The rules of a client about a server that only other clients have. Behind the proxy the client gets that server,
+/// too.
 pub(super) fn elsewhere(
     survey: &Survey,
     clients: &[Client],
@@ -147,7 +149,7 @@ pub(super) fn elsewhere(
     all
 }
 
-/// The rules of a client that deny or guard tools of `names`, servers that it has through mcpzip only.
+/// The rules of a client that deny or guard tools of `names`, the servers that it reaches only through mcpzip.
 pub(crate) fn guards(
     client: Client,
     names: &[&str],
@@ -172,7 +174,7 @@ pub(crate) fn guards(
     guarding(client, &servers, survey, around, &FileCache::default())
 }
 
-/// The rules of a client that deny or guard tools of servers which are not its own, and name them.
+/// The rules of a client that deny or guard tools of `servers` and name them.
 fn guarding(
     client: Client,
     servers: &[&Found],
@@ -193,7 +195,7 @@ fn guarding(
     rules.into_iter().map(of_client).collect()
 }
 
-/// Adds the rules of `client` that are about `servers`.
+/// Adds the rules of `client` about `servers`.
 fn of_client(
     client: Client,
     servers: &[&Found],
@@ -219,16 +221,16 @@ fn of_client(
     hooks::find(client, servers, around, cache, rules);
 }
 
-/// A file of rules, and the servers that it may be about.
+/// A file with rules, and the servers that they may concern.
 struct RuleFile<'f> {
     path: &'f Path,
-    /// The project in which alone it holds.
+    /// The project that the file is limited to.
     project: Option<&'f Path>,
     servers: &'f [&'f Found],
 }
 
 impl RuleFile<'_> {
-    /// What the file says; nothing where there is none or it cannot be read, which is noted.
+    /// Reads the file. `None` if it is missing, empty or unreadable. An unreadable file is added to `rules`.
     fn open(&self, syntax: Syntax, cache: &FileCache, rules: &mut Vec<Rule>) -> Option<Node> {
         match cache.node(self.path, syntax) {
             Ok(None | Some(Node::Null)) => None,
@@ -251,8 +253,8 @@ impl RuleFile<'_> {
         }
     }
 
-    /// Notes that the file has rules that are not known. Servers that they may be about stay at the client, and a server for
-    /// all projects is not there in the project whose file it is.
+    /// Adds a rule for an unreadable file. Servers that it may concern stay at the client. A server for all projects is
+    /// not available in the project of the file.
     fn unread(&self, problem: impl Into<String>, rules: &mut Vec<Rule>) {
         let mention = self.mention("rules", problem, RuleKind::Unread);
         for found in self.servers.iter().filter(|found| mention.reaches(found)) {
@@ -264,12 +266,12 @@ impl RuleFile<'_> {
         }
     }
 
-    /// Notes that the value at `key` has a form that is not understood.
+    /// Adds a rule for a value at `key` whose form is not known.
     fn unclear(&self, key: &str, rules: &mut Vec<Rule>) {
         self.unread(format!("has `{key}` in a form that is not known"), rules);
     }
 
-    /// What stands at the end of `keys`; a value on the way that is no map is noted.
+    /// The value at `keys`. If a value on the way is not a map, a rule for it is added.
     fn at<'n>(&self, node: &'n Node, keys: &[&str], rules: &mut Vec<Rule>) -> Option<&'n Node> {
         let mut node = node;
         for (at, key) in keys.iter().enumerate() {
@@ -285,7 +287,7 @@ impl RuleFile<'_> {
         Some(node).filter(|node| **node != Node::Null)
     }
 
-    /// The members of the map at the end of `keys`; anything else there is noted.
+    /// The members of the map at `keys`. If the value is not a map, a rule for it is added.
     fn members<'n>(
         &self,
         node: &'n Node,
@@ -302,7 +304,8 @@ impl RuleFile<'_> {
         }
     }
 
-    /// The texts of the list at the end of `keys`, or the one that stands in its place; anything else there is noted.
+    /// The texts of the list at `keys`, or a single text in its place. If there is anything else, a rule for it is
+    /// added.
     fn texts<'n>(&self, node: &'n Node, keys: &[&str], rules: &mut Vec<Rule>) -> Vec<&'n str> {
         let Some(node) = self.at(node, keys, rules) else {
             return Vec::new();
@@ -316,7 +319,7 @@ impl RuleFile<'_> {
     }
 }
 
-/// The items of a list, or the value that stands where a list should.
+/// The items of a list, or a single value in its place.
 fn items(node: &Node) -> &[Node] {
     match node {
         Node::List(items) => items,
@@ -324,7 +327,7 @@ fn items(node: &Node) -> &[Node] {
     }
 }
 
-/// The files in `directory` that end in `ending`.
+/// The files in `directory` with the extension `ending`, sorted.
 fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -333,7 +336,7 @@ fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A name as clients make it part of a tool's name.
+/// A server's name in the form in which clients make it part of a tool's name.
 fn plain(name: &str) -> String {
     name.chars()
         .map(|c| {

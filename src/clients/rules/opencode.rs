@@ -1,5 +1,5 @@
-//! opencode: `tools` and `permission` have patterns over names such as `github_get_issue`, in the file and in its agents. Of
-//! several the last counts there.
+//! opencode's rules: `tools` and `permission` have patterns for names such as `github_get_issue`, in settings and in
+//! agents. The last pattern that matches applies.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::others::OF_AN_AGENT;
 use super::{Carried, Mention, Rule, RuleFile, RuleKind, plain};
 use crate::config::env;
 
-/// A pattern, and what is said of what fits it.
+/// A pattern, the tools of a server that it matches, and its value.
 struct Line<'n> {
     pattern: &'n str,
     tools: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    let frees_ours = frees_ours(survey);
+    let permits_mcpzip = permits_mcpzip(survey);
     let user = Client::OpenCode.user_location(around).path;
     let own = user.parent().map(|directory| (directory.to_owned(), None));
     let project = around.directory.iter();
@@ -62,14 +62,14 @@ pub(super) fn find(
                 ..Mention::new(&path, format!("{prefix}{section}"), "", RuleKind::Deny)
             };
             for found in servers.iter().filter(|found| mention.reaches(found)) {
-                let of = (!prefix.is_empty(), frees_ours);
+                let of = (!prefix.is_empty(), permits_mcpzip);
                 about(&mention, written, found, of, rules);
             }
         }
     }
 }
 
-/// The files of settings, all of which count, and the project that each of them holds for.
+/// The settings files, each with its project. All of them apply.
 fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let user = Client::OpenCode.user_location(around).path;
     let known = survey.locations.iter();
@@ -102,7 +102,7 @@ fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<Path
     all
 }
 
-/// The rules of the agents in Markdown files below `directory`.
+/// Reads the rules of agents in Markdown files below `directory`.
 fn agents(
     directory: &Path,
     project: Option<&Path>,
@@ -140,8 +140,8 @@ fn agents(
     }
 }
 
-/// Whether some line permits mcpzip's own tools by name: then what is said of all tools does not hold for them.
-fn frees_ours(survey: &Survey) -> bool {
+/// Whether a pattern permits mcpzip's own tools by name. Then a pattern for all tools does not apply to them.
+fn permits_mcpzip(survey: &Survey) -> bool {
     let own = survey
         .found
         .iter()
@@ -174,13 +174,13 @@ fn frees_ours(survey: &Survey) -> bool {
     })
 }
 
-/// The rules of one section for one server. `is_of_agent` is whether one agent alone has it, `frees_ours` whether some line
-/// permits our own tools.
+/// Adds the rules of one section for one server. `is_of_agent` is whether the section belongs to one agent,
+/// `permits_mcpzip` whether a pattern permits mcpzip's own tools.
 fn about(
     mention: &Mention,
     written: &Node,
     found: &Found,
-    (is_of_agent, frees_ours): (bool, bool),
+    (is_of_agent, permits_mcpzip): (bool, bool),
     rules: &mut Vec<Rule>,
 ) {
     let all = Node::map([("*", written.clone())]);
@@ -199,8 +199,9 @@ fn about(
         .collect();
     for (at, line) in lines.iter().enumerate() {
         let is_everything = line.tools == ["*"];
-        // What is said of all tools is said of mcpzip's, too.
-        let is_about_all = !frees_ours && is_about_all(line.pattern, |server| format!("{server}_"));
+        // A pattern for all tools also applies to mcpzip's tools.
+        let is_about_all =
+            !permits_mcpzip && is_about_all(line.pattern, |server| format!("{server}_"));
         let freed: Vec<String> = lines[at + 1..]
             .iter()
             .filter(|later| is_allowed(later.value))
@@ -213,7 +214,7 @@ fn about(
             }
             value if is_denied(value) => (RuleKind::Deny, Carried::Deny(line.tools.clone())),
             value if is_allowed(value) => {
-                // Where all others are denied, those that are freed are what is left.
+                // After a denial of all tools, the permitted ones are in the `Only` rule already.
                 let is_left = lines[..at]
                     .iter()
                     .any(|earlier| earlier.tools == ["*"] && is_denied(earlier.value));
@@ -243,7 +244,7 @@ fn about(
     }
 }
 
-/// The pattern that keeps the tools of the server `name` from being used, of several the last that counts.
+/// The pattern that denies the tools of the server `name`. The last pattern that matches decides.
 pub(in super::super) fn is_hidden(settings: &Node, name: &str) -> Option<String> {
     let tool = format!("{}_execute_tool", plain(name));
     ["tools", "permission"].into_iter().find_map(|section| {
@@ -268,7 +269,7 @@ fn is_allowed(value: &Node) -> bool {
     *value == Node::Flag(true) || value.as_text() == Some("allow")
 }
 
-/// The tools of `server` that a pattern is about.
+/// The tools of `server` that a pattern concerns, as patterns.
 fn tools(pattern: &str, server: &str) -> Vec<String> {
     let server = plain(server);
     let prefix = format!("{server}_");

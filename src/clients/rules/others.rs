@@ -1,4 +1,4 @@
-//! The rules of clients other than Claude Code.
+//! The rules of Codex, Zed, Cursor, Kiro and Goose.
 
 use super::super::cache::FileCache;
 use super::super::entry::{META_TOOLS, NAME, has_all_servers, zed_profile};
@@ -9,7 +9,7 @@ use super::{Carried, Mention, Rule, RuleFile, RuleKind, files, items, plain};
 
 pub(super) const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
 
-/// Codex: `tools.NAME` in a server's table, of the user or of the project.
+/// Codex's rules: `tools.NAME` in a server's table, of the user or of a project.
 pub(super) fn codex(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) {
     let locations = survey.locations.iter();
     for location in locations.filter(|location| location.client == Client::Codex) {
@@ -49,12 +49,12 @@ fn codex_tool(tool: &str, node: &Node) -> (RuleKind, Carried) {
     }
 }
 
-/// The parts of Zed's settings that hold for one release channel or system.
+/// Parts of Zed's settings that apply to one release channel or system.
 const ZED_PARTS: &[&str] = &[
     "stable", "preview", "nightly", "dev", "linux", "macos", "windows",
 ];
 
-/// Zed: `agent.tool_permissions.tools` has keys such as `mcp:github:create_issue`.
+/// Zed's rules: `agent.tool_permissions.tools` has keys such as `mcp:github:create_issue`.
 pub(super) fn zed(
     survey: &Survey,
     servers: &[&Found],
@@ -106,7 +106,7 @@ pub(super) fn zed(
     }
 }
 
-/// What a permission of Zed does, and why it cannot be carried over, if it cannot.
+/// The kind of a permission of Zed, and the outcome if it cannot be carried over.
 fn zed_permission(value: &Node) -> (RuleKind, Option<Carried>) {
     const CONDITIONAL: Carried =
         Carried::Lost("looks at parameters, which the proxy's rules do not");
@@ -131,7 +131,7 @@ fn zed_permission(value: &Node) -> (RuleKind, Option<Carried>) {
     }
 }
 
-/// Cursor: `Mcp(server:tool)` in the permissions of its command line agent, as its documentation has them.
+/// Cursor's rules: `Mcp(server:tool)` in the permissions of its command line agent.
 pub(super) fn cursor(
     servers: &[&Found],
     around: &Surroundings,
@@ -172,7 +172,7 @@ pub(super) fn cursor(
     }
 }
 
-/// The permission of Cursor in `permissions` that keeps tools of the server `name` from being used.
+/// The permission of Cursor that denies the tools of the server `name`.
 pub(in super::super) fn is_hidden_at_cursor(permissions: &Node, name: &str) -> Option<String> {
     let denied = permissions.get("deny").map(items).unwrap_or_default();
     let mut denied = denied.iter().filter_map(Node::as_text);
@@ -180,12 +180,12 @@ pub(in super::super) fn is_hidden_at_cursor(permissions: &Node, name: &str) -> O
     denied.find(hides).map(str::to_owned)
 }
 
-/// Whether a pattern is about the meta-tools of the server `name`.
+/// Whether a pattern matches the meta-tools of the server `name`.
 fn hides((server, tool): (&str, &str), name: &str) -> bool {
     fits(server, name) && META_TOOLS.iter().any(|own| fits(tool, own))
 }
 
-/// The server and the tool that a permission of Cursor names; nothing where it is not understood.
+/// The server and the tool in a permission of Cursor. `None` if it is not understood.
 fn cursor_pattern(text: &str) -> Option<(&str, &str)> {
     let is_plain = |part: &str| {
         let is_known = |c: char| c.is_alphanumeric() || "-_.*?".contains(c);
@@ -196,8 +196,8 @@ fn cursor_pattern(text: &str) -> Option<(&str, &str)> {
     (is_plain(named.0) && is_plain(named.1)).then_some(named)
 }
 
-/// What becomes of a rule of Cursor for `server`; `None` when it is not about it. A rule that keeps tools from running in a
-/// form that is not understood may be about every server.
+/// The outcome of a rule of Cursor for `server`. `None` if the rule does not concern it. A deny or ask rule that is not
+/// understood may concern every server.
 fn cursor_rule(text: &str, kind: RuleKind, server: &str, is_known: bool) -> Option<Carried> {
     match (cursor_pattern(text).filter(|_| is_known), kind) {
         (Some((pattern, tool)), RuleKind::Allow) => {
@@ -224,7 +224,7 @@ fn cursor_rule(text: &str, kind: RuleKind, server: &str, is_known: bool) -> Opti
     }
 }
 
-/// Kiro: agents name tools as `@server/tool`.
+/// Kiro's rules: agents name tools as `@server/tool`.
 pub(super) fn kiro(
     servers: &[&Found],
     around: &Surroundings,
@@ -263,7 +263,8 @@ pub(super) fn kiro(
     }
 }
 
-/// Goose: `permission.yaml` names tools as `extension__tool`, for the user and for its own judgement.
+/// Goose's rules: `permission.yaml` names tools as `extension__tool`, both for the user's decisions and for Goose's
+/// own.
 pub(super) fn goose(
     survey: &Survey,
     servers: &[&Found],
@@ -283,7 +284,7 @@ pub(super) fn goose(
     let Some(node) = file.open(Syntax::Yaml, cache, rules) else {
         return;
     };
-    // It leaves spaces out of an extension's name, and writes it small.
+    // Goose writes an extension's name in lower case and without spaces.
     let key = |name: &str| {
         let shown = name.chars().filter(|c| !c.is_whitespace());
         plain(&shown.collect::<String>()).to_lowercase()
@@ -327,7 +328,7 @@ pub(super) fn goose(
     }
 }
 
-/// The tool that a rule of Goose names, of the extension whose tools begin with `start`.
+/// The tool in a rule of Goose, if it belongs to the extension whose tools begin with `start`.
 fn goose_tool(rule: &str, start: &str) -> Option<String> {
     let own = rule.get(..start.len())?;
     let rest = &rule[start.len()..];
@@ -338,8 +339,8 @@ fn goose_tool(rule: &str, start: &str) -> Option<String> {
     }
 }
 
-/// Zed: a profile has all tools of servers but for those that it switches off, or only those that it switches on. One that
-/// is not the default has no tool of mcpzip unless it has all.
+/// Zed's profiles: a profile has all tools of servers except those that it disables, or only those that it enables. A
+/// profile other than the default has no tool of mcpzip unless it has all.
 pub(super) fn zed_profiles(
     survey: &Survey,
     servers: &[&Found],
@@ -388,7 +389,7 @@ pub(super) fn zed_profiles(
     }
 }
 
-/// What a profile withholds of a server for which it has `preset`.
+/// The tools that a profile withholds from a server with the settings `preset`.
 fn zed_preset(preset: &Node, has_all: bool, is_default: bool) -> Option<Carried> {
     let present = |key: &str| preset.get(key).filter(|value| **value != Node::Null);
     let (enabled, tools) = (present("enabled"), present("tools"));
@@ -398,7 +399,7 @@ fn zed_preset(preset: &Node, has_all: bool, is_default: bool) -> Option<Carried>
         return Some(Carried::Deny(vec!["*".to_owned()]));
     }
     let tools = tools.map(Node::members).unwrap_or_default();
-    // A value that is no flag leaves a tool off.
+    // A value that is not a boolean disables the tool.
     let switched = |on: bool| -> Vec<String> {
         let those = tools
             .iter()
@@ -409,7 +410,7 @@ fn zed_preset(preset: &Node, has_all: bool, is_default: bool) -> Option<Carried>
         _ if enabled.is_some() && switched(false).is_empty() => None,
         true if switched(false).is_empty() => None,
         true => Some(Carried::Deny(switched(false))),
-        // Without our entry in it, it has no tool of this server.
+        // A profile without mcpzip's entry has no tool of this server either.
         false if !is_default => None,
         false => Some(Carried::Only(switched(true))),
     }

@@ -1,4 +1,4 @@
-//! The rules that a server's entry gets: those of all clients that had it, the strictest of each.
+//! The rules for a server's entry: those of all clients that had it. Where they differ, the strictest applies.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::super::Node;
 use super::{Carried, Rule};
 
-/// What an entry of the proxy says of a server's tools, and of where it is.
+/// The tool rules and projects of an entry of mcpzip.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in super::super) struct Rights {
     only: Option<BTreeSet<String>>,
@@ -17,7 +17,7 @@ pub(in super::super) struct Rights {
 }
 
 impl Rights {
-    /// Those that `rules` come to, for a server of `project`, or of all.
+    /// Combines `rules` for a server of one project, or of all projects.
     pub(in super::super) fn of<'r>(
         rules: impl Iterator<Item = &'r Rule>,
         project: Option<&PathBuf>,
@@ -49,7 +49,7 @@ impl Rights {
         rights
     }
 
-    /// Those that an entry has.
+    /// Reads the rules of an entry.
     pub(in super::super) fn read(entry: &Node) -> Self {
         let list = |key: &str| {
             let written = entry
@@ -84,7 +84,7 @@ impl Rights {
         rights
     }
 
-    /// An entry with these.
+    /// Returns the entry with these rules.
     pub(in super::super) fn write(&self, entry: &Node) -> Node {
         let list = |texts: &BTreeSet<String>| Node::texts(texts.iter().cloned());
         let mut tools: Vec<(&str, Node)> = Vec::new();
@@ -116,7 +116,7 @@ impl Rights {
         Node::Map(members)
     }
 
-    /// What holds for a server that has both: of rules the stricter ones, of projects all.
+    /// Merges two sets of rules: the stricter of each rule, and the union of projects.
     pub(in super::super) fn and(&self, other: &Self) -> Self {
         let both =
             |one: &BTreeSet<String>, two: &BTreeSet<String>| one.union(two).cloned().collect();
@@ -134,24 +134,24 @@ impl Rights {
         }
     }
 
-    /// Whether it is there everywhere, or everywhere but in some projects.
+    /// Whether the server is available in all projects, or in all but the excluded ones.
     pub(in super::super) fn is_for_all(&self) -> bool {
         self.within.is_empty()
     }
 
-    /// Whether it is there everywhere where `other` is.
+    /// Whether the server is available in all projects of `other`.
     pub(in super::super) fn is_where(&self, other: &Self) -> bool {
         self.within.is_empty() || !other.within.is_empty() && other.within.is_subset(&self.within)
     }
 
-    /// Whether the rules for its tools are the same.
+    /// Whether the tool rules and the excluded projects are equal.
     pub(in super::super) fn has_rules_of(&self, other: &Self) -> bool {
         (&self.only, &self.ask, &self.deny, &self.outside)
             == (&other.only, &other.ask, &other.deny, &other.outside)
     }
 }
 
-/// What both lists let through, where they are there.
+/// The tools that both lists permit. A missing list permits all.
 fn stricter(
     one: Option<BTreeSet<String>>,
     two: Option<BTreeSet<String>>,
@@ -171,7 +171,7 @@ fn stricter(
     Some(of_one.chain(of_two).cloned().collect())
 }
 
-/// Whether a pattern with one `*` at its end or beginning fits: others are compared as they are, which is stricter.
+/// Whether a pattern with one `*` at its start or end matches. Other patterns are compared as text, which is stricter.
 fn fits(pattern: &str, tool: &str) -> bool {
     match (pattern.strip_suffix('*'), pattern.strip_prefix('*')) {
         (Some(start), _) if !start.contains(['*', '?']) => tool.starts_with(start),
