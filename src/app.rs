@@ -1,4 +1,4 @@
-//! One run: a configuration in, parts built, run, drained, done.
+//! One run of the program: builds its parts from a configuration, serves, and ends everything.
 
 use std::io;
 use std::sync::Arc;
@@ -18,31 +18,31 @@ use crate::telemetry::trace::Tracer;
 pub(crate) use crate::upstream::SharedServers;
 use crate::{telemetry, upstream};
 
-/// Where, below the state directory, it is kept what was counted.
+/// Directory of the statistics, below the state directory.
 pub(crate) const STATISTICS: &str = "statistics";
 
-/// Where, below the state directory, the logs are.
+/// Directory of the logs, below the state directory.
 pub(crate) const LOGS: &str = "logs";
 
-/// How long a collector has to take the last spans; whoever ends us by a signal waits for a fraction of a second.
+/// How long the last spans may take to be sent when the client leaves. After a signal there is less time.
 const FAREWELL: Duration = Duration::from_secs(1);
 const HURRIED_FAREWELL: Duration = Duration::from_millis(150);
 
-/// How often the configuration file is looked at.
+/// Interval between two checks of the configuration file.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// A proxy with the tasks it runs on.
+/// A proxy with its tasks.
 #[derive(Debug)]
 pub(crate) struct App {
     proxy: Arc<Proxy>,
     tasks: Tasks,
     paths: Paths,
     session: SessionEnv,
-    /// Servers of the command line, beside those of the configuration.
+    /// Servers of the command line, in addition to those of the configuration.
     remotes: Vec<RemoteServer>,
 }
 
-/// What a run is built on.
+/// The parameters of [`App::build`].
 struct Build {
     start: Start,
     mode: Mode,
@@ -52,7 +52,7 @@ struct Build {
 }
 
 impl App {
-    /// Builds a run for one request; nothing is started yet but what reads the cache.
+    /// Builds a run for one request. Only the reading of the cache is started.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
@@ -64,7 +64,7 @@ impl App {
         Ok(Self::with_config(config, paths, session, start, mode))
     }
 
-    /// Builds a run that serves clients, with `remotes` of the command line beside those of the configuration.
+    /// Builds a run that serves clients. `remotes` are the servers of the command line.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
@@ -81,7 +81,7 @@ impl App {
         Ok(Self { remotes, ..app })
     }
 
-    /// For a command that starts nothing by itself, and says itself what is wrong with the configuration.
+    /// Builds a run for one request without logging the configuration's faults, because the command prints them.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
@@ -92,7 +92,7 @@ impl App {
         Ok(Self::with_config(config, paths, session, start, mode))
     }
 
-    /// The same for a configuration that the caller has, and says what is wrong with it.
+    /// Builds a run from a configuration whose faults the caller reports.
     #[must_use]
     pub(crate) fn with_config(
         config: Config,
@@ -114,8 +114,8 @@ impl App {
         Self::build(config, paths, session, build)
     }
 
-    /// For a session that shares servers with other sessions of this process. `paths` are those that its own process resolved, and
-    /// `id` is the name that it keeps whoever serves it.
+    /// Builds a run for a session that shares servers with other sessions of this process. `paths` are those of the
+    /// session's own process. `id` names the session in every process that serves it.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
@@ -193,7 +193,7 @@ impl App {
         );
     }
 
-    /// Takes over from the configuration what only those who serve need: how much is logged, and where traces go.
+    /// Applies the settings for serving: the log level, and where metrics and traces are sent.
     fn observe(&self) -> Option<Arc<Tracer>> {
         let config = self.proxy.unscoped().config();
         telemetry::configure(config.log);
@@ -212,25 +212,25 @@ impl App {
         Some(tracer)
     }
 
-    /// Where its files are.
+    /// The paths of the configuration, cache and state.
     #[must_use]
     pub(crate) fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// The directory and the variables that it was started with.
+    /// The directory and the variables of the session.
     #[must_use]
     pub(crate) fn session(&self) -> &SessionEnv {
         &self.session
     }
 
-    /// What answers.
+    /// The proxy.
     #[must_use]
     pub(crate) fn proxy(&self) -> &Arc<Proxy> {
         &self.proxy
     }
 
-    /// Runs what blocks where it delays no task; nothing where the run is over.
+    /// Runs blocking work on the blocking pool. `None` if the run has ended.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -238,7 +238,7 @@ impl App {
         self.tasks.spawn_blocking(work).await.ok()
     }
 
-    /// Serves the client on stdin and stdout until it leaves or the system says so, then ends everything.
+    /// Serves the client on stdin and stdout until it leaves or a signal arrives, then ends everything.
     ///
     /// # Errors
     /// When stdin or stdout cannot be used.
@@ -261,7 +261,7 @@ impl App {
         outcome
     }
 
-    /// Serves a client over `streams` until it leaves or `ended`, then ends everything of its session.
+    /// Serves a client over `streams` until it leaves or `ended` is cancelled, then ends its session.
     ///
     /// # Errors
     /// When a stream cannot be used.
@@ -292,10 +292,10 @@ impl App {
         outcome
     }
 
-    /// Serves clients over HTTP until the system says so, then ends everything; `listening` gets the URL.
+    /// Serves clients over HTTP until a signal arrives, then ends everything. `listening` gets the URL.
     ///
     /// # Errors
-    /// When the address cannot be had, or the signals cannot be listened to.
+    /// When the address cannot be bound, or signals cannot be received.
     pub(crate) async fn serve_http(
         self,
         options: http::Options,
@@ -315,7 +315,7 @@ impl App {
                     self.report_start(&server.url());
                     listening(&server.url());
                     server.start();
-                    // There is no handshake that listing could delay.
+                    // Listing need not wait for a handshake here.
                     self.proxy.inventory.release();
                     shutdown::signal()
                         .await
@@ -332,12 +332,12 @@ impl App {
         tracing::info!(version, %config, way, "serving");
     }
 
-    /// Ends everything: connections close, servers end, nothing stays behind.
+    /// Ends all tasks, connections and servers.
     pub(crate) async fn finish(self) {
         self.finish_traced(None, FAREWELL).await;
     }
 
-    /// The same; spans that are left have a moment to be sent.
+    /// Ends all tasks, connections and servers, and sends the remaining spans within `farewell`.
     async fn finish_traced(self, tracer: Option<Arc<Tracer>>, farewell: Duration) {
         self.tasks.finish().await;
         let flushed = async {
@@ -350,7 +350,7 @@ impl App {
     }
 }
 
-/// Takes over edits of the configuration file; one that cannot be read changes nothing.
+/// Applies edits of the configuration file. An edit that cannot be used changes nothing.
 async fn watch(
     proxy: Arc<Proxy>,
     paths: Paths,
@@ -364,7 +364,7 @@ async fn watch(
         None => ConfigWatch::new(path),
     };
     let logins = paths.state_dir.join(upstream::oauth::DIRECTORY);
-    // It changes with each file that is replaced in it.
+    // The directory's time changes when a file in it is replaced.
     let changed = || {
         std::fs::metadata(&logins)
             .and_then(|directory| directory.modified())
@@ -403,7 +403,7 @@ async fn watch(
     }
 }
 
-/// Somebody has logged in, perhaps: servers that did not list their tools may do so now.
+/// Lists failed servers again after a change of the logins.
 fn ask_again(proxy: &Proxy) {
     for (server, progress) in proxy.inventory.progress() {
         if matches!(progress, Progress::Failed(_)) {
@@ -412,7 +412,7 @@ fn ask_again(proxy: &Proxy) {
     }
 }
 
-/// Writes and keeps logs as the configuration says.
+/// Applies the configuration's settings for logs.
 fn write_logs(config: &Config) {
     telemetry::write_as(config.logs.format);
     telemetry::limit_files(telemetry::Limits {
@@ -422,7 +422,7 @@ fn write_logs(config: &Config) {
     });
 }
 
-/// Each fault, with where it is.
+/// Logs each warning and fault with its position.
 fn report(config: &Config, paths: &Paths) {
     let path = paths.config_file.display();
     for warning in &config.warnings {
@@ -433,7 +433,7 @@ fn report(config: &Config, paths: &Paths) {
     }
 }
 
-/// All faults in a line: a command for one server is not about the others.
+/// Logs the numbers of faults and warnings, for commands that concern only one server.
 fn sum(config: &Config, paths: &Paths) {
     let path = paths.config_file.display();
     match config.faults.len() {

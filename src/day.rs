@@ -1,3 +1,5 @@
+//! Calendar days in UTC.
+
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,18 +11,18 @@ const FORM: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day
 
 const SECONDS: u64 = 24 * 60 * 60;
 
-/// A day of the calendar, in UTC, so that a day is the same for processes that differ in their time zone.
+/// A calendar day in UTC, which is the same for processes in different time zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Day(u32);
 
 impl Day {
-    /// The day that is now.
+    /// The current day.
     #[must_use]
     pub fn today() -> Self {
         Self::of(SystemTime::now())
     }
 
-    /// The day that `time` is in; the first day there is, for times before it.
+    /// The day of `time`. Times before 1970 give the first day.
     #[must_use]
     pub fn of(time: SystemTime) -> Self {
         let seconds = time
@@ -30,7 +32,7 @@ impl Day {
         Self(u32::try_from(seconds / SECONDS).unwrap_or(u32::MAX))
     }
 
-    /// Reads `2026-11-21`.
+    /// Parses a date such as `2026-11-21`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let date = time::Date::parse(text, FORM).ok()?;
@@ -38,20 +40,20 @@ impl Day {
         u32::try_from(days).ok().map(Self)
     }
 
-    /// So many days later.
+    /// The day `days` later.
     #[must_use]
     pub fn plus(self, days: u32) -> Self {
         Self(self.0.saturating_add(days))
     }
 
-    /// So many days before.
+    /// The day `days` earlier.
     #[must_use]
     pub fn minus(self, days: u32) -> Self {
         Self(self.0.saturating_sub(days))
     }
 }
 
-/// As `2026-11-21`.
+/// Formats the day like `2026-11-21`.
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = UNIX_EPOCH + Duration::from_secs(u64::from(self.0) * SECONDS);

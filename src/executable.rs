@@ -1,14 +1,14 @@
-//! This very program, started once more: the guard, the filter worker, the servers of the demo.
+//! Starts this program again as the guard, the filter worker or a server of the demo.
 //!
-//! An upgrade may replace or remove the file while a `serve` runs on. What that process starts must still be the program that it
-//! is itself, since the two speak to each other.
+//! An upgrade may replace or remove the file while `serve` runs. A child process must still be the same program,
+//! because the two talk to each other.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The file as it was at the start.
+/// The program's file at the start.
 #[derive(Debug, PartialEq, Eq)]
 struct Identity {
     path: PathBuf,
@@ -18,31 +18,31 @@ struct Identity {
 
 static AT_START: OnceLock<Option<Identity>> = OnceLock::new();
 
-/// Notes which file this program is, before anything can replace it.
+/// Records the program's file before it can be replaced.
 pub(crate) fn remember() {
     AT_START.get_or_init(|| Identity::now().ok());
 }
 
-/// Where this program is, for files and commands of the user's.
+/// The path of this program, for the user's files and commands.
 ///
 /// # Errors
-/// When the system does not say, or the file was replaced or removed since the start.
+/// When the system does not report it, or the file was replaced or removed since the start.
 pub(crate) fn path() -> io::Result<PathBuf> {
     intact()?;
     current()
 }
 
-/// A command that starts this program again, also after its file was replaced or removed.
+/// A command that starts this program again, even if its file was replaced or removed.
 ///
 /// # Errors
 /// When `/proc` is not mounted.
 #[cfg(target_os = "linux")]
 pub(crate) fn command() -> io::Result<Command> {
     use std::os::unix::process::CommandExt as _;
-    /// Leads to the program that runs, not to what is at its path now.
+    /// Refers to the running program, not to the file that is now at its path.
     const RUNNING: &str = "/proc/self/exe";
     let mut command = Command::new(RUNNING);
-    // Shown by `ps`.
+    // The name that `ps` shows.
     command.arg0(std::fs::read_link(RUNNING)?);
     Ok(command)
 }
@@ -50,7 +50,7 @@ pub(crate) fn command() -> io::Result<Command> {
 /// A command that starts this program again.
 ///
 /// # Errors
-/// When the file was replaced or removed since the start: the system has no way to start the program that runs.
+/// When the file was replaced or removed since the start. These systems cannot start the running program again.
 #[cfg(not(target_os = "linux"))]
 pub fn command() -> io::Result<Command> {
     path().map(Command::new)
@@ -71,7 +71,7 @@ fn intact() -> io::Result<()> {
 
 impl Identity {
     fn now() -> io::Result<Self> {
-        // Package managers put a link in front, which leads to the next version after an upgrade.
+        // Package managers install a link, which leads to the next version after an upgrade.
         Self::of(current()?.canonicalize()?)
     }
 

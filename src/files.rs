@@ -1,4 +1,4 @@
-//! Files that survive a crash and that others cannot read.
+//! Files that survive a crash and that other users cannot read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Nobody writes a file for so long; a temporary one of this age has no writer any more.
+/// A temporary file of this age has no writer any more.
 const ABANDONED: Duration = Duration::from_secs(600);
 
-/// Creates `directory` and its parents, open to the user alone.
+/// Creates `directory` and its parents. Only the user can enter them.
 ///
 /// # Errors
 /// When it cannot be created.
@@ -21,7 +21,7 @@ pub(crate) fn create_private_directory(directory: &Path) -> io::Result<()> {
     builder.create(directory)
 }
 
-/// A file created with `options` is open to the user alone.
+/// Makes files that are created with `options` readable by the user only.
 pub(crate) fn private(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -29,8 +29,8 @@ pub(crate) fn private(options: &mut OpenOptions) {
     let _ = options;
 }
 
-/// Reads the regular file at `path`, which may have `limit` bytes. A pipe, a device or a directory is refused without being
-/// read, and opening one does not wait.
+/// Reads the regular file at `path`, of at most `limit` bytes. A pipe, device or directory is rejected without being
+/// read, and opening it does not block.
 ///
 /// # Errors
 /// When it cannot be opened or read, is not a regular file, or is larger.
@@ -48,7 +48,7 @@ pub(crate) fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens the regular file at `path` for reading, without waiting.
+/// Opens the regular file at `path` for reading, without blocking.
 ///
 /// # Errors
 /// When it cannot be opened, or is not a regular file.
@@ -61,18 +61,18 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
     }
     let file = options.open(path)?;
-    // Of the open file: what the name leads to may have changed since.
+    // The open file is checked, because the path may now lead elsewhere.
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("is not a regular file"));
     }
     Ok(file)
 }
 
-/// Replaces the file at `path` by one with `parts` as its content: whoever reads it, and whenever the power fails, it
-/// is the old one or the new one. The directory is created where needed.
+/// Replaces the file at `path` with one that contains `parts`. A reader, or a power failure at any moment, gets the old
+/// file or the new one. Missing directories are created.
 ///
 /// # Errors
-/// When it cannot be written; the old file is then untouched.
+/// When it cannot be written. The old file is then unchanged.
 pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let directory = directory_of(path)?;
     create_private_directory(directory)?;
@@ -80,11 +80,11 @@ pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     swap(path, parts, None)
 }
 
-/// The same in a directory that is not ours, for a file that may be somebody's: it keeps its permissions, and where that
-/// is allowed its owner.
+/// Replaces a file in a directory that is not mcpzip's. The file keeps its permissions and, if the system permits it,
+/// its owner.
 ///
 /// # Errors
-/// When it cannot be written; the old file is then untouched.
+/// When it cannot be written. The old file is then unchanged.
 pub(crate) fn replace_in_place(path: &Path, content: &[u8]) -> io::Result<()> {
     let before = match fs::metadata(path) {
         Ok(metadata) => Some(metadata),
@@ -114,7 +114,7 @@ fn swap(path: &Path, parts: &[&[u8]], before: Option<&fs::Metadata>) -> io::Resu
         .and_then(|()| before.map_or(Ok(()), |before| take_over(&temporary, before)))
         .and_then(|()| rename(&temporary, path));
     if written.is_err() {
-        // It may not exist; nothing else can be done about it.
+        // The temporary file may not exist.
         let _ = fs::remove_file(&temporary);
     }
     written?;
@@ -126,12 +126,13 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// A file that somebody has open cannot always be replaced on Windows, and a search or a virus scanner opens each new one for a moment.
+/// Renames a file. Windows cannot replace a file that another process has open, and an indexer or a virus scanner opens
+/// each new file for a moment, so this tries again.
 #[cfg(windows)]
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     const PATIENCE: Duration = Duration::from_secs(2);
     const PAUSE: Duration = Duration::from_millis(5);
-    /// Access denied, and a sharing violation.
+    /// The error codes of access denied and of a sharing violation.
     const IN_USE: [i32; 2] = [5, 32];
     let start = std::time::Instant::now();
     loop {
@@ -149,18 +150,18 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a file the owner and permissions of another.
+/// Gives a file the owner and the permissions of another.
 fn take_over(path: &Path, other: &fs::Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
-        // Only root may give files away, and only root needs to.
+        // Only root may change the owner, and only root needs to.
         let _ = std::os::unix::fs::chown(path, Some(other.uid()), Some(other.gid()));
     }
     fs::set_permissions(path, other.permissions())
 }
 
-/// Removes what writers that were killed left half done. One that cannot be removed only takes up room.
+/// Removes temporary files of killed writers. One that cannot be removed only takes up space.
 fn remove_abandoned(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -189,7 +190,7 @@ fn write_synced(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Makes a rename in `directory` outlast a power cut; only Unix lets a directory be opened for that.
+/// Makes a rename in `directory` survive a power failure. Only Unix can open a directory for that.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()

@@ -1,13 +1,13 @@
-//! What fuzzers call: each target takes any bytes, and fails where a promise is broken.
+//! The fuzz targets. Each takes arbitrary bytes and panics if a property does not hold.
 //!
-//! A target stands beside what it attacks, in that module's `fuzzing.rs`, where it sees what is private. `fuzz/` has a
-//! program for each, `fuzz/corpus` bytes that once led somewhere new; an ordinary test here gives every target its corpus.
-//! Only tests and the feature `fuzzing` have this module.
+//! A target is in the `fuzzing.rs` of the module that it tests, where it has access to private items. `fuzz/` has a
+//! program for each target, and `fuzz/corpus` has inputs that reached new code. A test here runs every target on its
+//! corpus. The module exists only in tests and with the feature `fuzzing`.
 
-/// A target: it takes what a fuzzer makes up.
+/// A fuzz target.
 pub type Target = fn(&[u8]);
 
-/// Every target, by the name it has in `fuzz/`.
+/// Every target, by its name in `fuzz/`.
 pub const TARGETS: &[(&str, Target)] = &[
     ("arguments", crate::proxy::fuzzing::arguments),
     ("cache", crate::catalog::fuzzing::cache),
@@ -30,7 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
 /// Runs the target `name` on `data`.
 ///
 /// # Panics
-/// When a promise is broken, or there is no such target.
+/// When a property does not hold, or there is no such target.
 pub fn run(name: &str, data: &[u8]) {
     let (_, target) = TARGETS
         .iter()
@@ -68,7 +68,7 @@ mod tests {
         }
     }
 
-    /// Splices and names by chance: the corpus with bytes changed, put in, taken out and doubled. Always the same chance.
+    /// Random variations of the corpus with a fixed seed: bytes are changed, inserted, removed and repeated.
     #[test]
     fn splices_and_names_hold_whatever_they_are_made_of() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;

@@ -1,12 +1,13 @@
 //! mcpzip: one MCP server in front of all the others.
 //!
-//! To the agent's client it is a server with three tools; to every configured server it is a client. The modules in
-//! reading order, from the edge inwards:
+//! To an agent's client, mcpzip is a server with three tools. To every configured server, it is a client. The modules,
+//! from the edge inwards:
 //!
-//! [`cli`] reads the command line. [`app`] builds a run and ends it. [`downstream`] is how clients reach us, [`proxy`]
-//! what they see. Behind it stand [`catalog`] (which tools exist), [`search`] (from a need to tools), [`upstream`]
-//! (live links to servers), [`results`] and [`statistics`], [`clients`] (the files of the programs that use us) and [`registry`] (servers to be had). At the
-//! bottom are [`mcp`] (raw messages), [`config`], [`tool`] and small things all share. Each layer uses only lower ones; a test sees to it.
+//! [`cli`] is the command line. [`app`] builds a run and ends it. [`downstream`] serves clients, and [`proxy`] decides
+//! what they see. Below are [`catalog`] (the known tools), [`search`] (finding tools), [`upstream`] (connections to
+//! servers), [`results`] and [`statistics`], [`clients`] (the configuration files of clients) and [`registry`] (servers
+//! that can be installed). At the bottom are [`mcp`] (messages), [`config`], [`tool`] and small shared modules. A layer
+//! uses only lower ones, which a test checks.
 
 mod cli;
 
@@ -45,15 +46,15 @@ pub mod fuzzing;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the program with `arguments`, its own name first.
+/// Runs the program. `arguments` begin with the program's name.
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     executable::remember();
     cli::run(arguments)
 }
 
-/// Parts that this workspace's benchmarks, examples, fuzzers and tests use directly. Outside of semver: anything here may change
-/// with any version.
+/// Parts that this workspace's benchmarks, examples, fuzzers and tests use directly. They are outside of semver and may
+/// change with any version.
 #[doc(hidden)]
 pub mod internals {
     pub mod catalog {

@@ -1,7 +1,7 @@
-//! Values that no log, error or listing may show.
+//! Values that must not appear in logs, errors or listings.
 //!
-//! [`Secret`] hides a value that is known to be one; [`Masker`] finds such values again in text that others wrote, as in
-//! a server's stderr. The masker knows values, not patterns: what it was not told of, it does not hide.
+//! [`Secret`] hides a value that is known to be secret. [`Masker`] finds such values in other texts, such as a server's
+//! stderr. The masker knows values, not patterns: it does not hide a secret that it was not given.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,16 +15,16 @@ use sha2::{Digest as _, Sha256};
 
 use crate::mcp::object::quoted;
 
-/// What stands in a secret's place.
+/// The text that replaces a secret.
 pub(crate) const MASK: &str = "***";
 
-/// Shorter values are not looked for: they would hide innocent text and are no protection anyway.
+/// Minimum length of masked values. Shorter ones would hide harmless text and protect nothing.
 const SHORTEST: usize = 6;
 
-/// Shorter values are not looked for in base64, in bytes.
+/// Minimum length of values that are also masked in base64, in bytes.
 const SHORTEST_IN_BASE64: usize = 8;
 
-/// What is percent-encoded: all but the unreserved characters of RFC 3986.
+/// The characters that percent-encoding replaces: all except the unreserved ones of RFC 3986.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -43,11 +43,11 @@ const SECRET_WORDS: [&str; 9] = [
     "cookie",
 ];
 
-/// A value that prints as `***`.
+/// A value that is printed as `***`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secret<T>(T);
 
-/// Words that name a secret where they stand between marks, as in `DB_PASS`; within other words they say nothing.
+/// Words that mark a secret only if they are separated by other characters, as in `DB_PASS`.
 const SECRET_PARTS: [&str; 10] = [
     "auth",
     "pass",
@@ -67,10 +67,10 @@ pub(crate) struct Masker {
     values: Arc<[Secret<String>]>,
 }
 
-/// Says whether a variable, header or option of this name usually holds a secret.
+/// Whether a variable, header or option of this name usually contains a secret.
 #[must_use]
 pub(crate) fn is_secret_name(name: &str) -> bool {
-    // The working directory, as every shell has it.
+    // The working directory in every shell.
     if matches!(name, "PWD" | "OLDPWD") {
         return false;
     }
@@ -80,19 +80,19 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         || parts.any(|part| SECRET_PARTS.contains(&part))
 }
 
-/// A text that nobody can guess: 128 random bits, safe in URLs and headers.
+/// An unpredictable text of 128 random bits, safe in URLs and headers.
 ///
 /// # Panics
-/// When the system has no randomness to give, without which nothing secret can be had.
+/// When the system has no randomness. Secrets would not be possible without it.
 #[must_use]
 pub(crate) fn random_token() -> String {
     URL_SAFE_NO_PAD.encode(random_bytes::<16>())
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Panics
-/// As [`random_token`].
+/// When the system has no randomness.
 #[must_use]
 pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
@@ -102,10 +102,10 @@ pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Compares two texts in a time that says nothing about where they differ.
+/// Compares two texts in a time that does not depend on where they differ.
 #[must_use]
 pub(crate) fn is_same_secret(one: &str, other: &str) -> bool {
-    // Of the hashes an attacker knows nothing, so it does not matter how they are compared.
+    // An attacker cannot choose the hashes, so an ordinary comparison of them is safe.
     Sha256::digest(one) == Sha256::digest(other)
 }
 
@@ -115,7 +115,7 @@ impl<T> Secret<T> {
         Self(value)
     }
 
-    /// The value itself, for the one place it is meant for.
+    /// Returns the value, for its intended use only.
     pub(crate) const fn expose(&self) -> &T {
         &self.0
     }
@@ -140,8 +140,8 @@ impl<T> fmt::Display for Secret<T> {
 }
 
 impl Masker {
-    /// Knows `values` and each of their lines, except those of fewer than six characters, and the forms they are written in
-    /// elsewhere (see `forms`).
+    /// Creates a masker of `values` and each of their lines, in all of its `forms`, except those of fewer than six
+    /// characters.
     pub(crate) fn new(values: impl IntoIterator<Item = Secret<String>>) -> Self {
         let whole: Vec<String> = values.into_iter().map(|Secret(value)| value).collect();
         let lines = whole.iter().flat_map(|value| lines(value));
@@ -150,7 +150,7 @@ impl Masker {
         Self::of_all(values)
     }
 
-    /// Knows `values` of any length, for a text whose secrets were found in itself.
+    /// Creates a masker of `values` of any length, for a text that contains them.
     pub(crate) fn of_all(mut values: Vec<String>) -> Self {
         values.retain(|value| !value.is_empty() && value != MASK);
         let forms: Vec<String> = values.iter().flat_map(|value| forms(value)).collect();
@@ -162,7 +162,7 @@ impl Masker {
         }
     }
 
-    /// One that knows what `other` knows, too.
+    /// Creates a masker of the values of both.
     #[must_use]
     pub(crate) fn and(&self, other: &Self) -> Self {
         let mut values = [&self.values[..], &other.values].concat();
@@ -183,16 +183,16 @@ impl Masker {
             .unwrap_or(0)
     }
 
-    /// `text` with every known secret replaced; borrowed where there was none.
+    /// Replaces every known secret in `text`. Borrowed if there is none.
     #[must_use]
     pub(crate) fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         replaced(text, self.found_in(text))
     }
 
-    /// The same for a text that was cut off: what stands at its end and may be the start of a secret is replaced, too.
+    /// Masks a truncated text. A start of a secret at its end is replaced as well.
     #[must_use]
     pub(crate) fn mask_cut(&self, text: &str) -> String {
-        // Half a character at the end is no part of a text.
+        // A character that was cut in half is dropped.
         let text = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
         let starts = self.values.iter().filter_map(|value| {
             let ends = value.0.char_indices().map(|(at, _)| at).skip(1);
@@ -203,7 +203,7 @@ impl Masker {
         replaced(text, found).into_owned()
     }
 
-    /// Where secrets are in `text`.
+    /// The byte ranges of secrets in `text`.
     fn found_in(&self, text: &str) -> Vec<(usize, usize)> {
         let values = self.values.iter();
         values
@@ -218,8 +218,8 @@ impl fmt::Debug for Masker {
     }
 }
 
-/// Other spellings of a secret: percent-decoded, as a program sees a password of a URL, and that and the value itself in
-/// JSON, percent-encoded, and in base64, which says nothing of a short one.
+/// Other spellings of a secret: percent-decoded, as a program gets a URL's password, and both forms in JSON,
+/// percent-encoded and in base64. Base64 is left out for short values.
 fn forms(value: &str) -> Vec<String> {
     let decoded = percent_decode_str(value).decode_utf8().ok();
     let decoded = decoded
@@ -241,7 +241,7 @@ fn forms(value: &str) -> Vec<String> {
             small_digits.collect(),
         ]);
         if value.len() >= SHORTEST_IN_BASE64 {
-            // Without the signs at the end, which say nothing.
+            // The padding is left out, because a match need not include it.
             forms.extend([STANDARD_NO_PAD.encode(value), URL_SAFE_NO_PAD.encode(value)]);
         }
     }
@@ -249,7 +249,7 @@ fn forms(value: &str) -> Vec<String> {
     forms
 }
 
-/// The lines of a value of several, a key in PEM say; also of one that has `\\n` for its line ends.
+/// The lines of a value, such as a key in PEM format. A written `\\n` also ends a line.
 fn lines(value: &str) -> Vec<String> {
     let lines = value
         .split(['\n', '\r'])
@@ -262,7 +262,7 @@ fn lines(value: &str) -> Vec<String> {
         .collect()
 }
 
-/// `text` with the mask at places that may overlap: one then stands for all of them, so that no rest of one shows.
+/// Replaces ranges, which may overlap, with the mask. Overlapping ranges get one mask, so that no part of either shows.
 fn replaced(text: &str, mut found: Vec<(usize, usize)>) -> Cow<'_, str> {
     if found.is_empty() {
         return Cow::Borrowed(text);
@@ -281,7 +281,7 @@ fn replaced(text: &str, mut found: Vec<(usize, usize)>) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-/// Where `value` stands in `text`, occurrences that overlap included.
+/// The byte ranges of `value` in `text`, including overlapping ones.
 fn occurrences(text: &str, value: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut from = 0;

@@ -1,4 +1,4 @@
-//! Who owns the tasks, and what tells them to end.
+//! The tasks of a run, and the signals that end it.
 
 use std::future::Future;
 
@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The tasks of one run: everything is spawned here, so that the end of the run can wait for all of it.
+/// The tasks of one run. Every task is spawned here, so that the end of the run can wait for all of them.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
@@ -14,7 +14,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// No tasks yet.
+    /// Creates an empty set of tasks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -29,7 +29,7 @@ impl Tasks {
         self.tracker.spawn(task)
     }
 
-    /// Runs `work`, which computes or blocks, where it delays no other task.
+    /// Runs blocking or computing work on the blocking pool.
     pub fn spawn_blocking<F, T>(&self, work: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -38,18 +38,18 @@ impl Tasks {
         self.tracker.spawn_blocking(work)
     }
 
-    /// Cancelled when the run is to end.
+    /// The token that is cancelled when the run must end.
     #[must_use]
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Resolves when the run is to end.
+    /// Resolves when the run must end.
     pub async fn stopped(&self) {
         self.stop.cancelled().await;
     }
 
-    /// Tells all tasks to end and waits until they have.
+    /// Ends all tasks and waits for them.
     pub async fn finish(&self) {
         self.stop.cancel();
         self.tracker.close();
@@ -57,12 +57,12 @@ impl Tasks {
     }
 }
 
-/// Starts a thread of its own for work that the blocking pool does not suit: with a priority of its own, needed before there is
-/// a runtime, or blocked for as long as another program or a person likes. The run ends without waiting for it, so it owns
-/// nothing that has to be finished.
+/// Starts a thread for work that does not suit the blocking pool: it has its own priority, is needed before the runtime
+/// exists, or may block without limit. The run ends without waiting for the thread, so the thread must own nothing that
+/// has to be finished.
 ///
 /// # Errors
-/// When the system has no thread left.
+/// When the system cannot start a thread.
 pub(crate) fn spawn_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -72,11 +72,11 @@ pub(crate) fn spawn_thread<T: Send + 'static>(
         .spawn(work)
 }
 
-/// Resolves when the system asks the process to end: SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C, Ctrl-Break, the
-/// end of the console, of the user's session or of the system.
+/// Resolves when the system asks the process to end: SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C, Ctrl-Break, or the
+/// end of the console, the user's session or the system.
 ///
 /// # Errors
-/// When the signals cannot be listened to.
+/// When the signals cannot be received.
 pub(crate) async fn signal() -> std::io::Result<()> {
     #[cfg(unix)]
     {

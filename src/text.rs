@@ -1,8 +1,8 @@
-//! Text for people: cut to a length, compared by spelling, errors with their causes.
+//! Text for people: truncation, similar names, and errors with their causes.
 
 use std::error::Error;
 
-/// The characters of the longest name that is compared: names are given by others, at any length.
+/// Maximum length of compared names, in characters. Names from outside may have any length.
 const LONGEST: usize = 100;
 
 /// The first `limit` characters of `text`, with an ellipsis if there are more.
@@ -33,7 +33,7 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     })
 }
 
-/// The one of `known` that is most like `name`, letter case aside. A third of the letters may differ.
+/// The one of `known` that is most similar to `name`, ignoring letter case. At most a third of the letters may differ.
 #[must_use]
 pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let plain = name.to_lowercase();
@@ -45,8 +45,8 @@ pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> O
     near.min().map(|(_, known)| known)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that lead from `a` to `b`. `None` if they are more than
-/// `limit`, or if one of the two is longer than anything that a person writes.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`. `None` if it
+/// exceeds `limit`, or if `a` or `b` is longer than any name that a person writes.
 #[must_use]
 pub(crate) fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
     let length = |text: &str| text.chars().take(LONGEST + 1).count();

@@ -1,4 +1,4 @@
-//! As much of D-Bus (specification 0.43) as a client needs that makes one call after another.
+//! A minimal D-Bus client (specification 0.43) for calls that are made one after the other.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -7,42 +7,42 @@ use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 
-/// The largest message that is taken, in bytes.
+/// Maximum size of a received message, in bytes.
 const LARGEST: usize = 1024 * 1024;
 
-/// The longest line of the authentication, in bytes.
+/// Maximum length of a line of the authentication, in bytes.
 const LONGEST_LINE: usize = 4096;
 
 const CALL: u8 = 1;
 const RETURN: u8 = 2;
 const ERROR: u8 = 3;
 
-/// A connection to a bus. Everything on it has to be done by one moment.
+/// A connection to a bus, with one deadline for everything on it.
 pub(super) struct Bus {
     stream: UnixStream,
     serial: u32,
     end: Instant,
 }
 
-/// What is called.
+/// A method call.
 pub(super) struct Call<'a> {
     pub(super) destination: &'a str,
     pub(super) path: &'a str,
     pub(super) interface: &'a str,
     pub(super) member: &'a str,
-    /// The types of the body.
+    /// The types of the body, as a D-Bus signature.
     pub(super) signature: &'a str,
     pub(super) body: Writer,
 }
 
-/// Why a call has no answer.
+/// Why a call failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The connection: not there, gone, or out of time.
+    /// The connection failed or the deadline passed.
     Io(io::Error),
-    /// The peer's error, by its name.
+    /// The peer answered with the error of this name.
     Refused(String),
-    /// What came is no answer of the expected form.
+    /// The peer's answer is not in the expected form.
     Malformed,
 }
 
@@ -53,7 +53,8 @@ impl From<io::Error> for Failure {
 }
 
 impl Bus {
-    /// Connects to the bus at `address`, a list in the bus's own notation, as the user `uid`.
+    /// Connects to the bus at `address`, a list in D-Bus notation, as the user `uid`. `limit` applies to the whole
+    /// connection.
     pub(super) fn connect(address: &str, uid: u32, limit: Duration) -> Result<Self, Failure> {
         let mut last = io::Error::new(
             io::ErrorKind::NotFound,
@@ -85,7 +86,7 @@ impl Bus {
         Err(last.into())
     }
 
-    /// Says who we are, which the socket itself confirms (section "Authentication Protocol", EXTERNAL).
+    /// Authenticates with EXTERNAL: the socket itself confirms the user id (section "Authentication Protocol").
     fn authenticate(&mut self, uid: u32) -> Result<(), Failure> {
         let id = HEXLOWER.encode(uid.to_string().as_bytes());
         self.write(format!("\0AUTH EXTERNAL {id}\r\n").as_bytes())?;
@@ -104,7 +105,7 @@ impl Bus {
         Ok(self.write(b"BEGIN\r\n")?)
     }
 
-    /// Makes a call and waits for its answer; the body of that.
+    /// Makes a call and waits for its answer. Returns the answer's body.
     pub(super) fn call(&mut self, call: Call<'_>) -> Result<Reader, Failure> {
         self.serial += 1;
         let serial = self.serial;
@@ -116,13 +117,13 @@ impl Bus {
                 ERROR if answers == Some(serial) => {
                     return Err(Failure::Refused(error.unwrap_or_default()));
                 }
-                // Signals, and answers to nobody.
+                // Signals, and answers to earlier calls.
                 _ => {}
             }
         }
     }
 
-    /// The next message: its kind, the serial that it answers, the name of its error, its body.
+    /// Receives the next message: its type, the serial that it replies to, the name of its error, and its body.
     fn receive(&mut self) -> Result<(u8, Option<u32>, Option<String>, Reader), Failure> {
         let mut head = [0; 16];
         self.read(&mut head)?;
@@ -184,7 +185,7 @@ impl Bus {
     }
 
     fn read(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
-        // Piece by piece: a peer that sends a byte now and then must not have the whole time for each.
+        // The time-out is set before each piece. Otherwise a slow peer would get the whole time for each byte.
         while !bytes.is_empty() {
             self.stream.set_read_timeout(Some(self.left()?))?;
             match self.stream.read(bytes) {
@@ -199,7 +200,7 @@ impl Bus {
 
     fn left(&self) -> io::Result<Duration> {
         let left = self.end.saturating_duration_since(Instant::now());
-        // A time-out of none would be none at all.
+        // A socket does not accept a time-out of zero.
         if left.is_zero() {
             Err(io::ErrorKind::TimedOut.into())
         } else {
@@ -208,7 +209,7 @@ impl Bus {
     }
 }
 
-/// Opens one of a bus's addresses, `unix:path=…` or `unix:abstract=…`.
+/// Opens one address of a bus: `unix:path=…` or `unix:abstract=…`.
 fn open(address: &str) -> io::Result<UnixStream> {
     let unknown = || {
         io::Error::new(
@@ -268,7 +269,7 @@ fn message(call: Call<'_>, serial: u32) -> Vec<u8> {
     whole.0
 }
 
-/// Writes values as they are sent, the lowest byte first.
+/// Writes values in D-Bus format, little-endian.
 #[derive(Default)]
 pub(super) struct Writer(Vec<u8>);
 
@@ -282,7 +283,7 @@ impl Writer {
         self.0.extend(number.to_le_bytes());
     }
 
-    /// A text, or the path of an object.
+    /// Writes a string or an object path.
     pub(super) fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
         self.0.push(0);
@@ -295,7 +296,7 @@ impl Writer {
         self.0.push(0);
     }
 
-    /// An array of bytes.
+    /// Writes an array of bytes.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.number(u32::try_from(bytes.len()).expect("our own messages are short"));
         self.0.extend(bytes);
@@ -305,7 +306,7 @@ impl Writer {
         self.number(u32::from(flag));
     }
 
-    /// An array whose elements are aligned to `to`.
+    /// Writes an array whose elements are aligned to `to` bytes.
     pub(super) fn array(&mut self, to: usize, write: impl FnOnce(&mut Self)) {
         self.number(0);
         let at = self.0.len() - 4;
@@ -316,7 +317,7 @@ impl Writer {
         self.0[at..at + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    /// A dictionary of texts.
+    /// Writes a dictionary of strings.
     pub(super) fn texts(&mut self, pairs: &[(&str, &str)]) {
         self.array(8, |array| {
             for (key, value) in pairs {
@@ -328,7 +329,7 @@ impl Writer {
     }
 }
 
-/// Reads values out of a message.
+/// Reads values of a message's body.
 pub(super) struct Reader {
     bytes: Vec<u8>,
     at: usize,
@@ -367,7 +368,7 @@ impl Reader {
         })
     }
 
-    /// A text, or the path of an object.
+    /// Reads a string or an object path.
     pub(super) fn text(&mut self) -> Result<String, Failure> {
         let text = self.bytes()?;
         self.byte()?;
@@ -381,13 +382,13 @@ impl Reader {
         String::from_utf8(text).map_err(|_| Failure::Malformed)
     }
 
-    /// An array of bytes.
+    /// Reads an array of bytes.
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>, Failure> {
         let length = self.number()? as usize;
         Ok(self.take(length)?.to_vec())
     }
 
-    /// An array of the paths of objects.
+    /// Reads an array of object paths.
     pub(super) fn paths(&mut self) -> Result<Vec<String>, Failure> {
         let length = self.number()? as usize;
         let end = self.at + length;

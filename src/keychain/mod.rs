@@ -1,10 +1,11 @@
-//! The keychain of the system: a few secrets of ours, in the care of whatever the user unlocks when they log in.
+//! The keychain of the system, which holds a few secrets of mcpzip. The user unlocks it by logging in.
 //!
-//! On Linux and its like that is the Secret Service, on macOS the login keychain, on Windows the Credential Manager. The Secret
-//! Service is spoken with directly: it takes five calls over a socket, where the libraries for it bring a whole D-Bus or a C
-//! library. Nobody is ever asked for a password from here: a keychain that is locked is one that cannot be used now.
+//! It is the Secret Service on Linux and similar systems, the login keychain on macOS, and the Credential Manager on
+//! Windows. The Secret Service is called directly, because five calls over a socket are enough, whereas its libraries
+//! bring a whole D-Bus stack or a C library. The user is never asked for a password: a locked keychain counts as
+//! unusable.
 //!
-//! *Invariant*: every call blocks for a known time at most; callers keep it off the threads that others need.
+//! *Invariant*: every call blocks for a limited time. Callers run it off the threads that other tasks need.
 
 #[cfg(all(unix, not(target_os = "macos")))]
 mod dbus;
@@ -20,49 +21,49 @@ use secret_service as system;
 
 use crate::config::Environment;
 
-/// Under which name all of our secrets are kept.
+/// The service name of all of mcpzip's secrets.
 const SERVICE: &str = "mcpzip";
 
-/// The keychain of the user.
+/// The user's keychain.
 #[derive(Debug, Clone)]
 pub(crate) struct Keychain {
     system: system::Store,
 }
 
-/// Why a keychain gives or takes nothing.
+/// Why a keychain could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeychainError {
-    /// Nobody is there.
+    /// There is no keychain.
     #[error("there is no keychain here ({reason})")]
     Absent {
-        /// What was looked for.
+        /// Why none was found.
         reason: String,
     },
-    /// The user would have to unlock it.
+    /// The keychain is locked.
     #[error("the keychain is locked")]
     Locked,
-    /// It took too long.
+    /// The keychain did not answer in time.
     #[error("the keychain gave no answer within {limit:?}")]
     Silent {
-        /// How long it had.
+        /// The time limit.
         limit: std::time::Duration,
     },
-    /// It answered with an error, or with something else.
+    /// The keychain answered with an error, or with something unexpected.
     #[error("the keychain does not work: {reason}")]
     Broken {
-        /// What it said, without any secret.
+        /// The reason, without any secret.
         reason: String,
     },
 }
 
 impl Keychain {
-    /// The keychain, where there can be one; it is not asked for anything yet.
+    /// The keychain of this system. `None` if there cannot be one. Nothing is sent to it yet.
     #[must_use]
     pub(crate) fn of(environment: &Environment) -> Option<Self> {
         system::Store::of(environment).map(|system| Self { system })
     }
 
-    /// The secret of this name; nothing where there is none.
+    /// The secret with this name. `None` if there is no such secret.
     ///
     /// # Errors
     /// When the keychain cannot be used now.
@@ -70,7 +71,7 @@ impl Keychain {
         self.system.get(name)
     }
 
-    /// Keeps a secret under this name; `label` is what the user sees of it.
+    /// Stores a secret under this name. Keychain programs show it as `label`.
     ///
     /// # Errors
     /// When the keychain cannot be used now.

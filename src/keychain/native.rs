@@ -1,4 +1,4 @@
-//! The keychains that are part of their system.
+//! The keychains of macOS and Windows.
 
 #[cfg(target_os = "macos")]
 use apple_native_keyring_store::keychain::Store;
@@ -10,7 +10,7 @@ use windows_native_keyring_store::Store;
 use super::{KeychainError, SERVICE};
 use crate::config::Environment;
 
-/// There is one, always.
+/// The keychain, which always exists on these systems.
 #[derive(Debug, Clone)]
 pub(super) struct Store;
 

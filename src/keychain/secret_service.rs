@@ -1,6 +1,7 @@
 //! The Secret Service of freedesktop.org (specification 0.2): GNOME's keyring, KDE's wallet, KeePassXC and others.
 //!
-//! Secrets pass over the socket as they are (the session's algorithm is `plain`): who can read that socket can ask for them too.
+//! Secrets pass over the socket unencrypted (the session's algorithm is `plain`), because a program that can read the
+//! socket could request them as well.
 
 use std::io;
 use std::time::Duration;
@@ -9,22 +10,22 @@ use super::dbus::{Bus, Call, Failure, Reader, Writer};
 use super::{KeychainError, SERVICE};
 use crate::config::Environment;
 
-/// How long the service has for all that one of our calls takes. It may be started by the first.
+/// Time limit for all D-Bus calls of one operation. The first call may start the service.
 const LIMIT: Duration = Duration::from_secs(2);
 
 const NAME: &str = "org.freedesktop.secrets";
 const ROOT: &str = "/org/freedesktop/secrets";
-/// Stands for no object.
+/// The object path that stands for no object.
 const NONE: &str = "/";
 
-/// The bus where the service is.
+/// The address of the bus with the service.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     address: String,
 }
 
 impl Store {
-    /// The bus of the user's session, where there is one.
+    /// The bus of the user's session. `None` if there is none.
     pub(super) fn of(environment: &Environment) -> Option<Self> {
         let named = environment
             .get("DBUS_SESSION_BUS_ADDRESS")
@@ -57,7 +58,7 @@ impl Store {
     }
 }
 
-/// A session with the service, by the path of its object.
+/// A session with the service.
 struct Service {
     bus: Bus,
     session: String,
@@ -82,7 +83,7 @@ impl Service {
         Ok(Self { bus, session })
     }
 
-    /// The secret with our attributes; one that is locked is an error.
+    /// The secret with mcpzip's attributes. A locked one is an error.
     fn get(&mut self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
         let mut body = Writer::default();
         body.texts(&attributes(name));
@@ -104,7 +105,7 @@ impl Service {
         secret.bytes().map(Some)
     }
 
-    /// Keeps a secret in the default collection; `false` when the user would have to unlock it.
+    /// Stores a secret in the default collection. Returns false if the collection is locked.
     fn set(&mut self, name: &str, label: &str, secret: &[u8]) -> Result<bool, Failure> {
         let mut body = Writer::default();
         body.text("default");
@@ -128,7 +129,7 @@ impl Service {
         body.bytes(b"");
         body.bytes(secret);
         body.text("text/plain");
-        // In place of the one there is.
+        // Replace an existing secret.
         body.flag(true);
         let mut created = call(
             &mut self.bus,
@@ -142,7 +143,7 @@ impl Service {
     }
 }
 
-/// The error of the specification for an object that is locked.
+/// The specification's error for a locked object.
 const LOCKED: &str = "org.freedesktop.Secret.Error.IsLocked";
 
 fn attributes(name: &str) -> [(&str, &str); 3] {
@@ -172,7 +173,7 @@ fn call(
     })
 }
 
-/// The session in the answer to `OpenSession`, behind a variant that means nothing to `plain`.
+/// The session in the answer to `OpenSession`. The value before it is unused with `plain`.
 fn session_of(answer: &mut Reader) -> Result<String, Failure> {
     match answer.signature()?.as_str() {
         "s" => drop(answer.text()?),

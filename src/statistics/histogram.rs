@@ -1,14 +1,16 @@
+//! A histogram of call times.
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Steps for each doubling of a time: a time is known to a tenth.
+/// Steps per doubling of a time, so that a time is known to about 10 %.
 const STEPS: f64 = 4.0;
 
-/// The last step: about an hour and ten minutes, and all beyond.
+/// The last step: all times from about 70 minutes on.
 const LAST: u8 = 128;
 
-/// How often calls took how long, in a bounded number of steps: how often by step, in order.
+/// Counts of call times on a logarithmic scale, as pairs of step and count in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Histogram(Vec<(u8, u64)>);
@@ -19,20 +21,20 @@ impl Histogram {
         self.count_in(step(time), 1);
     }
 
-    /// Adds what another counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (step, count) in &other.0 {
             self.count_in((*step).min(LAST), *count);
         }
     }
 
-    /// How many times there are.
+    /// The number of counted times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time that a share of all, from 0 to 1, stays within; none where nothing was counted.
+    /// The time that `share` of all times do not exceed. `share` is from 0 to 1. `None` without any times.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         #[expect(

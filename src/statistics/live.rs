@@ -1,3 +1,5 @@
+//! Counts of this process, for metrics.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,13 +9,13 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::Answer;
 
-/// The first bound of a call's time, 128 µs; each of the others is twice the one before it.
+/// The first bound of a call's time, 128 µs. Each further bound is twice as long.
 const FIRST_BOUND: Duration = Duration::from_micros(128);
 
-/// How many there are: the last is about 134 s.
+/// The number of bounds. The last is about 134 s.
 pub(crate) const BOUNDS: usize = 21;
 
-/// What this process has counted since it began, for whoever watches it. Calls are counted only while somebody may ask.
+/// The counts of this process since its start, for metrics. Calls are counted only if a metrics reader is configured.
 #[derive(Debug)]
 pub struct Live {
     since: SystemTime,
@@ -25,13 +27,14 @@ pub struct Live {
 /// The calls of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Those that are under way.
+    /// Calls in progress.
     pub in_flight: u64,
-    /// How many ended how.
+    /// Ended calls, by outcome.
     pub ends: [u64; End::ALL.len()],
-    /// How many took no longer than the bound of this number and longer than the one before it; the last has no bound.
+    /// Calls by time: each counter is for times up to the bound of its number and above the previous one. The last
+    /// counter has no bound.
     pub times: [u64; BOUNDS + 1],
-    /// The time of all of them.
+    /// The sum of all times.
     pub time: Duration,
     /// Bytes of arguments.
     pub sent: u64,
@@ -39,24 +42,24 @@ pub struct Totals {
     pub received: u64,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// With a result.
+    /// A result.
     Ok,
-    /// With a result that says that its tool failed.
+    /// A result with `isError`.
     ToolError,
-    /// With a JSON-RPC error.
+    /// A JSON-RPC error.
     Refused,
-    /// With no answer in time.
+    /// No answer in time.
     TimedOut,
-    /// The server could not be reached, or gave no usable answer.
+    /// The server could not be reached, or its answer could not be used.
     Unavailable,
-    /// Nobody waited any more.
+    /// The caller stopped waiting.
     Cancelled,
 }
 
-/// A call under way; it ends when this is dropped, at the latest.
+/// A call in progress. It ends when this is dropped, if not before.
 #[derive(Debug)]
 pub struct UnderWay {
     live: Arc<Live>,
@@ -65,7 +68,7 @@ pub struct UnderWay {
 }
 
 impl End {
-    /// All of them, in order.
+    /// All outcomes, in order.
     pub const ALL: [Self; 6] = [
         Self::Ok,
         Self::ToolError,
@@ -75,7 +78,7 @@ impl End {
         Self::Cancelled,
     ];
 
-    /// As a word.
+    /// The name of the outcome in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -89,7 +92,7 @@ impl End {
     }
 }
 
-/// The bound of this number; the time of a call counts for it when it is not longer.
+/// The upper bound with this number, inclusive.
 #[must_use]
 pub(crate) fn bound(number: usize) -> Duration {
     FIRST_BOUND * (1 << number)
@@ -108,13 +111,13 @@ impl Default for Live {
 }
 
 impl Live {
-    /// Since when it counts.
+    /// The time when counting began.
     #[must_use]
     pub fn since(&self) -> SystemTime {
         self.since
     }
 
-    /// Says whether calls are counted.
+    /// Switches counting of calls on or off.
     pub fn count_calls(&self, counts: bool) {
         self.counts_calls.store(counts, Ordering::Relaxed);
     }
@@ -125,7 +128,7 @@ impl Live {
         self.counts_calls.load(Ordering::Relaxed)
     }
 
-    /// Counts a call of `server` that begins now, with so many bytes of arguments.
+    /// Counts the start of a call to `server` with `sent` bytes of arguments.
     #[must_use]
     pub fn begin(self: &Arc<Self>, server: &str, sent: usize) -> UnderWay {
         self.change(server, |totals| {
@@ -145,7 +148,7 @@ impl Live {
         self.table().clone()
     }
 
-    /// How many answers of this kind there were.
+    /// The number of answers of this kind.
     #[must_use]
     pub fn answers(&self, answer: Answer) -> u64 {
         self.answers[answer as usize].load(Ordering::Relaxed)
@@ -164,13 +167,13 @@ impl Live {
     }
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<String, Totals>> {
-        // Additions are whole, wherever a panic strikes.
+        // An addition is one step, so a panic cannot leave the table in a wrong state.
         self.servers.lock()
     }
 }
 
 impl UnderWay {
-    /// Says how it ended, after which time, with so many bytes of a result.
+    /// Records the outcome of the call, its time and the bytes of its result.
     pub fn end(mut self, end: End, time: Duration, received: usize) {
         self.end = Some((end, time, received));
     }
@@ -184,10 +187,10 @@ impl Drop for UnderWay {
             let (end, time, received) = end.unwrap_or((End::Cancelled, Duration::ZERO, 0));
             totals.ends[end as usize] += 1;
             if end != End::Cancelled {
-                let place = (0..BOUNDS)
+                let index = (0..BOUNDS)
                     .find(|number| time <= bound(*number))
                     .unwrap_or(BOUNDS);
-                totals.times[place] += 1;
+                totals.times[index] += 1;
                 totals.time += time;
                 totals.received += received as u64;
             }

@@ -1,8 +1,8 @@
-//! What was called, how it went and what it cost: counted in memory, kept by day.
+//! Statistics of calls and of tokens: counted in memory, stored by day.
 //!
-//! Counting is a lock and a few additions. A task writes what came together every half minute, adding it to what other
-//! processes wrote, so a process that is killed loses half a minute and damages nothing. Nothing of what tools were
-//! given or answered is kept, but names and numbers.
+//! Counting takes a lock and a few additions. Every half minute a task adds the counts to the file of the day, which
+//! other processes add to as well. A killed process loses at most half a minute. Only names and numbers are stored, no
+//! arguments and no results.
 
 mod histogram;
 mod live;
@@ -26,46 +26,46 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::day::Day;
 use crate::shutdown::Tasks;
 
-/// How often what was counted is written.
+/// Interval between two writes.
 const FLUSH: Duration = Duration::from_secs(30);
 
-/// Counts, and keeps what it counted.
+/// Counts calls and answers, and writes the counts to disk.
 #[derive(Debug)]
 pub struct Statistics {
-    /// `None` where nothing is to be kept on disk.
+    /// `None` if nothing is written to disk.
     directory: Option<PathBuf>,
     pending: Mutex<BTreeMap<Day, DayRecord>>,
     live: Arc<Live>,
 }
 
-/// How a call went.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct CallOutcome {
-    /// Whether the tool reported an error, or there was no answer.
+    /// Whether the tool reported an error or did not answer.
     pub failed: bool,
-    /// The time from sending it to its answer.
+    /// The time from sending the request to its answer.
     pub latency: Duration,
-    /// The bytes of its arguments.
+    /// Bytes of arguments.
     pub sent: usize,
-    /// The bytes of its result.
+    /// Bytes of the result.
     pub received: usize,
 }
 
-/// What goes to an agent beside the results of its tools.
+/// Kinds of texts for an agent other than tools' results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Our own definitions and instructions.
+    /// The definitions and instructions of mcpzip itself.
     Own,
-    /// The hits of a search.
+    /// Hits of a search.
     Search,
-    /// The definitions of tools.
+    /// Descriptions of tools.
     Description,
     /// A part of a stored result.
     Part,
 }
 
 impl Statistics {
-    /// Counts from now on; what was counted is written under `directory`.
+    /// Creates empty statistics. `directory` is where they are written; `None` keeps them in memory.
     #[must_use]
     pub fn new(directory: Option<&Path>) -> Arc<Self> {
         Arc::new(Self {
@@ -75,14 +75,14 @@ impl Statistics {
         })
     }
 
-    /// Writes from time to time what was counted; the end of the run is left to [`Statistics::flush`], which others must
-    /// not wait for.
+    /// Starts the task that writes the counts at intervals. The last write is left to [`Statistics::flush`], which must
+    /// not delay the end of other tasks.
     pub fn start(self: &Arc<Self>, tasks: &Tasks) {
         let (statistics, owner) = (self.clone(), tasks.clone());
         tasks.spawn(async move {
             while tokio::time::timeout(FLUSH, owner.stopped()).await.is_err() {
                 let statistics = statistics.clone();
-                // A panic while writing is on stderr, and costs what was counted only.
+                // A panic while writing is printed to stderr and loses only these counts.
                 let _ = owner.spawn_blocking(move || statistics.flush()).await;
             }
         });
@@ -99,7 +99,7 @@ impl Statistics {
         tally.latency.add(outcome.latency);
     }
 
-    /// Counts a result that went to the agent as a part; both sizes in tokens, estimated.
+    /// Counts a result of which the agent got a part. Both sizes are in estimated tokens.
     pub fn reduced(&self, server: &str, tool: &str, is_stored: bool, whole: usize, shown: usize) {
         let mut pending = self.pending();
         let tally = pending.entry(Day::today()).or_default().tally(server, tool);
@@ -113,13 +113,13 @@ impl Statistics {
         reduced.shown += shown as u64;
     }
 
-    /// What this process has counted since it began.
+    /// The counts of this process since its start.
     #[must_use]
     pub fn live(&self) -> &Arc<Live> {
         &self.live
     }
 
-    /// Counts something else that went to an agent, in tokens, estimated.
+    /// Counts another text for an agent, in estimated tokens.
     pub fn answered(&self, answer: Answer, tokens: usize) {
         self.live.answered(answer);
         let mut pending = self.pending();
@@ -134,7 +134,7 @@ impl Statistics {
         count.tokens += tokens as u64;
     }
 
-    /// Counts a client that asked for the tools, behind which there were these servers.
+    /// Counts a client that listed the tools while `servers` were configured.
     pub fn listed<'s>(&self, servers: impl IntoIterator<Item = &'s str>) {
         let mut pending = self.pending();
         let answers = &mut pending.entry(Day::today()).or_default().answers;
@@ -144,7 +144,7 @@ impl Statistics {
         }
     }
 
-    /// Writes what was counted; what cannot be written is kept and tried again. Blocks on the disk.
+    /// Writes the counts to disk, which blocks. Counts that cannot be written are kept for the next time.
     pub fn flush(&self) {
         let counted = std::mem::take(&mut *self.pending());
         let Some(directory) = &self.directory else {
@@ -158,7 +158,7 @@ impl Statistics {
         }
     }
 
-    /// All that is known since `since`: what this process counted is written first. Blocks on the disk.
+    /// Writes the counts, then loads all statistics since `since`. Blocks on the disk.
     ///
     /// # Errors
     /// When the disk fails.
@@ -171,7 +171,7 @@ impl Statistics {
     }
 
     fn pending(&self) -> MutexGuard<'_, BTreeMap<Day, DayRecord>> {
-        // Additions are whole, wherever a panic strikes.
+        // An addition is one step, so a panic cannot leave the counts in a wrong state.
         self.pending.lock()
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     fn what_several_processes_count_comes_together() {
         let directory = tempfile::tempdir().unwrap();
         for round in 0..3 {
-            // Each a process of its own, one after the other and side by side.
+            // Each is a separate process, first in sequence, then in parallel.
             let (one, other) = (
                 Statistics::new(Some(directory.path())),
                 Statistics::new(Some(directory.path())),

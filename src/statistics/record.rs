@@ -1,16 +1,18 @@
+//! The statistics of one day.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
 
-/// What was counted on one day.
+/// The counts of one day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DayRecord {
-    /// The calls, by server and tool.
+    /// Calls by server and tool.
     pub tools: BTreeMap<String, BTreeMap<String, Tally>>,
-    /// What else went to agents.
+    /// Other texts that went to agents.
     pub answers: Answers,
 }
 
@@ -18,19 +20,19 @@ pub struct DayRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// How many failed.
+    /// Number of failed calls.
     pub errors: u64,
     /// Bytes of arguments.
     pub sent: u64,
     /// Bytes of results.
     pub received: u64,
-    /// How long they took.
+    /// Times of the calls.
     pub latency: Histogram,
-    /// Results of which the agent asked for a part.
+    /// Results reduced by `select`.
     pub projected: Reduced,
-    /// Results that were over the budget.
+    /// Results over the budget, which were stored.
     pub stored: Reduced,
 }
 
@@ -38,23 +40,23 @@ pub struct Tally {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reduced {
-    /// How many.
+    /// Number of results.
     pub results: u64,
-    /// What the whole results would have cost.
+    /// Tokens of the whole results.
     pub whole: u64,
-    /// What went to the agent in their place.
+    /// Tokens that went to the agent instead.
     pub shown: u64,
 }
 
-/// What went to agents beside the results of tools.
+/// Texts for agents other than tools' results.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answers {
-    /// Clients that asked for the tools.
+    /// Clients that listed the tools.
     pub clients: u64,
-    /// Of them, those behind whom each server was.
+    /// The number of these clients for which each server was configured.
     pub servers: BTreeMap<String, u64>,
-    /// Our own definitions and instructions.
+    /// The definitions and instructions of mcpzip itself.
     pub own: Count,
     /// Answers to searches.
     pub searches: Count,
@@ -64,18 +66,18 @@ pub struct Answers {
     pub parts: Count,
 }
 
-/// How often, and how many tokens in all.
+/// A number of texts and their tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Count {
-    /// How often.
+    /// Number of texts.
     pub times: u64,
-    /// Tokens in all.
+    /// Sum of tokens.
     pub tokens: u64,
 }
 
 impl DayRecord {
-    /// The calls of one tool; found without making names where it is known.
+    /// The calls of one tool. Allocates names only for a new tool.
     pub(super) fn tally(&mut self, server: &str, tool: &str) -> &mut Tally {
         if !self
             .tools
@@ -93,7 +95,7 @@ impl DayRecord {
             .expect("it was just put there")
     }
 
-    /// Adds what another counted.
+    /// Adds the counts of another record.
     pub fn merge(&mut self, other: &Self) {
         for (server, tools) in &other.tools {
             for (tool, tally) in tools {
@@ -113,7 +115,7 @@ impl DayRecord {
 }
 
 impl Tally {
-    /// Adds what another counted.
+    /// Adds the counts of another tally.
     pub fn merge(&mut self, other: &Self) {
         self.calls += other.calls;
         self.errors += other.errors;

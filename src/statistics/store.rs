@@ -1,4 +1,4 @@
-//! A file per day, added to under a lock and replaced whole.
+//! Stores statistics in a file per day. A file is changed under a lock and replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions, TryLockError};
@@ -10,13 +10,13 @@ use super::DayRecord;
 use crate::day::Day;
 use crate::files;
 
-/// How long another process may be writing.
+/// How long to wait for another process's lock.
 const LOCK_LIMIT: Duration = Duration::from_secs(5);
 
-/// Days that are kept.
+/// Number of days that are kept.
 const KEPT: u32 = 400;
 
-/// Why the statistics cannot be read or written.
+/// The statistics cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the statistics at `{path}`: {source}")]
 pub struct Error {
@@ -24,15 +24,15 @@ pub struct Error {
     source: io::Error,
 }
 
-/// What was counted, by day.
+/// Statistics by day.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// The days on which there was something.
+    /// The days with any counts.
     pub days: BTreeMap<Day, DayRecord>,
 }
 
 impl History {
-    /// All days together.
+    /// The sum of all days.
     #[must_use]
     pub fn total(&self) -> DayRecord {
         let mut total = DayRecord::default();
@@ -41,10 +41,10 @@ impl History {
     }
 }
 
-/// What is kept under `directory` of the days from `since` on.
+/// Loads the statistics under `directory` from the day `since` on.
 ///
 /// # Errors
-/// When the directory cannot be read. A file that cannot be is left out, and said.
+/// When the directory cannot be read. An unreadable file is skipped with a warning.
 pub(crate) fn load(directory: &Path, since: Option<Day>) -> Result<History, Error> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -72,7 +72,7 @@ pub(crate) fn load(directory: &Path, since: Option<Day>) -> Result<History, Erro
     })
 }
 
-/// Adds `record` to what is kept of `day`.
+/// Adds `record` to the file of `day`.
 pub(super) fn add(directory: &Path, day: Day, record: &DayRecord) -> Result<(), Error> {
     let path = directory.join(format!("{day}.json"));
     let failed = |source| Error {
@@ -104,7 +104,7 @@ fn read(path: &Path) -> io::Result<Option<DayRecord>> {
     }
 }
 
-/// The right to write, until it is dropped.
+/// Locks the statistics against other writers until the file is dropped.
 fn lock(path: &Path) -> io::Result<fs::File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
@@ -132,7 +132,7 @@ fn day_of(path: &Path) -> Option<Day> {
     Day::parse(path.file_stem()?.to_str()?)
 }
 
-/// Removes days that are too long ago. One that cannot be removed only takes up room.
+/// Removes days that are too old. One that cannot be removed only takes up space.
 fn tidy(directory: &Path, today: Day) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -1,8 +1,10 @@
+//! The table of calls that `mcpzip stats` prints, and the formats of its numbers.
+
 use std::time::Duration;
 
 use super::{DayRecord, Tally};
 
-/// Rows that a table shows.
+/// Maximum number of rows in the table.
 const MOST_ROWS: usize = 100;
 
 /// A row of the table.
@@ -17,7 +19,7 @@ pub struct Row<'a> {
 }
 
 impl DayRecord {
-    /// The tools that were called, of one server or of all, the most called first.
+    /// The called tools of one server or of all, by falling number of calls.
     #[must_use]
     pub fn rows(&self, server: Option<&str>) -> Vec<Row<'_>> {
         let servers = self
@@ -41,7 +43,7 @@ impl DayRecord {
         rows
     }
 
-    /// The same as text, a line each.
+    /// The table of [`DayRecord::rows`] as text.
     #[must_use]
     pub fn table(&self, server: Option<&str>) -> String {
         let rows = self.rows(server);
@@ -87,7 +89,7 @@ impl Row<'_> {
     }
 }
 
-/// Columns as wide as their widest cell, the first to the left, the others to the right.
+/// Pads cells to columns. The first column is aligned left, the others right.
 #[must_use]
 pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -117,7 +119,7 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A time in the unit that suits it.
+/// A duration in a suitable unit.
 #[must_use]
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
@@ -130,7 +132,7 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
-/// A size in the unit that suits it.
+/// A size in a suitable unit.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "it is shown with two digits")]
 pub(crate) fn bytes(bytes: u64) -> String {

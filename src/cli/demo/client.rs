@@ -137,10 +137,10 @@ impl Client {
                 Outcome::Result(result) => result.to_owned(),
                 Outcome::Error(error) => bail!("a request was refused: {error}"),
             };
-            let place = id
+            let index = id
                 .and_then(|id| id.as_integer())
                 .and_then(|id| usize::try_from(id - first).ok());
-            if let Some(answer) = place.and_then(|place| answers.get_mut(place)) {
+            if let Some(answer) = index.and_then(|index| answers.get_mut(index)) {
                 *answer = Some(Answer { result, took });
             }
         }
