@@ -1,20 +1,21 @@
-//! How many bytes the messages of many peers may take together.
+//! A byte budget shared by the messages of many peers.
 //!
-//! A message's reservation is released with its last byte, wherever that is dropped: the reservation is a part of the bytes
-//! themselves. Short messages have a budget of their own, so that large ones that are not read leave them theirs.
+//! The reservation is part of the buffer itself (`Bytes::from_owner`), so it is released when the last clone or slice
+//! is dropped. Short messages have a separate budget, so that large unread messages cannot use it up.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Messages up to this size are short ones, in bytes.
+/// The largest short message, in bytes.
 pub(crate) const SHORT: usize = 64 * 1024;
 
-/// What a message takes at least that is to be worked on: that needs more than its bytes.
+/// The smallest reservation for a message that is to be processed, in bytes: processing takes more memory than the
+/// text.
 pub(crate) const LEAST: usize = 4 * 1024;
 
-/// A total that is shared; cheap to clone.
+/// The shared budget; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ByteBudget(Arc<Halves>);
 
@@ -27,7 +28,7 @@ struct Halves {
 #[derive(Debug)]
 struct Half {
     free: Arc<Semaphore>,
-    /// What there is in all, in bytes.
+    /// The total, in bytes.
     most: usize,
 }
 
@@ -35,7 +36,7 @@ struct Half {
 #[derive(Debug)]
 pub(crate) struct Reservation(OwnedSemaphorePermit);
 
-/// The bytes are not free now.
+/// The bytes are not available now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the messages that wait take the whole budget")]
 pub(crate) struct OverBudget;
@@ -47,7 +48,7 @@ struct Held {
 }
 
 impl ByteBudget {
-    /// A budget of so many bytes of large messages, and of short ones.
+    /// Creates a budget of `large` bytes for large messages and `short` bytes for short ones.
     #[must_use]
     pub(crate) fn new(large: usize, short: usize) -> Self {
         let half = |most| Half {
@@ -60,10 +61,10 @@ impl ByteBudget {
         }))
     }
 
-    /// A reservation for the next `length` bytes of a message of `total` bytes that comes in, as soon as they are free.
+    /// Reserves the next `length` bytes of an incoming message of `total` bytes; waits until they are free.
     ///
     /// # Cancel safety
-    /// A dropped future has taken nothing.
+    /// A dropped future has reserved nothing.
     pub(crate) async fn take(&self, length: usize, total: usize) -> Reservation {
         let reservation = self
             .half(total)
@@ -74,7 +75,7 @@ impl ByteBudget {
         Reservation(reservation.expect("the semaphore is never closed"))
     }
 
-    /// `length` bytes now.
+    /// Reserves `length` bytes if they are free now.
     ///
     /// # Errors
     /// When they are not free.
@@ -87,15 +88,16 @@ impl ByteBudget {
             .map_err(|_| OverBudget)
     }
 
-    /// `bytes` with a reservation of their own.
+    /// Returns `bytes` with a reservation attached.
     ///
     /// # Errors
-    /// When there is none now.
+    /// When the bytes are not free now.
     pub(crate) fn hold(&self, bytes: Bytes) -> Result<Bytes, OverBudget> {
         let half = self.half(bytes.len());
         let is_first = half.free.available_permits() == half.most;
         let reservation = self.try_take(bytes.len())?;
-        // What came in a row with others shares its memory with them, which is as much again. One by itself is not worth a copy.
+        // Messages that arrived together share one buffer, so one of them may keep twice its size alive: copy it. The
+        // only message in flight is not worth a copy.
         let bytes = if bytes.len() > SHORT && !is_first {
             Bytes::copy_from_slice(&bytes)
         } else {
@@ -104,7 +106,7 @@ impl ByteBudget {
         Ok(reservation.with(bytes))
     }
 
-    /// Whether more than half of it is taken, by large messages or by short ones.
+    /// Whether more than half of either budget is reserved.
     #[must_use]
     pub(crate) fn is_scarce(&self) -> bool {
         [&self.0.large, &self.0.short]
@@ -121,18 +123,18 @@ impl ByteBudget {
     }
 }
 
-/// No message has so many bytes that they could not be counted.
+/// Converts a length to permits. Lengths beyond `u32` are capped; no message is that long.
 fn permits(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
 impl Reservation {
-    /// Adds another reservation of the same kind.
+    /// Merges another reservation of the same budget into this one.
     pub(crate) fn add(&mut self, other: Self) {
         self.0.merge(other.0);
     }
 
-    /// `bytes`, which release the reservation when the last of them is dropped.
+    /// Attaches the reservation to `bytes`; it is released when the last clone is dropped.
     #[must_use]
     pub(crate) fn with(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Held {

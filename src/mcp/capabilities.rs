@@ -1,3 +1,5 @@
+//! The capabilities that clients and servers declare to each other.
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -5,15 +7,16 @@ use serde_json::value::RawValue;
 
 use super::Object;
 
-/// What a client can be asked for by a server (specification, `ClientCapabilities`): the part of it that is relayed.
+/// The capabilities that a client declares to servers (specification, `ClientCapabilities`), limited to those that
+/// are relayed.
 ///
-/// A closed set of flags, so that clients that declare the same compare equal, and a client cannot make up more kinds
-/// than there are. Displayed as the JSON object that is declared to a server.
+/// A closed set of flags: clients with equal capabilities compare equal, and a client cannot add unknown kinds.
+/// `Display` prints the JSON object that is declared to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ClientCapabilities(u8);
 
 impl ClientCapabilities {
-    /// Nothing can be asked.
+    /// No capabilities.
     pub(crate) const NONE: Self = Self(0);
     const FORM: u8 = 1;
     const URL: u8 = 2;
@@ -23,7 +26,7 @@ impl ClientCapabilities {
     const ROOTS: u8 = 32;
     const ROOTS_CHANGE: u8 = 64;
 
-    /// Reads the `capabilities` of `initialize`, or `clientCapabilities` of a request of the modern era.
+    /// Reads the `capabilities` of `initialize`, or the `clientCapabilities` of a modern request.
     #[must_use]
     pub(crate) fn parse(raw: &RawValue) -> Self {
         let all = Object::parse(raw).unwrap_or_default();
@@ -33,7 +36,7 @@ impl ClientCapabilities {
         let mut flags = 0;
         let mut add = |is_there: bool, flag: u8| flags |= if is_there { flag } else { 0 };
         if let Some(elicitation) = parts("elicitation") {
-            // An empty object stands for forms alone (2025-11-25, client/elicitation).
+            // An empty object means forms only (2025-11-25, client/elicitation).
             add(
                 member(&elicitation, "form") || !member(&elicitation, "url"),
                 Self::FORM,
@@ -57,13 +60,13 @@ impl ClientCapabilities {
         Self(flags)
     }
 
-    /// Whether nothing can be asked.
+    /// Whether there are no capabilities.
     #[must_use]
     pub(crate) fn is_empty(self) -> bool {
         self == Self::NONE
     }
 
-    /// Whether a request of this method may be sent.
+    /// Whether a server's request with this method may be sent to the client.
     #[must_use]
     pub(crate) fn allow(self, method: &str) -> bool {
         self.has(match method {
@@ -74,13 +77,13 @@ impl ClientCapabilities {
         })
     }
 
-    /// Whether the user can be asked by a form.
+    /// Whether the client supports elicitation by form.
     #[must_use]
     pub(crate) fn elicits_forms(self) -> bool {
         self.has(Self::FORM)
     }
 
-    /// Whether the user can be sent to a URL.
+    /// Whether the client supports elicitation by URL.
     #[must_use]
     pub(crate) fn elicits_urls(self) -> bool {
         self.has(Self::URL)
@@ -96,7 +99,7 @@ impl fmt::Display for ClientCapabilities {
         let mut members = Vec::new();
         let elicitation = match (self.has(Self::FORM), self.has(Self::URL)) {
             (false, false) => None,
-            // Older servers know no modes.
+            // Older servers do not know modes.
             (true, false) => Some("{}"),
             (false, true) => Some(r#"{"url":{}}"#),
             (true, true) => Some(r#"{"form":{},"url":{}}"#),
@@ -126,12 +129,12 @@ impl fmt::Display for ClientCapabilities {
     }
 }
 
-/// What a server offers (specification, `ServerCapabilities`), in its own words.
+/// The capabilities that a server declares (specification, `ServerCapabilities`), in its own bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerCapabilities(Arc<str>);
 
 impl ServerCapabilities {
-    /// Takes the `capabilities` of an answer to `initialize` or `server/discover`.
+    /// Takes the `capabilities` of a response to `initialize` or `server/discover`.
     #[must_use]
     pub fn new(raw: &RawValue) -> Self {
         Self(raw.get().into())
@@ -143,13 +146,13 @@ impl ServerCapabilities {
         &self.0
     }
 
-    /// Whether it has `feature`: `tools`, `prompts`, `resources`, `completions`, `logging`.
+    /// Whether the server declares `feature`: `tools`, `prompts`, `resources`, `completions`, `logging`.
     #[must_use]
     pub fn has(&self, feature: &str) -> bool {
         self.member(feature).is_some()
     }
 
-    /// Whether `part` of `feature` is declared as true, `subscribe` of `resources` say.
+    /// Whether `part` of `feature` is `true`, for example `subscribe` of `resources`.
     #[must_use]
     pub fn has_part(&self, feature: &str, part: &str) -> bool {
         let feature = self.member(feature);

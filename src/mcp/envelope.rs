@@ -8,48 +8,48 @@ use super::object::{Object, text};
 use super::scan::IdScan;
 use super::{ErrorCode, RequestId};
 
-/// What one line holds.
+/// The content of one line.
 #[derive(Debug)]
 pub enum Envelope<'a> {
     /// One message.
     Single(Message<'a>),
-    /// Several in an array, each to be parsed by itself (2025-03-26 only).
+    /// Several messages in an array (2025-03-26 only); each is parsed separately.
     Batch(Vec<&'a RawValue>),
 }
 
-/// One JSON-RPC message; payloads in their own bytes.
+/// One JSON-RPC message, with payloads in their original bytes.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// It wants an answer.
+    /// A message that requires a response.
     Request(Request<'a>),
-    /// It wants none.
+    /// A message without a response.
     Notification {
         /// The method's name.
         method: Cow<'a, str>,
-        /// Its parameters, as they came.
+        /// The parameters, in their original bytes.
         params: Option<&'a RawValue>,
     },
-    /// An answer to a request.
+    /// A response to a request.
     Response {
-        /// The request's id; `None` when the peer could not tell which.
+        /// The request's id; `None` if the peer could not determine it.
         id: Option<RequestId>,
-        /// What it says.
+        /// The result or the error.
         outcome: Outcome<'a>,
     },
 }
 
-/// A request as it came.
+/// A request, as received.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The sender's id.
+    /// The id, chosen by the sender.
     pub id: RequestId,
     /// The method's name.
     pub method: Cow<'a, str>,
-    /// Its parameters, as they came: an object, if anything.
+    /// The parameters, in their original bytes: an object, if present.
     pub params: Option<&'a RawValue>,
 }
 
-/// The two kinds of answers.
+/// The two kinds of responses.
 #[derive(Debug)]
 pub enum Outcome<'a> {
     /// The `result`.
@@ -58,20 +58,20 @@ pub enum Outcome<'a> {
     Error(&'a RawValue),
 }
 
-/// Why a line is no message, as JSON-RPC puts it.
+/// The reason why a line is not a valid message, as a JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Malformed {
-    /// The id of the request it was to be, where one could be made out.
+    /// The id of the request, if it could be found.
     pub id: Option<RequestId>,
-    /// Parse error or invalid request.
+    /// The error code: parse error or invalid request.
     pub code: ErrorCode,
-    /// What is wrong with it.
+    /// The fault.
     pub reason: String,
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads a line that came from a client or a server.
+    /// Parses a line from a client or a server.
     ///
     /// # Errors
     /// When it is not UTF-8, not JSON, or not a JSON-RPC message.
@@ -93,7 +93,7 @@ impl<'a> Envelope<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads one element of a batch.
+    /// Parses one element of a batch.
     ///
     /// # Errors
     /// When it is not a JSON-RPC message.
@@ -142,7 +142,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The members of an envelope; anything else in it is ignored.
+/// The members of an envelope; others are ignored.
 #[derive(Default)]
 struct Members<'a> {
     jsonrpc: Option<&'a RawValue>,

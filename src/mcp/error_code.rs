@@ -1,3 +1,5 @@
+//! The error codes of JSON-RPC and MCP.
+
 use std::fmt;
 
 /// The code of a JSON-RPC error (specification 2026-07-28, basic).
@@ -5,27 +7,27 @@ use std::fmt;
 pub struct ErrorCode(pub i64);
 
 impl ErrorCode {
-    /// The text is no JSON.
+    /// The text is not JSON.
     pub const PARSE: Self = Self(-32700);
-    /// JSON, but no request.
+    /// The JSON is not a request.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// No such method here.
+    /// The method does not exist.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// The parameters do not fit the method; also an unknown outer tool.
+    /// The parameters do not fit the method, or an outer tool does not exist.
     pub const INVALID_PARAMS: Self = Self(-32602);
-    /// A fault of ours.
+    /// An internal error of mcpzip.
     pub const INTERNAL: Self = Self(-32603);
     /// No resource has this URI; up to 2025-11-25 only.
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-    /// The user has to be at a URL first; `data` names it (2025-11-25 only).
+    /// The user must first visit the URLs in `data` (2025-11-25 only).
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
-    /// The headers of an HTTP request do not say what its body says.
+    /// The headers of an HTTP request differ from its body.
     pub const HEADER_MISMATCH: Self = Self(-32020);
-    /// A server needs what its client has not declared.
+    /// A server needs a capability that its client has not declared.
     pub const MISSING_CAPABILITY: Self = Self(-32021);
-    /// The protocol revision is not served; `data` has `supported` and `requested`.
+    /// The protocol revision is not supported; `data` has `supported` and `requested`.
     pub const UNSUPPORTED_VERSION: Self = Self(-32022);
-    /// More requests in flight than a session may have. Our own code, outside of the reserved range.
+    /// The session has too many requests in flight. This code is mcpzip's own, outside the reserved range.
     pub const TOO_MANY_REQUESTS: Self = Self(-31001);
 }
 

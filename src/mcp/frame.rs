@@ -1,4 +1,4 @@
-//! Messages on their way out, spliced around payloads that are copied, never rewritten.
+//! Outgoing messages: an envelope around a payload that is copied and never rewritten.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::object::quoted;
 use super::{ErrorCode, Object, RequestId};
 
-/// One outgoing message: what stands before the payload, the payload in the bytes it came in, what stands behind.
+/// One outgoing message: the bytes before the payload, the payload as received, and the bytes after it.
 ///
 /// It has no line end; the transport adds what it needs.
 #[derive(Debug, Clone, Default)]
@@ -24,8 +24,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The answer to request `id`: `result` is a JSON object; `members`, such as `"resultType":"complete"`, are put in
-    /// front of its own.
+    /// Creates the response to request `id`. `result` is a JSON object; `members`, such as `"resultType":"complete"`,
+    /// are inserted before its own members.
     #[must_use]
     pub fn result(id: &RequestId, members: &str, result: Bytes) -> Self {
         let mut head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#).into_bytes();
@@ -47,7 +47,7 @@ impl Frame {
         }
     }
 
-    /// The error answer to request `id`, or to one whose id could not be made out; `data` is JSON.
+    /// Creates the error response to request `id`, or to a request whose id is unknown; `data` is JSON.
     #[must_use]
     pub fn error(
         id: Option<&RequestId>,
@@ -67,7 +67,7 @@ impl Frame {
         Self::from(head)
     }
 
-    /// An error object of another peer, passed on under our id.
+    /// Creates an error response with another peer's error object under our id.
     #[must_use]
     pub fn relayed_error(id: &RequestId, error: Bytes) -> Self {
         let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#).into_bytes();
@@ -78,10 +78,10 @@ impl Frame {
         }
     }
 
-    /// A request of ours; `params` is what stands before, in and behind the part that is relayed.
+    /// Creates a request of ours; `params` is a frame around the relayed part of the parameters.
     #[must_use]
     pub fn request(id: u64, method: &str, params: Self) -> Self {
-        // Room for the envelope with any number.
+        // 96 bytes hold the envelope with any id.
         let mut head = Vec::with_capacity(96 + method.len() + params.head.len());
         // Writing to memory cannot fail.
         let _ = write!(
@@ -98,7 +98,7 @@ impl Frame {
         }
     }
 
-    /// A notification with JSON `params`.
+    /// Creates a notification; `params` is JSON.
     #[must_use]
     pub fn notification(method: &str, params: &str) -> Self {
         Self::from(format!(
@@ -106,7 +106,7 @@ impl Frame {
         ))
     }
 
-    /// The code of an error of our own, or of one that is passed on; `None` for every other message.
+    /// The error code, if this is an error response (our own or a relayed one).
     #[must_use]
     pub fn error_code(&self) -> Option<ErrorCode> {
         let error: Option<&RawValue> = if self.body.is_empty() {
@@ -126,7 +126,7 @@ impl Frame {
         Some(ErrorCode(code))
     }
 
-    /// The same message, where it has no payload of another's as one that is nothing else.
+    /// Moves the head of a message without a payload into `body`, so that the whole message counts as payload.
     #[must_use]
     pub(super) fn into_payload(self) -> Self {
         if self.body.is_empty() && self.tail.is_empty() {
@@ -139,13 +139,13 @@ impl Frame {
         }
     }
 
-    /// Its size in bytes.
+    /// The size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.head.len() + self.body.len() + self.tail.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -161,8 +161,8 @@ impl From<String> for Frame {
     }
 }
 
-/// `json` as one line, which is what stdio and event streams carry. JSON strings have no raw line breaks, so nothing
-/// else changes.
+/// Replaces line breaks in `json` with spaces, because stdio and event streams carry one message per line. JSON
+/// strings contain no raw line breaks, so the value is unchanged.
 #[must_use]
 pub(crate) fn one_line(json: Bytes) -> Bytes {
     if memchr2(b'\n', b'\r', &json).is_none() {
@@ -180,7 +180,7 @@ pub(crate) fn one_line(json: Bytes) -> Bytes {
         .into()
 }
 
-/// What follows the opening brace of a JSON object, without leading space.
+/// The part of a JSON object after its opening brace and leading white space.
 fn rest_of_object(object: &Bytes) -> Bytes {
     debug_assert!(object.starts_with(b"{"), "only objects are spliced into");
     let space = object[1..]

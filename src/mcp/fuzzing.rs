@@ -1,4 +1,4 @@
-//! What must hold of messages, whatever comes.
+//! Properties of message parsing and framing that must hold for any input.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -14,7 +14,7 @@ use super::{
     Envelope, Frame, IdScan, Line, LineReader, Malformed, Message, Object, Outcome, RequestId,
 };
 
-/// A line from a peer: payloads are slices of it, and an id is the same however it is found.
+/// Parses a line from a peer: payloads are slices of it, and `IdScan` finds the id that the parser finds.
 pub(crate) fn envelope(line: &[u8]) {
     match Envelope::parse(line) {
         Ok(Envelope::Single(message)) => {
@@ -47,7 +47,8 @@ pub(crate) fn envelope(line: &[u8]) {
     }
 }
 
-/// A stream of lines, cut into pieces as its first byte says: the same lines as in one piece, and none over the limit.
+/// Reads a stream of lines in pieces whose size the first byte sets: the lines equal those read at once, and none
+/// exceeds the limit.
 pub(crate) fn lines(data: &[u8]) {
     const LIMIT: usize = 64;
     let Some((first, stream)) = data.split_first() else {
@@ -72,7 +73,7 @@ pub(crate) fn lines(data: &[u8]) {
     assert!(expected.next().is_none(), "a line was lost");
 }
 
-/// An object that something is spliced into: what stands outside of the splice keeps its bytes. The first line is text.
+/// Splices into an object: bytes outside the splice are unchanged. The first line is text.
 pub(crate) fn splice(data: &[u8]) {
     let Ok(data) = std::str::from_utf8(data) else {
         return;
@@ -98,7 +99,7 @@ pub(crate) fn splice(data: &[u8]) {
     check_members(&object, key, &told);
 }
 
-/// A result with members put in front: these, then the object's own, byte for byte.
+/// A result with inserted members: these come first, then the object's own, byte for byte.
 fn check_result(raw: &RawValue, key: &str) {
     let id = serde_json::from_str(&quoted(key))
         .ok()
@@ -132,7 +133,7 @@ fn check_result(raw: &RawValue, key: &str) {
     }
 }
 
-/// An object with a member replaced, added or taken out: all others stay as they are, in their order.
+/// An object with a member replaced, added or removed: all others keep their bytes and order.
 fn check_members(object: &Object<'_>, key: &str, told: &str) {
     let others = |object: &Object<'_>| -> Vec<(String, String)> {
         let pairs = object
@@ -178,7 +179,7 @@ fn check_message(line: &[u8], message: &Message<'_>) {
     }
 }
 
-/// What was wrong has to have an answer.
+/// A malformed message can always be answered.
 fn check_malformed(malformed: &Malformed) {
     let answer = Frame::error(
         malformed.id.as_ref(),
@@ -205,7 +206,7 @@ fn id_of<'m>(message: &'m Message<'_>) -> Option<&'m RequestId> {
     }
 }
 
-/// Whether `part` is a slice of `whole`, and no copy.
+/// Whether `part` is a slice of `whole`, not a copy.
 fn within(whole: &[u8], part: &[u8]) -> bool {
     let (whole, part) = (whole.as_ptr_range(), part.as_ptr_range());
     whole.start <= part.start && part.end <= whole.end
@@ -233,7 +234,7 @@ fn read(stream: &[u8], size: usize, limit: usize) -> Vec<Read> {
     }
 }
 
-/// Bytes that come a few at a time.
+/// A reader that returns a few bytes at a time.
 struct Pieces<'a> {
     rest: &'a [u8],
     size: usize,

@@ -1,35 +1,35 @@
-//! The HTTP headers of MCP by name, and the form in which any text fits into one.
+//! The names of MCP's HTTP headers, and the encoding of text in their values.
 
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The session a server gave out (2025-03-26 to 2025-11-25, basic/transports).
+/// The session id that a server issued (2025-03-26 to 2025-11-25, basic/transports).
 pub(crate) const SESSION: &str = "mcp-session-id";
-/// The event behind which a stream of events is resumed (2025-03-26 to 2025-11-25, the same page).
+/// The id of the event after which a stream is resumed (2025-03-26 to 2025-11-25, basic/transports).
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
-/// The revision that is spoken (since 2025-06-18, basic/transports).
+/// The protocol revision (since 2025-06-18, basic/transports).
 pub(crate) const VERSION: &str = "mcp-protocol-version";
 /// The method of the request in the body (2026-07-28, basic/transports/streamable-http).
 pub(crate) const METHOD: &str = "mcp-method";
-/// The tool, prompt or resource that the request names (2026-07-28, the same page).
+/// The tool, prompt or resource that the request names (2026-07-28, basic/transports/streamable-http).
 pub(crate) const NAME: &str = "mcp-name";
 
-/// The trace that a request is a part of (W3C Trace Context).
+/// The trace that a request belongs to (W3C Trace Context).
 pub(crate) const TRACE_PARENT: &str = "traceparent";
-/// What tracing systems say of it (the same).
+/// Vendor data of tracing systems about that trace (W3C Trace Context).
 pub(crate) const TRACE_STATE: &str = "tracestate";
 
-/// What begins the names of headers that repeat arguments of a call (2026-07-28, the same page).
+/// The prefix of headers that repeat arguments of a call (2026-07-28, basic/transports/streamable-http).
 pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 
-/// The headers of a request that repeat arguments, by their names in lower case.
+/// The headers of a request that repeat arguments, with names in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Params(Vec<(String, Option<String>)>);
 
 impl Params {
-    /// Those among these headers; one whose value is no text has none.
+    /// Selects these headers from all headers; a value that is not text becomes `None`.
     pub(crate) fn among<'a>(headers: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Self {
         let params = headers.filter(|(name, _)| name.starts_with(PARAM_PREFIX));
         Self(
@@ -39,10 +39,10 @@ impl Params {
         )
     }
 
-    /// Checks that the header `name` says `argument` and nothing else, or is not there where there is none.
+    /// Checks that the header `name` equals `argument`, or is absent if there is no argument.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A text that describes the mismatch.
     pub(crate) fn check(&self, name: &str, argument: Option<&str>) -> Result<(), String> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
         let (value, argument) = match (values.next(), argument) {
@@ -68,7 +68,7 @@ impl Params {
     }
 }
 
-/// Whether a header and an argument are one text, or one whole number.
+/// Whether a header and an argument are equal as text or as whole numbers.
 fn is_same(said: &str, argument: &str) -> bool {
     let number = |text: &str| -> Option<i128> {
         let whole = text.split_once('.').map_or(Some(text), |(whole, rest)| {
@@ -82,8 +82,8 @@ fn is_same(said: &str, argument: &str) -> bool {
 const START: &str = "=?base64?";
 const END: &str = "?=";
 
-/// `text` as a header can carry it: printable ASCII as it is, anything that could change on the way, or be mistaken for
-/// the wrapping itself, as `=?base64?…?=` over its UTF-8 (2026-07-28, basic/transports/streamable-http).
+/// Encodes `text` for a header value. Printable ASCII is unchanged; text that could change in transit, or that looks
+/// encoded, becomes `=?base64?…?=` over its UTF-8 (2026-07-28, basic/transports/streamable-http).
 #[must_use]
 pub(crate) fn wrapped(text: &str) -> Cow<'_, str> {
     let is_printable = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
@@ -95,7 +95,7 @@ pub(crate) fn wrapped(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text that the value of a header stands for; `None` where it is wrapped and what is wrapped is no text.
+/// Decodes a header value; `None` if it is encoded and the content is not valid text.
 #[must_use]
 pub(crate) fn unwrapped(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim_matches([' ', '\t']);

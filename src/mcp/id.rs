@@ -1,11 +1,13 @@
+//! Request ids: compared by value, echoed as written.
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use serde_json::value::RawValue;
 
-/// A request's id: a string or a number, in the bytes of whoever chose it.
+/// A request's id: a string or a number, in the sender's own bytes.
 ///
-/// Two ids are equal when they mean the same, however they are written: `1`, `1.0` and `1e0` are one id, `"1"` another.
+/// Ids are equal if their values are: `1`, `1.0` and `1e0` are one id, `"1"` is another.
 #[derive(Clone)]
 pub struct RequestId {
     raw: Box<str>,
@@ -16,12 +18,12 @@ pub struct RequestId {
 enum Meaning {
     Integer(i64),
     Text(Box<str>),
-    /// A fraction, or a number beyond 64 bits: its own digits.
+    /// A fraction, or a number beyond 64 bits, by its digits.
     Other(Box<str>),
 }
 
 impl RequestId {
-    /// Reads an id; `None` when it is neither a string nor a number.
+    /// Parses an id; `None` if it is neither a string nor a number.
     #[must_use]
     pub fn parse(raw: &RawValue) -> Option<Self> {
         let json = raw.get();
@@ -47,7 +49,7 @@ impl RequestId {
         &self.raw
     }
 
-    /// The number, if it is a whole one.
+    /// The value, if it is a whole number.
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         match self.meaning {
@@ -57,7 +59,7 @@ impl RequestId {
     }
 }
 
-/// The whole number that `1.0` or `1e3` stand for, where a double holds it exactly.
+/// The whole number that `1.0` or `1e3` represents, if a double holds it exactly.
 fn integral(json: &str) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number: f64 = json.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Newline-delimited messages, as stdio carries them, read under a size limit.
+//! Reading newline-delimited messages, as stdio carries them, with a size limit.
 
 use std::io;
 use std::time::Duration;
@@ -10,28 +10,31 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::RequestId;
 use super::scan::IdScan;
 
-/// What is asked of the reader at once; small messages share a chunk, large ones double it as they grow.
+/// The capacity that is requested for a read. Small messages share a chunk; for a large one the buffer doubles as it
+/// grows.
 const CHUNK: usize = 64 * 1024;
 
-/// A buffer that grew for a message beyond this is let go when nothing follows; otherwise a connection would keep the memory of
-/// its largest message for good. While large messages come one after the other it is used again.
+/// The largest buffer, in bytes, that is kept when no message follows within `FOLLOWING`. Without this limit, a
+/// connection would keep the memory of its largest message.
 const KEPT: usize = 4 * CHUNK;
+/// The wait for the next message before a large buffer is freed.
 const FOLLOWING: Duration = Duration::from_millis(500);
 
-/// Reads lines from a byte stream; what is read but not yet handed out stays in here, so that a dropped `next` loses nothing.
+/// Reads lines from a byte stream. Bytes that were read but not returned yet stay here, so a dropped `next` loses
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct LineReader<R> {
     reader: R,
     buffer: BytesMut,
-    /// How much of `buffer` is known to hold no line end.
+    /// The length of the prefix of `buffer` that is known to contain no line end.
     scanned: usize,
     limit: usize,
     oversized: Option<Oversized>,
-    /// How much of the stream was handed out or dropped.
+    /// The number of stream bytes that were returned or discarded.
     position: u64,
-    /// The buffer has the capacity for a large message.
+    /// Whether the buffer has grown for a large message.
     is_grown: bool,
-    /// Told when that begins and when it ends.
+    /// Called with `true` when large messages begin, and with `false` when they end.
     widen: fn(&R, bool),
     ended: bool,
 }
@@ -41,11 +44,11 @@ pub(crate) struct LineReader<R> {
 pub(crate) enum Line {
     /// A message, without its line end; never blank.
     Message(Bytes),
-    /// A line beyond the limit; it was read to its end and dropped.
+    /// A line beyond the limit; it was read to its end and discarded.
     TooLong {
-        /// Its size in bytes.
+        /// The size in bytes.
         length: u64,
-        /// The id of the message it was, if one could be made out.
+        /// The id of the message, if it could be found.
         id: Option<RequestId>,
     },
 }
@@ -57,7 +60,7 @@ struct Oversized {
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Reads lines of at most `limit` bytes.
+    /// Creates a reader of lines of at most `limit` bytes.
     pub(crate) fn new(reader: R, limit: usize) -> Self {
         Self {
             reader,
@@ -72,19 +75,19 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Has `widen` told of the reader when large messages begin to come (`true`), and when no more follow (`false`).
+    /// Sets the function that is called with `true` when large messages begin, and with `false` when no more follow.
     #[must_use]
     pub(crate) fn with_widening(self, widen: fn(&R, bool)) -> Self {
         Self { widen, ..self }
     }
 
-    /// Where in the stream the last line ends, its line end included.
+    /// The position in the stream after the last returned line and its line end.
     #[must_use]
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next line; `None` at the end of the stream. A last line without its end counts.
+    /// The next line; `None` at the end of the stream. A last line without a line end counts.
     ///
     /// # Cancel safety
     /// Dropping the future loses no input.
@@ -121,7 +124,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     async fn fill(&mut self) -> io::Result<()> {
         if self.is_grown && self.buffer.is_empty() {
-            // Rare, hence in a box; and a read that is given up has read nothing.
+            // Boxed because it is rare. A dropped read has read nothing.
             let following = Box::pin(tokio::time::timeout(FOLLOWING, self.read())).await;
             match following {
                 Ok(read) => return read,
@@ -152,7 +155,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(())
     }
 
-    /// Lets go of what is buffered of a line that is too long, after a look for its id.
+    /// Discards the buffered part of a line that is too long, after scanning it for the id.
     fn discard(&mut self) {
         let oversized = self.oversized.get_or_insert_default();
         oversized.length += self.buffer.len() as u64;

@@ -1,21 +1,23 @@
-/// How grave a log message is (specification, server/utilities/logging): the levels of RFC 5424.
+//! The levels of log messages.
+
+/// The severity of a log message: the levels of RFC 5424 (specification, server/utilities/logging).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LogLevel {
-    /// For developers.
+    /// Details for developers.
     Debug,
-    /// What goes on.
+    /// Normal operation.
     Info,
-    /// What is worth noting.
+    /// A normal but significant event.
     Notice,
-    /// Something may go wrong.
+    /// A possible problem.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
-    /// A part does not work.
+    /// A failed component.
     Critical,
-    /// Somebody has to act at once.
+    /// A problem that needs action at once.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
@@ -31,7 +33,7 @@ impl LogLevel {
         (Self::Emergency, "emergency"),
     ];
 
-    /// Reads a level's name.
+    /// Parses a level's name.
     #[must_use]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::ALL
@@ -40,7 +42,7 @@ impl LogLevel {
             .map(|(level, _)| level)
     }
 
-    /// Its name on the wire.
+    /// The name on the wire.
     #[must_use]
     pub(crate) fn as_str(self) -> &'static str {
         Self::ALL[self as usize].1

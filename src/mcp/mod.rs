@@ -1,9 +1,9 @@
-//! Raw MCP messages: envelopes, ids, framing and splicing, the same for every wire and protocol revision.
+//! Raw MCP messages: envelopes, ids, framing and splicing, for every transport and protocol revision.
 //!
-//! A message is looked at only as far as its envelope; `params` and `result` stay in the bytes they came in. This is
-//! what lets a result pass through unchanged, whatever it holds, and what keeps a relayed call cheap.
+//! A message is parsed only as far as its envelope; `params` and `result` keep their original bytes. So a result
+//! passes through unchanged, and a relayed call stays cheap.
 //!
-//! *Invariant*: nothing here knows a server, a tool or a transport, and nothing here writes a payload it has parsed.
+//! *Invariant*: nothing here knows servers, tools or transports, and nothing here rewrites a payload.
 
 pub(crate) mod budget;
 mod capabilities;

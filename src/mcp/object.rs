@@ -1,4 +1,4 @@
-//! The members of a raw JSON object, found without building values.
+//! The members of a raw JSON object, without building values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,16 +7,16 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The members of a JSON object in their order, keys and values in their own bytes.
+/// The members of a JSON object in their order, with keys and values in their original bytes.
 ///
-/// Duplicate keys stay, whatever their depth; [`Object::get`] takes the last one, as most JSON readers do.
+/// Duplicate keys are kept at every depth; [`Object::get`] returns the last one, as most JSON parsers do.
 #[derive(Debug, Default)]
 pub(crate) struct Object<'a> {
     members: Vec<(&'a RawValue, &'a RawValue)>,
 }
 
 impl<'a> Object<'a> {
-    /// Reads the members of `raw`.
+    /// Parses the members of `raw`.
     ///
     /// # Errors
     /// When `raw` is not an object.
@@ -24,7 +24,7 @@ impl<'a> Object<'a> {
         serde_json::from_str(raw.get())
     }
 
-    /// The value of `key`, if it is there.
+    /// The value of `key`, if present.
     #[must_use]
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.iter()
@@ -33,20 +33,21 @@ impl<'a> Object<'a> {
             .last()
     }
 
-    /// The value of `key` as text, if it is a string; parts that are no Unicode (a lone surrogate) become `U+FFFD`.
+    /// The value of `key` as text, if it is a string. Invalid Unicode (a lone surrogate) becomes `U+FFFD`.
     #[must_use]
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         self.get(key).and_then(text)
     }
 
-    /// The members, keys as text.
+    /// The members, with keys as text.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> + '_ {
         self.members
             .iter()
             .map(|(key, value)| (key_text(key), *value))
     }
 
-    /// The object with `value`, which is JSON, for `key`, in its place or at the end; everything else in its own bytes.
+    /// The object with the JSON text `value` for `key`, replaced where it was or appended. All other bytes are
+    /// unchanged.
     #[must_use]
     pub(crate) fn with(&self, key: &str, value: &str) -> String {
         let mut found = false;
@@ -66,7 +67,7 @@ impl<'a> Object<'a> {
         format!("{{{}}}", members.join(","))
     }
 
-    /// The object without `key`; everything else in its own bytes.
+    /// The object without `key`. All other bytes are unchanged.
     #[must_use]
     pub(crate) fn without(&self, key: &str) -> String {
         let kept = self
@@ -80,7 +81,7 @@ impl<'a> Object<'a> {
         format!("{{{}}}", kept.join(","))
     }
 
-    /// The members, keys and values in their own bytes.
+    /// The members, with keys and values in their original bytes.
     #[must_use]
     pub(crate) fn members(&self) -> &[(&'a RawValue, &'a RawValue)] {
         &self.members
@@ -115,7 +116,7 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a string is always JSON")
 }
 
-/// The text of a JSON string; parts that are no Unicode become `U+FFFD`. `None` for any other value.
+/// The text of a JSON string, with invalid Unicode as `U+FFFD`. `None` for any other value.
 #[must_use]
 pub(crate) fn text(raw: &RawValue) -> Option<String> {
     let json = raw.get();
@@ -125,7 +126,7 @@ pub(crate) fn text(raw: &RawValue) -> Option<String> {
     serde_json::from_str(json).ok().or_else(|| lossy_text(json))
 }
 
-/// `serde_json` hands a string's bytes to a byte visitor even where they are no UTF-8 (a lone surrogate).
+/// Decodes a string that is not valid Unicode: `serde_json` passes its bytes to a byte visitor.
 fn lossy_text(json: &str) -> Option<String> {
     struct Bytes;
     impl Visitor<'_> for Bytes {

@@ -1,8 +1,8 @@
-//! The way out to one peer: any task appends messages, one task writes them, or takes them one by one.
+//! The queue of outgoing messages to one peer. Any task appends; one task writes them, or takes them one at a time.
 //!
-//! Messages that become ready together leave in one write. A peer that does not read fills its outbox up to a limit;
-//! senders to that peer then wait, and others do not (backpressure). The backlog, held-back senders included, is known, so that
-//! nothing more is taken in for a peer that reads nothing; several peers may share a byte budget for it.
+//! Messages that are ready together leave in one write. When a peer does not read, its outbox fills up to a limit,
+//! and senders to that peer wait (backpressure). The backlog, including senders that wait, is known, so that no more
+//! requests are read from a peer that reads nothing. Several peers may share a byte budget for it.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -16,23 +16,23 @@ use tokio::sync::Notify;
 use super::budget::{ByteBudget, OverBudget};
 use super::{Frame, Receipt};
 
-/// Payloads from this size on are handed over as they are; smaller ones are copied together.
+/// The size from which a payload is written without a copy; smaller ones are copied together.
 const COPY_BELOW: usize = 16 * 1024;
 
-/// How many bytes may wait before senders do.
+/// The queued bytes above which senders wait.
 const LIMIT: usize = 4 * 1024 * 1024;
 
-/// How many bytes may wait, those of senders who wait included, before nothing more should be taken in for the peer.
+/// The backlog in bytes, including senders that wait, above which the peer is congested.
 const CONGESTED: usize = 32 * 1024 * 1024;
 
-/// What is kept for the next batch of small messages.
+/// The largest buffer that is kept for the next batch of small messages, in bytes.
 const KEPT: usize = 64 * 1024;
 
 /// A handle to append messages; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Outbox(Arc<Shared>);
 
-/// The peer is gone; what was to be sent is dropped.
+/// The peer is gone; the message was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the peer has closed the connection")]
 pub(crate) struct Closed;
@@ -40,26 +40,26 @@ pub(crate) struct Closed;
 #[derive(Debug, Default)]
 struct Shared {
     is_alone: bool,
-    /// The budget in which payloads are reserved, where peers share one.
+    /// The budget in which payloads are reserved, if peers share one.
     shared_budget: Option<ByteBudget>,
     queue: Mutex<Queue>,
-    /// Woken when there is something to write, or nothing will follow.
+    /// Notified when there is something to write, or when nothing will follow.
     ready: Notify,
-    /// Woken when there is capacity again, or nothing will be written.
+    /// Notified when there is capacity again, or when nothing will be written.
     capacity: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     frames: VecDeque<Frame>,
-    /// The bytes of `frames`, and of what is being written.
+    /// The bytes of `frames` and of the messages being written.
     waiting: usize,
-    /// The bytes that senders wait with.
+    /// The bytes of messages whose senders wait.
     held_back: usize,
-    /// All bytes that were ever appended, and how many of them were written.
+    /// The number of bytes ever appended, and how many of them were written.
     appended: u64,
     written: u64,
-    /// What is finished once so many bytes were written.
+    /// The receipts to finish when that number of bytes has been written.
     receipts: VecDeque<(u64, Receipt)>,
     state: State,
 }
@@ -68,19 +68,19 @@ struct Queue {
 enum State {
     #[default]
     Open,
-    /// What waits is still written.
+    /// Queued messages are still written.
     Closing,
     Closed,
 }
 
 impl Outbox {
-    /// An empty outbox; [`Outbox::write_to`] is to be run by one task.
+    /// Creates an empty outbox. One task must run [`Outbox::write_to`].
     #[must_use]
     pub(crate) fn new() -> Self {
         Self(Arc::default())
     }
 
-    /// The outbox of the only client there is: others can be made to wait for it, as nobody else waits for them.
+    /// Creates the outbox of the only client. Servers may be made to wait for it, because no other client needs them.
     #[must_use]
     pub(crate) fn of_only_client() -> Self {
         Self(Arc::new(Shared {
@@ -89,7 +89,7 @@ impl Outbox {
         }))
     }
 
-    /// The outbox of one of several peers, who share `budget` for what waits for them.
+    /// Creates the outbox of one of several peers that share `budget` for their backlog.
     #[must_use]
     pub(crate) fn within(budget: ByteBudget) -> Self {
         Self(Arc::new(Shared {
@@ -110,23 +110,23 @@ impl Outbox {
         Ok(frame)
     }
 
-    /// Whether its peer is the only client there is.
+    /// Whether its peer is the only client.
     #[must_use]
     pub(crate) fn is_alone(&self) -> bool {
         self.0.is_alone
     }
 
-    /// Appends `frame` and a line end; waits while too much is waiting already.
+    /// Appends `frame` and a line end; waits while the queue is above its limit.
     ///
     /// # Cancel safety
-    /// A dropped future has sent all or nothing.
+    /// A dropped future has sent the whole frame or nothing.
     ///
     /// # Errors
     /// When the peer is gone.
     pub(crate) async fn send(&self, frame: Frame) -> Result<(), Closed> {
         match self.try_send(frame) {
             Ok(sent) => sent,
-            // Seldom needed, and most of the size that this future would have.
+            // Boxed because it is rare and would make up most of this future's size.
             Err(frame) => Box::pin(self.send_later(frame)).await,
         }
     }
@@ -158,7 +158,7 @@ impl Outbox {
         }
     }
 
-    /// Appends a short message at once, whatever is waiting: a cancellation, an error answer.
+    /// Appends a short message regardless of the limit: a cancellation or an error response.
     ///
     /// # Errors
     /// When the peer is gone.
@@ -173,7 +173,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Appends a message that may be lost, a progress notification say, unless too much is waiting already.
+    /// Appends a message that may be lost, such as a progress notification, unless the queue is above its limit.
     pub(crate) fn offer(&self, frame: Frame) {
         if self
             .0
@@ -185,8 +185,8 @@ impl Outbox {
         }
     }
 
-    /// Appends a message that nobody waits to have sent, as long as the peer reads at all: an answer to its own request, or
-    /// news.
+    /// Appends a message without waiting, unless the peer is congested: a response to the peer's own request, or a
+    /// notification.
     pub(crate) fn push_unless_congested(&self, frame: Frame) {
         self.append_below(CONGESTED, Queue::backlog, frame);
     }
@@ -203,7 +203,7 @@ impl Outbox {
         }
     }
 
-    /// Finishes `receipt` when all that was appended so far is written.
+    /// Finishes `receipt` when everything appended so far has been written.
     pub(crate) fn finish_when_written(&self, receipt: &Receipt) {
         let mut queue = self.queue();
         let appended = queue.appended;
@@ -215,14 +215,14 @@ impl Outbox {
         }
     }
 
-    /// Whether so much waits for the peer that nothing more should be taken in for it.
+    /// Whether the backlog is so large that nothing more should be read from the peer.
     #[must_use]
     pub(crate) fn is_congested(&self) -> bool {
         let queue = self.queue();
         queue.state == State::Open && queue.backlog() >= CONGESTED
     }
 
-    /// Resolves once it is not congested, or the peer is gone.
+    /// Resolves when the peer is not congested any more, or is gone.
     pub(crate) async fn relieved(&self) {
         loop {
             if !self.is_congested() {
@@ -235,7 +235,7 @@ impl Outbox {
         }
     }
 
-    /// No more messages; what waits is still written.
+    /// Accepts no more messages; queued ones are still written.
     pub(crate) fn close(&self) {
         let mut queue = self.queue();
         if queue.state == State::Open {
@@ -246,17 +246,18 @@ impl Outbox {
         self.0.capacity.notify_waiters();
     }
 
-    /// Writes what is appended until the outbox is closed and empty, or the peer is gone.
+    /// Writes messages until the outbox is closed and empty, or the peer is gone.
     ///
     /// # Errors
-    /// When writing fails; the outbox is closed then.
+    /// When writing fails; the outbox is then closed.
     pub(crate) async fn write_to(&self, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
         let outcome = self.drain(&mut writer).await;
         self.abandon();
         outcome
     }
 
-    /// Takes the next message, for a transport that writes each by itself; `None` once the outbox is closed and empty.
+    /// Takes the next message, for a transport that writes each one separately. `None` once the outbox is closed and
+    /// empty.
     ///
     /// # Cancel safety
     /// A dropped future has taken nothing.
@@ -279,7 +280,7 @@ impl Outbox {
         }
     }
 
-    /// The peer is gone: what waits is dropped, and nothing more is taken.
+    /// Marks the peer as gone: queued messages are dropped, and no more are accepted.
     pub(crate) fn abandon(&self) {
         let mut queue = self.queue();
         queue.state = State::Closed;
@@ -289,13 +290,13 @@ impl Outbox {
         self.0.capacity.notify_waiters();
     }
 
-    /// Whether messages are still taken.
+    /// Whether messages are still accepted.
     #[must_use]
     pub(crate) fn is_open(&self) -> bool {
         self.queue().state == State::Open
     }
 
-    /// Whether the last message was taken, and none will follow.
+    /// Whether the last message was taken and none will follow.
     #[must_use]
     pub(crate) fn is_through(&self) -> bool {
         let queue = self.queue();
@@ -338,7 +339,7 @@ impl Outbox {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Appending and taking leave the queue whole even where a panic would strike.
+        // Appending and taking leave the queue consistent even after a panic.
         self.0.queue.lock()
     }
 }
@@ -356,7 +357,7 @@ impl Queue {
         self.frames.push_back(frame);
     }
 
-    /// Notes that so many bytes more were written; what is finished by that.
+    /// Records that `bytes` more bytes were written; returns the receipts that this finishes.
     fn wrote(&mut self, bytes: usize) -> Vec<Receipt> {
         self.waiting -= bytes;
         self.written += bytes as u64;
@@ -374,7 +375,7 @@ impl Queue {
     }
 }
 
-/// The bytes that a sender waits with.
+/// The bytes of a message whose sender waits.
 struct HeldBack<'a> {
     outbox: &'a Outbox,
     bytes: usize,
@@ -399,16 +400,16 @@ impl Drop for HeldBack<'_> {
     }
 }
 
-/// What a message takes, its line end included.
+/// The size of a message with its line end.
 fn size(frame: &Frame) -> usize {
     frame.len() + 1
 }
 
-/// Messages as lines: small parts copied together, large payloads handed over as they are.
+/// A batch of messages as lines: small parts are copied together, large payloads are written without a copy.
 #[derive(Default)]
 struct Batch {
     small: Vec<u8>,
-    /// Large payloads, and where in `small` they belong.
+    /// Large payloads, with their positions in `small`.
     large: Vec<(usize, Bytes)>,
 }
 

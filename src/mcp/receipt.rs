@@ -1,4 +1,4 @@
-//! How far a client's messages have come, for a process that takes its session over if this one dies.
+//! The progress of a client's messages, so that another process can take over its session if this one dies.
 
 #![cfg_attr(
     not(target_os = "linux"),
@@ -11,45 +11,47 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-/// A record of one client's input, which outlives the process that serves it. A line is known by the position of its end in the stream.
+/// A record of one client's input that outlives the process that serves it. A line is identified by the position of
+/// its end in the stream.
 pub(crate) trait Journal: fmt::Debug + Send + Sync {
-    /// Lines of earlier processes that a session needs again before any other; they were answered.
+    /// The lines of earlier processes that a new session must replay first. They were answered.
     fn kept(&self) -> Vec<Kept>;
 
-    /// Notes that `line`, which ends at `end`, was read; an earlier process may have worked on it. A line that was too long to be
-    /// kept has no text.
+    /// Records that `line`, which ends at `end`, was read. An earlier process may have read it, too. `None` stands
+    /// for a line that was too long to keep.
     fn received(self: Arc<Self>, line: Option<&Bytes>, end: u64) -> Received;
 
-    /// A server is about to get the request of the line that ends at `end`.
+    /// Records that the request that ends at `end` is about to be sent to a server.
     fn handed_over(&self, end: u64);
 
-    /// The line that ends at `end` was answered, or will not be.
+    /// Records that the line that ends at `end` was answered, or will not be.
     fn finished(&self, end: u64);
 }
 
-/// A line of an earlier process.
+/// A line that an earlier process read.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
-    /// Its text.
+    /// The text.
     pub(crate) line: Bytes,
-    /// Whether its answer is yet to come; otherwise it is not answered again.
+    /// Whether a response is still due; if not, no second one is sent.
     pub(crate) is_open: bool,
 }
 
-/// What is to be done with a line.
+/// The way to process a line that was read.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// It is worked on.
+    /// Process it.
     New(Receipt),
-    /// An earlier process handed it to a server and did not answer it.
+    /// An earlier process sent it to a server and did not answer it.
     Interrupted(Receipt),
-    /// An earlier process answered it; it says how the session stands, so it is worked on without an answer.
+    /// An earlier process answered it. Process it without a response, because it sets the state of the session.
     Repeated,
-    /// An earlier process answered it.
+    /// An earlier process answered it. Skip it.
     Answered,
 }
 
-/// A line on its way to its answer. It is finished when the answer was written, or with its last handle.
+/// A handle to a line that is being processed. The line is finished when its response is written, or when the last
+/// handle is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Receipt(Arc<Unfinished>);
 
@@ -61,7 +63,7 @@ struct Unfinished {
 }
 
 impl Receipt {
-    /// The line that ends at `end`.
+    /// Creates the receipt for the line that ends at `end`.
     #[must_use]
     pub(crate) fn new(journal: Arc<dyn Journal>, end: u64) -> Self {
         Self(Arc::new(Unfinished {
@@ -71,12 +73,12 @@ impl Receipt {
         }))
     }
 
-    /// A server is about to get the request.
+    /// Records that the request is about to be sent to a server.
     pub(crate) fn handed_over(&self) {
         self.0.journal.handed_over(self.0.end);
     }
 
-    /// The answer was written.
+    /// Records that the response was written.
     pub(crate) fn finish(&self) {
         self.0.finish();
     }
@@ -92,7 +94,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // A fault is no answer.
+        // A panic is not a response: the line stays open for the next process.
         if !std::thread::panicking() {
             self.finish();
         }

@@ -1,3 +1,5 @@
+//! The revisions of the MCP specification, and what differs between them.
+
 use std::fmt;
 
 /// A revision of the MCP specification.
@@ -5,18 +7,18 @@ use std::fmt;
 pub enum Revision {
     /// 2024-11-05, the first.
     V2024_11_05,
-    /// 2025-03-26, the only one with batches.
+    /// 2025-03-26, the only revision with batches.
     V2025_03_26,
     /// 2025-06-18.
     V2025_06_18,
     /// 2025-11-25, the last with a handshake.
     V2025_11_25,
-    /// 2026-07-28, the first without: every request says its revision.
+    /// 2026-07-28, the first without a handshake: every request names its revision.
     V2026_07_28,
 }
 
 impl Revision {
-    /// All of them, the newest first.
+    /// All revisions, newest first.
     pub const ALL: [Self; 5] = [
         Self::V2026_07_28,
         Self::V2025_11_25,
@@ -25,10 +27,10 @@ impl Revision {
         Self::V2024_11_05,
     ];
 
-    /// The newest that is opened by `initialize`.
+    /// The newest revision that is opened by `initialize`.
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
 
-    /// Reads a revision's date.
+    /// Parses a revision's date.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL
@@ -36,7 +38,7 @@ impl Revision {
             .find(|revision| revision.as_str() == text)
     }
 
-    /// The date that names it on the wire.
+    /// The date that identifies it on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,15 +50,15 @@ impl Revision {
         }
     }
 
-    /// Whether requests stand alone, each with its revision and capabilities (specification 2026-07-28,
-    /// basic/versioning), instead of after a handshake.
+    /// Whether each request carries its revision and capabilities (specification 2026-07-28, basic/versioning),
+    /// instead of a handshake.
     #[must_use]
     pub fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
     }
 
-    /// What to answer to an `initialize` that asks for `requested`: the same where it is known and has a handshake,
-    /// the newest such revision otherwise.
+    /// The revision to answer an `initialize` for `requested` with: `requested` if it is known and has a handshake,
+    /// else the newest that has one.
     #[must_use]
     pub fn negotiate_legacy(requested: &str) -> Self {
         Self::parse(requested)
@@ -64,7 +66,7 @@ impl Revision {
             .unwrap_or(Self::NEWEST_LEGACY)
     }
 
-    /// Whether a stream of events begins with one that has an id and no data (2025-11-25, basic/transports).
+    /// Whether an event stream begins with an event that has an id and no data (2025-11-25, basic/transports).
     #[must_use]
     pub fn has_priming_events(self) -> bool {
         self == Self::V2025_11_25

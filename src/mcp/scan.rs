@@ -1,7 +1,7 @@
-//! A look for the top-level `id` of a message that cannot be parsed: too long, cut short, or no JSON.
+//! Finds the top-level `id` of a message that cannot be parsed: too long, truncated, or not JSON.
 //!
-//! Somebody waits for the answer to that message; failing it by its id is better than letting it wait. The scan takes
-//! the bytes in pieces, so that a line over the size limit need not be kept.
+//! The sender waits for a response to that message, so it is better to fail it by its id than to leave it waiting.
+//! The scan takes the bytes in pieces, so a line over the size limit need not be kept.
 
 use serde_json::value::RawValue;
 
@@ -9,28 +9,28 @@ use super::RequestId;
 
 const MAX_ID: usize = 256;
 
-/// Follows strings and nesting through a message's bytes, and notes the value of its top-level `id`.
+/// Tracks strings and nesting in a message's bytes, and records the value of its top-level `id`.
 #[derive(Debug, Default)]
 pub(crate) struct IdScan {
     depth: u64,
     in_string: bool,
     escaped: bool,
-    /// The top-level string that was read last, up to a few bytes: a key, when a colon follows.
+    /// The last top-level string, cut to `MAX_ID` bytes; a key if a colon follows.
     text: Vec<u8>,
-    /// The bytes of the id, once its key was seen; complete at the next `,` or `}`.
+    /// The bytes of the id after its key; complete at the next `,` or `}`.
     id: Option<Vec<u8>>,
     complete: bool,
 }
 
 impl IdScan {
-    /// The id in a whole line.
+    /// Finds the id in a whole line.
     pub(crate) fn of(line: &[u8]) -> Option<RequestId> {
         let mut scan = Self::default();
         scan.feed(line);
         scan.id()
     }
 
-    /// Takes the next piece.
+    /// Scans the next piece.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if self.complete {
@@ -40,7 +40,7 @@ impl IdScan {
         }
     }
 
-    /// What was found.
+    /// The id, if it was found.
     pub(crate) fn id(&self) -> Option<RequestId> {
         let json = std::str::from_utf8(self.id.as_deref().filter(|_| self.complete)?).ok()?;
         RequestId::parse(serde_json::from_str::<&RawValue>(json.trim()).ok()?)

@@ -1,4 +1,4 @@
-//! The limit `max_concurrent`: permits for calls that run at one server in parallel, and a bounded queue for them.
+//! The limit `max_concurrent`: permits for parallel calls of one server, and a bounded queue of calls that wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::CallError;
 use crate::tool::ServerName;
 
-/// Calls that may wait, per permit.
+/// The number of calls that may wait, per permit.
 const QUEUE_PER_PERMIT: usize = 16;
 
 /// The permits of one server, and the queue for them.
@@ -27,7 +27,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Takes a permit, and waits in the queue until one is free.
+    /// Takes a permit; waits in the queue until one is free.
     ///
     /// # Errors
     /// [`CallError::Busy`] if the queue is full.
@@ -44,7 +44,7 @@ impl ConcurrencyLimit {
     }
 }
 
-/// A position in the queue, given back on drop.
+/// A position in the queue, released on drop.
 struct Queued<'a>(&'a ConcurrencyLimit);
 
 impl<'a> Queued<'a> {

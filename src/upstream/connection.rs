@@ -1,4 +1,5 @@
-//! An open connection to one server: its wire, and the server's answer to the opening. `link.rs` has the requests under way.
+//! An open connection to one server: its wire, and the server's response to the opening. `link.rs` has the requests
+//! in flight.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -16,15 +17,15 @@ use super::wire::Wire;
 use crate::mcp::{ErrorCode, Frame, LogLevel};
 use crate::telemetry::trace::Hop;
 
-/// How long a server may take for what nobody waits for.
+/// The time limit for requests whose response no client waits for.
 const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
-/// A wire after its handshake. Dropping the last handle does not close it; its owner, the pool, does.
+/// A wire after its handshake. Dropping the last handle does not close it; the pool does.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(super) wire: Wire,
     pub(super) introduction: Introduction,
-    /// The sessions that have compared its tools with those that were first seen.
+    /// The sessions that have compared the server's tools with their pins.
     pub(super) compared: Arc<Mutex<BTreeSet<u64>>>,
 }
 
@@ -33,42 +34,44 @@ pub(crate) struct Connection {
 pub(crate) struct ServerCall<'a> {
     /// The method: `tools/call`, `prompts/get`, `resources/read` and the like.
     pub method: &'a str,
-    /// The tool, prompt or resource it names, which HTTP repeats in a header (2026-07-28).
+    /// The tool, prompt or resource it names; HTTP repeats it in a header (2026-07-28).
     pub name: Option<&'a str>,
-    /// Its parameters without the closing brace, and without `_meta`; those of a tool call have the arguments as body.
+    /// The parameters without the closing brace and without `_meta`. For a tool call, the frame's body is the
+    /// arguments.
     pub params: &'a Frame,
-    /// Members for `_meta`, such as `"traceparent":"…"`, without braces; may be empty.
+    /// Members for `_meta` without braces, such as `"traceparent":"…"`; may be empty.
     pub meta: &'a str,
-    /// How long the answer may take.
+    /// The time limit for the response.
     pub limit: Duration,
-    /// The trace that it is a part of; what `_meta` says of that is in `meta`.
+    /// The trace that the call belongs to. Its part of `_meta` is in `meta`.
     pub hop: Hop<'a>,
-    /// The client it is made for; without one nobody hears of progress, and nobody can be asked.
+    /// The client that the request is for. `None`: progress is not reported, and the server's questions cannot be
+    /// asked.
     pub host: Option<Arc<dyn Host>>,
 }
 
 impl Connection {
-    /// What the server said of itself.
+    /// The server's description of itself.
     #[must_use]
     pub(crate) fn introduction(&self) -> &Introduction {
         &self.introduction
     }
 
-    /// Whether the link is over.
+    /// Whether the connection has ended.
     #[must_use]
     pub(crate) fn is_ended(&self) -> bool {
         self.wire.is_ended()
     }
 
-    /// Resolves when the link is over.
+    /// Resolves when the connection has ended.
     pub(super) async fn ended(&self) {
         self.wire.ended().await;
     }
 
-    /// Sends a request and waits for its answer. Dropping the future cancels it on the server.
+    /// Sends a request and waits for the response. Dropping the future cancels the request on the server.
     ///
     /// # Errors
-    /// When no usable answer comes; see [`CallError`].
+    /// When no usable response arrives; see [`CallError`].
     pub(crate) async fn call(&self, call: &ServerCall<'_>) -> Result<ServerReply, CallError> {
         let ServerCall {
             method,
@@ -126,7 +129,7 @@ impl Connection {
         self.wire.request(target, params, limit, host).await
     }
 
-    /// Whether a refusal for missing headers may be due to our not having listed the tools yet.
+    /// Whether the server may have refused a call for missing headers because we have not listed its tools yet.
     pub(super) fn lacks_headers(&self, refusal: &ServerReply) -> bool {
         let ServerReply::Error(error) = refusal else {
             return false;
@@ -137,7 +140,7 @@ impl Connection {
             && code_of(error) == Some(ErrorCode::HEADER_MISMATCH)
     }
 
-    /// Tells a legacy server from which level on log messages are wanted, if it has any.
+    /// Sets the log level of a legacy server that supports logging.
     pub(super) async fn set_log_level(&self, level: LogLevel) {
         if self.introduction.revision.is_modern() || !self.introduction.capabilities.has("logging")
         {
@@ -152,10 +155,10 @@ impl Connection {
         }
     }
 
-    /// Sends any other request; `members` are those of its `params`, without braces.
+    /// Sends any other request; `members` are the members of its `params`, without braces.
     ///
     /// # Errors
-    /// When no usable answer comes; see [`CallError`].
+    /// When no usable response arrives; see [`CallError`].
     pub(crate) async fn request(
         &self,
         method: &str,

@@ -1,4 +1,5 @@
-//! From a server's entry to an open connection: which wire, which era, and what to try next when one is refused.
+//! Opens the connection for a server's entry: chooses transport and protocol era, and the next attempt after a
+//! refusal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,29 +22,29 @@ use crate::config::{self, Era, Remote, Transport};
 use crate::mcp::{ClientCapabilities, LineReader, Outbox};
 use crate::tool::ServerName;
 
-/// How long a process whose output ended is watched for its exit status before the calls on it fail without one.
+/// The wait for the exit status of a process whose output has ended. After it, its calls fail without a status.
 const STATUS_LIMIT: Duration = Duration::from_millis(200);
 
-/// All that one attempt needs.
+/// The parameters of one attempt.
 pub(super) struct Connector<'a> {
     /// The server's name.
     pub(super) server: &'a ServerName,
-    /// How it is reached.
+    /// The configured transport.
     pub(super) transport: &'a Transport,
-    /// The era to speak; `Auto` asks with a handshake first.
+    /// The protocol era to use; `Auto` tries a handshake first.
     pub(super) era: Era,
-    /// Which headers its tools want, learnt before.
+    /// The headers that the tools require, learned from earlier listings.
     pub(super) mirrors: &'a Arc<Mirrors>,
-    /// Where tasks and clients come from.
+    /// The context with tasks and HTTP clients.
     pub(super) environment: &'a Arc<UpstreamContext>,
-    /// What a handshake declares.
+    /// The client capabilities that a handshake declares.
     pub(super) capabilities: ClientCapabilities,
-    /// Who hears what the server says by itself.
+    /// The recipient of the server's own messages.
     pub(super) audience: &'a Arc<dyn Audience>,
 }
 
 impl Connector<'_> {
-    /// Makes the connection.
+    /// Opens the connection.
     pub(super) async fn connect(&self) -> Result<Connection, ConnectError> {
         match self.transport {
             Transport::Stdio(transport) => self.stdio(transport).await,
@@ -59,7 +60,7 @@ impl Connector<'_> {
         if self.era != Era::Modern {
             let (wire, stderr) = self.start(transport)?;
             match Introduction::legacy(&wire, self.capabilities, self.limit()).await {
-                // A server may lock a pipe to the era it saw first: it gets a fresh process.
+                // A server may bind a process to the first era it sees, so it gets a new process.
                 Err(Refusal::ModernOnly) if self.era == Era::Auto => wire.close(),
                 opened => return self.opened(wire, opened, &stderr.tail()),
             }
@@ -82,9 +83,9 @@ impl Connector<'_> {
         }
         let other = match &opened {
             Err(_) if self.era == Era::Legacy => None,
-            // Modern servers differ in how they refuse a handshake, so every refusal may be one.
+            // Modern servers refuse a handshake in different ways, so every refusal may mean a modern server.
             Err(Refusal::ModernOnly | Refusal::Refused(_)) => Some(self.modern_http(peer).await),
-            // No Streamable HTTP at all: perhaps its forerunner (2025-11-25, basic/transports, backwards compatibility).
+            // Not Streamable HTTP: perhaps HTTP+SSE (2025-11-25, basic/transports, backwards compatibility).
             Err(Refusal::NoAnswer(CallError::Http {
                 error:
                     HttpError::Status {
@@ -218,7 +219,7 @@ impl Connector<'_> {
         self.environment.handshake_limit_of(self.transport)
     }
 
-    /// Starts the server's process, and the tasks that write to it, read from it and see it to its end.
+    /// Starts the server's process, and the tasks that write to it, read from it, and wait for its end.
     fn start(&self, transport: &config::Stdio) -> Result<(Wire, Stderr), ConnectError> {
         let environment = self.environment;
         let log = ServerLog::open(environment.log_directory.as_deref(), self.server);
@@ -249,12 +250,12 @@ impl Connector<'_> {
                     status.ok().unwrap_or_else(|| read.err().map_or("it closed its output".into(), |e| e.to_string()))
                 }
                 status = process.ended() => {
-                    // What it wrote last may still be in the pipe.
+                    // The last output may still be in the pipe.
                     let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
                     status
                 }
                 () = unwritable.cancelled() => {
-                    // Mostly it has ended, and how it did says more.
+                    // Usually the process has ended, and its exit status says more.
                     let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
                     let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
                     status.unwrap_or_else(|_| "it closed its input".to_owned())

@@ -1,11 +1,11 @@
-//! What must hold of what servers send, whatever it is.
+//! Properties of the upstream parsers that must hold for any input.
 
 use super::transport::http::events::{Event, Parser, Resumption};
 
 pub(crate) use super::oauth::fuzzing::oauth;
 
-/// A stream of events, cut into pieces as its first byte says: the same events as in one piece; under a limit, none with
-/// more data than that, and no more kept than is needed to tell.
+/// An event stream, in pieces whose size the first byte sets: the events equal those of the stream in one piece.
+/// Under a limit, no event exceeds it, and the parser's buffer stays bounded.
 pub(crate) fn sse(data: &[u8]) {
     const LIMIT: usize = 48;
     let Some((first, stream)) = data.split_first() else {

@@ -1,4 +1,4 @@
-//! How a connection is opened in either era of the protocol.
+//! Opens a connection in either era of the protocol.
 
 use std::time::Duration;
 
@@ -13,19 +13,20 @@ use super::reply::ServerReply;
 use super::wire::Wire;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, Object, Revision, ServerCapabilities};
 
-/// How the opening of a connection failed.
+/// The reason why a connection could not be opened.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The server speaks the modern era only; it wants a fresh process, as it may have locked this one.
+    /// The server speaks the modern era only. It needs a new process, because the handshake may have bound this one.
     ModernOnly,
-    /// It said no, or something that cannot be understood.
+    /// The server refused, or its response cannot be understood.
     Refused(String),
-    /// No answer came.
+    /// No response arrived.
     NoAnswer(CallError),
 }
 
 impl Introduction {
-    /// Members for the `_meta` of a request for `host` (2026-07-28, basic/index); empty for a server with a handshake.
+    /// The members for the `_meta` of a request for `host` (2026-07-28, basic/index); empty for a server with a
+    /// handshake.
     pub(super) fn request_meta(&self, host: Option<&dyn Host>) -> String {
         if !self.revision.is_modern() {
             return String::new();
@@ -38,7 +39,7 @@ impl Introduction {
         modern_meta(askable.map_or(ClientCapabilities::NONE, Host::capabilities)) + &level
     }
 
-    /// Opens a connection by the handshake (up to 2025-11-25, basic/lifecycle).
+    /// Opens a connection with a handshake (up to 2025-11-25, basic/lifecycle).
     pub(super) async fn legacy(
         wire: &Wire,
         capabilities: ClientCapabilities,

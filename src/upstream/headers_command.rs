@@ -1,8 +1,9 @@
-//! Headers that a command of the user's prints: a token, say, that another program looks after. It is run when a request needs
-//! them, and again when they end or the server refuses them.
+//! Headers from a command of the user, for example a token that another program manages. The command runs when a
+//! request needs the headers, and again when they expire or the server refuses them.
 //!
-//! The command is the user's own, as a browser is, and gets all of their variables; what it prints to stdout is seen by nobody but
-//! the server. The names of variables and the form of the output are also those of Claude Code's `headersHelper`.
+//! The command is the user's own program and inherits all of the user's environment variables. Its stdout is sent to
+//! the server only, and never shown. The environment variables and the output format are those of Claude Code's
+//! `headersHelper`.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,16 +27,16 @@ use crate::config::env::TOKEN;
 use crate::secret::{Masker, Secret};
 use crate::tool::ServerName;
 
-/// How long the command may take; it may have to ask a service elsewhere.
+/// The time limit of the command, which may have to ask a remote service.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How much it may print, in bytes.
+/// The size limit of its output, in bytes.
 const LARGEST: usize = 64 * 1024;
 
-/// From this number on, a time is one of milliseconds: no token lives for thousands of years.
+/// The limit above which a time is in milliseconds: no token lives for thousands of years.
 const MILLISECONDS: f64 = 1e11;
 
-/// The commands of all servers; what they gave outlives connections.
+/// The commands of all servers. Their headers outlive connections.
 #[derive(Debug, Default)]
 pub(super) struct HeadersCommands(
     Mutex<HashMap<(ServerName, String, HeadersCommand), Arc<Helper>>>,
@@ -48,7 +49,7 @@ pub(super) struct Helper {
     url: String,
     command: HeadersCommand,
     latest: Mutex<Option<Arc<CommandHeaders>>>,
-    /// Held while the command runs: it is run once, however many wait for it.
+    /// Held while the command runs, so that it runs once for all requests that wait.
     running: tokio::sync::Mutex<()>,
 }
 
@@ -56,12 +57,13 @@ pub(super) struct Helper {
 #[derive(Debug)]
 pub(super) struct CommandHeaders {
     pub(super) headers: HeaderMap,
-    /// When they were given, and when they end, in seconds since 1970.
+    /// The time they were printed, in seconds since 1970.
     at: f64,
+    /// The time they expire, in seconds since 1970.
     ends: Option<f64>,
 }
 
-/// The reason that a command gave no headers; it reads on after `its headers_command`. No text quotes the output.
+/// The reason why a command gave no headers. The text continues after `its headers_command` and quotes no output.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum HeadersCommandError {
     /// It did not start.
@@ -75,37 +77,37 @@ pub(crate) enum HeadersCommandError {
     /// Its output could not be read.
     #[error("could not be read ({0})")]
     Read(#[source] Arc<io::Error>),
-    /// Its end could not be observed.
+    /// Waiting for its end failed.
     #[error("could not be waited for ({0})")]
     Wait(#[source] Arc<io::Error>),
-    /// It reported a failure.
+    /// It ended with an error.
     #[error("failed ({0}); its stderr is in the server's log")]
     Failed(ExitStatus),
-    /// It ran for too long.
+    /// It exceeded its time limit.
     #[error("took longer than {LIMIT:?}")]
     Timeout,
-    /// The program is ending.
+    /// mcpzip is ending.
     #[error("was stopped, as mcpzip is ending")]
     Stopped,
-    /// It printed too much.
+    /// Its output exceeds the size limit.
     #[error("printed more than {LARGEST} bytes")]
     TooLong,
-    /// It printed something else.
+    /// Its output is not a JSON object.
     #[error("did not print a JSON object")]
     NotAnObject,
-    /// `headers` is something else.
+    /// `headers` is not an object.
     #[error("printed `headers` that are no object")]
     Headers,
-    /// A header has a value of another type.
+    /// The value of a header is not a string.
     #[error("printed a value of `{0}` that is no text")]
     Value(String),
     /// HTTP cannot carry a header.
     #[error("printed a header `{0}` that cannot be sent")]
     Unsendable(String),
-    /// `expires_in` is something else.
+    /// `expires_in` is not a number.
     #[error("printed an `expires_in` that is no number")]
     ExpiresIn,
-    /// `expires_at` is something else.
+    /// `expires_at` is not a time.
     #[error(
         "printed an `expires_at` that is neither a time in seconds since 1970 nor a date of RFC 3339"
     )]
@@ -113,7 +115,7 @@ pub(crate) enum HeadersCommandError {
 }
 
 impl HeadersCommands {
-    /// The helper of `server` at `url`; the same one as long as its entry is the same.
+    /// The helper of `server` at `url`. It is reused as long as the entry is unchanged.
     pub(super) fn of(
         &self,
         server: &ServerName,
@@ -122,7 +124,7 @@ impl HeadersCommands {
     ) -> Arc<Helper> {
         let key = (server.clone(), url.to_owned(), command.clone());
         let mut all = self.0.lock();
-        // One that was edited is not needed any more.
+        // A helper with an edited command is not needed any more.
         all.retain(|(known, ..), helper| {
             known != server || helper.command == *command && helper.url == url
         });
@@ -141,7 +143,7 @@ impl HeadersCommands {
 }
 
 impl CommandHeaders {
-    /// Whether it is better asked for anew: with a tenth of its life left, and a minute at most.
+    /// Whether it should be renewed before use: a tenth of its lifetime is left, at most a minute.
     fn is_ending(&self) -> bool {
         self.ends
             .is_some_and(|end| end - now() <= ((end - self.at) / 10.0).clamp(0.0, 60.0))
@@ -149,7 +151,7 @@ impl CommandHeaders {
 }
 
 impl Helper {
-    /// The headers to send; others than `refused`, which were no good.
+    /// The headers to send, different from the rejected headers `refused`.
     ///
     /// # Errors
     /// When the command gives none.
@@ -165,7 +167,7 @@ impl Helper {
             return Ok(given);
         }
         let _running = self.running.lock().await;
-        // Somebody else may have waited for it before.
+        // Another request may have renewed them meanwhile.
         if let Some(given) = self.latest().clone().filter(usable) {
             return Ok(given);
         }
@@ -174,14 +176,14 @@ impl Helper {
         Ok(given)
     }
 
-    /// Whether what it gave last says who we are.
+    /// Whether its last output has an `Authorization` header.
     pub(super) fn gives_authorization(&self) -> bool {
         self.latest()
             .as_ref()
             .is_some_and(|given| given.headers.contains_key(AUTHORIZATION))
     }
 
-    /// `text`, which the server wrote, without what the command gave.
+    /// `text`, written by the server, without the command's header values.
     pub(super) fn masked(&self, text: &str) -> String {
         let given = self.latest().clone();
         given.map_or_else(
@@ -199,7 +201,8 @@ impl Helper {
         let (mut printed, mut said) = (Vec::new(), Vec::new());
         let ended = async {
             let (stdout, stderr) = running.streams();
-            // One that prints too much is not waited for: it may go on for ever, or be ended by the pipe that nobody reads.
+            // If the output exceeds the limit, stop waiting: the command may print forever, or block on the full
+            // pipe.
             let drained = async {
                 drain(stderr, &mut said).await;
                 Ok(())
@@ -220,7 +223,7 @@ impl Helper {
             () = environment.tasks.stopped() => Err(HeadersCommandError::Stopped),
         };
         let given = read(&printed);
-        // Only now it is known which of its words are secret; of an output that cannot be used, all may be.
+        // Which words are secret is known only now. If the output cannot be used, every word may be secret.
         let masker = given
             .as_ref()
             .map_or_else(|_| words(&printed), CommandHeaders::masker);
@@ -236,13 +239,13 @@ impl Helper {
 }
 
 impl CommandHeaders {
-    /// Knows the values.
+    /// A masker for the header values.
     fn masker(&self) -> Masker {
         let values = self
             .headers
             .values()
             .filter_map(|value| value.to_str().ok());
-        // `Bearer abc`: the token may also turn up alone.
+        // `Bearer abc`: the token may also appear alone.
         let values = values
             .flat_map(|value| [Some(value), value.rsplit_once(' ').map(|(_, last)| last)])
             .flatten();
@@ -250,7 +253,7 @@ impl CommandHeaders {
     }
 }
 
-/// The command under way, with all that it started; it ends with this.
+/// The running command with its child processes; dropping it ends them.
 struct Running {
     _group: ProcessGroup,
     child: Child,
@@ -317,14 +320,14 @@ async fn whole(
     }
 }
 
-/// Reads all, and keeps the start of it, by whole lines where it is cut.
+/// Reads everything, and keeps the beginning, cut at a line end.
 async fn drain(mut stderr: impl AsyncRead + Unpin, said: &mut Vec<u8>) {
     let mut chunk = vec![0; 4096];
     let mut is_full = false;
     while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
         if !is_full && said.len() + length > LARGEST {
             is_full = true;
-            // A part of a secret would not be known.
+            // Half a secret would not be masked.
             said.truncate(memchr::memrchr(b'\n', said).map_or(0, |at| at + 1));
         }
         if !is_full {
@@ -333,14 +336,14 @@ async fn drain(mut stderr: impl AsyncRead + Unpin, said: &mut Vec<u8>) {
     }
 }
 
-/// Knows every word of a text as a secret.
+/// A masker that treats every word of a text as a secret.
 fn words(text: &[u8]) -> Masker {
     let text = String::from_utf8_lossy(text);
     let words = text.split(|c: char| c.is_whitespace() || "\"',{}[]".contains(c));
     Masker::new(words.map(|word| Secret::new(word.to_owned())))
 }
 
-/// Reads what was printed: an object of headers, or one that has them as `headers` and says when they end.
+/// Parses the output: an object of headers, or an object with `headers` and an expiry.
 fn read(printed: &[u8]) -> Result<CommandHeaders, HeadersCommandError> {
     let Ok(Value::Object(object)) = serde_json::from_slice(printed) else {
         return Err(HeadersCommandError::NotAnObject);
@@ -370,7 +373,7 @@ fn read(printed: &[u8]) -> Result<CommandHeaders, HeadersCommandError> {
     })
 }
 
-/// When the headers end, where that is said.
+/// The time at which the headers expire, if the output has one.
 fn end(object: &Map<String, Value>, now: f64) -> Result<Option<f64>, HeadersCommandError> {
     let number = |value: &Value| {
         value

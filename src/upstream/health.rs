@@ -1,7 +1,7 @@
-//! A check of open connections over HTTP, so that a server that has gone is known before the next call.
+//! Checks of open HTTP connections, so that the loss of a server is noticed before the next call.
 //!
-//! Only a connection that is open and unused is checked; nothing is started or opened for it, and a check does not count as
-//! use. The end of a process needs no check.
+//! Only open and unused connections are checked. A check does not start or open anything, and does not count as use.
+//! Processes need no check, because their end is noticed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::connection::Connection;
 use super::transport::http::HttpError;
 use crate::shutdown::Tasks;
 
-/// How long a server may take to answer a check.
+/// The time limit for the response to a check.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A second check follows a failed one after this time: a proxy may have restarted.
+/// The pause before the second check after a failed one: a proxy may be restarting.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Checks `connection` every `interval` until it ends, unless `is_used` says that calls hold it. When two checks in a row fail,
-/// `give_up` gets the reason, and the checks end.
+/// Checks `connection` every `interval` until it ends, except while `is_used` is true. After two failed checks in a
+/// row, it calls `give_up` with the reason and stops.
 pub(super) async fn watch(
     connection: Arc<Connection>,
     interval: Duration,
@@ -35,7 +35,7 @@ pub(super) async fn watch(
         if is_used() || check(&connection).await.is_ok() {
             continue;
         }
-        // A server that has lost its session answers; the next call opens a new one.
+        // A server that has lost its session responds; the next call opens a new connection.
         if connection.is_ended() {
             return;
         }
@@ -47,7 +47,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Asks the server for an answer of any kind. There is no `ping` in the modern era.
+/// Sends a request that requires any response. The modern era has no `ping`.
 async fn check(connection: &Connection) -> Result<(), CallError> {
     let method = if connection.introduction().revision.is_modern() {
         "server/discover"
@@ -56,12 +56,12 @@ async fn check(connection: &Connection) -> Result<(), CallError> {
     };
     match connection.request(method, "", LIMIT).await {
         Err(error) if is_absence(&error) => Err(error),
-        // A refusal is an answer, too.
+        // A refusal is a response, too.
         _ => Ok(()),
     }
 }
 
-/// Whether there was no answer at all.
+/// Whether there was no response at all.
 fn is_absence(error: &CallError) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! The clients behind the requests of a connection, as their servers see them.
+//! The clients behind the requests of a connection, as traits, so that this module does not depend on them.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -12,105 +12,110 @@ use super::{Listing, ServerReply};
 use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
 use crate::tool::ServerName;
 
-/// An answer that a client has yet to give.
+/// The pending response of a client.
 pub(crate) type Asking = Pin<Box<dyn Future<Output = ServerReply> + Send>>;
 
-/// A comparison of a listing with what was first seen.
+/// A pending comparison of a listing with the pins.
 pub(crate) type Comparing = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-/// A request of a server to the client it works for.
+/// A server's request to the client that it works for.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
-    /// Which server asks.
+    /// The server that asks.
     pub server: ServerName,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
-    /// Its parameters, as they came.
+    /// The parameters, in their original bytes.
     pub params: Option<Bytes>,
 }
 
-/// The client for whom a request is made.
+/// The client that a request is made for.
 pub(crate) trait Host: Send + Sync {
-    /// What it can be asked, which decides over which connection the request goes.
+    /// The capabilities it declared. They decide which connection the request uses.
     fn capabilities(&self) -> ClientCapabilities;
 
-    /// Whether it can be asked in this request.
+    /// Whether it can be asked during this request.
     fn is_askable(&self) -> bool {
         true
     }
 
-    /// Tells clients apart: equal for the requests of one client.
+    /// The id of the client; equal for all its requests.
     fn client(&self) -> u64;
 
-    /// Where what it asked for goes, if it is the only client: a server whose answers it does not take is not read from.
+    /// The queue of the responses it requested, if it is the only client. A server is not read from while its client
+    /// does not take the responses.
     fn response_outbox(&self) -> Option<Outbox> {
         None
     }
 
-    /// Its request is about to be written to a server.
+    /// Called when its request is about to be written to a server.
     fn handing_over(&self) {}
 
-    /// Whether it wants to hear of progress.
+    /// Whether it requested progress notifications.
     fn wants_progress(&self) -> bool;
 
-    /// The level from which on it wants log messages of this request (2026-07-28), as a JSON string.
+    /// The lowest level of log messages for this request (2026-07-28), as a JSON string.
     fn log_level(&self) -> Option<String>;
 
-    /// Takes the `params` of a progress notification; must not block.
+    /// Receives the `params` of a progress notification; must not block.
     fn progress(&self, params: &RawValue);
 
-    /// Takes the `params` of a log message; must not block.
+    /// Receives the `params` of a log message; must not block.
     fn log(&self, server: &ServerName, params: &RawValue);
 
-    /// Asks it. Dropping the future takes the question back.
+    /// Asks the client. Dropping the future cancels the question.
     fn ask(&self, question: Question) -> Asking;
 }
 
-/// All clients there are, as servers see them outside of any request.
+/// All connected clients, for messages of servers outside of any request.
 pub(crate) trait Audience: Send + Sync {
-    /// What a new connection declares where no request says more: what the client that came last can be asked.
+    /// The capabilities that a new connection declares if the request has none: those of the latest client.
     fn capabilities(&self) -> ClientCapabilities;
 
-    /// The level from which on log messages are wanted of servers that can be told, if somebody said so.
+    /// The lowest log level to request from servers that support one, if a client has set a level.
     fn log_level(&self) -> Option<LogLevel>;
 
-    /// The clients that can be asked `method` outside of any request: with more than one, nothing says which is meant.
+    /// The clients that can be asked `method` outside of any request. If there are several, the addressee is unknown.
     fn hosts(&self, server: &ServerName, method: &str) -> Vec<Arc<dyn Host>>;
 
-    /// The directories that a server is told that asks for roots, where it serves several sessions; otherwise its client is asked.
+    /// The directories to answer `roots/list` with, for a server that serves several sessions. `None`: the client is
+    /// asked.
     fn roots(&self) -> Option<Vec<PathBuf>> {
         None
     }
 
-    /// Compares what `server` lists with what was first seen, and keeps it; an error says why that cannot be done.
+    /// Compares the listing of `server` with the pins and stores it.
+    ///
+    /// # Errors
+    /// The reason why that is not possible.
     fn compare(&self, server: &ServerName, listing: Listing) -> Comparing;
 
-    /// Whether a tool of `server` must not be called as things stand now.
+    /// Whether a tool of `server` must not be called in its current state.
     fn is_withheld(&self, server: &ServerName, tool: &str) -> bool;
 
-    /// Hears what `server` says unasked; must not block.
+    /// Receives a notification of `server` that belongs to no request; must not block.
     fn noticed(&self, server: &ServerName, notice: Notice<'_>);
 }
 
-/// What a server says to whom it may concern.
+/// A server's notification that belongs to no request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Notice<'a> {
-    /// Its tools are others now.
+    /// The list of tools has changed.
     ToolsChanged,
-    /// Its prompts are others now.
+    /// The list of prompts has changed.
     PromptsChanged,
-    /// Its resources are others now.
+    /// The list of resources has changed.
     ResourcesChanged,
-    /// A resource has another content; `params` names it by `uri`.
+    /// The content of a resource has changed; `params` has its `uri`.
     ResourceUpdated(&'a RawValue),
-    /// A log message, by its `params`.
+    /// A log message, as its `params`.
     Message(&'a RawValue),
-    /// What the user was sent to a URL for is through (2025-11-25), by its `params`.
+    /// An elicitation by URL is complete (2025-11-25), as its `params`.
     ElicitationComplete(&'a RawValue),
 }
 
 impl<'a> Notice<'a> {
-    /// Reads a notification; `None` for one that concerns nobody.
+    /// Parses a notification; `None` for methods that are not relayed.
     #[must_use]
     pub(crate) fn read(method: &str, params: Option<&'a RawValue>) -> Option<Self> {
         match (method, params) {

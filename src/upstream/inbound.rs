@@ -1,4 +1,4 @@
-//! Routes the notifications and requests that a server sends to the clients that they concern.
+//! Routes a server's notifications and requests to the clients that they concern.
 //!
 //! Over HTTP a message comes on the stream of the request it belongs to. A transport with one stream does not say which
 //! request a message belongs to. It goes to the client if only one has requests under way; if several have, a question is
@@ -22,13 +22,13 @@ use crate::mcp::{ErrorCode, Frame, Object, Outbox, Request, RequestId};
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 
-/// How long a request may wait for its client's answers in all.
+/// The longest time that a request may wait for its client's responses, in total.
 const LONGEST_QUESTION: Duration = Duration::from_secs(60 * 60);
 
-/// Questions of one server that may be open at once.
+/// The maximum number of open questions of one server.
 const MOST_QUESTIONS: usize = 64;
 
-/// The notifications and requests of one connection's server, and the requests under way that they may belong to.
+/// The router of one connection: its requests in flight and the server's open questions.
 pub(super) struct InboundRouter {
     server: ServerName,
     audience: Arc<dyn Audience>,
@@ -38,7 +38,7 @@ pub(super) struct InboundRouter {
 
 #[derive(Default)]
 struct Open {
-    /// The clients of the requests under way, by our request id.
+    /// The clients of the requests in flight, by our request id.
     hosts: HashMap<u64, Arc<dyn Host>>,
     /// The server's own requests that are not answered yet.
     questions: HashMap<RequestId, Asked>,
@@ -46,11 +46,11 @@ struct Open {
 
 struct Asked {
     taken_back: CancellationToken,
-    /// The request it came up in, with which it ends.
+    /// The request during which it was asked; it ends with that request.
     within: Option<u64>,
 }
 
-/// The client that a question is for.
+/// The client to ask.
 enum Addressee {
     One(Arc<dyn Host>, Option<u64>),
     Nobody,
@@ -75,7 +75,7 @@ impl InboundRouter {
         })
     }
 
-    /// Request `id` is under way for `host`, until the guard is dropped.
+    /// Registers request `id` for `host`, until the guard is dropped.
     pub(super) fn begin(&self, id: u64, host: Option<Arc<dyn Host>>) -> UnderWay<'_> {
         if let Some(host) = host {
             self.open().hosts.insert(id, host);
@@ -83,13 +83,13 @@ impl InboundRouter {
         UnderWay { inbound: self, id }
     }
 
-    /// Where the answer to request `id` goes, if that is known.
+    /// The queue for the response to request `id`, if it is known.
     pub(super) fn response_outbox(&self, id: u64) -> Option<Outbox> {
         self.open().hosts.get(&id)?.response_outbox()
     }
 
-    /// Runs the exchange of request `id` for at most `limit`, not counting the time in which the server itself waits for
-    /// the client: a person may be reading. `None` when the time is up.
+    /// Runs the exchange of request `id` for at most `limit`, without the time in which the server waits for the
+    /// client, where a person may be reading. `None` when the time is up.
     pub(super) async fn within<T>(
         &self,
         id: u64,
@@ -111,7 +111,7 @@ impl InboundRouter {
         }
     }
 
-    /// Takes a notification; `id` is the request on whose stream it came.
+    /// Routes a notification; `id` is the request on whose stream it arrived.
     pub(super) fn notified(&self, method: &str, params: Option<&RawValue>, id: Option<u64>) {
         match (method, params) {
             ("notifications/progress", Some(params)) => {
@@ -139,7 +139,7 @@ impl InboundRouter {
         }
     }
 
-    /// Takes a request of the server, which came on the stream of request `id`; `reply` sends the answer.
+    /// Routes a request of the server, which arrived on the stream of request `id`; `reply` sends the response.
     pub(super) fn asked(
         self: &Arc<Self>,
         request: &Request<'_>,
@@ -223,7 +223,7 @@ impl InboundRouter {
             self.audience.noticed(&self.server, Notice::Message(params));
         }
         if hosts.len() > 1 {
-            // It may hold what only one of them may see.
+            // The message may contain data that only one of these clients may see.
             tracing::debug!(server = %self.server, "a log message of several clients' requests goes to none of them");
             return;
         }
@@ -263,7 +263,7 @@ impl InboundRouter {
     }
 }
 
-/// The answer to `roots/list` (2025-11-25, client/roots).
+/// The response to `roots/list` (2025-11-25, client/roots).
 fn roots(directories: &[PathBuf]) -> Bytes {
     let roots: Vec<_> = directories
         .iter()
@@ -273,7 +273,7 @@ fn roots(directories: &[PathBuf]) -> Bytes {
     serde_json::json!({ "roots": roots }).to_string().into()
 }
 
-/// A request under way; with it end the questions that came up in it.
+/// A request in flight; when it ends, its open questions end, too.
 pub(super) struct UnderWay<'a> {
     inbound: &'a InboundRouter,
     id: u64,

@@ -1,5 +1,5 @@
-//! One stream of messages each way, and the requests under way on it: stdio and HTTP+SSE. Requests go out side by side,
-//! answers come back in any order.
+//! One message stream in each direction, and the requests in flight on it: for stdio and HTTP+SSE. Requests run in
+//! parallel; responses arrive in any order.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::mcp::{Envelope, Frame, Line, LineReader, Message, Outbox, Outcome, Re
 use crate::telemetry;
 use crate::tool::ServerName;
 
-/// An answer from this size on is looked after: whether its client takes such.
+/// The size from which a response waits for its client to read, in bytes.
 const LARGE: usize = 64 * 1024;
 
-/// A stream each way and the requests under way on it.
+/// A message stream in each direction, and the requests in flight on it.
 pub(super) struct Link {
     server: ServerName,
     outbox: Outbox,
@@ -33,7 +33,7 @@ pub(super) struct Link {
     message_limit: usize,
     /// Cancelled to close the link.
     close: CancellationToken,
-    /// Cancelled when the link has ended, for any reason.
+    /// Cancelled when the link has ended for any reason.
     over: CancellationToken,
     inbound: Arc<InboundRouter>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 struct Requests {
     waiting: HashMap<u64, Waiting>,
-    /// Why the link is over, once it is.
+    /// The reason for the end of the link, once it has ended.
     ended: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    /// A link that writes to `outbox`; [`Link::read`] is to be run by one task.
+    /// Creates a link that writes to `outbox`. One task must run [`Link::read`].
     pub(super) fn new(
         server: ServerName,
         outbox: Outbox,
@@ -76,12 +76,12 @@ impl Link {
         })
     }
 
-    /// Whether the link is over.
+    /// Whether the link has ended.
     pub(super) fn is_ended(&self) -> bool {
         self.requests().ended.is_some()
     }
 
-    /// Asks for the end of the link; requests under way fail.
+    /// Closes the link; requests in flight fail.
     pub(super) fn close(&self) {
         self.close.cancel();
     }
@@ -91,12 +91,12 @@ impl Link {
         self.close.cancelled().await;
     }
 
-    /// Resolves when the link is over.
+    /// Resolves when the link has ended.
     pub(super) async fn ended(&self) {
         self.over.cancelled().await;
     }
 
-    /// Sends a request and waits for its answer, at most for `limit`. Dropping the future cancels the request.
+    /// Sends a request and waits for the response, for at most `limit`. Dropping the future cancels the request.
     pub(super) async fn request(
         self: &Arc<Self>,
         method: &str,
@@ -131,7 +131,7 @@ impl Link {
                 .await
                 .unwrap_or_else(|_| Err(self.lost("the connection was closed", true)));
             match answer {
-                // It never left, which the end of the link cannot know.
+                // The request was never sent, which `end` cannot know.
                 Err(CallError::Lost { reason, .. }) if sent.is_err() => {
                     Err(self.lost(&reason, false))
                 }
@@ -150,13 +150,16 @@ impl Link {
 
     /// Sends a notification without parameters.
     pub(super) fn notify(&self, method: &str) {
-        // Where the peer is gone, the next request says so.
+        // If the peer is gone, the next request reports it.
         let _ = self.outbox.push(Frame::from(format!(
             r#"{{"jsonrpc":"2.0","method":"{method}"}}"#
         )));
     }
 
-    /// Reads messages until the stream ends; `Err` says how it broke.
+    /// Reads messages until the stream ends.
+    ///
+    /// # Errors
+    /// The reason why reading failed.
     pub(super) async fn read(
         &self,
         lines: &mut LineReader<impl AsyncRead + Unpin>,
@@ -170,7 +173,7 @@ impl Link {
         Ok(())
     }
 
-    /// Fails every request under way, and all that will come, with `reason`.
+    /// Fails every request, in flight and future, with `reason`.
     pub(super) fn end(&self, reason: &str) {
         let waiting = {
             let mut requests = self.requests();
@@ -180,12 +183,12 @@ impl Link {
         self.outbox.close();
         self.over.cancel();
         for (_, request) in waiting {
-            // Its caller may have gone in the meantime.
+            // The caller may have gone meanwhile.
             let _ = request.send(Err(self.lost(reason, true)));
         }
     }
 
-    /// A message of `length` bytes was dropped; fails the request it was to answer, if that is known.
+    /// Fails the request whose response of `length` bytes was dropped, if the id is known.
     pub(super) fn too_long(&self, length: u64, id: Option<&RequestId>) {
         tracing::warn!(server = %self.server, length, "a message over the size limit was dropped");
         if let Some(id) = id.and_then(RequestId::as_integer) {
@@ -201,8 +204,8 @@ impl Link {
         }
     }
 
-    /// Takes a message, or several. Where it is a large answer for a client that takes none, this waits until that changes, so
-    /// that the server is not read from meanwhile.
+    /// Processes a message or a batch. For a large response, it waits until the client takes responses again, so that
+    /// the server is not read from meanwhile.
     pub(super) async fn take(&self, line: Bytes) {
         let response_outbox = self.receive(&line);
         drop(line);
@@ -211,7 +214,7 @@ impl Link {
         }
     }
 
-    /// Takes a message, or several; says where it goes from here, if it is a large answer.
+    /// Processes a message or a batch; returns the client's queue if it was a large response.
     fn receive(&self, line: &Bytes) -> Option<Outbox> {
         telemetry::frame(Some(&self.server), "received", &[line]);
         match Envelope::parse(line) {
@@ -228,7 +231,7 @@ impl Link {
             }
             Err(malformed) => {
                 tracing::warn!(server = %self.server, %malformed, "an unreadable message");
-                // Programs print all kinds of things; only what was meant as a message can be somebody's answer.
+                // Programs print other text to stdout; only a line that was meant as a message can be a response.
                 let was_message = memmem::find(line, b"\"jsonrpc\"").is_some();
                 if let Some(id) = malformed
                     .id
@@ -276,7 +279,7 @@ impl Link {
             }
             Message::Request(request) => {
                 let outbox = self.outbox.clone();
-                // A server that asks on and on without reading would otherwise fill the memory with answers.
+                // A server that keeps asking without reading would otherwise fill the memory with responses.
                 self.inbound.asked(&request, None, move |frame| {
                     outbox.push_unless_congested(frame);
                 });
@@ -288,13 +291,13 @@ impl Link {
         response_outbox
     }
 
-    /// Hands `reply` to whoever waits for it; nobody does when it comes late or twice.
+    /// Passes `reply` to the waiting caller. There is none if the response is late or a duplicate.
     pub(super) fn answer(&self, id: i64, reply: Result<ServerReply, CallError>) {
         let waiting = u64::try_from(id)
             .ok()
             .and_then(|id| self.requests().waiting.remove(&id));
         match waiting {
-            // The caller may have gone in the meantime.
+            // The caller may have gone meanwhile.
             Some(waiting) => drop(waiting.send(reply)),
             None => tracing::debug!(server = %self.server, id, "an answer nobody waits for"),
         }
@@ -314,11 +317,11 @@ impl Link {
     }
 }
 
-/// Tells the server that nobody waits for a request any more, unless it was answered.
+/// Cancels the request on the server when dropped, unless there is a response.
 struct Unanswered<'a> {
     link: &'a Link,
     id: u64,
-    /// For the server's log; `None` once there is an answer.
+    /// The reason for the server's log; `None` once there is a response.
     reason: Option<&'static str>,
 }
 
@@ -327,7 +330,7 @@ impl Drop for Unanswered<'_> {
         let was_waiting = self.link.requests().waiting.remove(&self.id).is_some();
         if let Some(reason) = self.reason.filter(|_| was_waiting) {
             let params = format!(r#"{{"requestId":{},"reason":"{reason}"}}"#, self.id);
-            // A server that is gone needs no telling.
+            // If the server is gone, it needs no notification.
             let _ = self
                 .link
                 .outbox

@@ -1,5 +1,5 @@
-//! How much a server may list. Its pages are kept until the catalog has read them, so their bytes are what counts, with all
-//! that stands in them beside the entries.
+//! Limits on a server's lists. Whole pages are kept until the catalog has parsed them, so the limit counts all bytes
+//! of a page, not only its entries.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,20 +7,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A server that never comes to its last page is cut off here.
+/// The maximum number of pages, for a server whose pages never end.
 const MOST_PAGES: usize = 1000;
 
-/// The most entries of one list.
+/// The maximum number of entries in one list.
 const MOST_ENTRIES: usize = 50_000;
 
-/// The most bytes of a server's tools, and of all its other lists together: so neither takes the other's.
+/// The maximum size of a server's tools in bytes, and of all its other lists together. The two are separate, so that
+/// neither uses up the other's limit.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 
-/// What lists have taken that share a limit.
+/// The bytes used by lists that share a limit.
 #[derive(Debug, Default)]
 pub(super) struct Bytes(AtomicUsize);
 
-/// What one list has taken.
+/// The pages, entries and bytes of one list so far.
 #[derive(Debug)]
 pub(super) struct Taken<'a> {
     bytes: &'a Bytes,
@@ -28,7 +29,7 @@ pub(super) struct Taken<'a> {
     entries: usize,
 }
 
-/// A limit that a list is over; it reads on after "it has more than".
+/// The limit that a list exceeds. The text continues after "it has more than".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Pages,
@@ -55,7 +56,7 @@ impl<'a> Taken<'a> {
         }
     }
 
-    /// Counts one more page of this size.
+    /// Counts one more page of `size` bytes.
     pub(super) fn page(&mut self, size: usize) -> Result<(), Over> {
         self.pages += 1;
         if self.pages > MOST_PAGES {
@@ -68,7 +69,7 @@ impl<'a> Taken<'a> {
         Ok(())
     }
 
-    /// Counts so many entries.
+    /// Counts `count` entries.
     pub(super) fn entries(&mut self, count: usize) -> Result<(), Over> {
         self.entries += count;
         if self.entries > MOST_ENTRIES {
@@ -78,7 +79,8 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// The entries of a page, and at most one more than a list may have: an entry that is a digit takes more memory than its byte.
+/// The entries of a page, at most one more than a list may have: an entry of one digit takes more memory than its
+/// byte.
 #[derive(Debug)]
 pub(super) struct Entries<'a>(pub(super) Vec<&'a RawValue>);
 

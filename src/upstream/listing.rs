@@ -1,4 +1,4 @@
-//! The lists of a server: its tools, prompts, resources and templates. `paging.rs` fetches them.
+//! A server's lists: tools, prompts, resources and resource templates. `paging.rs` fetches them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,63 +11,63 @@ use super::error::CallError;
 use super::introduction::Introduction;
 use crate::tool::ServerName;
 
-/// The lists of a server; the entries of all pages, each in its own bytes.
+/// A server's lists. Each entry keeps its original bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Listing {
-    /// What it says of itself.
+    /// The server's description of itself.
     pub introduction: Introduction,
     /// The entries of `tools/list`.
     pub tools: Vec<Bytes>,
-    /// The entries of `prompts/list`, none where the server declares no prompts; the same holds for those below.
+    /// The entries of `prompts/list`; empty if the server declares no prompts. Likewise for the lists below.
     pub prompts: Result<Vec<Bytes>, ListError>,
     /// The entries of `resources/list`.
     pub resources: Result<Vec<Bytes>, ListError>,
     /// The entries of `resources/templates/list`.
     pub templates: Result<Vec<Bytes>, ListError>,
-    /// How long all of it stays fresh (`ttlMs`, 2026-07-28), if the server says so.
+    /// How long the lists stay fresh (`ttlMs`, 2026-07-28), if the server gives a time.
     pub fresh_for: Option<Duration>,
-    /// The session that it was made for.
+    /// The session that it was fetched for.
     pub(super) user: u64,
     pub(super) compared: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 impl Listing {
-    /// Notes that its tools were compared with those that were first seen: calls of this session may go over the connection.
+    /// Records that the tools were compared with the pins, so that this session may send calls over the connection.
     pub(crate) fn set_compared(&self) {
         self.compared.lock().insert(self.user);
     }
 }
 
-/// The reason that a list is missing.
+/// The reason why a list is missing.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum ListError {
-    /// A page did not come.
+    /// The request for a page failed.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The server has no such list.
+    /// The server does not have this list.
     #[error("server `{server}` has no {list}")]
     Missing {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
-        /// What was to be listed.
+        /// The method.
         list: &'static str,
     },
-    /// It took much longer than the tools.
+    /// The list took much longer than the tools.
     #[error("server `{server}` did not list its {list} in time")]
     Late {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
-        /// What was to be listed.
+        /// The method.
         list: &'static str,
     },
-    /// The server refused, or its answer is no list.
+    /// The server refused, or its response is not a list.
     #[error("server `{server}` did not list its {list}: {reason}")]
     Refused {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
-        /// What was to be listed.
+        /// The method.
         list: &'static str,
-        /// What it said, or what is wrong with it.
+        /// The server's message, or the fault of the response.
         reason: String,
     },
 }

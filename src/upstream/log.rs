@@ -1,4 +1,4 @@
-//! One log file per server: what it writes to stderr, line by line, without the secrets that it was given.
+//! One log file per server: its stderr, line by line, without secrets.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use memchr::memrchr;
 use crate::telemetry::{self, LogFile};
 use crate::tool::ServerName;
 
-/// A line beyond this size, in bytes, is written in parts.
+/// The longest line, in bytes; longer ones are written in parts.
 const LONGEST_LINE: usize = 64 * 1024;
 
-/// Appends to a server's log; a log that cannot be written is reported once and then left alone.
+/// Appends to a server's log. If it cannot be written, that is reported once.
 #[derive(Debug, Default)]
 pub(crate) struct ServerLog {
     file: Option<LogFile>,
-    /// The start of a line that has not ended yet: a secret in two parts would not be known.
+    /// The beginning of an unfinished line: a secret in two parts would not be masked.
     partial: Vec<u8>,
 }
 
 impl ServerLog {
-    /// The log of `server` under `directory`; nothing is kept without one.
+    /// Opens the log of `server` in `directory`. Without a directory, nothing is written.
     #[must_use]
     pub(crate) fn open(directory: Option<&Path>, server: &ServerName) -> Self {
         let file = directory.map(|directory| LogFile::new(directory.join(format!("{server}.log"))));
@@ -29,7 +29,7 @@ impl ServerLog {
         }
     }
 
-    /// Appends `bytes`; what was written of them and of what came before, without secrets.
+    /// Appends `bytes`. Returns the text that was written, with secrets masked.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> String {
         self.partial.extend_from_slice(bytes);
         let end = memrchr(b'\n', &self.partial).map_or(0, |at| at + 1);
@@ -43,13 +43,13 @@ impl ServerLog {
         text
     }
 
-    /// The line that has not ended yet, without secrets, begun ones included.
+    /// The unfinished line, with secrets masked, including partial ones at its end.
     #[must_use]
     pub(crate) fn unfinished(&self) -> String {
         telemetry::masked_cut(&String::from_utf8_lossy(&self.partial))
     }
 
-    /// All of a line without an end but as much as a secret may have that is not whole yet.
+    /// Takes from the unfinished line everything except an end that may be the beginning of a secret.
     fn part(&mut self) -> String {
         let valid = self.partial.utf8_chunks().last();
         let broken = valid.map_or(0, |chunk| chunk.invalid().len());

@@ -1,9 +1,10 @@
-//! Live links to MCP servers: one connection per server, made when it is needed and closed when it is not.
+//! Connections to MCP servers: one per server, opened on demand and closed when idle.
 //!
-//! The [`Pool`] is the way in: it connects once however many ask, passes calls on side by side, repeats none that may
-//! have acted, and lets nobody wait for a server that is not theirs.
+//! The [`Pool`] is the entry point. Concurrent callers share one connection attempt, calls run in parallel, a call
+//! that may have acted is never repeated, and a slow server delays only its own callers.
 //!
-//! *Invariant*: nothing here knows what a tool means, nor the client that asked. No lock is held across an await.
+//! *Invariant*: nothing here knows the meaning of a tool, or the kind of client that calls it. No lock is held across
+//! an await.
 
 mod concurrency;
 mod connection;
@@ -68,38 +69,38 @@ use guard::Guard;
 use headers_command::HeadersCommands;
 use transport::http::client::Clients;
 
-/// So many times longer has a server that may have to be installed first.
+/// The factor by which the handshake limit is longer for a server that may have to be installed first.
 const INSTALLING: u32 = 6;
 
-/// The largest message that is taken from a server, in bytes.
+/// The size limit of a message from a server, in bytes.
 pub(crate) const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// What all connections share: tasks, variables, directories, limits, HTTP clients.
+/// The context that all connections share: tasks, environment variables, directories, limits, HTTP clients.
 #[derive(Debug)]
 pub(crate) struct UpstreamContext {
-    /// Where tasks are spawned.
+    /// Spawns the tasks.
     pub tasks: Tasks,
-    /// The session's variables, of which servers inherit a few.
+    /// The session's environment variables; servers inherit a few of them.
     pub variables: Environment,
-    /// The session's directory, in which servers run whose entries name none.
+    /// The session's directory, the default working directory of servers.
     pub directory: Option<PathBuf>,
-    /// Where the servers' stderr is kept; `None` keeps none.
+    /// The directory of the servers' stderr logs; `None` keeps none.
     pub log_directory: Option<PathBuf>,
-    /// Where it is remembered which servers asked for roots; `None` forgets it.
+    /// The directory of the records of servers that asked for roots; `None` keeps none.
     pub sharing_directory: Option<PathBuf>,
-    /// Where logins are kept; without it there are none.
+    /// The vault of logins; without it, there are no logins.
     pub logins: Option<Arc<oauth::Vault>>,
-    /// How long a server has to answer the handshake; longer if it may have to be installed first.
+    /// The time limit of the handshake; longer if the server may have to be installed first.
     pub handshake_limit: Duration,
     guard: Arc<Guard>,
-    /// The servers that the session uses with others.
+    /// The servers that the session shares with others.
     servers: Arc<SharedServers>,
     clients: Clients,
     headers_commands: HeadersCommands,
 }
 
 impl UpstreamContext {
-    /// A context with the usual limits.
+    /// Creates a context with the default limits.
     #[must_use]
     pub(crate) fn new(
         servers: Arc<SharedServers>,
@@ -121,10 +122,10 @@ impl UpstreamContext {
         }
     }
 
-    /// How long a server that is reached so has to answer the handshake.
+    /// The time limit of the handshake for this transport.
     fn handshake_limit_of(&self, transport: &config::Transport) -> Duration {
         match transport {
-            // One that is cut off in the middle may leave a broken package behind, which fails at once ever after.
+            // An installation that is aborted midway may leave a broken package, which then fails every time.
             config::Transport::Stdio(transport) if transport.may_install() => {
                 self.handshake_limit * INSTALLING
             }

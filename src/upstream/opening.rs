@@ -12,7 +12,7 @@ pub(super) fn client_info() -> String {
     )
 }
 
-/// The requests that open a connection in either era, whole: their revision, method and body.
+/// The complete requests that open a connection in either era: revision, method and body.
 pub(super) fn openings() -> [(Revision, &'static str, String); 2] {
     let whole = |method: &str, params: String| {
         format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{params}}}"#)
@@ -41,7 +41,7 @@ pub(super) fn initialize_params(capabilities: ClientCapabilities) -> String {
     )
 }
 
-/// The members of `_meta` that a modern request carries.
+/// The members of `_meta` that every modern request carries.
 pub(super) fn modern_meta(capabilities: ClientCapabilities) -> String {
     format!(
         r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{capabilities}"#,

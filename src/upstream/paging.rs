@@ -1,4 +1,4 @@
-//! Fetches the lists of a server, page by page, within limits of time, number and size.
+//! Fetches a server's lists page by page, with limits on time, number and size.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::tool::ServerName;
 
-/// How much longer than the tools the lists beside them may take, as the tools wait for them.
+/// How much longer than the tools the other lists may take. The tools wait for them.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// One list, all pages.
+/// One list with all its pages.
 #[derive(Debug, Default)]
 struct Pages {
     entries: Vec<Bytes>,
@@ -26,7 +26,7 @@ struct Pages {
 }
 
 impl Connection {
-    /// Lists all that the server has for the session `user`, the tools within `limit` for each page.
+    /// Fetches all lists for the session `user`. Each page of the tools has the time `limit`.
     ///
     /// # Errors
     /// When the tools cannot be listed.
@@ -75,7 +75,7 @@ impl Connection {
         })
     }
 
-    /// Lists the tools alone, for what they want of their calls.
+    /// Fetches the tools only, to learn the headers that they require.
     pub(super) async fn list_tools(
         &self,
         server: &ServerName,
@@ -88,7 +88,7 @@ impl Connection {
         let bytes = list_limits::Bytes::default();
         let pages = self.pages(server, "tools/list", "tools", limit, &bytes);
         let mut pages = match pages.await {
-            // Some have tools without saying so, so all are asked.
+            // Some servers have tools but do not declare them, so the list is always requested.
             Err(ListError::Missing { .. } | ListError::Refused { .. })
                 if !self.introduction().capabilities.has("tools") =>
             {
@@ -108,7 +108,7 @@ impl Connection {
         Ok(pages)
     }
 
-    /// A list that a server may do without.
+    /// Fetches an optional list.
     async fn other_pages(
         &self,
         server: &ServerName,
@@ -123,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// All pages of a list, whose entries are in the member `list`, within its limits.
+    /// Fetches all pages of a list, whose entries are in the member `list`.
     async fn pages(
         &self,
         server: &ServerName,
@@ -187,8 +187,8 @@ impl Connection {
         }
     }
 
-    /// Notes which arguments go into headers. A tool whose wishes cannot be met is left out, as the specification wants
-    /// (2026-07-28, basic/transports/streamable-http); over stdio there are no such wishes.
+    /// Learns which arguments are repeated in headers. Removes tools whose annotations are invalid, as the
+    /// specification requires (2026-07-28, basic/transports/streamable-http). Stdio has no such headers.
     fn learn_headers(&self, server: &ServerName, tools: &mut Vec<Bytes>) {
         let Some(mirrors) = self.wire.mirrors() else {
             return;
@@ -203,7 +203,7 @@ impl Connection {
     }
 }
 
-/// A duration as servers write it, fractions included.
+/// Parses a duration in milliseconds, which may have a fraction.
 fn milliseconds(json: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(json.parse::<f64>().ok()? / 1000.0).ok()
 }

@@ -5,8 +5,8 @@ use super::{CallError, Pool, ServerCall};
 use crate::tool::ServerName;
 
 impl Pool {
-    /// Under `"trust": "pin"`, a new process has to list its tools, and these have to be compared, before one is called:
-    /// what is known may be of another version of the server.
+    /// Makes sure that a new process has listed its tools, and that they were compared with the pins, before one is
+    /// called. The known tools may be those of another version of the server.
     pub(super) async fn check_pins(
         &self,
         server: &ServerName,

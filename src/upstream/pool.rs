@@ -1,4 +1,4 @@
-//! Server name to connection.
+//! The pool of connections, by server name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::config::{Config, Server, Transport};
 use crate::telemetry;
 use crate::tool::ServerName;
 
-/// All configured servers and the connections to them.
+/// All configured servers, with their connections.
 pub(crate) struct Pool {
     environment: Arc<UpstreamContext>,
     servers: RwLock<BTreeMap<ServerName, Joined>>,
     pub(super) audience: Arc<dyn Audience>,
-    /// How many clients wait for a server to be connected.
+    /// The number of clients that wait for a server to be connected.
     urgent: watch::Sender<usize>,
 }
 
-/// A client waits for a server to be connected, until this is dropped.
+/// Marks that a client waits for a server to be connected, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Urgent(watch::Sender<usize>);
 
@@ -39,14 +39,14 @@ impl Drop for Urgent {
     }
 }
 
-/// What is known of a server without asking it.
+/// The known state of a server, without asking it.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerStatus {
-    /// Its name.
+    /// The server's name.
     pub server: ServerName,
-    /// Whether and how it can be reached.
+    /// The state of its connection.
     pub state: State,
-    /// How its process is shared with other sessions; `None` in a run of its own.
+    /// How its process is shared with other sessions; `None` if this run has its own.
     pub sharing: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool without servers; [`Pool::configure`] brings them. `audience` hears what servers say by themselves.
+    /// Creates a pool without servers; [`Pool::configure`] adds them. `audience` receives the servers' own messages.
     #[must_use]
     pub(crate) fn new(environment: UpstreamContext, audience: Arc<dyn Audience>) -> Self {
         Self {
@@ -70,8 +70,8 @@ impl Pool {
         }
     }
 
-    /// Takes over the servers of `config`. Connections of entries that stay the same stay; those of changed or
-    /// removed ones close after their last call. Every server is started from here, so the logs learn the secrets here.
+    /// Applies the servers of `config`. Connections of unchanged entries stay open; those of changed or removed
+    /// entries close after their last call. Every server starts from here, so the log masker learns the secrets here.
     pub(crate) fn configure(&self, config: &Config) {
         telemetry::hide(&config.masker);
         let mut servers = self.servers.write();
@@ -94,13 +94,13 @@ impl Pool {
         removed.into_values().for_each(Joined::retire);
     }
 
-    /// The name under which the list of a server is kept: its entry, and the directory if the list is known to depend on that.
+    /// The cache key of a server's list: the hash of its entry, with the directory if the list depends on it.
     #[must_use]
     pub(crate) fn list_key(&self, entry: &Server) -> String {
         sharing::list_key(entry, &self.environment)
     }
 
-    /// Every server, by name.
+    /// The status of every server, by name.
     #[must_use]
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let servers = self.servers.read();
@@ -114,20 +114,20 @@ impl Pool {
             .collect()
     }
 
-    /// Opens `server` in the modern era first, as it was when it was last spoken with.
+    /// Makes the next connection to `server` try the modern era first, because it spoke that last time.
     pub(crate) fn remember_modern(&self, server: &ServerName) {
         if let Some(joined) = self.servers.read().get(server) {
             joined.slots.first.remember_modern();
         }
     }
 
-    /// The time a call of `server` may take by configuration, if it has its own.
+    /// The configured time limit of a call of `server`, if it has its own.
     #[must_use]
     pub(crate) fn timeout_of(&self, server: &ServerName) -> Option<Duration> {
         self.servers.read().get(server)?.entry.timeout
     }
 
-    /// Host and port of a server behind HTTP; nothing of one that is a process of ours.
+    /// Host and port of an HTTP server; `None` for stdio servers.
     #[must_use]
     pub(crate) fn address_of(&self, server: &ServerName) -> Option<(String, Option<u16>)> {
         let servers = self.servers.read();
@@ -140,14 +140,14 @@ impl Pool {
         }
     }
 
-    /// How long `server` may take to be connected and then, for `limit`, to do something.
+    /// The time limit for connecting `server` and then doing something that takes up to `limit`.
     #[must_use]
     pub(crate) fn connected_within(&self, server: &ServerName, limit: Duration) -> Duration {
         let servers = self.servers.read();
         let Some(joined) = servers.get(server) else {
             return limit;
         };
-        // What connecting usually takes is a part of the limit.
+        // `limit` already includes the usual connection time.
         let usual = self.environment.handshake_limit;
         limit
             + self
@@ -156,7 +156,7 @@ impl Pool {
                 .saturating_sub(usual)
     }
 
-    /// Whether `server` could not be reached for want of a login when it was last tried.
+    /// Whether the last attempt to connect `server` failed because a login is missing.
     #[must_use]
     pub(crate) fn wants_login(&self, server: &ServerName) -> bool {
         let servers = self.servers.read();
@@ -164,19 +164,19 @@ impl Pool {
         matches!(state, Some(State::Failed { error, .. }) if error.wants_login())
     }
 
-    /// The login at `server`, where it is one that may want it.
+    /// The login at `server`, if it may need one.
     #[must_use]
     pub(crate) fn account(&self, server: &ServerName) -> Option<Account> {
         let entry = self.servers.read().get(server)?.entry.clone();
         Account::of_entry(server, &entry, &self.environment).ok()?
     }
 
-    /// Sends a request to a server, which has the call's limit to be connected, and again to answer. It is sent once more
-    /// only when it cannot have acted, and once more when `repeatable`
-    /// and the connection went away: a server that restarts knows neither the call nor the session of the next one.
+    /// Sends a request to a server. The call's limit applies once to connecting and once to the response. The request
+    /// is repeated only if it cannot have acted, or, if `repeatable`, once after the connection was lost: a restarted
+    /// server does not know the call.
     ///
     /// # Errors
-    /// When no usable answer comes.
+    /// When no usable response arrives.
     pub(crate) async fn call(
         &self,
         server: &ServerName,
@@ -202,7 +202,7 @@ impl Pool {
         }
     }
 
-    /// What becomes of a call whose first attempt came to nothing, or to a refusal for missing headers.
+    /// Decides the outcome of a call after its first attempt failed, or was refused for missing headers.
     async fn call_again(
         &self,
         server: &ServerName,
@@ -214,7 +214,7 @@ impl Pool {
         let (mut may_resend, mut may_repeat) = (true, repeatable);
         loop {
             let error = match outcome {
-                // It was refused before it was looked into, for headers that the tool's schema asks for.
+                // The server refused it unprocessed, because of headers that the tool's schema requires.
                 Ok(refusal) if lease.lacks_headers(&refusal) => {
                     return match lease.list_tools(server, call.limit).await {
                         Ok(_) => lease.call(call).await,
@@ -233,7 +233,8 @@ impl Pool {
         }
     }
 
-    /// The start of a server takes its own time, and is worth that for the next call; this one need not wait for it.
+    /// Gets a connection within `limit`. The start of a server may take longer and continues for the next call; this
+    /// call does not wait for it.
     async fn lease_within(
         &self,
         server: &ServerName,
@@ -248,11 +249,11 @@ impl Pool {
         })??)
     }
 
-    /// Lists what a server has, its tools within `limit` for each page; a connection that was made for a `brief` listing
-    /// alone is closed after it.
+    /// Fetches a server's lists, with the time `limit` for each page of the tools. A connection that was opened for a
+    /// `brief` listing only is closed afterwards.
     ///
     /// # Errors
-    /// When it cannot be reached, or does not list its tools.
+    /// When the server cannot be reached, or does not list its tools.
     pub(crate) async fn list(
         &self,
         server: &ServerName,
@@ -261,7 +262,7 @@ impl Pool {
     ) -> Result<Listing, ListError> {
         let mut lease = self.lease(server, None).await.map_err(CallError::from)?;
         let mut listed = lease.list(server, limit, lease.user).await;
-        // A session that is gone, say.
+        // The session may be gone.
         if matches!(&listed, Err(ListError::Call(error)) if error.is_unsent()) {
             lease = self.lease(server, None).await.map_err(CallError::from)?;
             listed = lease.list(server, limit, lease.user).await;
@@ -281,7 +282,8 @@ impl Pool {
         slots.any(|slot| slot.connection().is_some())
     }
 
-    /// To be held while a client waits for a server to be connected: other servers are not started meanwhile.
+    /// Keeps other servers from being started while a client waits for a server to be connected. Hold it while
+    /// waiting.
     #[must_use]
     pub(crate) fn urgent(&self) -> Urgent {
         self.urgent.send_modify(|waiting| *waiting += 1);
@@ -295,17 +297,18 @@ impl Pool {
         let _ = urgent.wait_for(|waiting| *waiting == 0).await;
     }
 
-    /// Follows these resources of a server, by its own URIs, and no others; where there are any, its connection is kept.
+    /// Sets the resources of a server that this session follows, by the server's own URIs. While there are any, the
+    /// connection stays open.
     pub(crate) fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
         if let Some(joined) = self.servers.read().get(server) {
             joined.slots.follow(joined.user, uris);
         }
     }
 
-    /// Waits until the subscription to one of those resources stands, at most for `limit`.
+    /// Waits until the subscription to one of those resources is confirmed, for at most `limit`.
     ///
     /// # Errors
-    /// With the reason why it does not.
+    /// The reason why it is not.
     pub(crate) async fn subscribed(
         &self,
         server: &ServerName,
@@ -323,8 +326,8 @@ impl Pool {
         }
     }
 
-    /// Tells the connected servers from which level on log messages are wanted now; those that connect later are told then. Of several
-    /// sessions the one that wants most decides.
+    /// Sends the current log level to the connected servers; others get it when they connect. Of several sessions,
+    /// the most verbose level counts.
     pub(crate) fn set_log_level(&self) {
         let servers = self.servers.read();
         for joined in servers.values() {
@@ -339,14 +342,14 @@ impl Pool {
         }
     }
 
-    /// Ends what no other session uses; connections of a run of its own end with its tasks.
+    /// Ends the servers that no other session uses. In a run of its own, connections end with its tasks.
     pub(crate) async fn close(&self) {
         let servers = std::mem::take(&mut *self.servers.write());
         drop(servers);
         self.environment.servers.left().await;
     }
 
-    /// A connection on which a request for `host` can go; for nobody in particular, any will do.
+    /// A connection for a request of `host`; without a host, any connection.
     async fn lease(
         &self,
         server: &ServerName,
@@ -357,7 +360,7 @@ impl Pool {
         slot.lease(user, capabilities).await
     }
 
-    /// A slot for a request for `host`, and this session's number among its users.
+    /// A slot for a request of `host`, and this session's id among the users of the server.
     fn slot(
         &self,
         server: &ServerName,

@@ -1,4 +1,5 @@
-//! Which file a command is: looked for where the system would, so that it can be told beforehand, and started on Windows.
+//! Finds the file of a command as the system would: to check a configuration before the start, and to start it on
+//! Windows.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -6,11 +7,11 @@ use std::path::{Path, PathBuf, is_separator};
 
 use crate::config::env::Environment;
 
-/// The endings of what Windows starts by itself or with its command interpreter, in its own order. `PATHEXT` has more, which need
-/// another program.
+/// The file extensions that Windows starts directly or with its command interpreter, in the order of the system.
+/// `PATHEXT` has others, which need another program.
 const RUNNABLE: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
 
-/// The program that `command` leads to, of those in the directories of `path`.
+/// The program of `command` in the directories of `path`.
 #[must_use]
 pub(crate) fn find(command: &str, path: &str, environment: &Environment) -> Option<PathBuf> {
     let endings = if cfg!(windows) {
@@ -31,8 +32,8 @@ pub(crate) fn find(command: &str, path: &str, environment: &Environment) -> Opti
     std::env::split_paths(path).find_map(|directory| with_endings(&directory.join(command)))
 }
 
-/// What to start for `command`, for a process with these variables. On Windows the file itself: the system alone would find no
-/// `npx`, since only `npx.cmd` is a program there. Elsewhere, and where there is none, the system is left to look.
+/// The program to start for `command`, for a process with these variables. On Windows it is the file itself, because
+/// the system would not find `npx` (only `npx.cmd` is a program). Otherwise the system does the lookup.
 pub(super) fn to_start<'a>(command: &'a str, variables: &Environment) -> Cow<'a, OsStr> {
     let found = if cfg!(windows) {
         find(
@@ -48,8 +49,8 @@ pub(super) fn to_start<'a>(command: &'a str, variables: &Environment) -> Cow<'a,
     })
 }
 
-/// What may follow `command` on Windows: nothing where it has an ending already. A file without one is never a program, and package
-/// managers put a shell's script of that name beside the one for Windows.
+/// The extensions that may follow `command` on Windows: none if it has one already. A file without an extension is
+/// never a program there; package managers put a shell script without one next to the program.
 fn endings(command: &str, environment: &Environment) -> Vec<String> {
     let is_runnable = |ending: &str| {
         RUNNABLE
@@ -130,7 +131,7 @@ mod tests {
         );
         check("npx", "", &RUNNABLE);
         check(r"C:\node\npx.cmd", ".EXE", &["", ".EXE"]);
-        // `server.js.cmd` it may be; a script by itself is started by its own program.
+        // It may be `server.js.cmd`; a script alone is started by its interpreter.
         check("server.js", ".CMD;.JS", &[".CMD"]);
         check("python3.12", ".exe", &[".exe"]);
     }

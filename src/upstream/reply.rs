@@ -1,4 +1,4 @@
-//! A server's answer to a request, and the members of it that decisions and messages are made of.
+//! A server's response to a request, and the members of it that decide and explain.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::mcp::{ErrorCode, Object};
 
-/// The answer of a server to a request.
+/// A server's response to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum ServerReply {
     /// The result, in the server's own bytes.
@@ -38,10 +38,10 @@ pub(crate) fn message_of(error: &[u8]) -> String {
         .unwrap_or_else(|| "an error without a message".into())
 }
 
-/// The members of a result that is no answer yet but says what is needed for one.
+/// The members of a result that is not final but requests input.
 #[must_use]
 pub(crate) fn required_input(result: &[u8]) -> Option<Object<'_>> {
-    // Results may be large, and those that need input are rare.
+    // Results may be large, and those that request input are rare.
     static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"input_required"));
     WORD.find(result)?;
     let raw: &RawValue = serde_json::from_slice(result).ok()?;

@@ -1,4 +1,4 @@
-//! When a server that failed is tried again.
+//! The delay before the next attempt to connect a failed server.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(5 * 60);
 
-/// The pause before attempt `failures + 1`: doubling from one second to five minutes, each a random fifth longer or
-/// shorter, so that many processes do not try in step. It never says to give up.
+/// The delay before attempt `failures + 1`: it doubles from one second to five minutes, and varies randomly by a
+/// fifth, so that processes do not retry in step. Attempts never stop.
 #[must_use]
 pub(crate) fn backoff(failures: u32) -> Duration {
     let pause = FIRST
@@ -17,7 +17,7 @@ pub(crate) fn backoff(failures: u32) -> Duration {
                 .unwrap_or(u32::MAX),
         )
         .min(LONGEST);
-    // The keys of a fresh RandomState are random: enough to spread attempts, without a crate for it.
+    // The keys of a new RandomState are random, which is sufficient to spread attempts.
     let random = RandomState::new().hash_one(failures) % 1024;
     #[expect(clippy::cast_precision_loss, reason = "below 1024")]
     let factor = 0.8 + 0.4 * (random as f64 / 1024.0);

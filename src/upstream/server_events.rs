@@ -1,4 +1,4 @@
-//! The subscription to a modern server's events: one per connection, opened again when it ends and when the set of
+//! The subscription to a modern server's events: one per connection. It is reopened when it ends, and when the set of
 //! followed resources changes (2026-07-28, basic/patterns/subscriptions).
 
 use std::collections::BTreeSet;
@@ -14,13 +14,13 @@ use crate::mcp::Frame;
 use crate::mcp::object::quoted;
 use crate::telemetry::trace::Hop;
 
-/// A subscription is open until one of the two ends it.
+/// The time limit of a subscription, which stays open until either side ends it.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// A subscription that was open for this long did not fail.
+/// A subscription that was open for this long counts as successful.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Refusals in a row after which a server is not asked again.
+/// The number of refusals in a row after which the server is not asked again.
 const MOST_REFUSALS: u32 = 3;
 
 /// Keeps the subscription of `connection` open until the connection ends; `followed` are the resources that clients
@@ -51,7 +51,7 @@ pub(super) async fn listen(
         };
         let outcome = tokio::select! {
             outcome = connection.call(&subscription) => outcome,
-            // The old one is taken back, and another one made.
+            // Dropping the old request cancels it; the loop opens a new one.
             changed = followed.changed() => if changed.is_ok() { continue } else { return },
         };
         if start.elapsed() > SETTLED {

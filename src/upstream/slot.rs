@@ -1,4 +1,4 @@
-//! One server's entry in the pool: its connection, or the reason that it has none.
+//! One server's slot in the pool: its connection, or the reason why it has none.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -19,41 +19,41 @@ use crate::config::{self, Config, Era, IdleBounds, IdleTimeout, Transport, Trust
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
-/// How often the use of a connection that never closes is looked at, at most.
+/// The longest interval at which the use of a connection without an idle limit is checked.
 const LONGEST_LOOK: Duration = Duration::from_secs(30 * 60);
 
 /// A server's state, for display and decisions.
 #[derive(Debug, Clone)]
 pub(crate) enum State {
-    /// Switched off in the configuration.
+    /// Disabled in the configuration.
     Disabled,
-    /// Nothing runs; the next call connects.
+    /// Not connected; the next call connects.
     Disconnected,
-    /// A first or new connection is being made.
+    /// A connection is being opened.
     Connecting,
-    /// Calls go out at once.
+    /// Connected; calls are sent at once.
     Ready,
     /// The last attempt failed; a call tries again at once.
     Failed {
-        /// What went wrong.
+        /// The error.
         error: Arc<ConnectError>,
-        /// When a refresh tries again.
+        /// The time of the next automatic attempt.
         retry_at: Instant,
     },
 }
 
-/// A server's entry and connection.
+/// A server's configuration entry and connection.
 pub(super) struct Slot {
     pub(super) server: ServerName,
     pub(super) entry: config::Server,
     idle: Idle,
     link: Mutex<LinkState>,
-    /// Shared by all slots of the server.
+    /// The limit shared by all slots of the server.
     limit: Option<Arc<ConcurrencyLimit>>,
     /// The sessions that use it.
     users: Arc<Users>,
     mirrors: Arc<Mirrors>,
-    /// The resources that somebody follows, by the server's own URIs.
+    /// The resources that clients follow, by the server's own URIs.
     pub(super) followed: watch::Sender<BTreeSet<String>>,
 }
 
@@ -62,19 +62,19 @@ type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
 #[derive(Debug)]
 struct LinkState {
     phase: Phase,
-    /// What the handshake of the connection declares.
+    /// The client capabilities that the connection's handshake declares.
     capabilities: ClientCapabilities,
     failures: u32,
-    /// The server was found to speak the modern era, now or before the last start: it is opened in that first.
+    /// Whether the server was found to speak the modern era, now or in an earlier run. Then that era is tried first.
     is_modern: bool,
-    /// Calls that hold the connection.
+    /// The number of calls that hold the connection.
     in_use: usize,
-    /// How often this connection was taken for use.
+    /// The number of times this connection was taken for use.
     uses: u64,
     last_used: Instant,
-    /// Calls in the recent past, halved with every quarter of an hour.
+    /// The recent number of calls, halved every quarter of an hour.
     heat: f64,
-    /// The entry is gone from the configuration: the connection closes with its last call.
+    /// Whether the entry was removed from the configuration: the connection closes after its last call.
     retired: bool,
 }
 
@@ -83,7 +83,7 @@ impl LinkState {
         matches!(&self.phase, Phase::Ready(current) if Arc::ptr_eq(current, connection))
     }
 
-    /// The connection if it is live, with one more call that holds it.
+    /// The connection, if it is open; counts one more call that holds it.
     fn used(&mut self) -> Option<Arc<Connection>> {
         match &self.phase {
             Phase::Ready(connection) if !connection.is_ended() => {
@@ -107,7 +107,7 @@ enum Phase {
     },
 }
 
-/// When an unused connection closes, and how often it is checked until then.
+/// The idle limit of a connection, and the interval at which it is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Idle {
     timeout: IdleTimeout,
@@ -116,12 +116,12 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// As the entry says, otherwise the configuration.
+    /// The settings of the entry, or else of the configuration.
     pub(super) fn of(entry: &config::Server, config: &Config) -> Self {
         Self {
             timeout: entry.idle_timeout.unwrap_or(config.idle_timeout),
             bounds: entry.idle_bounds.or(config.idle_bounds),
-            // The end of a process is seen when it happens.
+            // The end of a process is noticed when it happens.
             check: match entry.transport {
                 Transport::Stdio(_) => None,
                 Transport::Http(_) | Transport::Sse(_) => config.health_check.interval(),
@@ -130,7 +130,7 @@ impl Idle {
     }
 }
 
-/// A connection in use: it is not closed for idleness while this is held.
+/// A connection in use: it is not closed for idleness while this exists.
 #[derive(Debug)]
 pub(super) struct Lease {
     slot: Arc<Slot>,
@@ -161,7 +161,7 @@ impl Slot {
         Self::with(server, entry, idle, limit, users, Arc::default())
     }
 
-    /// Another slot of the same server, for clients that can be asked other things.
+    /// Creates another slot of the server, for clients with different capabilities.
     pub(super) fn sibling(&self) -> Arc<Self> {
         Self::with(
             self.server.clone(),
@@ -205,7 +205,7 @@ impl Slot {
         })
     }
 
-    /// Notes that the server spoke the modern era when it was last spoken with.
+    /// Records that the server spoke the modern era last time.
     pub(super) fn remember_modern(&self) {
         let mut link = self.link();
         if matches!(link.phase, Phase::Disconnected) {
@@ -229,17 +229,17 @@ impl Slot {
         }
     }
 
-    /// The session that its processes are started for.
+    /// The session in whose context the server's processes start.
     pub(super) fn context(&self) -> Arc<UpstreamContext> {
         self.users.context()
     }
 
-    /// What the clients of all its sessions can be asked, where nothing says more.
+    /// The capabilities of the clients of all sessions, for requests without a client.
     pub(super) fn capabilities(&self) -> ClientCapabilities {
         self.users.capabilities()
     }
 
-    /// Notes which of the server's resources somebody follows; a modern server is told of all of them at once.
+    /// Sets the resources that clients follow; a modern server gets all of them at once.
     pub(super) fn follow(&self, uris: &BTreeSet<String>) {
         self.followed.send_if_modified(|followed| {
             let differs = followed != uris;
@@ -250,7 +250,7 @@ impl Slot {
         });
     }
 
-    /// The connection, if it is live.
+    /// The connection, if it is open.
     pub(super) fn connection(&self) -> Option<Arc<Connection>> {
         match &self.link().phase {
             Phase::Ready(connection) if !connection.is_ended() => Some(connection.clone()),
@@ -258,12 +258,12 @@ impl Slot {
         }
     }
 
-    /// Whether only so many calls may be under way.
+    /// Whether the number of parallel calls is limited.
     pub(super) fn is_limited(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Takes one of the server's permits, if it has a limit; waits in a bounded queue.
+    /// Takes one of the server's permits, if calls are limited; waits in a bounded queue.
     pub(super) async fn permit(&self) -> Result<Option<SemaphorePermit<'_>>, CallError> {
         match &self.limit {
             Some(limit) => limit.take(&self.server).await.map(Some),
@@ -271,8 +271,8 @@ impl Slot {
         }
     }
 
-    /// Whether a request for a client of these capabilities can go over this slot's connection: a handshake declares them
-    /// once, a modern server is told anew with each request.
+    /// Whether a request for a client with these capabilities can use this slot's connection. A handshake declares
+    /// capabilities once; a modern server gets them with each request.
     pub(super) fn suits(&self, capabilities: ClientCapabilities) -> bool {
         let link = self.link();
         match &link.phase {
@@ -285,11 +285,11 @@ impl Slot {
         }
     }
 
-    /// The connection for the session `user`, made if there is none; everybody who asks meanwhile gets the same attempt. A new one
-    /// declares `capabilities`.
+    /// The connection for the session `user`; opens one that declares `capabilities` if there is none. Concurrent
+    /// callers share one attempt.
     ///
     /// # Cancel safety
-    /// The attempt goes on for the others when the future is dropped.
+    /// If the future is dropped, the attempt continues for the other callers.
     pub(super) async fn lease(
         self: &Arc<Self>,
         user: u64,
@@ -305,7 +305,7 @@ impl Slot {
                 Ok(lease) => return Ok(lease),
                 Err(attempt) => attempt,
             };
-            // An attempt whose task was dropped at shutdown leaves no outcome.
+            // An attempt whose task was dropped at shutdown has no outcome.
             let Ok(outcome) = attempt.wait_for(Option::is_some).await else {
                 return Err(Arc::new(ConnectError::ShuttingDown));
             };
@@ -315,7 +315,7 @@ impl Slot {
         }
     }
 
-    /// The connection, if there is one already.
+    /// The connection, if it is open already.
     pub(super) fn lease_now(self: &Arc<Self>, user: u64) -> Option<Lease> {
         let connection = (!self.entry.disabled).then(|| self.link().used())??;
         Some(Lease {
@@ -411,7 +411,7 @@ impl Slot {
                 }
             }
         }
-        // Whoever asked may have gone.
+        // The caller may have gone.
         let _ = outcome.send(Some(result));
     }
 
@@ -439,7 +439,7 @@ impl Slot {
         }
         connector.era = Era::Modern;
         match connector.connect().await {
-            // It may be another version of the server by now.
+            // The server may be another version by now.
             Err(error) if error.may_be_of_era() => {
                 tracing::info!(server = %self.server, %error, "it was modern before; asking with a handshake");
                 connector.era = Era::Auto;
@@ -449,7 +449,7 @@ impl Slot {
         }
     }
 
-    /// Closes `connection` once nobody has used it for its idle time.
+    /// Closes `connection` when it has not been used for its idle limit.
     async fn close_when_idle(
         self: Arc<Self>,
         environment: Arc<UpstreamContext>,
@@ -507,13 +507,13 @@ impl Slot {
         environment.tasks.spawn(checks);
     }
 
-    /// Whether calls hold `connection`, or another one has taken its place.
+    /// Whether calls hold `connection`, or another connection has replaced it.
     fn is_used(&self, connection: &Arc<Connection>) -> bool {
         let link = self.link();
         link.in_use > 0 || !link.is_current(connection)
     }
 
-    /// Closes `connection`, whose server did not answer, unless calls hold it: they find out themselves.
+    /// Closes `connection`, whose server did not respond, unless calls hold it; those notice it themselves.
     fn give_up(&self, connection: &Arc<Connection>, error: &CallError) {
         let mut link = self.link();
         if link.in_use > 0 || !link.is_current(connection) {
@@ -532,7 +532,7 @@ impl Slot {
         connection.wire.close();
     }
 
-    /// Closes the connection as soon as its last call is through.
+    /// Closes the connection as soon as its last call has ended.
     pub(super) fn retire(&self) {
         let connection = {
             let mut link = self.link();
@@ -554,12 +554,12 @@ impl Slot {
 }
 
 impl Lease {
-    /// Whether a tool that has changed since it was first seen must not be called.
+    /// Whether a tool that differs from its pin must not be called.
     pub(super) fn is_pinned(&self) -> bool {
         self.slot.entry.trust == Trust::Pin
     }
 
-    /// Closes the connection if nobody else has used it, and its entry does not say that it stays.
+    /// Closes the connection, unless another call has used it or its entry keeps it open.
     pub(super) fn close_unless_shared(self) {
         let mut link = self.slot.link();
         if link.is_current(&self.connection)

@@ -1,4 +1,4 @@
-//! The slots of one server: one, and more only while clients that can be asked different things use it side by side.
+//! The slots of one server: one, or several while clients with different capabilities use it in parallel.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -13,12 +13,12 @@ use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 use tokio::sync::watch;
 
-/// The slots of a server, for all sessions that use them.
+/// The slots of a server, for all sessions that share them.
 #[derive(Debug)]
 pub(super) struct Slots {
     pub(super) first: Arc<Slot>,
     others: RwLock<Vec<Arc<Slot>>>,
-    /// Which of its resources are followed, once one was.
+    /// The followed resources; empty until the first subscription.
     subscriptions: OnceLock<Subscriptions>,
     pub(super) users: Arc<Users>,
 }
@@ -46,7 +46,7 @@ impl Slots {
             .collect()
     }
 
-    /// A slot whose connection takes a request for a client of these capabilities; the first for nobody in particular.
+    /// A slot whose connection takes requests for clients with these capabilities; for `None`, the first slot.
     pub(super) fn suiting(&self, capabilities: Option<ClientCapabilities>) -> Arc<Slot> {
         let Some(capabilities) = capabilities else {
             return self.first.clone();
@@ -69,7 +69,7 @@ impl Slots {
         })
     }
 
-    /// What is best to know of them: a live connection before none.
+    /// The state that says most: an open connection before none.
     pub(super) fn state(&self) -> State {
         let mut states = self.all().into_iter().map(|slot| slot.state());
         states
@@ -77,7 +77,7 @@ impl Slots {
             .unwrap_or_else(|| self.first.state())
     }
 
-    /// Follows these resources for a session, and no others; where any are followed, the connection is kept.
+    /// Sets the resources that a session follows. While there are any, the connection stays open.
     pub(super) fn follow(&self, user: u64, uris: BTreeSet<String>) {
         let uris = self.users.follow(user, uris);
         self.first.follow(&uris);
@@ -88,12 +88,12 @@ impl Slots {
         self.subscriptions.get_or_init(start).want(uris);
     }
 
-    /// Where to hear what comes of the subscriptions.
+    /// The outcomes of the subscriptions, as they change.
     pub(super) fn outcomes(&self) -> Option<watch::Receiver<Outcomes>> {
         Some(self.subscriptions.get()?.outcomes())
     }
 
-    /// A session uses them no more.
+    /// Removes a session.
     pub(super) fn leave(&self, user: u64) {
         self.follow(user, BTreeSet::new());
         self.users.remove(user);

@@ -1,7 +1,7 @@
-//! The resources of a server that somebody follows.
+//! The resources of a server that clients follow.
 //!
-//! One task per server holds a connection as long as anything is wanted of it, so that it is not closed for idleness, and
-//! asks again for everything when that connection is lost and another one made.
+//! One task per server holds a connection while any resource is followed, so that it does not close for idleness.
+//! When the connection is lost, the task subscribes to everything again on the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use super::slot::{Lease, Slot};
 use super::{CallError, backoff, message_of};
 use crate::mcp::object::quoted;
 
-/// How long a server has for each subscription.
+/// The time limit of each subscription request.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A connection is held for no session in particular.
+/// The session id of a connection that is held for no session.
 const NOBODY: u64 = u64::MAX;
 
-/// The outcome of each subscription on the current connection; absent until it is known.
+/// The outcome of each subscription on the current connection; absent while it is pending.
 pub(super) type Outcomes = BTreeMap<String, Result<(), SubscribeError>>;
 
-/// The reason that a resource cannot be followed.
+/// The reason why a resource cannot be followed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum SubscribeError {
-    /// The server cannot be reached, or gave no answer.
+    /// The server cannot be reached, or sent no response.
     #[error(transparent)]
     Call(#[from] CallError),
     /// The server refused.
@@ -40,7 +40,7 @@ pub(crate) enum SubscribeError {
     /// The server was removed from the configuration.
     #[error("the server is not configured any more")]
     Removed,
-    /// The outcome was not known in time.
+    /// The outcome did not arrive in time.
     #[error("it was not subscribed within {limit:?}")]
     Late {
         /// The time limit.
@@ -56,7 +56,7 @@ pub(super) struct Subscriptions {
     _keeper: DropGuard,
 }
 
-/// The task behind it.
+/// The task.
 struct Keeper {
     slot: Arc<Slot>,
     wanted: watch::Receiver<BTreeSet<String>>,
@@ -64,7 +64,7 @@ struct Keeper {
 }
 
 impl Subscriptions {
-    /// Nothing is wanted yet.
+    /// Creates the subscriptions of a server, with no resource followed yet.
     pub(super) fn new(slot: Arc<Slot>) -> Self {
         let (sender, outcomes) = watch::channel(Outcomes::new());
         let keeper = Keeper {
@@ -84,7 +84,7 @@ impl Subscriptions {
         }
     }
 
-    /// From now on, these URIs are wanted and no others.
+    /// Sets the URIs to follow.
     pub(super) fn want(&self, uris: BTreeSet<String>) {
         self.slot.followed.send_if_modified(|wanted| {
             let differs = *wanted != uris;
@@ -93,13 +93,13 @@ impl Subscriptions {
         });
     }
 
-    /// Where to hear of what comes of them.
+    /// The outcomes, as they change.
     pub(super) fn outcomes(&self) -> watch::Receiver<Outcomes> {
         self.outcomes.clone()
     }
 }
 
-/// Waits until the outcome of the subscription to `uri` is known.
+/// Waits for the outcome of the subscription to `uri`.
 pub(super) async fn outcome(
     mut outcomes: watch::Receiver<Outcomes>,
     uri: &str,
@@ -154,7 +154,8 @@ impl Keeper {
         }
     }
 
-    /// Keeps the subscriptions of one connection to what is wanted, until that is nothing or the connection ends.
+    /// Keeps the subscriptions of one connection equal to the followed URIs, until there are none or the connection
+    /// ends.
     async fn follow(&mut self, lease: Lease) {
         self.outcomes.send_replace(Outcomes::new());
         let mut active = BTreeSet::new();
@@ -163,12 +164,12 @@ impl Keeper {
             for uri in active.difference(&wanted) {
                 self.outcomes
                     .send_modify(|outcomes| drop(outcomes.remove(uri)));
-                // It says no more of it, or says it in vain.
+                // The result makes no difference: the resource is not followed any more.
                 let _ = ask(&lease, "resources/unsubscribe", uri).await;
             }
             for uri in wanted.difference(&active) {
                 match ask(&lease, "resources/subscribe", uri).await {
-                    // The next connection is asked.
+                    // The next connection subscribes again.
                     Err(error) if error.is_lost() => return,
                     outcome => {
                         let outcome = match outcome {
@@ -198,7 +199,7 @@ impl Keeper {
     }
 }
 
-/// Subscribes or unsubscribes where there is a handshake; a modern server gets all URIs at once, from `server_events.rs`.
+/// Subscribes or unsubscribes on a legacy server. A modern server gets all URIs at once, from `server_events.rs`.
 async fn ask(connection: &Connection, method: &str, uri: &str) -> Result<ServerReply, CallError> {
     if connection.introduction().revision.is_modern() {
         return Ok(ServerReply::Result(b"{}"[..].into()));

@@ -1,4 +1,4 @@
-//! The two kinds of wires to a server: one stream for everything, or an HTTP request each.
+//! The two kinds of connections to a server: one stream for all messages, or one HTTP request for each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use super::transport::http::mirrors::Mirrors;
 use super::transport::streamable_http::Endpoint;
 use crate::mcp::{Frame, Revision};
 
-/// How messages reach a server; cheap to clone.
+/// A handle to send messages to a server; cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) enum Wire {
-    /// All messages over one stream each way: stdio, and HTTP+SSE.
+    /// All messages over one stream in each direction: stdio, and HTTP+SSE.
     Stream(Arc<Link>),
-    /// Each request with an answer of its own: Streamable HTTP.
+    /// Each request as an HTTP exchange: Streamable HTTP.
     Http(Arc<Endpoint>),
 }
 
 impl Wire {
-    /// Sends a request and waits for its answer, at most for `limit`. Dropping the future cancels the request.
+    /// Sends a request and waits for the response, for at most `limit`. Dropping the future cancels the request.
     pub(super) async fn request(
         &self,
         target: Target<'_>,
@@ -32,12 +32,12 @@ impl Wire {
     ) -> Result<ServerReply, CallError> {
         match self {
             Self::Stream(link) => link.request(target.method, params, limit, host).await,
-            // Far larger, and it costs far more than a box; calls over a stream need not have the room for it.
+            // Boxed because it is far larger than the future of a stream call, and costs far more than a box.
             Self::Http(endpoint) => Box::pin(endpoint.request(target, params, limit, host)).await,
         }
     }
 
-    /// Sends a notification without parameters; later requests follow it.
+    /// Sends a notification without parameters. Later requests are sent after it.
     pub(super) async fn notify(&self, method: &str) {
         match self {
             Self::Stream(link) => link.notify(method),
@@ -45,7 +45,7 @@ impl Wire {
         }
     }
 
-    /// What is known of the headers that tools want, where there are such (2026-07-28 over HTTP).
+    /// The known headers of tools (2026-07-28 over HTTP).
     pub(super) fn mirrors(&self) -> Option<&Mirrors> {
         match self {
             Self::Stream(_) => None,
@@ -53,7 +53,7 @@ impl Wire {
         }
     }
 
-    /// Says which revision is spoken from now on.
+    /// Sets the negotiated revision.
     pub(super) fn agree(&self, revision: Revision) {
         if let Self::Http(endpoint) = self {
             endpoint.agree(revision);
@@ -76,7 +76,7 @@ impl Wire {
         }
     }
 
-    /// Asks for its end; requests under way fail.
+    /// Closes it; requests in flight fail.
     pub(super) fn close(&self) {
         match self {
             Self::Stream(link) => link.close(),

@@ -40,6 +40,7 @@ const SOURCES: &[&str] = &[
     "src/fuzzing.rs",
     "src/keychain",
     "src/lib.rs",
+    "src/mcp",
     "src/registry",
     "src/results.rs",
     "src/search",
@@ -48,9 +49,7 @@ const SOURCES: &[&str] = &[
     "src/statistics",
     "src/telemetry",
     "src/text.rs",
-    "src/upstream/error.rs",
-    "src/upstream/oauth",
-    "src/upstream/transport/http/error.rs",
+    "src/upstream",
 ];
 
 /// Patterns that make a sentence harder to read, each with better words.

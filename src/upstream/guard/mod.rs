@@ -1,7 +1,7 @@
-//! What ends the servers that we could not, because we were killed hard ourselves.
+//! Ends the servers' processes if mcpzip itself is killed and cannot do it.
 //!
-//! Unix has no word for that: a companion process outlives us by a moment (`unix.rs`). On Windows the system does it: all of us
-//! are in one job, which ends with its last handle, and only we hold one (`windows.rs`).
+//! On Unix, a companion process outlives mcpzip for a moment (`unix.rs`). On Windows, all processes are in one job,
+//! which ends when its last handle is closed; only mcpzip holds one (`windows.rs`).
 
 #[cfg(unix)]
 mod unix;

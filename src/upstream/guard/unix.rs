@@ -1,12 +1,13 @@
-//! A companion process that outlives us by a moment, to end the servers we could not.
+//! The guard: a companion process that ends the servers if mcpzip is killed.
 //!
-//! A server is a process group of its own. When `mcpzip` is killed hard it can end nothing any more, and a server that
-//! ignores the end of its stdin, or runs behind a package runner, would stay. So with the first server a guard is
-//! started: the same binary under a hidden command, in a session of its own, which is told each group that comes and
-//! goes through a pipe. When the pipe ends without a farewell, however that came about, it ends the groups that are left.
+//! Each server leads its own process group. If mcpzip gets SIGKILL it cannot end them, and a server that ignores the
+//! end of its stdin, or runs behind a package runner, would stay. So mcpzip starts a guard with the first server: the
+//! same binary with a hidden command, in its own session. Over a pipe it learns of each group that starts and ends.
+//! When the pipe ends without a farewell, it ends the remaining groups.
 //!
-//! Between a server's start and the word to the guard there is a moment, and a server can leave its group. So each
-//! server also carries a mark among its variables, by which the guard finds on Linux what it was not told of.
+//! Two gaps remain: the moment between a server's start and the message to the guard, and servers that leave their
+//! group. So each server also has a mark among its environment variables; on Linux, the guard ends every process with
+//! that mark.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, PipeWriter, Write as _};
@@ -19,29 +20,30 @@ use tokio::process::{Child, Command};
 use crate::executable;
 use crate::upstream::process_group::GroupId;
 
-/// The hidden command under which the binary is a guard.
+/// The hidden command that runs the guard.
 pub(crate) const COMMAND: &str = "__guard";
 
-/// The variable that holds the mark of whoever started a server.
+/// The environment variable with the mark of the mcpzip that started a server.
 const MARK: &str = "MCPZIP_PARENT";
 
-/// What is said to the guard when all is over.
+/// The message to the guard that no server is left.
 const FAREWELL: &str = "bye";
 
-/// The guard's lead: between TERM and KILL.
+/// The time between TERM and KILL.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(150);
 
-/// How long a dead parent's last lines are waited for; they are in the pipe already.
+/// The time limit for reading a dead parent's last lines; they are in the pipe already.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(300);
 
 #[derive(Debug)]
 struct Running {
-    /// Written to at once, not by a task: whoever is killed right after a server's start must have told of it.
+    /// Written synchronously: if mcpzip is killed right after a server's start, the guard must know of the server
+    /// already.
     pipe: PipeWriter,
     child: Child,
 }
 
-/// The near end: tells the guard which process groups there are.
+/// The handle to the guard process: tells it which process groups exist.
 #[derive(Debug)]
 pub(in crate::upstream) struct Guard {
     mark: String,
@@ -53,14 +55,14 @@ enum State {
     #[default]
     NotStarted,
     Running(Box<Running>),
-    /// It could not be started; servers run without it.
+    /// The guard could not be started; servers run without it.
     Missing,
 }
 
 impl Guard {
-    /// A guard that is not started yet, with a mark of its own.
+    /// Creates a guard with a mark of its own. The process is not started yet.
     pub(in crate::upstream) fn new() -> Self {
-        // The keys of a fresh RandomState are random, which is all that is asked of a mark.
+        // The keys of a new RandomState are random, which is sufficient for a mark.
         let random = RandomState::new().hash_one(std::process::id());
         Self {
             mark: format!("{}-{random:x}", std::process::id()),
@@ -68,13 +70,13 @@ impl Guard {
         }
     }
 
-    /// The variable that a server is to carry.
+    /// The environment variable for servers.
     pub(in crate::upstream) fn variable(&self) -> Option<(String, String)> {
         Some((MARK.to_owned(), self.mark.clone()))
     }
 
-    /// Starts the guard, if it is not there; to be done before a server is started, so that nothing is in between
-    /// when that is to be watched.
+    /// Starts the guard process, if it is not running. Call it before starting a server, so that the server can be
+    /// watched at once.
     pub(in crate::upstream) fn start(&self) {
         let mut state = self.state();
         if matches!(*state, State::NotStarted) {
@@ -88,17 +90,17 @@ impl Guard {
         }
     }
 
-    /// Has `group` ended should we be killed.
+    /// Makes the guard end `group` if mcpzip is killed.
     pub(in crate::upstream) fn watch(&self, group: GroupId) {
         self.state().tell('+', group);
     }
 
-    /// Forgets `group`, which has ended.
+    /// Makes the guard forget `group`, which has ended.
     pub(in crate::upstream) fn release(&self, group: GroupId) {
         self.state().tell('-', group);
     }
 
-    /// Ends the guard, after the last server has ended.
+    /// Ends the guard process, after the last server has ended.
     pub(in crate::upstream) async fn close(&self) {
         let state = std::mem::replace(&mut *self.state(), State::Missing);
         if let State::Running(running) = state {
@@ -106,10 +108,10 @@ impl Guard {
                 mut pipe,
                 mut child,
             } = *running;
-            // A guard that is gone needs no farewell.
+            // If the guard is gone, it needs no farewell.
             let _ = pipe.write_all(format!("{FAREWELL}\n").as_bytes());
             drop(pipe);
-            // Reaped, so that no zombie is left where nobody else would do it; it ends at once.
+            // Reaped, so that no zombie remains; the guard ends at once.
             let _ = tokio::time::timeout(GRACE, child.wait()).await;
         }
     }
@@ -122,7 +124,7 @@ impl Guard {
 
 impl State {
     fn tell(&mut self, sign: char, group: GroupId) {
-        // A few bytes always find room in the pipe of a guard that lives.
+        // A few bytes always fit into the pipe of a running guard.
         if let Self::Running(running) = self
             && let Err(error) = running
                 .pipe
@@ -140,7 +142,7 @@ impl Running {
         let child = Command::from(executable::command()?)
             .arg(COMMAND)
             .arg(mark)
-            // Not to be ended by the guard of another mcpzip, before which this one may stand as a server.
+            // This mcpzip may itself be a server of another one, whose guard must not end this guard.
             .env_remove(MARK)
             .stdin(stdin)
             .stdout(Stdio::null())
@@ -150,13 +152,13 @@ impl Running {
     }
 }
 
-/// Runs as the guard: until the farewell, the end of stdin or the death of the parent, then ends the groups that are
-/// left and what carries `mark`.
+/// Runs as the guard until the farewell, the end of stdin or the death of the parent. Without a farewell, it then
+/// ends the remaining groups and every process that carries `mark`.
 ///
 /// # Errors
 /// When stdin cannot be read.
 pub(crate) async fn run(mark: &str) -> io::Result<()> {
-    // Away from the client's terminal and process group, so that what ends those does not end the guard first.
+    // Leaves the client's terminal and process group, so that a signal to those does not end the guard first.
     rustix::process::setsid()?;
     let mut parent_death = ParentDeath::watch()?;
     let mut groups = Vec::new();
@@ -169,7 +171,7 @@ pub(crate) async fn run(mark: &str) -> io::Result<()> {
                 None => break,
             },
             () = parent_death.wait() => {
-                // What was told last may still be in the pipe, which has no end where another holds it open.
+                // The last messages may still be in the pipe, which does not end while another process holds it open.
                 while let Ok(Ok(Some(line))) = tokio::time::timeout(LAST_WORDS, lines.next_line()).await {
                     note(&mut groups, &line);
                 }
@@ -184,14 +186,14 @@ pub(crate) async fn run(mark: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends every process that carries `mark`, until a look finds none.
+/// Ends every process that carries `mark`; repeats until none is found.
 #[cfg(target_os = "linux")]
 fn end_marked(mark: &str) {
-    /// A server that starts processes faster than this many looks is left to the system.
+    /// The maximum number of repetitions, for a server that keeps starting processes.
     const LOOKS: usize = 20;
     let variable = format!("{MARK}={mark}");
     for _ in 0..LOOKS {
-        // Processes of others cannot be read, and need not be.
+        // Processes of other users cannot be read, and need not be.
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let marked = processes.filter_map(|entry| {
             let id: i32 = entry.file_name().to_str()?.parse().ok()?;
@@ -206,7 +208,7 @@ fn end_marked(mark: &str) {
             return;
         }
         for process in found {
-            // It fails for one that has ended, which is what is wanted.
+            // This fails only for a process that has ended.
             let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -216,7 +218,7 @@ fn end_marked(mark: &str) {
 #[cfg(not(target_os = "linux"))]
 fn end_marked(_mark: &str) {}
 
-/// Takes over what `line` tells: a group that came or went.
+/// Applies the message `line`: a group that started or ended.
 fn note(groups: &mut Vec<GroupId>, line: &str) {
     if let Some(group) = line.strip_prefix('+').and_then(GroupId::parse) {
         groups.push(group);
@@ -225,7 +227,7 @@ fn note(groups: &mut Vec<GroupId>, line: &str) {
     }
 }
 
-/// Linux tells a process when its parent dies: heard beside the end of the pipe, should that be held open by another.
+/// Linux's signal at the death of the parent. It is needed if another process holds the pipe open.
 #[cfg(target_os = "linux")]
 struct ParentDeath {
     signal: tokio::signal::unix::Signal,

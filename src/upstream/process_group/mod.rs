@@ -1,6 +1,7 @@
-//! A process and all that it starts, which end together.
+//! A process with all its descendants, which end together.
 //!
-//! On Unix it is a process group (`unix.rs`), on Windows a job (`windows.rs`). Dropping a [`ProcessGroup`] ends whatever is left of it.
+//! On Unix it is a process group (`unix.rs`), on Windows a job object (`windows.rs`). Dropping a [`ProcessGroup`]
+//! ends all processes in it.
 
 #[cfg(unix)]
 mod unix;

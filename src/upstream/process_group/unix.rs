@@ -1,3 +1,5 @@
+//! A process group: a server's process and its descendants on Unix.
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use tokio::process::{Child, Command};
 
 use crate::upstream::guard::Guard;
 
-/// A process that leads a group of its own, and all that stayed in it; watched by the guard as long as this lives.
+/// The leader of a process group and all processes that stay in the group. The guard watches it while this exists.
 #[derive(Debug)]
 pub(in crate::upstream) struct ProcessGroup {
     id: Option<GroupId>,
@@ -19,7 +21,7 @@ pub(in crate::upstream) struct ProcessGroup {
 pub(in crate::upstream) struct GroupId(u32);
 
 impl ProcessGroup {
-    /// Starts `command` as the leader of a group.
+    /// Starts `command` as the leader of a new group.
     pub(in crate::upstream) fn spawn(
         command: &mut Command,
         guard: &Arc<Guard>,
@@ -40,7 +42,7 @@ impl ProcessGroup {
         ))
     }
 
-    /// Asks all of them to end; says whether they can be asked here at all.
+    /// Sends TERM to the group. Returns whether the platform has such a signal.
     pub(in crate::upstream) fn terminate(&self) -> bool {
         self.id.is_some_and(|id| {
             id.terminate();
@@ -59,29 +61,29 @@ impl Drop for ProcessGroup {
 }
 
 impl GroupId {
-    /// Reads what `Display` printed.
+    /// Parses the output of `Display`.
     pub(in crate::upstream) fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(Self)
     }
 
-    /// Asks all of the group to end.
+    /// Sends TERM to the group.
     pub(in crate::upstream) fn terminate(self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends all of the group.
+    /// Sends KILL to the group.
     pub(in crate::upstream) fn kill(self) {
         self.signal(Signal::KILL);
     }
 
     fn signal(self, signal: Signal) {
-        // 0 and 1 would be our own group and everybody's.
+        // 0 would be our own group and 1 every process.
         let id = i32::try_from(self.0)
             .ok()
             .filter(|id| *id > 1)
             .and_then(Pid::from_raw);
         if let Some(id) = id {
-            // It fails when nobody is left, which is what is wanted.
+            // This fails only if the group is empty.
             let _ = kill_process_group(id, signal);
         }
     }

@@ -1,3 +1,5 @@
+//! A job object: a server's process and its descendants on Windows.
+
 use std::io;
 use std::sync::Arc;
 
@@ -6,21 +8,22 @@ use win32job::{ExtendedLimitInfo, Job, JobError};
 
 use crate::upstream::guard::Guard;
 
-/// No window appears for a server when we have none, and Ctrl-C in our terminal is for us alone.
+/// Opens no console window for a server, and keeps Ctrl-C in our terminal from it.
 const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
-/// A process in a job of its own, with all that it starts: nobody gets out of it, and all are ended when this is dropped.
+/// A process in a job object of its own, with all its descendants. They cannot leave it, and are ended when this is
+/// dropped.
 ///
-/// A process is put into its job right after its start, since the standard library can neither start one in a job nor wake
-/// one that was started asleep. What it started in between, if it can be that quick, is in the job of the [`Guard`] only, and ends
-/// with us in place of its server.
+/// The process joins its job right after its start, because the standard library cannot start a process in a job or
+/// resume a suspended one. A process that it starts in between is only in the job of the [`Guard`], and ends with
+/// mcpzip.
 #[derive(Debug)]
 pub(in crate::upstream) struct ProcessGroup {
     _job: Option<Job>,
 }
 
 impl ProcessGroup {
-    /// Starts `command` in a job.
+    /// Starts `command` in a new job.
     pub(in crate::upstream) fn spawn(
         command: &mut Command,
         guard: &Arc<Guard>,
@@ -33,15 +36,14 @@ impl ProcessGroup {
             .map(|handle| enclose(handle as isize))
             .transpose()
             .unwrap_or_else(|error| {
-                // One that has ended already needs none.
+                // A process that has ended already needs no job.
                 tracing::debug!(%error, "a process is in no job of its own");
                 None
             });
         Ok((child, Self { _job: job }))
     }
 
-    /// Asks all of them to end; says whether they can be asked here at all: the end of stdin is the only word that a process without
-    /// a window understands.
+    /// Returns false: a process without a window can only be asked to end by closing its stdin.
     #[expect(clippy::unused_self, reason = "as on Unix")]
     pub(in crate::upstream) fn terminate(&self) -> bool {
         false

@@ -1,4 +1,4 @@
-//! All that a server's process can notice of the session that it is started for.
+//! The sharing key: everything about a session that the server's process can observe.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,24 @@ use crate::tool::ServerName;
 use crate::upstream::slot::Idle;
 use crate::upstream::{UpstreamContext, program};
 
-/// Inherited variables that differ from terminal to terminal, and decide at most which program is found: that is in the key itself.
+/// Inherited variables that vary between terminals. They only affect which program is found, and the program is in
+/// the key itself.
 const PASSING: [&str; 2] = ["PATH", "TERM"];
 
-/// Sessions with equal keys share a process.
+/// The sharing key. Sessions with equal keys share a process.
 #[derive(Debug, PartialEq)]
 pub(super) struct Key {
     pub(super) server: ServerName,
     pub(super) scope: Scope,
-    /// With the values of the variables that it names, but for those that age.
+    /// The entry, with the values of the variables that it names, except for volatile ones.
     entry: Server,
     idle: Idle,
-    /// The file that the command leads to.
+    /// The file of the command.
     program: Option<PathBuf>,
-    /// What else it inherits.
+    /// Other inherited variables.
     variables: Vec<(String, String)>,
     network: Network,
-    /// The directory as the session gave it, and the project that Claude Code named.
+    /// The session's directory, and Claude Code's project directory.
     place: Option<(Option<PathBuf>, Option<String>)>,
 }
 
@@ -57,13 +58,13 @@ impl Key {
                 .retain(|name, value| !is_ageing(name, value.expose(), &session.variables));
             (key.program, key.variables) = noticed(stdio, session);
         }
-        // The hash of the entry has the values that age, too.
+        // The hash of the entry includes the volatile values as well.
         key.entry.hash = ConfigHash::of(&key.entry.transport);
         key
     }
 }
 
-/// The program that is started, and the inherited variables that it can notice.
+/// The program to start, and the inherited variables that it can observe.
 fn noticed(stdio: &Stdio, session: &UpstreamContext) -> (Option<PathBuf>, Vec<(String, String)>) {
     let child: Environment = child_environment(&session.variables, &stdio.env)
         .into_iter()
@@ -76,7 +77,7 @@ fn noticed(stdio: &Stdio, session: &UpstreamContext) -> (Option<PathBuf>, Vec<(S
     );
     let is_noticed = |name: &str| {
         let is_passing = PASSING.contains(&name) && program.is_some()
-            // Of the `XDG_` ones only those of places count: others name the terminal's session.
+            // Of the `XDG_` variables only those with directories count: others identify the terminal's session.
             || name.starts_with("XDG_") && !["_HOME", "_DIRS", "_DIR"].iter().any(|end| name.ends_with(end));
         is_inherited(name)
             && !stdio.env.contains_key(name)
@@ -90,7 +91,7 @@ fn noticed(stdio: &Stdio, session: &UpstreamContext) -> (Option<PathBuf>, Vec<(S
     (program, variables)
 }
 
-/// A `PATH` whose relative directories are those below `directory`.
+/// A `PATH` with relative directories resolved against `directory`.
 fn absolute(path: &str, directory: Option<&Path>) -> String {
     let Some(directory) = directory else {
         return path.to_owned();

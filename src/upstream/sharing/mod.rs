@@ -1,7 +1,7 @@
-//! Servers that several sessions of one process use together.
+//! Servers that several sessions of one process share.
 //!
-//! A session joins the slots of a server: those of its own, or those of other sessions from which the server could not tell it apart
-//! (`key.rs`). When the last one has left, they stay for a while, for the next one.
+//! A session joins the slots of a server: new ones, or those of other sessions that the server could not distinguish
+//! from it (`key.rs`). After the last session has left, the slots are kept for a while for the next one.
 
 mod key;
 mod users;
@@ -25,10 +25,10 @@ use crate::tool::ServerName;
 use key::Key;
 pub(super) use users::Users;
 
-/// How long the servers of sessions that are gone are kept for others.
+/// The time for which the servers of ended sessions are kept.
 const KEPT: Duration = Duration::from_secs(5 * 60);
 
-/// The servers' processes and connections that sessions share, with the tasks and the guard that they run under.
+/// The processes and connections that sessions share, with their tasks and guard.
 #[derive(Debug)]
 pub(crate) struct SharedServers {
     pub(super) tasks: Tasks,
@@ -39,28 +39,29 @@ pub(crate) struct SharedServers {
     next_user: AtomicU64,
 }
 
-/// A session's use of a server's slots, until it is dropped.
+/// A session's membership in a server's slots, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) slots: Arc<Slots>,
-    /// As this session's configuration has it.
+    /// The entry in this session's configuration.
     pub(super) entry: Server,
-    /// Tells the sessions apart that use these slots.
+    /// The id of the session among the users of these slots.
     pub(super) user: u64,
     servers: Arc<SharedServers>,
-    /// Whether its entry is not in the configuration any more.
+    /// Whether the entry was removed from the configuration.
     is_retired: bool,
 }
 
 impl SharedServers {
-    /// For any number of sessions; [`SharedServers::finish`] ends what they leave.
+    /// Creates the servers of a process with any number of sessions; [`SharedServers::finish`] ends those that are
+    /// left.
     #[cfg(target_os = "linux")]
     #[must_use]
     pub(crate) fn new() -> Arc<Self> {
         Self::with(Tasks::new(), true)
     }
 
-    /// For one run, with whose tasks they end.
+    /// Creates the servers of a single run; they end with its `tasks`.
     #[must_use]
     pub(crate) fn of_one(tasks: Tasks) -> Arc<Self> {
         Self::with(tasks, false)
@@ -76,7 +77,7 @@ impl SharedServers {
         })
     }
 
-    /// Ends what belongs to one run only, after its tasks have ended.
+    /// Ends the resources of a single run, after its tasks have ended.
     pub(super) async fn left(&self) {
         if !self.is_shared {
             self.guard.close().await;
@@ -90,7 +91,7 @@ impl SharedServers {
         self.guard.close().await;
     }
 
-    /// The slots of `server` for a session.
+    /// Joins the slots of `server` for a session.
     pub(super) fn join(
         self: &Arc<Self>,
         server: &ServerName,
@@ -120,7 +121,7 @@ impl SharedServers {
                     known.push((key, slots.clone()));
                     slots
                 });
-                // Under the lock, so that nobody forgets them meanwhile.
+                // Under the lock, so that the slots are not forgotten meanwhile.
                 slots.users.add(user, session.clone(), audience.clone());
                 slots
             }
@@ -134,7 +135,7 @@ impl SharedServers {
         }
     }
 
-    /// Forgets slots that nobody uses, so that the next session gets new ones.
+    /// Forgets slots without users, so that the next session gets new ones.
     fn forget(&self, slots: &Arc<Slots>) {
         let mut known = self.known.lock();
         if slots.users.count() == 0 {
@@ -146,7 +147,7 @@ impl SharedServers {
 }
 
 impl Joined {
-    /// How the server is shared, in a line for people.
+    /// Describes the sharing in one line.
     pub(super) fn sharing(&self) -> Option<String> {
         let users = &self.slots.users;
         if !self.servers.is_shared {
@@ -170,7 +171,7 @@ impl Joined {
         Some(format!("{scope} ({reason}), {sessions}{values}"))
     }
 
-    /// Leaves slots whose entry is not in the configuration any more; the last one to do so ends them.
+    /// Leaves the slots of an entry that was removed from the configuration; the last session to do so ends them.
     pub(super) fn retire(mut self) {
         self.is_retired = true;
     }
@@ -182,7 +183,7 @@ impl Drop for Joined {
         if self.slots.users.count() > 0 {
             return;
         }
-        // A run of its own ends them with its tasks.
+        // In a run of its own, the slots end with the tasks.
         let is_private = self.servers.is_shared && self.slots.users.sharing.is_none();
         if self.is_retired || is_private {
             return self.servers.forget(&self.slots);
@@ -218,8 +219,8 @@ pub(super) fn sharing(entry: &Server, session: &UpstreamContext) -> Sharing {
     entry.sharing(&session, asked)
 }
 
-/// The name of the files about a server's list: the hash of its entry, followed by one of the directory if the server is known to
-/// belong to a project.
+/// The name of the cache files of a server's list: the hash of its entry, followed by that of the directory if the
+/// server depends on the project.
 pub(super) fn list_key(entry: &Server, session: &UpstreamContext) -> String {
     let sharing = sharing(entry, session);
     let directory = session.directory.as_ref();
@@ -247,7 +248,7 @@ fn new_users(
     Users::new(session.clone(), sharing, Box::new(note))
 }
 
-/// Remembers that the server of this entry asked for roots.
+/// Records that the server of this entry asked for roots.
 fn note_roots(directory: &Path, hash: ConfigHash) {
     let mark = mark(directory, hash);
     if mark.exists() {

@@ -1,4 +1,4 @@
-//! The sessions that use a server's slots together, as the server and its slots see them.
+//! The sessions that share a server's slots.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,20 +16,21 @@ use crate::tool::ServerName;
 use crate::upstream::host::{Audience, Comparing, Host, Notice};
 use crate::upstream::{Listing, UpstreamContext};
 
-/// The sessions of one server's slots. Its processes are started with what the first one had, but for values that age.
+/// The sessions that share a server's slots. Its processes start in the context of the first session, with volatile
+/// values from the newest.
 pub(in crate::upstream) struct Users {
     /// How the server is shared; `None` in a run of its own.
     pub(super) sharing: Option<Sharing>,
     first: Arc<UpstreamContext>,
-    /// Oldest first.
+    /// The sessions, oldest first.
     all: RwLock<Vec<User>>,
-    /// When the last one left.
+    /// When the last session left.
     left: Mutex<Instant>,
-    /// What is to be done when the server asks for roots.
+    /// Called when the server asks for roots.
     asked_for_roots: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A session among them.
+/// One of these sessions.
 struct User {
     number: u64,
     session: Arc<UpstreamContext>,
@@ -85,13 +86,13 @@ impl Users {
         self.all.read().len()
     }
 
-    /// How long it is since a session left.
+    /// The time since the last session left.
     pub(super) fn unused_for(&self) -> Duration {
         self.left.lock().elapsed()
     }
 
-    /// The session whose directory and variables the server's processes get: the first one, or the newest where that one's directory
-    /// is gone.
+    /// The session whose directory and variables the server's processes get: the first one, or the newest if the
+    /// first one's directory no longer exists.
     pub(in crate::upstream) fn context(&self) -> Arc<UpstreamContext> {
         let is_gone = |session: &UpstreamContext| {
             let directory = session.directory.as_ref();
@@ -104,7 +105,7 @@ impl Users {
         }
     }
 
-    /// `transport` with the values that age as the newest session has them.
+    /// `transport` with the volatile values of the newest session.
     pub(in crate::upstream) fn renewed<'t>(&self, transport: &'t Transport) -> Cow<'t, Transport> {
         let newest = self.all.read().last().map(|user| user.session.clone());
         let (Transport::Stdio(stdio), Some(newest)) = (transport, newest) else {
@@ -122,7 +123,7 @@ impl Users {
         Cow::Owned(Transport::Stdio(renewed))
     }
 
-    /// Notes the resources that a session follows, and returns all that are followed.
+    /// Sets the resources that a session follows; returns those of all sessions.
     pub(in crate::upstream) fn follow(
         &self,
         number: u64,
@@ -154,7 +155,7 @@ impl Audience for Users {
             .map_or(ClientCapabilities::NONE, |newest| newest.capabilities())
     }
 
-    /// The lowest of all, if all of them said one.
+    /// The lowest level, if every session has set one.
     fn log_level(&self) -> Option<LogLevel> {
         let audiences = self.audiences();
         audiences.iter().map(|one| one.log_level()).min().flatten()

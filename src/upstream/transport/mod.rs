@@ -1,4 +1,4 @@
-//! The wires to servers: one file per transport, and what those over HTTP share.
+//! The transports to servers: one file each, and the parts that the HTTP ones share.
 
 pub(super) mod http;
 pub(super) mod sse;
@@ -9,16 +9,16 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::telemetry::trace::Context;
 
-/// The method and name of a request, and the headers that HTTP adds for it.
+/// The method and name of a request, and its HTTP headers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target<'a> {
     /// The method.
     pub(super) method: &'a str,
-    /// The tool, prompt or resource it names, which HTTP repeats in a header.
+    /// The tool, prompt or resource it names; HTTP repeats it in a header.
     pub(super) name: Option<&'a str>,
-    /// More headers, where it goes over HTTP.
+    /// Additional headers for HTTP.
     pub(super) headers: &'a [(HeaderName, HeaderValue)],
-    /// The trace that it is a part of, which HTTP names in headers.
+    /// The trace that it belongs to, for HTTP headers.
     pub(super) context: Option<&'a Context>,
 }
 

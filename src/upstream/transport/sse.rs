@@ -1,7 +1,8 @@
-//! HTTP+SSE, the first transport over HTTP (2024-11-05, basic/transports): one event stream in, a POST each way out.
+//! HTTP+SSE, the older HTTP transport (2024-11-05, basic/transports): one event stream in, and a POST for each
+//! message out.
 //!
-//! It is a link as stdio is, only that lines are posted and events are read. Requests are posted side by side, as some
-//! servers answer a POST only when its work is done.
+//! It uses a link as stdio does, but lines are posted and events are read. Requests are posted in parallel, because
+//! some servers answer a POST only when its work is done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +22,13 @@ use crate::upstream::inbound::InboundRouter;
 use crate::upstream::link::Link;
 use crate::upstream::{CallError, MESSAGE_LIMIT};
 
-/// What lies between the outbox and the posts, in bytes.
+/// The size of the pipe between the outbox and the posts, in bytes.
 const PIPE: usize = 64 * 1024;
 
-/// How long a server may take to accept what needs no answer.
+/// The time limit for a POST that needs no response.
 const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Opens the stream and waits for the server to say where to post; the tasks of the link run in `tasks`.
+/// Opens the stream and waits for the URL to post to; `tasks` runs the tasks of the link.
 pub(in crate::upstream) async fn open(
     peer: HttpPeer,
     tasks: &Tasks,
@@ -51,7 +52,7 @@ pub(in crate::upstream) async fn open(
     let link = Link::new(peer.server.clone(), outbox.clone(), MESSAGE_LIMIT, inbound);
     let (near, far) = tokio::io::duplex(PIPE);
     tasks.spawn(async move {
-        // The far end goes with the link, which says why by itself.
+        // The writer ends with the link, which reports the reason.
         let _ = outbox.write_to(near).await;
     });
     let posts = Posts {
@@ -65,7 +66,7 @@ pub(in crate::upstream) async fn open(
     Ok(link)
 }
 
-/// The first event names the URL for our messages, which must be of the same origin.
+/// Reads the first event, which names the URL to post to. It must have the peer's origin.
 async fn post_url(peer: &HttpPeer, events: &mut EventStream) -> Result<Url, CallError> {
     let wrong = |reason: String| peer.error(HttpError::NoEndpoint { reason });
     match events.next().await {
@@ -92,7 +93,7 @@ async fn post_url(peer: &HttpPeer, events: &mut EventStream) -> Result<Url, Call
     }
 }
 
-/// Hands events to the link until the stream ends or is to end.
+/// Passes events to the link until the stream ends or `stop` is cancelled.
 async fn read(link: Arc<Link>, mut events: EventStream, stop: CancellationToken) {
     let reading = async {
         loop {
@@ -116,7 +117,7 @@ async fn read(link: Arc<Link>, mut events: EventStream, stop: CancellationToken)
     link.end(&reason);
 }
 
-/// The way out.
+/// Posts outgoing messages.
 #[derive(Clone)]
 struct Posts {
     peer: Arc<HttpPeer>,
@@ -138,13 +139,13 @@ impl Posts {
                     self.tasks
                         .spawn(async move { posts.request(id, line).await }),
                 ),
-                // What follows may rely on it; a server that stalls on it stalls only itself.
+                // Later messages may depend on it, so it is awaited; a server that stalls delays only itself.
                 None => posts.notice(line).await,
             }
         }
     }
 
-    /// Posts a request, which fails here if the server does not take it.
+    /// Posts a request, which fails if the server does not accept it.
     async fn request(self, id: i64, line: Bytes) {
         let link = self.link.clone();
         let posted = tokio::select! {
@@ -157,7 +158,7 @@ impl Posts {
         }
     }
 
-    /// Posts what has no answer. A server that does not take it shows that with the next request.
+    /// Posts a message without a response. If the server does not accept it, the next request shows that.
     async fn notice(self, line: Bytes) {
         tokio::select! {
             _ = tokio::time::timeout(NOTICE_LIMIT, self.post(line)) => {}

@@ -1,4 +1,4 @@
-//! A server as a child process: messages over its stdin and stdout, its stderr kept for when something goes wrong.
+//! A server as a child process: messages over stdin and stdout; the end of its stderr is kept for errors.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -15,19 +15,20 @@ use crate::upstream::process_group::ProcessGroup;
 use crate::upstream::program;
 use crate::upstream::{ConnectError, ServerLog, UpstreamContext};
 
-/// The room of a pipe, in bytes: the most that Linux gives to every user, and what it gives without being asked.
+/// The size of an enlarged pipe in bytes, the maximum for unprivileged users on Linux.
 #[cfg(target_os = "linux")]
 const WIDE: usize = 1024 * 1024;
+/// The default size of a pipe on Linux, in bytes.
 #[cfg(target_os = "linux")]
 const NARROW: usize = 64 * 1024;
 
-/// How much of a server's stderr is kept for error texts, in bytes.
+/// The size of the kept end of stderr, in bytes.
 const STDERR_KEPT: usize = 2048;
 
-/// A server's process with all that it starts.
+/// A server's process with all its descendants.
 #[derive(Debug)]
 pub(in crate::upstream) struct Process {
-    /// Before its leader, which then is still there to be told apart.
+    /// Declared before `child`, so that it is dropped while the leader still exists and its id is not reused.
     group: Option<ProcessGroup>,
     child: Child,
     stderr: Stderr,
@@ -40,36 +41,36 @@ pub(in crate::upstream) struct Stderr(Arc<Mutex<Kept>>);
 #[derive(Debug, Default)]
 struct Kept {
     lines: String,
-    /// A line that has not ended.
+    /// The unfinished line.
     unfinished: String,
 }
 
-/// How long a process has for each step of its end: after its stdin was closed, and after TERM.
+/// The time limits of the steps that end a process: after closing its stdin, and after TERM.
 struct Grace {
     end_of_input: Duration,
     terminate: Duration,
 }
 
-/// A server that is not needed any more has time to put its things away.
+/// For a server that is not needed any more: it has time to clean up.
 const UNHURRIED: Grace = Grace {
     end_of_input: Duration::from_secs(2),
     terminate: Duration::from_secs(2),
 };
 
-/// A client that ends us sends KILL half a second after its first signal.
+/// For the end of mcpzip: a client that ends us sends KILL half a second after its first signal.
 const HURRIED: Grace = Grace {
     end_of_input: Duration::from_millis(40),
     terminate: Duration::from_millis(140),
 };
 
-/// Gives the pipe of a server that sends large messages more room, and takes it back. A process's turn ends whenever a pipe is
-/// full or empty; with sixteen times the room a result of 10 MB comes in two thirds of the time. Not for all servers at all times: Linux counts
-/// the room of all of a user's pipes, and makes new ones tiny when it is too much.
+/// Enlarges the pipe of a server while it sends large messages. A full or empty pipe ends a process's time slice;
+/// with a pipe sixteen times as large, a result of 10 MB takes two thirds of the time. It is not done for all servers
+/// at all times, because Linux limits the total size of a user's pipes and makes new ones tiny beyond it.
 pub(in crate::upstream) fn widen(stdout: &ChildStdout, is_large: bool) {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::AsFd as _;
-        // What the system does not give is done without.
+        // If the system refuses, the pipe keeps its size.
         let _ =
             rustix::pipe::fcntl_setpipe_size(stdout.as_fd(), if is_large { WIDE } else { NARROW });
     }
@@ -78,7 +79,7 @@ pub(in crate::upstream) fn widen(stdout: &ChildStdout, is_large: bool) {
 }
 
 impl Process {
-    /// Starts the server; its ends of stdin and stdout go to whoever speaks with it.
+    /// Starts the server. Returns its stdin and stdout for the link.
     pub(in crate::upstream) fn start(
         server: &ServerName,
         transport: &config::Stdio,
@@ -130,18 +131,18 @@ impl Process {
         &self.stderr
     }
 
-    /// Waits for the process to end by itself, then ends what it left behind.
+    /// Waits until the process ends on its own, then ends its descendants.
     ///
     /// # Cancel safety
-    /// The process is as it was when the future is dropped.
+    /// Dropping the future leaves the process unchanged.
     pub(in crate::upstream) async fn ended(&mut self) -> String {
         let status = self.child.wait().await;
         self.group = None;
         describe(status.ok())
     }
 
-    /// Ends the process and all it started: its stdin is closed already; then TERM, where there is such a thing, then KILL.
-    /// Once `stop` is cancelled, each step is short.
+    /// Ends the process and its descendants. Its stdin is closed already; then follow TERM, where it exists, and
+    /// KILL. Once `stop` is cancelled, each step is short.
     pub(in crate::upstream) async fn end(mut self, stop: &CancellationToken) {
         let patience = async |unhurried: Duration, hurried: Duration| {
             tokio::select! {
@@ -159,7 +160,7 @@ impl Process {
                 () = patience(UNHURRIED.terminate, HURRIED.terminate) => {}
             }
         }
-        // Only fails for a process that has ended, which is what is wanted.
+        // This fails only for a process that has ended.
         let _ = self.child.start_kill();
         self.group = None;
         let _ = self.child.wait().await;
@@ -179,7 +180,7 @@ impl Stderr {
         lines[lines.len().saturating_sub(3)..].join(" | ")
     }
 
-    /// Reads all there is, whatever comes, so that the server never waits for us to.
+    /// Reads everything, so that the server never blocks on its stderr.
     async fn drain(self, mut stderr: impl AsyncRead + Unpin, mut log: ServerLog) {
         let mut chunk = vec![0; 8 * 1024];
         loop {
@@ -201,7 +202,7 @@ impl Stderr {
     }
 }
 
-/// As much of the end of `text` as is kept.
+/// The end of `text` that is kept.
 fn end_of(text: &str) -> &str {
     let start = text.len().saturating_sub(STDERR_KEPT);
     let start = (start..=text.len()).find(|at| text.is_char_boundary(*at));

@@ -1,4 +1,4 @@
-//! Bodies of answers: whole ones under a size limit, and what is quoted of those that are no messages.
+//! Bodies of HTTP responses: read whole with a size limit, or quoted in an error.
 
 use std::time::Duration;
 
@@ -11,36 +11,36 @@ use super::headers::origin;
 use crate::text::shortened;
 use crate::upstream::oauth::AuthRequired;
 
-/// What is read of a body that says no: a JSON-RPC error may be long.
+/// The size limit of an error response's body, in bytes. It may hold a long JSON-RPC error.
 const REFUSAL_LIMIT: usize = 1024 * 1024;
 
-/// How long a server may take to finish saying no.
+/// The time limit for reading an error response's body.
 const REFUSAL_TIME: Duration = Duration::from_secs(5);
 
-/// What is quoted of it, in characters.
+/// The length of a quotation from it, in characters.
 const QUOTED: usize = 200;
 
-/// What an answer is made of.
+/// The kind of a response's body.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::upstream) enum Content {
     /// One JSON text.
     Json,
     /// An event stream.
     Events,
-    /// Nothing of use; its type, for the error.
+    /// Another content type, for the error.
     Other(String),
 }
 
-/// Why a body did not come whole.
+/// The reason why a body is incomplete.
 #[derive(Debug)]
 pub(in crate::upstream) enum Broken {
-    /// It is longer than it may be; how much had come.
+    /// It exceeds the limit; the number of bytes that arrived.
     TooLarge(u64),
-    /// The connection went away, or the body is damaged.
+    /// The connection was lost, or the body is damaged.
     Lost(String),
 }
 
-/// What `response` says it is.
+/// The content type of `response`.
 pub(in crate::upstream) fn content(response: &Response) -> Content {
     let header = response
         .headers()
@@ -91,7 +91,7 @@ pub(in crate::upstream) async fn whole(
     Ok(body.freeze())
 }
 
-/// The next piece of a body. Others get their turn: what a few compressed bytes become is there without any waiting.
+/// The next piece of a body. It yields to other tasks, because a few compressed bytes can expand without any waiting.
 ///
 /// # Cancel safety
 /// Dropping the future loses no input.
@@ -100,7 +100,7 @@ pub(super) async fn next_chunk(response: &mut Response) -> reqwest::Result<Optio
     response.chunk().await
 }
 
-/// Puts an answer that is no success in words, of its body as much as `masked` leaves; the body too, where it may hold a
+/// Describes an error response, with a quotation of its body after `masked`. Also returns the body if it may hold a
 /// JSON-RPC error.
 pub(super) async fn refusal(
     response: Response,
@@ -118,7 +118,7 @@ pub(super) async fn refusal(
     let is_json = content(&response) == Content::Json;
     let body = tokio::time::timeout(REFUSAL_TIME, whole(response, REFUSAL_LIMIT)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
-    // Masked as a whole, before it is cut to what is quoted.
+    // Masked as a whole, before it is cut.
     let said = quoted(&masked(&String::from_utf8_lossy(&body)));
     let error = if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         HttpError::Login {
@@ -136,7 +136,7 @@ pub(super) async fn refusal(
     (error, is_json.then_some(body))
 }
 
-/// Where a redirect that was not followed points to.
+/// The target of a redirect that was not followed.
 fn redirect(response: &Response) -> Option<String> {
     let target = response
         .headers()

@@ -1,7 +1,7 @@
-//! The HTTP clients, each made when it is first needed, and shared by all servers that are reached in the same way. A
+//! The HTTP clients. Each is created on first use and shared by all servers with the same connection settings. A
 //! server on this machine is reached without a proxy, which could not reach it.
 //!
-//! Connections that went dead are noticed by the keep-alive of TCP, within a minute; so there is no other.
+//! TCP keep-alive detects dead connections within a minute, so there is no other check.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,18 +17,18 @@ use super::headers::origin;
 use crate::config::{Certificates, Environment, Network, Proxy, Remote};
 use crate::upstream::oauth::Guard;
 
-/// How long a connection may take until it stands, TLS included.
+/// The time limit for opening a connection, including TLS.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Servers of this many redirects lead nowhere.
+/// The maximum number of redirects.
 const MOST_REDIRECTS: usize = 5;
 
-/// How long a connection waits for its next request: less than the five seconds after which common small servers close
-/// it, as a request that crosses that close is lost and must not be sent again. Those behind TLS are more patient.
+/// How long an idle plain connection is kept: less than the five seconds after which common small servers close it. A
+/// request that crosses that close is lost, and must not be repeated. Servers behind TLS wait longer.
 const PLAIN_IDLE: Duration = Duration::from_secs(4);
 const TLS_IDLE: Duration = Duration::from_secs(45);
 
-/// The clients, shared by all servers. They hold no credentials but those of proxies.
+/// The clients, shared by all servers. They hold no credentials except those of proxies.
 #[derive(Debug)]
 pub(in crate::upstream) struct Clients {
     /// The proxies and certificates of the session.
@@ -36,20 +36,20 @@ pub(in crate::upstream) struct Clients {
     made: Mutex<HashMap<Way, Client>>,
 }
 
-/// How servers are reached.
+/// The connection settings of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Way {
     is_tls: bool,
-    /// Whether a connection is kept for the next request.
+    /// Whether connections are kept for the next request.
     keeps: bool,
-    /// Whether it reaches the internet only.
+    /// Whether it may connect to public addresses only.
     is_guarded: bool,
     proxy: Proxy,
     certificates: Option<Certificates>,
 }
 
 impl Clients {
-    /// No clients yet, for a session that reaches the internet through `network`.
+    /// Creates an empty set of clients, for a session with these proxies and certificates.
     pub(in crate::upstream) fn new(network: Network) -> Self {
         Self {
             network,
@@ -67,8 +67,8 @@ impl Clients {
         self.get(Way::to(remote, url))
     }
 
-    /// The client for when answers on kept connections stall, or are lost; only for a plain server on this machine, where a new
-    /// connection costs little.
+    /// The client without kept connections, for a server whose responses on kept connections stall or get lost.
+    /// `None` except for a plain server on this machine, where a new connection costs little.
     pub(in crate::upstream) fn unpooled(
         &self,
         remote: &Remote,
@@ -83,7 +83,7 @@ impl Clients {
             .transpose()
     }
 
-    /// The client for a URL that a server of the internet named: it reaches nothing private but proxies.
+    /// The client for a URL that an internet server named: it connects to no private address except proxies.
     pub(in crate::upstream) fn guarded(
         &self,
         remote: &Remote,
@@ -110,7 +110,7 @@ impl Clients {
     }
 
     fn get_with(&self, way: Way, guard: Option<Guard>) -> Result<Client, HttpError> {
-        // It is held while a client is built, so that each is built once; nothing is awaited meanwhile.
+        // Held while a client is built, so that each is built once; nothing is awaited meanwhile.
         let mut clients = self.made.lock();
         if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
@@ -140,7 +140,7 @@ impl Way {
 }
 
 fn build(way: &Way, network: &Network, guard: Option<Guard>) -> Result<Client, HttpError> {
-    // It is there already when a client was made before; any provider will do.
+    // It fails if a provider is installed already; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
@@ -167,7 +167,7 @@ fn build(way: &Way, network: &Network, guard: Option<Guard>) -> Result<Client, H
     let builder = guard
         .into_iter()
         .fold(builder, |builder, guard| builder.dns_resolver(guard));
-    // No certificates are loaded for what needs none; a proxy before a plain server may be behind TLS.
+    // Certificates are loaded only if TLS is needed; a proxy before a plain server may use TLS.
     let builder = if way.is_tls || way.proxy != Proxy::None {
         let extra = way
             .certificates
@@ -188,7 +188,8 @@ fn is_local(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Only to the same origin, as credentials go along, and only where the method stays.
+/// Whether to follow a redirect: only to the same origin, because credentials are sent along, and only if the method
+/// stays.
 fn may_follow(attempt: &Attempt<'_>) -> bool {
     let keeps_method = matches!(
         attempt.status(),

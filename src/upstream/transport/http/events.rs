@@ -1,8 +1,7 @@
-//! Server-sent events, as all transports over HTTP carry them.
+//! Parser of server-sent events, for all HTTP transports.
 //!
-//! The reader takes pieces as they come, however events are cut by them. An event over the size limit is read to its
-//! end and dropped, and keeps only its size and the id of the message it was to be. One that does not even end at twice
-//! the limit ends the stream.
+//! Input arrives in pieces that may cut events anywhere. An event over the size limit is read to its end and dropped;
+//! only its size and the id of its message are kept. If an event exceeds twice the limit, the stream ends.
 
 use std::time::Duration;
 
@@ -18,18 +17,18 @@ use crate::mcp::{IdScan, RequestId};
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::upstream) enum Event {
-    /// With data, on one line.
+    /// An event with data, which is on one line.
     Message {
         /// Its `event`; empty for a plain message.
         kind: String,
-        /// Its `data`.
+        /// The `data`.
         data: Bytes,
     },
-    /// Data beyond the limit.
+    /// An event whose data exceed the limit.
     TooLarge {
-        /// Their size in bytes.
+        /// The size of the data in bytes.
         length: u64,
-        /// The id of the message they were, if one could be made out.
+        /// The id of the message, if it could be found.
         id: Option<RequestId>,
     },
 }
@@ -41,7 +40,7 @@ pub(in crate::upstream) struct EventStream {
     parser: Parser,
 }
 
-/// Where a stream that breaks off is to be taken up again, and after what pause.
+/// The position and the delay for resuming a stream that breaks off.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::upstream) struct Resumption {
     /// The `id` of the last event that had one.
@@ -50,16 +49,17 @@ pub(in crate::upstream) struct Resumption {
     pub(in crate::upstream) pause: Option<Duration>,
 }
 
-/// Takes bytes, gives events.
+/// The parser: takes bytes, returns events.
 #[derive(Debug)]
 pub(in crate::upstream) struct Parser {
     input: BytesMut,
-    /// How much of `input` is known to hold no line end.
+    /// The length of the prefix of `input` that is known to contain no line end.
     scanned: usize,
-    /// The line before ended in CR: an LF that follows belongs to it.
+    /// Whether the last line ended in CR, so that a following LF belongs to it.
     after_return: bool,
     is_first_line: bool,
-    /// The start of the line that is being read was let go of already: its rest, even an empty one, ends no event.
+    /// Whether the beginning of the current line was already discarded. Then its rest ends no event, even if it is
+    /// empty.
     is_line_cut: bool,
     kind: String,
     data: Data,
@@ -67,12 +67,12 @@ pub(in crate::upstream) struct Parser {
     limit: usize,
 }
 
-/// The data lines of the event that is being read.
+/// The data lines of the current event.
 #[derive(Debug, Default)]
 enum Data {
     #[default]
     None,
-    /// The most events have a single line, which is not copied.
+    /// A single line, as most events have; it is not copied.
     Line(Bytes),
     Lines(BytesMut),
     Dropped {
@@ -82,7 +82,8 @@ enum Data {
 }
 
 impl EventStream {
-    /// The events of `response`, each with data of at most `limit` bytes; `resumption` is that of the stream before.
+    /// Reads the events of `response`, with at most `limit` bytes of data each; `resumption` is that of the previous
+    /// stream.
     pub(in crate::upstream) fn new(
         response: Response,
         limit: usize,
@@ -114,7 +115,7 @@ impl EventStream {
         }
     }
 
-    /// Where to go on when it has ended.
+    /// The position at which to resume after its end.
     pub(in crate::upstream) fn resumption(&self) -> &Resumption {
         &self.parser.resumption
     }
@@ -231,7 +232,7 @@ impl Parser {
         }
     }
 
-    /// Lets go of a line that is too long already.
+    /// Discards a line that is too long already.
     fn drop_input(&mut self) {
         self.drop_data();
         if let Data::Dropped { length, scan } = &mut self.data {
@@ -250,7 +251,7 @@ impl Parser {
             scan.feed(piece);
         }
         self.is_line_cut |= !self.input.is_empty();
-        // Its memory goes, as a stream may last.
+        // Its memory is freed, because the stream may last long.
         self.input = BytesMut::new();
         self.scanned = 0;
     }
@@ -277,7 +278,7 @@ impl Parser {
         };
     }
 
-    /// How much there was of an event to whose end nobody can wait.
+    /// The size of an event that is too long to wait for its end.
     fn endless(&self) -> Option<u64> {
         match self.data {
             Data::Dropped { length, .. } => {
@@ -287,7 +288,7 @@ impl Parser {
         }
     }
 
-    /// What is kept of an event that is not whole yet, in bytes.
+    /// The buffered bytes of an incomplete event.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(in crate::upstream) fn held(&self) -> usize {
         let data = match &self.data {
@@ -303,7 +304,7 @@ impl Parser {
         &self.resumption
     }
 
-    /// The event that an empty line ends; one without data is none.
+    /// The event that ends at an empty line; `None` if it has no data.
     fn dispatch(&mut self) -> Option<Event> {
         let kind = std::mem::take(&mut self.kind);
         let data = match std::mem::take(&mut self.data) {
@@ -395,7 +396,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_an_event_over_the_limit_is_no_event_of_its_own() {
-        // The piece ends where the line does, before its end.
+        // The piece ends with the line's content, before the line end.
         for start in ["data: ", ": a comment "] {
             let first = format!("{start}{}", "y".repeat(LIMIT));
             let mut parser = Parser::new(LIMIT, Resumption::default());

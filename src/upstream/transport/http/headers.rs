@@ -1,4 +1,4 @@
-//! Headers: those of MCP as the HTTP client takes them, and those of the configuration.
+//! HTTP headers: those of MCP as typed names, and those of the configuration.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ const TRACE_STATE: HeaderName = HeaderName::from_static(headers::TRACE_STATE);
 pub(in crate::upstream) const LAST_EVENT: HeaderName =
     HeaderName::from_static(headers::LAST_EVENT_ID);
 
-/// What tells a server of a trace (W3C Trace Context).
+/// The headers of a trace context (W3C Trace Context).
 pub(in crate::upstream) fn of_trace(
     context: &Context,
 ) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     let state = context.state().map(|state| (TRACE_STATE, state.to_owned()));
     let texts = std::iter::once((TRACE_PARENT, context.parent())).chain(state);
-    // Both were looked at when they came.
+    // Both were checked when they arrived.
     texts.filter_map(|(name, text)| Some((name, HeaderValue::try_from(text).ok()?)))
 }
 
@@ -41,7 +41,7 @@ pub(in crate::upstream) struct HeaderError {
     source: http::Error,
 }
 
-/// The configured headers.
+/// Parses the configured headers.
 pub(in crate::upstream) fn configured(
     headers: &BTreeMap<String, Secret<String>>,
 ) -> Result<HeaderMap, HeaderError> {
@@ -61,13 +61,13 @@ pub(in crate::upstream) fn configured(
     Ok(map)
 }
 
-/// `text` as a header can carry it.
+/// Encodes `text` as a header value.
 pub(in crate::upstream) fn encoded(text: &str) -> HeaderValue {
     let value = HeaderValue::try_from(headers::wrapped(text).as_ref());
     value.expect("printable ASCII is always a header's value")
 }
 
-/// Scheme, host and port: what credentials are bound to, and all of a URL that is ever shown.
+/// Scheme, host and port. Credentials are bound to it, and it is the only part of a URL that is ever shown.
 pub(in crate::upstream) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

@@ -1,7 +1,8 @@
-//! Arguments that a server wants repeated in headers: `x-mcp-header` in a tool's input schema, `Mcp-Param-*` in the
-//! request (2026-07-28, basic/transports/streamable-http).
+//! Arguments that are repeated in headers: `x-mcp-header` in a tool's input schema, `Mcp-Param-*` in the request
+//! (2026-07-28, basic/transports/streamable-http).
 //!
-//! What tools want is learnt from their listing and outlives the connection, as a call may come long after the list.
+//! The annotations are learned from the tools' listing and outlive the connection, because a call may come long after
+//! the list.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -50,10 +51,10 @@ pub(in crate::upstream) enum MirrorError {
 }
 
 impl Mirrors {
-    /// Learns from an entry of `tools/list`.
+    /// Learns the annotations of an entry of `tools/list`.
     ///
     /// # Errors
-    /// When one of its annotations cannot be followed.
+    /// When an annotation is invalid.
     pub(in crate::upstream) fn learn(&self, entry: &[u8]) -> Result<(), MirrorError> {
         self.is_listed.store(true, Ordering::Relaxed);
         let tool = serde_json::from_slice::<&RawValue>(entry)
@@ -66,7 +67,7 @@ impl Mirrors {
         let annotated = tool
             .get("inputSchema")
             .filter(|raw| memmem::find(raw.get().as_bytes(), KEYWORD.as_bytes()).is_some());
-        // A schema that cannot be read, for its depth say, is left to the server.
+        // A schema that cannot be parsed, for example because of its depth, is left to the server.
         let schema = annotated.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         let mirrors = schema
             .as_ref()
@@ -82,7 +83,7 @@ impl Mirrors {
         Ok(())
     }
 
-    /// Whether the tools were listed, so that it is known which headers they want.
+    /// Whether the tools were listed, so that their headers are known.
     pub(in crate::upstream) fn is_listed(&self) -> bool {
         self.is_listed.load(Ordering::Relaxed)
     }
@@ -110,8 +111,8 @@ impl Mirrors {
     }
 }
 
-/// The headers that a call of a tool, by its entry in the list, has to have: their names in lower case, each with the
-/// argument that it repeats. A tool whose annotations are wrong has none.
+/// The headers that a call of a tool requires, from its entry in the list: names in lower case, each with the
+/// repeated argument. Empty if the tool's annotations are invalid.
 #[must_use]
 pub(crate) fn mirrored(
     tool: &RawValue,
@@ -131,13 +132,13 @@ pub(crate) fn mirrored(
     mirrors.into_iter().flatten().map(mirror).collect()
 }
 
-/// The value at the end of a chain of properties.
+/// The value at the end of a path of properties.
 fn at<'a>(value: &'a RawValue, path: &[String]) -> Option<&'a RawValue> {
     path.iter()
         .try_fold(value, |value, key| Object::parse(value).ok()?.get(key))
 }
 
-/// A text, a boolean or a number as it is written; nothing for anything else.
+/// A string, boolean or number as text; `None` for other values.
 fn scalar(raw: &RawValue) -> Option<String> {
     match raw.get().as_bytes().first()? {
         b'"' => text(raw),
@@ -146,12 +147,12 @@ fn scalar(raw: &RawValue) -> Option<String> {
     }
 }
 
-/// The annotations of a schema, each of which must be on a property that is reached by `properties` alone, of a simple
-/// type, under a header's name that no other has.
+/// The annotations of a schema. Each must be on a property of a simple type that is reached through `properties`
+/// only, and must have a unique header name.
 fn mirrors_of(schema: &Value) -> Result<Vec<Mirror>, MirrorError> {
     let mut found = Vec::new();
     let mut names = HashSet::new();
-    // The path is lost where anything but `properties` leads on.
+    // `None` as path: reached through a keyword other than `properties`.
     let mut open: Vec<(Option<Vec<String>>, &Value)> = vec![(Some(Vec::new()), schema)];
     while let Some((path, position)) = open.pop() {
         let Some(members) = position.as_object() else {
@@ -218,7 +219,7 @@ fn mirrors_of(schema: &Value) -> Result<Vec<Mirror>, MirrorError> {
                 | "unevaluatedItems"
                 | "unevaluatedProperties"
                 | "contentSchema" => open.push((None, value)),
-                // Data, such as `default` and `enum`, is no schema.
+                // Data, such as `default` and `enum`, is not a schema.
                 _ => {}
             }
         }

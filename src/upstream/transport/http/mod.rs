@@ -1,6 +1,6 @@
-//! What the transports over HTTP share: the client, headers, bodies, event streams, and errors in words.
+//! The parts that HTTP transports share: client, headers, bodies, event streams and errors.
 //!
-//! No text made here holds the value of a header, or of a URL more than its origin.
+//! No text made here contains the value of a header, or more of a URL than its origin.
 
 pub(in crate::upstream) mod body;
 pub(in crate::upstream) mod client;

@@ -19,11 +19,11 @@ use crate::upstream::headers_command::{CommandHeaders, Helper};
 use crate::upstream::oauth::{AuthRequired, Session};
 use crate::upstream::{CallError, ConnectError, UpstreamContext};
 
-/// An answer that took so long probably waited for a delayed acknowledgement; so many in a row surely did.
+/// The response time that suggests a delayed acknowledgement; several in a row confirm it.
 const DELAYED: RangeInclusive<Duration> = Duration::from_millis(38)..=Duration::from_millis(52);
 const STALLS: u32 = 3;
 
-/// How often a request that was refused for its login is sent again.
+/// The maximum number of times that a request is repeated with better credentials.
 const MOST_LOGINS: usize = 2;
 
 /// A remote server: its URL, and the headers and login that are sent to its origin only.
@@ -34,19 +34,19 @@ pub(in crate::upstream) struct HttpPeer {
     /// The configured URL.
     pub(in crate::upstream) url: Url,
     client: Client,
-    /// Takes over when answers on kept connections stall, or are lost.
+    /// The client to use when responses on kept connections stall or get lost.
     unpooled: Option<Client>,
     stalls: Arc<AtomicU32>,
-    /// The configured headers; ours go before them.
+    /// The configured headers; the protocol's headers override them.
     headers: HeaderMap,
-    /// A command that gives more of them, and what it runs in.
+    /// The command that prints more headers, and its context.
     helper: Option<(Arc<Helper>, Arc<UpstreamContext>)>,
-    /// The login, where the configured headers have none.
+    /// The login, if the configured headers have no credentials.
     login: Option<Arc<Session>>,
 }
 
 impl HttpPeer {
-    /// The peer of `server`, as configured.
+    /// Creates the peer of `server`, as configured.
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
@@ -85,11 +85,11 @@ impl HttpPeer {
         })
     }
 
-    /// Sends a request to `url`, which is of the server's origin, and waits for the head of the answer. One that was refused
-    /// for its login, and so did nothing, is sent again with a better one, if there is any.
+    /// Sends a request to `url`, which has the server's origin, and waits for the head of the response. A request
+    /// that was refused for its credentials has not acted, so it is repeated with better ones if there are any.
     ///
     /// # Errors
-    /// When none comes; whether the request may have acted is told apart.
+    /// When no response arrives; the error says whether the request may have acted.
     pub(in crate::upstream) async fn send(
         &self,
         method: Method,
@@ -113,7 +113,7 @@ impl HttpPeer {
         }
         let fresh = self.command_headers(given.as_ref()).await?;
         let better = self.all_headers(fresh.as_ref(), &ours);
-        // What is refused once is refused again.
+        // Equal headers would be refused again.
         if better == headers {
             Ok(response)
         } else {
@@ -121,7 +121,7 @@ impl HttpPeer {
         }
     }
 
-    /// The headers of `headers_command`, if one is configured; other headers than `refused`.
+    /// The headers of `headers_command`, if one is configured, different from the rejected headers `refused`.
     async fn command_headers(
         &self,
         refused: Option<&Arc<CommandHeaders>>,
@@ -135,7 +135,8 @@ impl HttpPeer {
             .map_err(|error| self.error(HttpError::Command(error)))
     }
 
-    /// The headers of a request: ours go before those of the configuration, those before what its command gave.
+    /// The headers of a request. The protocol's headers override the configured ones, which override those of the
+    /// command.
     fn all_headers(
         &self,
         given: Option<&Arc<CommandHeaders>>,
@@ -149,7 +150,7 @@ impl HttpPeer {
         headers
     }
 
-    /// Sends a request with the login's token, where the headers do not say already who we are.
+    /// Sends a request with the login's token, unless the headers already have credentials.
     async fn send_with_login(
         &self,
         method: Method,
@@ -206,16 +207,16 @@ impl HttpPeer {
             if error.is_connect() || error.is_builder() {
                 self.error(unsent(error))
             } else {
-                // Perhaps it closes connections without a word, just when the next request is on its way. Nobody can
-                // tell whether that one arrived, so it is not repeated; the next ones get connections of their own.
+                // The server may close connections silently, just when a request is on its way. Whether that request
+                // arrived is unknown, so it is not repeated; later requests use new connections.
                 self.stalls.store(STALLS, Ordering::Relaxed);
                 self.lost(&words(error), true)
             }
         })
     }
 
-    /// Puts an answer that is no success in words, with what it takes to be let in; the body too, where it may hold a
-    /// JSON-RPC error.
+    /// Describes an error response, with the login that is required. Also returns the body if it may hold a JSON-RPC
+    /// error.
     pub(in crate::upstream) async fn refusal(
         &self,
         response: Response,
@@ -248,8 +249,8 @@ impl HttpPeer {
         (error, body)
     }
 
-    /// Notes how long a whole exchange took. A server that leaves its socket's delay on waits, on a connection kept
-    /// from before, for an acknowledgement that Linux holds back for 40 ms; on a fresh one it does not.
+    /// Records the duration of an exchange. A server without TCP_NODELAY waits, on a kept connection, for an
+    /// acknowledgement that Linux delays by 40 ms; on a new connection it does not.
     pub(in crate::upstream) fn took(&self, time: Duration) {
         if DELAYED.contains(&time) {
             self.stalls.fetch_add(1, Ordering::Relaxed);
@@ -266,7 +267,7 @@ impl HttpPeer {
             .unwrap_or(&self.client)
     }
 
-    /// `error` as one of this server's.
+    /// Wraps `error` as an error of this server.
     pub(in crate::upstream) fn error(&self, error: HttpError) -> CallError {
         CallError::Http {
             server: self.server.clone(),
@@ -274,7 +275,7 @@ impl HttpPeer {
         }
     }
 
-    /// The connection went away.
+    /// The error that the connection was lost.
     pub(in crate::upstream) fn lost(&self, reason: &str, may_have_acted: bool) -> CallError {
         CallError::Lost {
             server: self.server.clone(),

@@ -1,4 +1,4 @@
-//! The answer to a request, however the server gives it.
+//! The response to a request, as JSON or as an event stream.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,18 +19,18 @@ use crate::upstream::transport::http::events::{Event, EventStream, Resumption};
 use crate::upstream::transport::http::{HttpError, headers};
 use crate::upstream::{CallError, MESSAGE_LIMIT};
 
-/// The pause before a stream is taken up again, where the server names none; and the shortest there is.
+/// The delay before a stream is resumed if the server names none; also the shortest delay.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 pub(super) const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a server may take to end the stream behind its answer.
+/// How long the server may take to end the stream after its response.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// How often in a row a stream is taken up again without anything coming from it.
+/// The maximum number of resumptions in a row without an event.
 const MOST_RESUMPTIONS: u32 = 5;
 
 impl Endpoint {
-    /// Posts a request and reads its answer.
+    /// Posts a request and reads its response.
     pub(super) async fn exchange(
         self: &Arc<Self>,
         id: u64,
@@ -45,7 +45,7 @@ impl Endpoint {
         if target.method == "initialize"
             && let Some(session) = response.headers().get(headers::SESSION)
         {
-            // One endpoint is initialized once.
+            // An endpoint is initialized once.
             let _ = self.session.set(session.clone());
         }
         match body::content(&response) {
@@ -70,7 +70,7 @@ impl Endpoint {
         }
     }
 
-    /// The answer from a stream of events, which is taken up again where it breaks off and the server offers to.
+    /// Reads the response from an event stream. If the stream breaks off, it is resumed if the server supports that.
     async fn streamed(
         self: &Arc<Self>,
         id: u64,
@@ -123,7 +123,7 @@ impl Endpoint {
         }
     }
 
-    /// An answer that is no success: a session that is gone, a JSON-RPC error, or a server in trouble.
+    /// Classifies an error response: a lost session, a JSON-RPC error, or a server error.
     async fn refused(&self, response: Response) -> Result<ServerReply, CallError> {
         let status = response.status();
         let has_session = self.session.get().is_some();
@@ -135,11 +135,11 @@ impl Endpoint {
             return Err(gone());
         }
         let (error, body) = self.peer.refusal(response).await;
-        // A wanted login is one, whatever else stands in the body.
+        // A required login takes precedence over the body.
         if matches!(error, HttpError::Status { .. })
             && let Some(refusal) = body.and_then(|body| json_rpc_error(&one_line(body)))
         {
-            // Many servers were built after an example that answers 400 where 404 is meant.
+            // Many servers follow an example that answers 400 instead of 404.
             let is_gone = status == StatusCode::BAD_REQUEST
                 && has_session
                 && message_of(&refusal)
@@ -154,7 +154,7 @@ impl Endpoint {
         Err(self.peer.error(error))
     }
 
-    /// Takes an event; gives the answer to request `id` if it is that.
+    /// Processes an event; returns the response if it answers request `id`.
     pub(super) fn event(
         self: &Arc<Self>,
         event: Event,
@@ -177,7 +177,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes a message, or several; gives the answer to request `id` if it is among them.
+    /// Processes a message or a batch; returns the response to request `id` if it is included.
     fn heard(
         self: &Arc<Self>,
         json: &Bytes,
@@ -188,7 +188,7 @@ impl Endpoint {
             Ok(Envelope::Single(message)) => self.dispatch(json, message, id).map(Ok),
             Ok(Envelope::Batch(batch)) => {
                 let messages = batch.into_iter().filter_map(|raw| Message::parse(raw).ok());
-                // All are taken, also those behind the answer.
+                // All messages are processed, including those after the response.
                 messages
                     .filter_map(|message| self.dispatch(json, message, id))
                     .fold(None, |first, next| first.or(Some(next)))
@@ -198,7 +198,8 @@ impl Endpoint {
                 tracing::warn!(server = %self.peer.server, %malformed, "an unreadable message");
                 let theirs = malformed.id.as_ref().and_then(|id| id.as_integer());
                 let ours = id.and_then(|id| i64::try_from(id).ok());
-                // Only what was meant as a message can be the answer, and whose it is need not be told here.
+                // Only an event that was meant as a message can be the response; the stream tells which request it is
+                // for.
                 let was_message = memmem::find(json, b"\"jsonrpc\"").is_some();
                 let is_answer =
                     was_message && ours.is_some() && (theirs.is_none() || theirs == ours);
@@ -218,7 +219,7 @@ impl Endpoint {
                 let theirs = id.map(|id| id.as_integer().and_then(|id| u64::try_from(id).ok()));
                 let is_ours = match theirs {
                     Some(theirs) => theirs.is_some() && theirs == ours,
-                    // It could not tell what it refuses, and nothing else was asked here.
+                    // The server could not read the id, and this is the only request on the stream.
                     None => ours.is_some() && matches!(outcome, Outcome::Error(_)),
                 };
                 let reply = match outcome {
@@ -237,7 +238,7 @@ impl Endpoint {
         None
     }
 
-    /// Takes a request of the server, which came on the stream of request `id`, and posts the answer.
+    /// Routes a request of the server, which arrived on the stream of request `id`, and posts the response.
     fn asked(self: &Arc<Self>, request: &Request<'_>, id: Option<u64>) {
         let endpoint = self.clone();
         self.inbound.asked(request, id, move |frame| {
@@ -274,7 +275,7 @@ impl Endpoint {
     }
 }
 
-/// Reads what follows the answer, usually nothing: a response read to its end leaves its connection to the next request.
+/// Reads to the end of the stream after the response, usually nothing. Only then can the connection be reused.
 async fn drain(mut events: EventStream, stop: CancellationToken) {
     tokio::select! {
         () = async { while let Ok(Some(_)) = events.next().await {} } => {}
@@ -283,7 +284,7 @@ async fn drain(mut events: EventStream, stop: CancellationToken) {
     }
 }
 
-/// The error object of a body that is a JSON-RPC answer.
+/// The error object of a body that is a JSON-RPC response.
 fn json_rpc_error(body: &Bytes) -> Option<Bytes> {
     match Envelope::parse(body) {
         Ok(Envelope::Single(Message::Response {

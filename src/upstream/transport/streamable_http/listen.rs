@@ -1,4 +1,4 @@
-//! What a legacy server says unasked: a stream of events of its own, opened by GET and opened again when it ends.
+//! The stream of a legacy server's own messages: opened by GET, and reopened when it ends.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::upstream::transport::http::body::{self, Content};
 use crate::upstream::transport::http::events::{EventStream, Resumption};
 use crate::upstream::{MESSAGE_LIMIT, backoff};
 
-/// How a stream ended.
+/// The end of a stream.
 enum End {
-    /// It may go on.
+    /// It may be resumed.
     Broken,
-    /// There is none.
+    /// The server offers no such stream.
     NotOffered,
 }
 
-/// Listens until the endpoint ends, or the server turns out not to speak unasked.
+/// Listens until the endpoint closes, or the server turns out to offer no stream.
 pub(super) async fn listen(endpoint: Arc<Endpoint>) {
     let ended = endpoint.ended.clone();
     let listening = async {
@@ -50,7 +50,7 @@ async fn once(endpoint: &Arc<Endpoint>, resumption: &mut Resumption, failures: &
     };
     let status = response.status();
     if status == StatusCode::NOT_FOUND && endpoint.session.get().is_some() {
-        // It may stand for the session or for the stream: the next request tells.
+        // The 404 may be about the session or the stream: the next request shows which.
         return End::NotOffered;
     }
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
@@ -63,7 +63,7 @@ async fn once(endpoint: &Arc<Endpoint>, resumption: &mut Resumption, failures: &
     let mut events = EventStream::new(response, MESSAGE_LIMIT, std::mem::take(resumption));
     while let Ok(Some(event)) = events.next().await {
         *failures = 0;
-        // Nothing was asked here, so nothing is answered.
+        // No request was sent here, so the event cannot be a response.
         let _ = endpoint.event(event, None);
     }
     *resumption = events.resumption().clone();

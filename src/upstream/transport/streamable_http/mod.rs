@@ -1,8 +1,8 @@
-//! Streamable HTTP: each request is a POST with an answer of its own, as JSON or as a stream of events.
+//! Streamable HTTP: each request is a POST whose response is JSON or an event stream.
 //!
-//! Both eras are spoken. A legacy server may give out a session; a session that is gone ends the connection, so that the
-//! pool makes one new one for all who need it, and repeats what the server did not take. A modern server has none, and
-//! letting go of its answer is what cancels a request.
+//! Both eras are supported. A legacy server may issue a session. When the session is lost, the connection ends; the
+//! pool opens a new one for all callers and repeats the requests that the server did not accept. A modern server has
+//! no sessions; dropping a response stream cancels its request.
 
 mod answer;
 mod listen;
@@ -28,29 +28,29 @@ use crate::upstream::host::Host;
 use crate::upstream::inbound::InboundRouter;
 use crate::upstream::reply::ServerReply;
 
-/// How long a server may take to accept what needs no answer.
+/// The time limit for a POST that needs no response.
 const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a session's end may take; a client that ends us waits for a fraction of a second.
+/// The time limit for ending a session. A client that ends us waits for a fraction of a second only.
 const FAREWELL: Duration = Duration::from_secs(5);
 const HURRIED_FAREWELL: Duration = Duration::from_millis(150);
 
-/// Answers to a server's own requests that may be under way; a server that floods us with more gets none to those.
+/// The maximum number of responses to the server's own requests in flight; further ones are dropped.
 const MOST_ANSWERS: usize = 8;
 
-/// A server's endpoint, with the session it gave out.
+/// A server's endpoint with its session.
 pub(in crate::upstream) struct Endpoint {
     peer: HttpPeer,
     tasks: Tasks,
-    /// What is spoken, once it is agreed upon.
+    /// The negotiated protocol revision.
     revision: OnceLock<Revision>,
     session: OnceLock<HeaderValue>,
     next_id: AtomicU64,
     answers: Arc<Semaphore>,
     mirrors: Arc<Mirrors>,
-    /// Cancelled by whoever wants it closed.
+    /// Cancelled to close it.
     close: CancellationToken,
-    /// Nothing more can be sent: it is closed, or its session is gone.
+    /// Cancelled when nothing more can be sent: it is closed, or its session is lost.
     ended: CancellationToken,
     inbound: Arc<InboundRouter>,
 }
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint to which nothing was sent yet. It is to be closed by its owner.
+    /// Creates an endpoint; nothing is sent yet. Its owner must close it.
     pub(in crate::upstream) fn new(
         peer: HttpPeer,
         tasks: &Tasks,
@@ -88,7 +88,7 @@ impl Endpoint {
         endpoint
     }
 
-    /// Sends a request and waits for its answer, at most for `limit`. Dropping the future cancels the request.
+    /// Sends a request and waits for the response, for at most `limit`. Dropping the future cancels the request.
     pub(in crate::upstream) async fn request(
         self: &Arc<Self>,
         target: Target<'_>,
@@ -125,24 +125,24 @@ impl Endpoint {
         })
     }
 
-    /// Sends a notification without parameters, and waits until it was taken.
+    /// Sends a notification without parameters, and waits until the server has accepted it.
     pub(in crate::upstream) async fn notify(&self, method: &str) {
         let frame = Frame::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#));
         self.post_notice(Target::from(method), joined(&frame)).await;
     }
 
-    /// Says which revision is spoken from now on.
+    /// Sets the negotiated revision.
     pub(in crate::upstream) fn agree(&self, revision: Revision) {
-        // It is agreed upon once: another era is spoken over another endpoint.
+        // Set once: another era uses another endpoint.
         let _ = self.revision.set(revision);
     }
 
-    /// What is known of the headers that tools want, where there are such (modern only).
+    /// The known headers of tools (modern era only).
     pub(in crate::upstream) fn mirrors(&self) -> Option<&Mirrors> {
         self.is_modern().then_some(&*self.mirrors)
     }
 
-    /// Hears what the server says unasked, where it offers to (legacy only).
+    /// Opens the stream of the server's own messages, if the server offers one (legacy only).
     pub(in crate::upstream) fn listen(self: &Arc<Self>) {
         self.tasks.spawn(listen::listen(self.clone()));
     }
@@ -157,7 +157,7 @@ impl Endpoint {
         self.ended.cancelled().await;
     }
 
-    /// Asks for its end; requests under way fail.
+    /// Closes it; requests in flight fail.
     pub(in crate::upstream) fn close(&self) {
         self.close.cancel();
     }
@@ -167,7 +167,7 @@ impl Endpoint {
         self.close.cancelled().await;
     }
 
-    /// Waits until it is to be closed, then gives the session back.
+    /// Waits until it is to be closed, then ends the session at the server.
     async fn see_to_its_end(self: Arc<Self>) {
         tokio::select! {
             () = self.close.cancelled() => {}
@@ -183,19 +183,19 @@ impl Endpoint {
             Bytes::new(),
         );
         tokio::select! {
-            // A server may refuse it (405), or be gone.
+            // The server may refuse it (405), or be gone.
             _ = tokio::time::timeout(FAREWELL, farewell) => {}
             () = self.hurry() => {}
         }
     }
 
-    /// Resolves when the time of a run that is to end is up.
+    /// Resolves when the grace period of an ending run is over.
     async fn hurry(&self) {
         self.tasks.stopped().await;
         tokio::time::sleep(HURRIED_FAREWELL).await;
     }
 
-    /// The session is gone: whoever needs a connection makes a new one.
+    /// Marks the session as lost, so that callers open a new connection.
     fn lose_session(&self) {
         tracing::info!(server = %self.peer.server, "the session is gone");
         self.ended.cancel();
@@ -207,7 +207,7 @@ impl Endpoint {
             .is_some_and(|revision| revision.is_modern())
     }
 
-    /// Posts what has no answer, and says in the log if it was not taken.
+    /// Posts a message without a response; logs a failure.
     async fn post_notice(&self, target: Target<'_>, body: Bytes) {
         let taken = tokio::time::timeout(NOTICE_LIMIT, self.post(Some(target), body)).await;
         let problem = match taken {
@@ -219,7 +219,7 @@ impl Endpoint {
         tracing::debug!(server = %self.peer.server, method = target.method, problem, "a message was not taken");
     }
 
-    /// The same, as a task, which does not hold up the end of the run.
+    /// Like `post_notice`, but gives up when the grace period of an ending run is over.
     async fn post_last_notice(&self, target: Target<'_>, body: Bytes) {
         tokio::select! {
             () = self.post_notice(target, body) => {}
@@ -255,7 +255,7 @@ impl Endpoint {
             .await
     }
 
-    /// The headers of the protocol, for a message about `target` or for none.
+    /// The protocol's headers, for a message about `target` or without one.
     fn headers(&self, target: Option<Target<'_>>) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::with_capacity(6);
         if let Some(revision) = self.revision.get() {
@@ -283,13 +283,13 @@ impl Endpoint {
     }
 }
 
-/// A request until its answer is there. A legacy server is told when nobody waits any more, as the end of a connection
-/// tells it nothing; a modern one sees the end of the exchange.
+/// A request without a response yet. When it is dropped, a legacy server gets a cancellation, because closing the
+/// connection means nothing to it. A modern server sees the end of the exchange.
 struct Unanswered<'a> {
     endpoint: &'a Arc<Endpoint>,
     id: u64,
     may_cancel: bool,
-    /// For the server's log; `None` once there is an answer.
+    /// The reason for the server's log; `None` once there is a response.
     reason: Option<&'static str>,
 }
 
@@ -305,7 +305,7 @@ impl Drop for Unanswered<'_> {
         const CANCELLED: &str = "notifications/cancelled";
         let params = format!(r#"{{"requestId":{},"reason":"{reason}"}}"#, self.id);
         let body = joined(&Frame::notification(CANCELLED, &params));
-        // A runtime that is going down drops its tasks, and starts none.
+        // A runtime that is shutting down drops its tasks and starts none.
         if tokio::runtime::Handle::try_current().is_ok() {
             let endpoint = endpoint.clone();
             endpoint.tasks.clone().spawn(async move {
