@@ -1,4 +1,5 @@
-//! Where the answer to a message goes: to the client's shared outbox or one of its own, alone or with the others of a batch.
+//! Where the response to a message goes: to the client's shared outbox or to one of its own, alone or as part of a
+//! batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,38 +9,38 @@ use parking_lot::Mutex;
 use crate::mcp::{ErrorCode, Frame, Outbox, Receipt, headers};
 use crate::telemetry::trace::Context;
 
-/// Where what belongs to a message goes.
+/// The destination of the messages that belong to one client message.
 #[derive(Debug, Clone)]
 pub(crate) enum Exchange {
-    /// Over the one way to the client, like everything else.
+    /// The client's only outbox, which all messages share.
     Shared(Outbox),
-    /// The same for a client whose session another process can take over.
+    /// The client's only outbox, for a session that another process can take over.
     Journaled {
-        /// Where messages go.
+        /// The outbox.
         outbox: Outbox,
-        /// The line that is answered.
+        /// The receipt of the line to answer.
         receipt: Receipt,
     },
-    /// Over a way of its own, which is closed behind the answer.
+    /// An outbox of its own, which is closed after the response.
     Own {
-        /// Where messages go.
+        /// The outbox.
         outbox: Outbox,
-        /// The trace that the HTTP request is a part of.
+        /// The trace context of the HTTP request.
         passed: Option<Arc<Context>>,
         /// The headers of a modern HTTP request that repeat arguments.
         params: Option<Arc<headers::Params>>,
     },
 }
 
-/// Where an answer goes.
+/// The destination of one response.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) exchange: Exchange,
-    /// The others with which it goes, if it was asked for together with them.
+    /// The batch that it belongs to, if it was requested in one.
     batch: Option<Arc<Batch>>,
 }
 
-/// The answers to a batch, sent as one array when the last is there.
+/// The responses to a batch, sent as one array when the last one is there.
 #[derive(Debug, Default)]
 struct Batch {
     answers: Mutex<Vec<Frame>>,
@@ -47,7 +48,7 @@ struct Batch {
 }
 
 impl Exchange {
-    /// Where messages go.
+    /// The outbox.
     #[must_use]
     pub(crate) fn outbox(&self) -> &Outbox {
         match self {
@@ -57,7 +58,7 @@ impl Exchange {
         }
     }
 
-    /// What the HTTP request says of a trace.
+    /// The trace context of the HTTP request.
     pub(super) fn passed(&self) -> Option<&Arc<Context>> {
         match self {
             Self::Own { passed, .. } => passed.as_ref(),
@@ -65,7 +66,7 @@ impl Exchange {
         }
     }
 
-    /// The headers that repeat arguments, where they are to be compared with them.
+    /// The headers that repeat arguments, if they must be compared with them.
     pub(super) fn params(&self) -> Option<&Arc<headers::Params>> {
         match self {
             Self::Own { params, .. } => params.as_ref(),
@@ -73,7 +74,7 @@ impl Exchange {
         }
     }
 
-    /// The line that is answered, where a journal follows it.
+    /// The receipt of the line to answer, if a journal records it.
     pub(super) fn receipt(&self) -> Option<&Receipt> {
         match self {
             Self::Journaled { receipt, .. } => Some(receipt),
@@ -81,7 +82,7 @@ impl Exchange {
         }
     }
 
-    /// The answer was given, or will not be.
+    /// Marks the response as given, or as not to come.
     pub(super) fn end(&self) {
         match self {
             Self::Shared(_) => {}
@@ -92,7 +93,7 @@ impl Exchange {
 }
 
 impl Answer {
-    /// The answer to a message by itself.
+    /// Creates the destination of a response outside of a batch.
     pub(super) fn alone(exchange: Exchange) -> Self {
         Self {
             exchange,
@@ -100,7 +101,7 @@ impl Answer {
         }
     }
 
-    /// One of so many answers that go together.
+    /// Creates the destination of one of the `answers` responses of a batch.
     pub(super) fn of_batch(exchange: Exchange, answers: usize) -> Self {
         let batch = Batch {
             answers: Mutex::default(),
@@ -112,25 +113,26 @@ impl Answer {
         }
     }
 
-    /// Sends a short answer at once.
+    /// Sends a short response at once.
     pub(super) fn push(&self, frame: Frame) {
         self.give(Some(frame));
     }
 
-    /// There will be no answer.
+    /// Records that there will be no response.
     pub(super) fn leave(&self) {
         self.give(None);
     }
 
     fn give(&self, frame: Option<Frame>) {
         if let Some(last) = self.complete(frame) {
-            // A client that is gone is noticed when its input ends.
+            // If the client is gone, that is noticed when its input ends.
             let _ = last.map(|frame| self.exchange.outbox().push(frame));
             self.exchange.end();
         }
     }
 
-    /// Notes that this answer is there, or will not come; what there is to send, if anything, once no other is missing.
+    /// Records this response, or that there is none. Once all responses of its batch are there, returns the message
+    /// to send, if any.
     pub(super) fn complete(&self, frame: Option<Frame>) -> Option<Option<Frame>> {
         match &self.batch {
             None => Some(frame),
@@ -140,7 +142,8 @@ impl Answer {
 }
 
 impl Batch {
-    /// Notes that one more answer is there, or will not come; with the last of them, the whole array, if there are any.
+    /// Records one more response, or that there is none. After the last one, returns the whole array, if it has any
+    /// elements.
     fn complete(&self, frame: Option<Frame>, outbox: &Outbox) -> Option<Option<Frame>> {
         let mut answers = self.answers.lock();
         answers.extend(frame);
@@ -159,7 +162,7 @@ impl Batch {
             body: parts.join(&b',').into(),
             tail: b"]".to_vec(),
         };
-        // The reservations of its parts are released by now.
+        // The reservations of the parts are released by now.
         let refusal = || {
             Frame::error(
                 None,

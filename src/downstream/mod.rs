@@ -1,6 +1,6 @@
-//! How clients reach us: a session per client, requests handed to the proxy side by side.
+//! The client side: one session per client, whose requests are passed to the proxy in parallel.
 //!
-//! *Invariant*: nothing here knows what a method does, but for those that open, cancel and listen.
+//! *Invariant*: nothing here knows the meaning of a method, except for those that open, cancel and listen.
 
 mod exchange;
 pub(crate) mod http;

@@ -1,16 +1,16 @@
-//! The process's own stdin and stdout, without a thread in between where the system allows it.
+//! The process's stdin and stdout, without a thread in between if the system permits that.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Reads from stdin.
+/// The type of stdin.
 pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
-/// Writes to stdout.
+/// The type of stdout.
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Opens stdin and stdout. Pipes and sockets, which clients use, are awaited directly: tokio's own handles pass every
-/// read through a thread, which costs more than the rest of a call. Files and terminals still go that way.
+/// Opens stdin and stdout. Pipes and sockets, which clients use, are polled directly: tokio's own handles pass every
+/// read through a thread, which costs more than the rest of a call. Files and terminals still use those.
 ///
 /// # Errors
 /// When a pipe or socket cannot be registered.
@@ -65,7 +65,7 @@ mod unix {
         })
     }
 
-    /// Writes to a pipe or socket; nothing for any other file.
+    /// A writer for a pipe or socket; `None` for any other file.
     ///
     /// # Errors
     /// When it cannot be registered.

@@ -1,4 +1,4 @@
-//! One client: its revision, its requests under way, and the order of nothing else.
+//! One client session: negotiated revision, requests in flight, cancellation. Responses may be sent in any order.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -25,13 +25,13 @@ use crate::shutdown::Tasks;
 use crate::telemetry;
 use crate::telemetry::trace::Trace;
 
-/// Requests that may be under way for one client; more are refused.
+/// The maximum number of requests in flight for one client; more are refused.
 const MOST_REQUESTS: usize = 4096;
 
-/// The bytes that their parameters may have together, for servers that do not take them; one of any size is taken.
+/// The maximum size of their parameters together, in bytes. A single request of any size is accepted.
 const MOST_BYTES: usize = 128 * 1024 * 1024;
 
-/// What is answered to a request that was with a server when the process died that served it.
+/// The error for a request that was sent to a server by a process that has since died.
 const INTERRUPTED: &str = "the shared mcpzip process ended while a server worked on this request: it may have acted. The server is \
                            started anew, and what it kept in memory is gone. Next: check what was done before you repeat it";
 
@@ -40,38 +40,38 @@ pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabil
 pub(super) const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
-/// A client of either era. Requests of both may come in any order (2026-07-28, basic/versioning).
+/// A client of either era. Requests of both eras may come in any order (2026-07-28, basic/versioning).
 #[derive(Debug)]
 pub(crate) struct Session {
     proxy: Arc<Proxy>,
     client: Arc<Client>,
     tasks: Tasks,
     state: Mutex<State>,
-    /// Woken when a request is through.
+    /// Notified when a request has ended.
     finished: Notify,
-    /// What it is called in traces, where it has an id of its own.
+    /// The session's name in traces, if it has an id.
     name: OnceLock<String>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What `initialize` agreed on.
+    /// The revision negotiated by `initialize`.
     legacy: Option<Revision>,
     running: HashMap<RequestId, UnderWay>,
-    /// The bytes of those requests.
+    /// The size of their parameters, in bytes.
     held: usize,
 }
 
 #[derive(Debug)]
 struct UnderWay {
     cancelled: CancellationToken,
-    /// A subscription, which does not end by itself.
+    /// Whether it is a subscription, which ends only when cancelled.
     is_endless: bool,
     bytes: usize,
 }
 
 impl Session {
-    /// A session of a client that has said nothing yet.
+    /// Creates the session of a client that has sent nothing yet.
     #[must_use]
     pub(crate) fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
@@ -84,40 +84,40 @@ impl Session {
         })
     }
 
-    /// From now on, what the client is told unasked goes to `outbox`.
+    /// Sends the server's own messages to `outbox` from now on.
     pub(crate) fn attach(&self, outbox: Outbox) {
         self.client.listener().attach(outbox);
     }
 
-    /// The client is where this process was started: it started it.
+    /// Gives the client this process's workspace, because the client started the process.
     pub(crate) fn stands_here(&self) {
         self.client.set_workspace(self.proxy.workspace());
     }
 
-    /// Its filters count as those of all clients of this name that have no session.
+    /// Makes its filters share the limit of all clients with this name that have no session.
     pub(super) fn shares_as(&self, name: &str) {
         self.client.shares_as(name);
     }
 
-    /// Tells traces what it is called: a name that says which one it is, and not the id that lets in whoever knows it.
+    /// Sets the name of the session in traces: a hash of the id, because the id itself grants access.
     pub(crate) fn named_for(&self, id: &str) {
         let hash = Sha256::digest(id);
-        // It has one id.
+        // A session has one id.
         let _ = self.name.set(HEXLOWER.encode(&hash[..8]));
     }
 
-    /// What traces call it.
+    /// The session's name in traces.
     pub(super) fn name(&self) -> Option<&str> {
         self.name.get().map(String::as_str)
     }
 
-    /// The revision that a handshake agreed on.
+    /// The revision negotiated by the handshake.
     #[must_use]
     pub(crate) fn legacy_revision(&self) -> Option<Revision> {
         self.state().legacy
     }
 
-    /// Takes a line, or another text that holds one message or several. Never waits: requests run on their own.
+    /// Processes a line, or another text with one or several messages. It never waits: requests run as tasks.
     pub(crate) fn receive(self: &Arc<Self>, line: &Bytes, exchange: &Exchange) {
         match Envelope::parse(line) {
             Ok(envelope) => self.receive_envelope(line, envelope, exchange),
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// The same for a text that was looked into already: `envelope` borrows from `line`.
+    /// Processes a text that was already parsed: `envelope` borrows from `line`.
     pub(crate) fn receive_envelope(
         self: &Arc<Self>,
         line: &Bytes,
@@ -139,7 +139,8 @@ impl Session {
         }
     }
 
-    /// Answers the requests of a line that an earlier process handed to a server and did not answer: they may have acted.
+    /// Answers the requests of a line that an earlier process sent to a server and did not answer: they may have
+    /// acted.
     pub(crate) fn refuse_interrupted(&self, line: &Bytes, exchange: &Exchange) {
         let requests: Vec<Request<'_>> = match Envelope::parse(line) {
             Ok(Envelope::Single(Message::Request(request))) => vec![request],
@@ -152,7 +153,7 @@ impl Session {
                 .collect(),
             _ => Vec::new(),
         };
-        // Each by itself: a client takes the answers to a batch in any form.
+        // One response each: a client accepts the responses to a batch in any form.
         for request in requests {
             let revision = match request.params {
                 Some(raw) if raw.get().contains(REVISION_KEY) => Revision::V2026_07_28,
@@ -166,7 +167,7 @@ impl Session {
         }
     }
 
-    /// Answers a line that was too long to be kept.
+    /// Answers a line that was too long.
     pub(crate) fn refuse_length(
         &self,
         length: u64,
@@ -185,7 +186,7 @@ impl Session {
         );
     }
 
-    /// How many requests are under way that end by themselves.
+    /// The number of requests in flight, without subscriptions.
     #[must_use]
     pub(crate) fn running(&self) -> usize {
         self.state()
@@ -195,7 +196,7 @@ impl Session {
             .count()
     }
 
-    /// Resolves when a request is through, now or next.
+    /// Resolves when a request has just ended or the next one ends.
     pub(crate) async fn finished(&self) {
         self.finished.notified().await;
     }
@@ -273,7 +274,7 @@ impl Session {
 
     fn start(self: &Arc<Self>, line: &Bytes, request: Request<'_>, answer: Answer) {
         if request.method == "initialize" {
-            // At once, because what follows in the same breath is read by what was agreed here.
+            // Processed at once, because the next message is interpreted by the negotiated revision.
             let params = span::object(request.params);
             let (exchange, id, method) = (&answer.exchange, &request.id, &*request.method);
             let of = Of {
@@ -290,10 +291,10 @@ impl Session {
                 &reply,
             );
             answer.push(reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
-            // The answer leaves before a task that waits for this runs.
+            // The response is queued before a task that waits for this runs.
             return self.proxy.inventory.begin();
         }
-        // The end of the run cancels too: some requests wait for what will not happen any more.
+        // The end of the run cancels requests too: some wait for something that will never happen then.
         let cancelled = self.tasks.stop().child_token();
         let is_endless = request.method == "subscriptions/listen";
         let bytes = request.params.map_or(0, |params| params.get().len());
@@ -341,23 +342,24 @@ impl Session {
         );
         self.tasks.spawn(async move {
             let _running = Running { session: &session, id: &id, answer: &answer };
-            // What is no object has no members; the envelope has refused it already.
+            // The envelope has refused anything that is not an object already.
             let params = params.as_ref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
             tokio::select! {
-                // An answer that is there is given, also where a cancellation came with it: the end of the run ends a
-                // subscription in good order.
+                // A response that is ready is sent even if a cancellation arrives at the same time. At the end of the
+                // run, a subscription ends with a response.
                 biased;
                 frame = session.run(&id, &method, &params, &line, &answer.exchange).instrument(log) => {
                     let frame = answer.exchange.outbox().hold(frame).unwrap_or_else(|_| session.over_budget(&id, &method));
                     session.deliver(&answer, frame).await;
                 }
-                // A cancelled request is not answered (basic/patterns/cancellation), but its batch goes on without it.
+                // A cancelled request has no response (basic/patterns/cancellation), but its batch continues without
+                // it.
                 () = cancelled.cancelled() => answer.leave(),
             }
         });
     }
 
-    /// Runs a request to its answer.
+    /// Runs a request and sends the response.
     async fn run(
         &self,
         id: &RequestId,
@@ -367,7 +369,7 @@ impl Session {
         exchange: &Exchange,
     ) -> Frame {
         let outbox = exchange.outbox();
-        // Nobody asks how long it took, otherwise.
+        // The duration is only logged at this level.
         let start = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
         let meta = span::object(params.get("_meta"));
         let of = Of {
@@ -400,7 +402,7 @@ impl Session {
         reply.into_frame(id, revision)
     }
 
-    /// Who makes a request: in the modern era it says so itself, before that the handshake did.
+    /// The caller of a request: a modern request describes it itself, otherwise the handshake did.
     fn caller(
         &self,
         revision: Revision,
@@ -440,7 +442,7 @@ impl Session {
         }
     }
 
-    /// The revision a request is in: its own word for it, or what the handshake agreed on.
+    /// The revision of a request: its own, or the negotiated one.
     fn revision_of(&self, method: &str, meta: &Object<'_>) -> Result<Revision, Reply> {
         match meta.get(REVISION_KEY) {
             Some(raw) => {
@@ -496,7 +498,8 @@ impl Session {
         self.proxy.initialize(&self.client, revision, capabilities)
     }
 
-    /// A subscription (2026-07-28, basic/patterns/subscriptions): acknowledged, and open until it is cancelled or we end.
+    /// Answers a subscription (2026-07-28, basic/patterns/subscriptions): acknowledges it, and keeps it open until it
+    /// is cancelled or the run ends.
     async fn listen(&self, id: &RequestId, params: &Object<'_>, outbox: &Outbox) -> Reply {
         let filter = params
             .get("notifications")
@@ -511,7 +514,7 @@ impl Session {
             r#"{{"_meta":{mark},"notifications":{}}}"#,
             interests.to_json()
         );
-        // A client that is gone is noticed when its input ends.
+        // If the client is gone, that is noticed when its input ends.
         let _ = outbox
             .send(Frame::notification(
                 "notifications/subscriptions/acknowledged",
@@ -552,7 +555,7 @@ impl Session {
         }
     }
 
-    /// What is answered where the clients leave so much unread that the budget has nothing left for the answer.
+    /// The response if unread messages of the clients leave no budget for the real one.
     fn over_budget(&self, id: &RequestId, method: &str) -> Frame {
         tracing::warn!(
             client = self.client.number(),
@@ -569,12 +572,12 @@ impl Session {
         reply.into_frame(id, revision)
     }
 
-    /// Sends an answer that may be large, once the client has read enough of the backlog.
+    /// Sends a response that may be large, once the client has read enough of the backlog.
     async fn deliver(&self, answer: &Answer, frame: Frame) {
         telemetry::frame(None, "sent", &[&frame.head, &frame.body, &frame.tail]);
         if let Some(last) = answer.complete(Some(frame)) {
             if let Some(frame) = last {
-                // A client that is gone is noticed when its input ends.
+                // If the client is gone, that is noticed when its input ends.
                 let _ = answer.exchange.outbox().send(frame).await;
             }
             answer.exchange.end();
@@ -588,7 +591,7 @@ impl Session {
     }
 }
 
-/// A request under way; its end is noted however it comes.
+/// A request in flight; dropping it records its end.
 struct Running<'a> {
     session: &'a Session,
     id: &'a RequestId,
@@ -598,7 +601,7 @@ struct Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The panic itself is in the log; the client must not wait for an answer that will never come.
+            // The panic itself is in the log; without this response the client would wait forever.
             let message = "a fault inside mcpzip ended this request; the others go on";
             self.answer.push(Frame::error(
                 Some(self.id),
@@ -621,7 +624,7 @@ fn name_of(info: &RawValue) -> Option<String> {
     Object::parse(info).ok()?.text("name")
 }
 
-/// A client's name and version, each empty where it gives none.
+/// A client's name and version, each empty if absent.
 fn software_of(info: &RawValue) -> (String, String) {
     let info = Object::parse(info).unwrap_or_default();
     let part = |key| info.text(key).unwrap_or_default();
@@ -637,7 +640,7 @@ fn missing(key: &str) -> Reply {
 
 #[cfg(test)]
 mod tests {
-    /// What the task of a request may take, in bytes: it is copied several times, for each call.
+    /// The size limit of a request's future in bytes; it is moved several times for each call.
     const TASK: usize = 8 * 1024;
 
     use super::*;

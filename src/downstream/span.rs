@@ -1,4 +1,4 @@
-//! The span of a client's request, where traces go anywhere (semantic conventions for MCP, "Server").
+//! The trace span of a client's request (semantic conventions for MCP, "Server").
 
 use serde_json::value::RawValue;
 
@@ -7,7 +7,7 @@ use crate::mcp::{Object, RequestId, Revision};
 use crate::proxy::{Proxy, Reply, instrument};
 use crate::telemetry::trace::{Context, Kind, Span, Trace};
 
-/// A request that may have a span.
+/// A request with its span, if traces are exported.
 #[derive(Debug)]
 pub(super) struct Traced {
     span: Option<Box<Span>>,
@@ -15,7 +15,7 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// A request with this `_meta`, which goes before what its HTTP request says.
+    /// Begins the span of a request with this `_meta`, whose trace context precedes that of its HTTP request.
     pub(super) fn begin(proxy: &Proxy, meta: &Object<'_>, of: &Of<'_>) -> Self {
         let passed = of.exchange.passed();
         let Some(tracer) = proxy.tracer() else {
@@ -36,7 +36,7 @@ impl Traced {
         if span.is_recorded() {
             instrument::describe(&mut span, of.method, name.as_deref());
             of.describe(&mut span);
-            // Until it is known better.
+            // The status if the request is dropped.
             span.fail("cancelled", None);
         }
         let trace = Trace::Ours(span.context().clone());
@@ -46,12 +46,12 @@ impl Traced {
         }
     }
 
-    /// What requests that are made for it belong to.
+    /// The trace for requests that are made on its behalf.
     pub(super) fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// Says how it is answered.
+    /// Records the response.
     pub(super) fn answered(&mut self, revision: Revision, reply: &Reply) {
         if let Some(span) = self.span.as_mut().filter(|span| span.is_recorded()) {
             span.set("mcp.protocol.version", revision.as_str());
@@ -60,7 +60,7 @@ impl Traced {
     }
 }
 
-/// What a span says of its request.
+/// The request's data for the span.
 #[derive(Debug)]
 pub(super) struct Of<'a> {
     /// The name of its session in traces.
@@ -73,7 +73,7 @@ pub(super) struct Of<'a> {
 
 impl Of<'_> {
     fn describe(&self, span: &mut Span) {
-        // The text of an id that is one, without the quotes.
+        // The text of a string id, without the quotes.
         let id: Option<String> = serde_json::from_str(self.id.as_json()).ok();
         span.set(
             "jsonrpc.request.id",
@@ -91,7 +91,7 @@ impl Of<'_> {
     }
 }
 
-/// What a request's parameters say, as far as they are an object.
+/// The members of a request's parameters; empty if they are not an object.
 pub(super) fn object(params: Option<&RawValue>) -> Object<'_> {
     params
         .and_then(|raw| Object::parse(raw).ok())

@@ -1,4 +1,5 @@
-//! A client over a stream each way: the one that started us, over stdin and stdout, or one whose session is served for another process.
+//! A client over one stream in each direction: the one that started this process, over stdin and stdout, or one whose
+//! session is served for another process.
 
 use std::io;
 use std::sync::Arc;
@@ -14,33 +15,33 @@ use crate::mcp::{Journal, Line, LineReader, Outbox, Receipt, Received, RequestId
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 
-/// The largest message that is taken from a client, in bytes.
+/// The size limit of a message from a client, in bytes.
 const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// After the end of input, what is under way has this long to be answered,
+/// After the end of input, the time limit for answering the requests in flight.
 const DRAIN: Duration = Duration::from_secs(5);
-/// or this long while a server is still being started.
+/// That time limit while a server is still starting.
 const DRAIN_WHILE_STARTING: Duration = Duration::from_secs(60);
 
-/// How long a client has to take the last answers.
+/// The time that a client has to read the last responses.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Listing begins after this time even when the client has not asked for anything.
+/// Listing begins after this time even if the client has requested nothing.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The streams of a client.
 pub(crate) struct Streams {
-    /// What the client writes.
+    /// The client's output.
     pub(crate) input: pipes::Input,
-    /// What the client reads.
+    /// The client's input.
     pub(crate) output: pipes::Output,
-    /// What waits for it.
+    /// The queue of messages to the client.
     pub(crate) outbox: Outbox,
-    /// Follows each line, where another process can take the session over.
+    /// Records each line, if another process can take over the session.
     pub(crate) journal: Option<Arc<dyn Journal>>,
 }
 
-/// Serves the client that started this process until its input ends, its output is gone, or the run is to end.
+/// Serves the client that started this process until its input ends, its output is closed, or the run ends.
 ///
 /// # Errors
 /// When stdin or stdout cannot be used.
@@ -57,7 +58,7 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     serve_streams(&session, &proxy, tasks, streams).await
 }
 
-/// Serves the client of `session` until its input ends, its output is gone, or the run is to end.
+/// Serves the client of `session` until its input ends, its output is closed, or the run ends.
 ///
 /// # Errors
 /// When a stream cannot be used.
@@ -74,8 +75,8 @@ pub(crate) async fn serve_streams(
         journal,
     } = streams;
     session.attach(outbox.clone());
-    // A task of its own, so that an answer leaves before the runtime looks for anything new to do. It ends with this future, which
-    // a signal drops.
+    // A separate task, so that a response is written before the runtime starts new work. It ends with this future,
+    // which a signal drops.
     let mut writer = {
         let outbox = outbox.clone();
         AbortOnDropHandle::new(tasks.spawn(async move { outbox.write_to(output).await }))
@@ -93,7 +94,7 @@ pub(crate) async fn serve_streams(
     };
     let outcome = tokio::select! {
         outcome = reading => outcome,
-        // The client does not listen any more; there is nobody to answer, and nothing wrong with leaving.
+        // The client does not read any more, which is a normal end.
         written = &mut writer => {
             let written = written.map_err(io::Error::other).flatten();
             return written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) });
@@ -102,12 +103,12 @@ pub(crate) async fn serve_streams(
     };
     session.cancel_all();
     outbox.close();
-    // A client that does not take its answers in time has lost interest.
+    // A client that does not read its responses in time is not waited for.
     let _ = tokio::time::timeout(FLUSH, writer).await;
     outcome
 }
 
-/// A client whose lines are read.
+/// Reads and processes a client's lines.
 struct Reading<'a> {
     session: &'a Arc<Session>,
     proxy: &'a Proxy,
@@ -132,7 +133,8 @@ impl Reading<'_> {
             };
             match line {
                 Some(Line::Message(line)) => {
-                    // Who takes no answers gets no more; an end of the input behind this line is noticed after it.
+                    // A client that reads no responses gets no more requests processed. The end of its input is
+                    // noticed afterwards.
                     self.outbox.relieved().await;
                     self.take(&line, lines.position());
                 }
@@ -144,7 +146,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Takes again what says how the session stands.
+    /// Replays the lines that set the state of the session.
     fn take_kept(&self) {
         for kept in self.journal.iter().flat_map(|journal| journal.kept()) {
             if kept.is_open {
@@ -156,7 +158,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Takes a line that was answered already.
+    /// Replays a line that was answered already.
     fn take_unanswered(&self, line: &Bytes) {
         let unheard = Outbox::new();
         unheard.abandon();
@@ -203,7 +205,7 @@ impl Reading<'_> {
     }
 }
 
-/// Waits for the requests under way: a client may close its end as soon as it has asked.
+/// Waits for the requests in flight: a client may close its output right after the last request.
 async fn drain(session: &Session, proxy: &Proxy) {
     let start = Instant::now();
     while session.running() > 0 {
@@ -215,7 +217,7 @@ async fn drain(session: &Session, proxy: &Proxy) {
         if start.elapsed() > limit {
             return;
         }
-        // Looked at again now and then, as a server may have started meanwhile.
+        // Checked again at an interval, because a server may have started meanwhile.
         let _ = tokio::time::timeout(Duration::from_millis(200), session.finished()).await;
     }
 }

@@ -1,3 +1,5 @@
+//! The definition of a tool, as its server lists it.
+
 use std::fmt;
 
 use serde::de::Error as _;
@@ -8,44 +10,45 @@ use sha2::{Digest, Sha256};
 use crate::mcp::object::{Object, text};
 use crate::tool::{NameError, ToolName};
 
-/// What a server says of one tool, read leniently from the raw JSON of its `tools/list` entry.
+/// A tool's definition, parsed leniently from its raw `tools/list` entry.
 ///
-/// Only what ranking and display need is looked at; the JSON itself stays as it came. A part of the wrong type counts
-/// as absent, so that one odd tool never costs the others.
+/// Only the parts that ranking and display need are parsed; the JSON itself is unchanged. A member of the wrong type
+/// counts as absent, so that one malformed tool does not affect the others.
 #[derive(Debug, Clone)]
 pub struct Definition<'a> {
     /// The tool's name on its server.
     pub name: ToolName,
     /// The title for people, from `title` or `annotations.title`.
     pub title: Option<String>,
-    /// The description; empty when the server gave none.
+    /// The description; empty if the server gave none.
     pub description: String,
-    /// The JSON Schema of the arguments, verbatim.
+    /// The JSON Schema of the arguments, in its original bytes.
     pub input_schema: Option<&'a RawValue>,
-    /// The parameters of the schema's top level, in its order.
+    /// The top-level parameters of the schema, in its order.
     pub parameters: Vec<Parameter<'a>>,
-    /// What the annotations claim.
+    /// The annotations.
     pub hints: Hints,
-    /// Whether it is there for its server's own interface only, and no model may see it (MCP Apps, `_meta.ui.visibility`).
+    /// Whether the tool is only for its server's own interface, so that no model may see it (MCP Apps,
+    /// `_meta.ui.visibility`).
     pub is_app_only: bool,
-    /// The URIs of its interface, by all the keys that name one.
+    /// The URIs of its interface, from every key that names one.
     pub interfaces: Vec<String>,
 }
 
 /// A parameter at the top level of a tool's input schema.
 #[derive(Debug, Clone)]
 pub struct Parameter<'a> {
-    /// The property's name.
+    /// The name of the property.
     pub name: String,
-    /// Its description; empty when there is none.
+    /// The description; empty if there is none.
     pub description: String,
     /// Whether the schema lists it as required.
     pub required: bool,
-    /// The property's own schema, verbatim.
+    /// The property's schema, in its original bytes.
     pub schema: &'a RawValue,
 }
 
-/// A tool's annotations (specification, server/tools): what the server claims its tool does. Untrusted.
+/// A tool's annotations (specification, server/tools): untrusted claims of the server about the tool's effects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hints {
     /// `readOnlyHint`.
@@ -56,15 +59,15 @@ pub struct Hints {
     pub idempotent: Option<bool>,
 }
 
-/// The first 16 bytes of the SHA-256 of a tool's JSON: equal hashes mean an unchanged tool.
+/// The first 16 bytes of the SHA-256 of a tool's JSON. Equal hashes mean an unchanged tool.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolHash([u8; 16]);
 
 impl<'a> Definition<'a> {
-    /// Reads one entry of a `tools/list` result.
+    /// Parses one entry of a `tools/list` result.
     ///
     /// # Errors
-    /// When it is no object or has no usable name, so that nothing could call it.
+    /// When it is not an object or has no usable name, so that it cannot be called.
     pub fn parse(raw: &'a RawValue) -> Result<Self, DefinitionError> {
         let object = Object::parse(raw).map_err(|_| DefinitionError::NotAnObject)?;
         let name = ToolName::new(&object.text("name").ok_or(DefinitionError::NoName)?)?;
@@ -101,7 +104,7 @@ impl<'a> Definition<'a> {
     }
 }
 
-/// Why an entry of a tool list is no tool.
+/// The reason why an entry of a tool list is not a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     /// It is not a JSON object.
@@ -115,7 +118,7 @@ pub enum DefinitionError {
     Name(#[from] NameError),
 }
 
-/// Whether a model is among those that `visibility` names. What is not understood shows nothing.
+/// Whether `visibility` includes the model. An unknown value hides the tool.
 fn shows_model(visibility: &RawValue) -> bool {
     match serde_json::from_str(visibility.get()) {
         Ok(serde_json::Value::Null) => true,
@@ -159,7 +162,7 @@ fn parameters(schema: &RawValue) -> Vec<Parameter<'_>> {
 }
 
 impl Hints {
-    /// How a search hit marks the tool: `read`, `write` or `destructive`; `None` when the server says nothing.
+    /// The label of the tool in search hits: `read`, `write` or `destructive`; `None` without annotations.
     #[must_use]
     pub fn label(self) -> Option<&'static str> {
         match self {
@@ -183,7 +186,7 @@ impl Hints {
         }
     }
 
-    /// Whether a call may be sent twice without harm, if the server is right.
+    /// Whether a repeated call is harmless, if the server's claims are true.
     #[must_use]
     pub fn is_repeatable(self) -> bool {
         self.read_only == Some(true) || self.idempotent == Some(true)
@@ -200,13 +203,13 @@ impl ToolHash {
         Self(hash)
     }
 
-    /// Its bytes.
+    /// The bytes of the hash.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Reads what `Display` printed.
+    /// Parses the output of `Display`.
     #[must_use]
     pub fn from_hex(hex: &str) -> Option<Self> {
         let digits: &[u8; 32] = hex.as_bytes().try_into().ok()?;

@@ -1,10 +1,10 @@
-//! What must hold of what a server says of a tool, whatever it is.
+//! Properties of tool definitions and signatures that must hold for any input.
 
 use serde_json::value::RawValue;
 
 use super::{Definition, ServerName, first_sentence, render_hit, render_hits, tokens_of};
 
-/// A tool's definition, as JSON, or a description alone: what is shown of it is short and harms no terminal.
+/// A tool's definition as JSON, or a description alone: the displayed text is short and safe for a terminal.
 pub(crate) fn signature(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -27,7 +27,7 @@ pub(crate) fn signature(data: &[u8]) {
     let hit = render_hit(&server, &definition);
     check_shown(&hit);
     assert!(hit.starts_with("server__"));
-    // What all hits together may cost, five times over.
+    // The budget of five hits together.
     let hits = render_hits([(&server, &definition); 5], 400);
     assert_eq!(hits.len(), 5);
     hits.iter().for_each(|hit| check_shown(hit));

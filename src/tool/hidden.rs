@@ -1,5 +1,7 @@
-/// Whether a reader does not see `c`, or sees others elsewhere because of it: what turns the direction of writing, takes no
-/// room, or is a tag. Control characters are for the caller to judge, as some of them are line ends.
+//! Characters that hide or rearrange text.
+
+/// Whether `c` is invisible or changes how other characters are displayed: it reverses the writing direction, has no
+/// width, or is a tag. Control characters are left to the caller, because some are line ends.
 #[must_use]
 pub(crate) fn is_hidden(c: char) -> bool {
     matches!(c,

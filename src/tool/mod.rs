@@ -1,7 +1,7 @@
-//! What a tool is called and what its server says of it.
+//! The names and definitions of tools.
 //!
-//! [`ServerName`] and [`ToolName`] are checked once, where they enter; everything below passes them on as they are.
-//! The joined form `server__tool`, which agents see, is printed and parsed only here.
+//! [`ServerName`] and [`ToolName`] are validated once, on input. The joined form `server__tool`, which agents see, is
+//! printed and parsed only here.
 
 mod definition;
 #[cfg(any(test, feature = "fuzzing"))]

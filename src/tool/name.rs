@@ -1,63 +1,65 @@
+//! The names of servers and tools, validated.
+
 use std::fmt;
 use std::sync::Arc;
 
-/// What stands between a server's and a tool's name in the names that agents see.
+/// The separator between server and tool in the names that agents see.
 pub(crate) const SEPARATOR: &str = "__";
 
 const MAX_SERVER_NAME: usize = 64;
 
-/// The name a user gave a server: 1 to 64 of letters, digits, `-`, `_` and `.`, without `__`.
+/// A server's configured name: 1 to 64 letters, digits, `-`, `_` and `.`, without `__`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(Arc<str>);
 
-/// A tool's name as its server spells it; any text but the empty one.
+/// A tool's name as its server spells it; any text except the empty one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolName(Arc<str>);
 
 /// A tool of a server, written `server__tool`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QualifiedName {
-    /// The server that has the tool.
+    /// The server.
     pub server: ServerName,
-    /// The tool's own name there.
+    /// The tool's name on that server.
     pub tool: ToolName,
 }
 
-/// Why a text cannot be a name.
+/// The reason why a text is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing was written.
+    /// The text is empty.
     #[error("a name cannot be empty")]
     Empty,
-    /// More than 64 characters.
+    /// The name has more than 64 characters.
     #[error("server name `{name}` is longer than {MAX_SERVER_NAME} characters")]
     TooLong {
-        /// The text as it was written.
+        /// The name, as written.
         name: String,
     },
-    /// A character outside of the permitted ones.
+    /// The name contains a character that is not permitted.
     #[error(
         "server name `{name}` contains `{character}`; letters, digits, `-`, `_` and `.` are allowed"
     )]
     Character {
-        /// The text as it was written.
+        /// The name, as written.
         name: String,
-        /// The first one that is not allowed.
+        /// The first character that is not permitted.
         character: char,
     },
-    /// It contains what separates server from tool.
+    /// The name contains the separator of server and tool.
     #[error("server name `{name}` contains `{SEPARATOR}`, which separates a server from its tool")]
     Separator {
-        /// The text as it was written.
+        /// The name, as written.
         name: String,
     },
 }
 
 impl ServerName {
-    /// Checks `name`.
+    /// Validates `name`.
     ///
     /// # Errors
-    /// When it is empty, too long, or has characters that a server name may not have.
+    /// When it is empty, too long, or has characters that are not permitted.
     pub fn new(name: &str) -> Result<Self, NameError> {
         let owned = || name.to_owned();
         if name.is_empty() {
@@ -89,7 +91,7 @@ impl ServerName {
 }
 
 impl ToolName {
-    /// Takes `name` as it is.
+    /// Wraps `name` unchanged.
     ///
     /// # Errors
     /// When it is empty.
@@ -109,10 +111,10 @@ impl ToolName {
 }
 
 impl QualifiedName {
-    /// Every way to read `name` as `server__tool`, the first separator first.
+    /// Every way to split `name` into `server__tool`, at the first separator first.
     ///
-    /// A server name may end and a tool name may begin with `_`, so there can be more than one; whoever knows the
-    /// servers decides.
+    /// A server name may end and a tool name may begin with `_`, so there can be several; the caller, which knows the
+    /// servers, decides.
     pub fn readings(name: &str) -> impl Iterator<Item = Self> + '_ {
         (0..name.len())
             .filter(move |at| name.as_bytes()[*at..].starts_with(SEPARATOR.as_bytes()))

@@ -1,9 +1,9 @@
-//! The part of a tool's definition that clients put before a model.
+//! The part of a tool's definition that clients show to a model.
 
 use serde_json::{Map, Value};
 
-/// The JSON that token counts of definitions are made of: name, description and input schema of one tool as its server lists it.
-/// Members are in alphabetical order, so that the count does not depend on the order in which a server writes them.
+/// The JSON for counting the tokens of a definition: name, description and input schema of one tool, as its server
+/// lists it. Members are in alphabetical order, so that the count does not depend on the server's order.
 #[must_use]
 pub fn shown_to_models(tool: &Value) -> String {
     let members: Map<String, Value> = ["name", "description", "inputSchema"]

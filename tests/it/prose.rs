@@ -35,6 +35,7 @@ const SOURCES: &[&str] = &[
     "src/clients",
     "src/config",
     "src/day.rs",
+    "src/downstream",
     "src/executable.rs",
     "src/files.rs",
     "src/fuzzing.rs",
@@ -49,6 +50,7 @@ const SOURCES: &[&str] = &[
     "src/statistics",
     "src/telemetry",
     "src/text.rs",
+    "src/tool",
     "src/upstream",
 ];
 

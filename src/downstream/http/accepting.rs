@@ -1,4 +1,4 @@
-//! The loop that takes connections, and the life of each.
+//! The loop that accepts connections, and the life of each connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,30 +21,30 @@ use super::shared::Shared;
 use super::slow_reader::SlowReaderGuard;
 use crate::shutdown::Tasks;
 
-/// How long the head of a request may take, the wait for a next request included, once a client is known.
+/// The time limit for the head of a request on a known client's connection, including the wait for the request.
 const HEAD_TIME: Duration = Duration::from_secs(90);
 
-/// What the head of a request may hold,
+/// The maximum number of headers of a request.
 const MOST_HEADERS: usize = 64;
-/// and what is read or written of a connection at once, in bytes; the head must fit.
+/// The size of a connection's buffers in bytes. The head of a request must fit into one.
 const BUFFER: usize = 64 * 1024;
 
-/// How long connections have, at the end, to take the last answers.
+/// The time that connections have at the end of the run to take their last responses.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// How long a client may take nothing of what there is for it, while others need the budget.
+/// The time for which a client may read nothing that is ready for it, while others need the budget.
 const STALL: Duration = Duration::from_secs(10);
 
-/// How often unused sessions are looked for.
+/// The interval at which unused sessions are removed.
 const TIDY: Duration = Duration::from_secs(60);
 
-/// The answer where all connections are in use.
+/// The response when all connections are in use.
 const ALL_IN_USE: &str = "HTTP/1.1 503 All connections are in use\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
 
-/// The pause after a connection could not be taken: the process may have too many files open.
+/// The pause after a connection could not be accepted: the process may have too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes connections until the run is to end; then all streams end.
+/// Accepts connections until the run ends; then all streams end.
 pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Shared>) {
     let tasks = shared.tasks.clone();
     let taking = async {
@@ -54,12 +54,12 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
                 Ok((stream, peer)) => {
                     let Some(connection) = connections.admit(number, peer.ip()) else {
                         tracing::debug!(%peer, "all connections are in use");
-                        // Where it cannot be said at once, the end of the connection says it.
+                        // If it cannot be written at once, closing the connection must suffice.
                         let _ = stream.try_write(ALL_IN_USE.as_bytes());
                         continue;
                     };
-                    // An answer must not wait for the acknowledgement of the one before. Without it, all is slower and nothing
-                    // is wrong.
+                    // A response must not wait for the acknowledgement of the previous one. If this fails, responses
+                    // are only slower.
                     let _ = stream.set_nodelay(true);
                     let stream = SlowReaderGuard::new(stream, shared.outgoing.clone(), STALL);
                     tasks.spawn(serve(stream, router.clone(), tasks.clone(), connection));
@@ -117,18 +117,18 @@ async fn serve(
         () = permit.over() => {}
     }
     connection.as_mut().graceful_shutdown();
-    // A client that does not take its answers in time has lost interest.
+    // A client that does not take its responses in time is not waited for.
     let _ = tokio::time::timeout(GRACE, connection).await;
 }
 
-/// The same answer; the request goes on until its body is gone.
+/// Wraps `answer` so that the request counts as ongoing until the body has been sent.
 fn held(answer: Response<Body>, ongoing: Ongoing) -> Response<Body> {
     if answer.extensions().get::<LetIn>().is_some() {
         ongoing.let_in();
     }
     answer.map(|body| {
         Body::new(body.map_err(move |error| {
-            // Held as long as this is.
+            // Moved into the body, so that it is dropped with it.
             let _ = &ongoing;
             error
         }))

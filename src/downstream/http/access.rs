@@ -1,7 +1,7 @@
-//! Who may speak to us.
+//! Access control for HTTP clients.
 //!
-//! Any web page can make its reader's browser send requests to a server on the same machine. `Host` tells when a foreign
-//! name was made to point here (DNS rebinding), `Origin` which page asks.
+//! Any web page can make a browser send requests to a server on the same machine. The `Host` header shows whether a
+//! foreign name was pointed here (DNS rebinding); `Origin` shows which page sends the request.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use axum::response::Response;
 use super::refusal;
 use crate::secret::{Secret, is_same_secret};
 
-/// What pages of listed origins may send and read.
+/// The requests that pages of permitted origins may send, and the headers that they may read.
 const CROSS_ORIGIN: [(HeaderName, &str); 4] = [
     (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
     (
@@ -33,24 +33,24 @@ const CROSS_ORIGIN: [(HeaderName, &str); 4] = [
     (ACCESS_CONTROL_MAX_AGE, "600"),
 ];
 
-/// Marks the answer to a request that was let in.
+/// Marks the response to a permitted request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LetIn;
 
-/// The rules of one server.
+/// The access rules of one server.
 #[derive(Debug)]
 pub(super) struct Access {
-    /// Only this machine reaches the address.
+    /// Whether the address can be reached from this machine only.
     pub(super) is_loopback: bool,
     pub(super) token: Option<Secret<String>>,
     pub(super) origins: Vec<Origin>,
 }
 
-/// The origin of a page: scheme, host and port, as browsers send it.
+/// The origin of a web page: scheme, host and port, as browsers send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin(String);
 
-/// What is no origin.
+/// The text is not an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an origin is a scheme, a host and, if need be, a port, as `https://app.example.com`")]
 pub(crate) struct NoOrigin;
@@ -91,9 +91,9 @@ impl Origin {
 }
 
 impl Access {
-    /// Why a request is not let in, if it is not.
+    /// The response that refuses the request; `None` if it is permitted.
     fn refusal(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
-        // Of two, a proxy in front may have looked at the other one.
+        // If a header is given twice, a proxy in front may have checked the other one.
         let is_double = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
         if let Some(name) = [HOST, ORIGIN, AUTHORIZATION]
             .iter()
@@ -143,7 +143,7 @@ impl Access {
         is_page && is_own || self.origins.contains(origin)
     }
 
-    /// Whether a request shows the token, if there is one.
+    /// Whether a request has the token, if one is required.
     pub(super) fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else {
             return true;
@@ -156,7 +156,7 @@ impl Access {
         })
     }
 
-    /// The origin of a page that was let in by name: only such a one may also read what we say.
+    /// The request's `Origin`, if it is one of the configured ones. Only such a page may also read the response.
     fn listed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let mut values = headers.get_all(ORIGIN).iter();
         let (value, None) = (values.next()?, values.next()) else {
@@ -167,7 +167,7 @@ impl Access {
     }
 }
 
-/// Lets a request in, or says why not.
+/// Passes a permitted request on, and refuses others.
 pub(super) async fn check(
     State(access): State<Arc<Access>>,
     request: Request,
@@ -179,7 +179,7 @@ pub(super) async fn check(
             .headers()
             .contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = if listed.is_some() && is_preflight {
-        // A browser asks without the token whether it may send one.
+        // A browser's preflight request has no token.
         let mut allowed = Response::default();
         *allowed.status_mut() = StatusCode::NO_CONTENT;
         allowed
@@ -202,7 +202,7 @@ pub(super) async fn check(
     response
 }
 
-/// Whether `authority`, a host with or without a port, is this machine by a name that nobody else can give out.
+/// Whether `authority`, a host with or without a port, is a name of this machine that no DNS server can assign.
 fn is_loopback(authority: &str) -> bool {
     let (host, port) = match authority
         .strip_prefix('[')

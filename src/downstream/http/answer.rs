@@ -1,4 +1,4 @@
-//! The answer to a POST: the message itself where it comes first and soon, a stream of events otherwise.
+//! The response to a POST: one JSON message if it comes first and soon, else an event stream.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::stream::Stream;
 use super::{body, refusal};
 use crate::mcp::{ErrorCode, Frame, RequestId};
 
-/// Where nothing is there after this time, the client is shown that something is going on.
+/// The time after which a client without a response yet gets an event stream, to show that the request is running.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is answered.
+/// The request to answer.
 pub(super) struct Question<'a> {
-    /// Its id, where it is a single request.
+    /// The id, if it is a single request.
     pub(super) id: Option<&'a RequestId>,
     pub(super) is_modern: bool,
     pub(super) forms: Forms,
 }
 
-/// Waits for what comes on `stream` and answers with it.
+/// Waits for the messages on `stream` and responds with them.
 pub(super) async fn answer(shared: &Shared, stream: Stream, question: Question<'_>) -> Response {
     let Forms { json, events } = question.forms;
     if !events {
@@ -41,13 +41,13 @@ pub(super) async fn answer(shared: &Shared, stream: Stream, question: Question<'
     }
 }
 
-/// A stream of events, `first` before all that follow.
+/// An event stream with `first` before all other messages.
 fn events_of(mut stream: Stream, first: Option<Frame>) -> Response {
     let first = stream.begin(StreamKind::Response, first);
     body::events(first, stream)
 }
 
-/// For a client that takes no events: what comes before the answer is left out.
+/// The response for a client that does not accept event streams: messages before the response are dropped.
 async fn only_json(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response {
     while let Some(frame) = stream.outbox().next().await {
         if stream.outbox().is_through() {
@@ -57,7 +57,7 @@ async fn only_json(shared: &Shared, stream: Stream, question: &Question<'_>) -> 
     nothing(shared, stream, question)
 }
 
-/// The answer will not come: the request was cancelled, by its client or by our end.
+/// The response when there is no result: the request was cancelled by its client or by the end of the run.
 fn nothing(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response {
     if shared.tasks.stop().is_cancelled() {
         let message = "mcpzip ended before the answer came";
@@ -68,12 +68,12 @@ fn nothing(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response
             message,
         );
     }
-    // A cancelled request is not answered; of what HTTP has to offer, a stream without events says so best.
+    // A cancelled request has no response; in HTTP, a stream without events is closest to that.
     body::events(VecDeque::new(), stream)
 }
 
 fn whole(frame: Frame, is_modern: bool) -> Response {
-    // What a server behind us refuses is no fault of the request that came here.
+    // An error relayed from a server is not an error of this HTTP request.
     let is_own = frame.body.is_empty();
     let code = frame
         .error_code()
@@ -82,7 +82,7 @@ fn whole(frame: Frame, is_modern: bool) -> Response {
     refusal::json(status, body::whole(frame))
 }
 
-/// The status that goes with an error. What a method says of its own parameters is an answer like any other, hence 200.
+/// The HTTP status for an error. An error about a method's parameters is an ordinary response, hence 200.
 fn status(code: ErrorCode, is_modern: bool) -> StatusCode {
     match code {
         ErrorCode::PARSE | ErrorCode::INVALID_REQUEST => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! What goes out: one JSON text, or a stream of events, in the payloads' own bytes.
+//! Response bodies: one JSON text, or an event stream, with the payloads' own bytes.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,10 +19,10 @@ use super::event::pieces;
 use super::stream::Stream;
 use crate::mcp::Frame;
 
-/// How often a silent stream says that it is still there.
+/// The interval of comments on a silent stream, which show that it is still open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Proxies of some kinds keep events back unless they are told not to.
+/// Some proxies buffer events unless this header forbids it.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A message as a body.
@@ -34,7 +34,7 @@ pub(super) fn whole(frame: Frame) -> Body {
     })
 }
 
-/// A stream of events: `first`, then those of `stream`.
+/// An event stream: `first`, then the events of `stream`.
 pub(super) fn events(first: VecDeque<Bytes>, stream: Stream) -> Response {
     let next = Box::pin(stream.next());
     let keep_alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
@@ -81,8 +81,8 @@ impl http_body::Body for Whole {
     }
 }
 
-/// Takes the next message only when the one before was taken from here, so a client that does not read holds up what is
-/// sent to it, and nothing else.
+/// A body that takes the next message only after the previous one was read. A client that does not read delays its
+/// own messages only.
 struct Events {
     pieces: VecDeque<Bytes>,
     next: Pin<Box<dyn Future<Output = Option<VecDeque<Bytes>>> + Send>>,

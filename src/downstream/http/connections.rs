@@ -1,8 +1,8 @@
-//! How many connections there may be, and which of them gives way to a new one.
+//! Limits on the number of connections, and which connection is closed for a new one.
 //!
-//! A connection without a request under way, or with one whose body has not come whole, holds a permit for nothing. Where permits
-//! are short, such a one ends: first one that never showed a request that was let in, then one of the address with the most, then
-//! the one that was silent for longest.
+//! A connection without a request in flight, or with a request whose body is incomplete, holds a permit without need.
+//! When permits are short, such a connection is closed: first one that never had a permitted request, then one of the
+//! address with the most connections, then the one that was silent for longest.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
-/// Connections at once,
+/// The maximum number of connections.
 const MOST: usize = 512;
-/// and those of one address among them. This machine's own address has no such limit: every client on it, and whatever comes
-/// through a reverse proxy on it, has that address.
+/// The maximum number of connections of one address. Loopback has no such limit, because all local clients and
+/// reverse proxies share it.
 const MOST_OF_ONE_ADDRESS: usize = 384;
 
-/// How long a connection may be there without a request that is let in.
+/// The time limit for the first permitted request on a connection.
 const UNKNOWN_TIME: Duration = Duration::from_secs(5);
 
 /// All connections.
@@ -31,17 +31,17 @@ pub(super) struct Connections {
 #[derive(Debug)]
 struct Entry {
     address: IpAddr,
-    /// A request on it was let in.
+    /// Whether a request on it was permitted.
     is_known: bool,
-    /// Requests whose answers have not gone out whole.
+    /// The number of requests whose responses have not been sent completely.
     requests: usize,
-    /// The rest of a request's body is waited for: until it comes, nothing is worked on.
+    /// Whether it waits for the rest of a request's body, so that nothing is being processed.
     is_incomplete: bool,
     silent_since: Instant,
     end: CancellationToken,
 }
 
-/// One connection, until this is dropped.
+/// A handle to a connection; dropping it removes the connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     number: u64,
@@ -49,12 +49,12 @@ pub(super) struct Connection {
     connections: Arc<Connections>,
 }
 
-/// A request on a connection, until its answer has gone out.
+/// A request in flight on a connection, until its response has been sent.
 #[derive(Debug)]
 pub(super) struct Ongoing(Arc<Connection>);
 
 impl Connections {
-    /// A permit for a connection from `address`; `None` where all are taken, each by a request under way.
+    /// Registers a connection from `address`. `None` if all permits are held by requests in flight.
     pub(super) fn admit(self: &Arc<Self>, number: u64, address: IpAddr) -> Option<Connection> {
         let address = network(address);
         let mut all = self.all();
@@ -101,7 +101,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Waits until it has to go: for others, or since no request on it was let in.
+    /// Resolves when the connection must be closed: for a new one, or because no request on it was permitted in time.
     pub(super) async fn over(&self) {
         let unknown = async {
             loop {
@@ -119,13 +119,13 @@ impl Connection {
         }
     }
 
-    /// A request has come on it.
+    /// Registers a request.
     pub(super) fn begin(self: &Arc<Self>) -> Ongoing {
         self.with(|entry| entry.requests += 1);
         Ongoing(self.clone())
     }
 
-    /// The rest of a request's body has to be waited for, or some of it has come.
+    /// Records whether the connection waits for the rest of a request's body.
     pub(super) fn set_incomplete(&self, is_incomplete: bool) {
         self.with(|entry| {
             if !is_incomplete {
@@ -147,7 +147,7 @@ impl Drop for Connection {
 }
 
 impl Ongoing {
-    /// The request was let in.
+    /// Records that a request was permitted.
     pub(super) fn let_in(&self) {
         self.0.with(|entry| entry.is_known = true);
     }
@@ -162,7 +162,7 @@ impl Drop for Ongoing {
     }
 }
 
-/// An address, or what counts as one: whoever has one of IPv6 has its 2^64 neighbours as well.
+/// The address that counts for the limit: for IPv6 its /64 prefix, because one host has all addresses in it.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
@@ -176,7 +176,7 @@ fn network(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    /// So many connections from `address`.
+    /// Registers `count` connections from `address`.
     fn many(
         all: &Arc<Connections>,
         first: u64,
@@ -232,7 +232,7 @@ mod tests {
             let others = many(&all, 2000, MOST - MOST_OF_ONE_ADDRESS, other);
             assert_eq!(others.len(), MOST - MOST_OF_ONE_ADDRESS, "{address}");
             drop(work);
-            // The address with the most gives way.
+            // The address with the most connections loses one.
             assert_eq!(many(&all, 3000, 1, "10.9.9.9").len(), 1);
             assert_eq!((gone(&connections), gone(&others)), (1, 0), "{address}");
         }

@@ -1,4 +1,4 @@
-//! Messages as they are written: around the payloads' own bytes, as one JSON text or as an event with or without an id.
+//! Outgoing messages as one JSON text or as an event with or without an id, around the payloads' own bytes.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,10 +8,11 @@ use bytes::{Bytes, BytesMut};
 use crate::mcp::Frame;
 use crate::mcp::frame::one_line;
 
-/// Payloads from this size on are handed over as they are; smaller ones are copied together.
+/// The size from which a payload is written without a copy; smaller ones are copied together.
 const COPY_BELOW: usize = 16 * 1024;
 
-/// The id of an event: a stream, by a number that no other stream of the process has, and the event's number in it.
+/// The id of an event: the number of its stream, which is unique in the process, and the event's number in the
+/// stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventId {
     pub(super) stream: u64,
@@ -19,7 +20,7 @@ pub(super) struct EventId {
 }
 
 impl EventId {
-    /// Reads `STREAM-NUMBER`; `None` for any other text, other spellings of the numbers included.
+    /// Parses `STREAM-NUMBER`; `None` for any other text, including other spellings of the numbers.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (stream, number) = text.split_once('-')?;
         let id = Self {
@@ -36,7 +37,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// A message as an event.
+/// Writes a message as an event.
 pub(super) fn event(frame: Frame, id: Option<EventId>) -> VecDeque<Bytes> {
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
     let head = [id.as_bytes(), b"event: message\ndata: ", &frame.head].concat();
@@ -45,12 +46,12 @@ pub(super) fn event(frame: Frame, id: Option<EventId>) -> VecDeque<Bytes> {
     pieces(head, one_line(frame.body), tail)
 }
 
-/// An event without a message: it gives the client an id from which to resume before any message has come.
+/// An event without a message. It gives the client an id to resume from before any message has arrived.
 pub(super) fn priming_event(id: EventId) -> Bytes {
     format!("id: {id}\ndata: \n\n").into()
 }
 
-/// Small parts copied together, a large payload as it is.
+/// Copies small parts together; a large payload stays as it is.
 pub(super) fn pieces(head: Vec<u8>, body: Bytes, tail: Vec<u8>) -> VecDeque<Bytes> {
     if body.len() >= COPY_BELOW {
         return VecDeque::from([head.into(), body, tail.into()]);

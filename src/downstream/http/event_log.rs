@@ -1,8 +1,8 @@
-//! The events that a session's streams have sent last, kept for a client that lost its connection and resumes the stream
+//! The latest events of a session's streams, kept for a client that lost its connection and resumes the stream
 //! (2025-11-25, basic/transports, "Resumability and Redelivery").
 //!
-//! A log belongs to one session, and a stream's number to one stream of the process, so an id leads to the events of its own
-//! stream or to none. Events are kept whole or not at all: a stream is resumed only where everything behind the id is kept.
+//! A log belongs to one session, and stream numbers are unique in the process, so an event id leads to its own stream
+//! or to none. A stream can be resumed only if every event after the id is kept.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future as _;
@@ -21,21 +21,21 @@ use crate::mcp::budget::Reservation;
 use crate::mcp::{ByteBudget, Frame, Outbox};
 use crate::shutdown::Tasks;
 
-/// How many events are kept for a session,
+/// The maximum number of events kept for a session.
 const MOST_EVENTS: usize = 256;
-/// and of how many bytes in all; a larger event is not kept.
+/// The maximum size of a session's kept events in bytes; a larger event is not kept.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// How long a stream without a connection takes messages.
+/// The time for which a stream without a connection takes messages.
 const DETACHED_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// The number of the next stream, of whatever session.
+/// The number of the next stream of any session.
 static NEXT_STREAM: AtomicU64 = AtomicU64::new(1);
 
-/// The events of one session.
+/// The event log of one session.
 #[derive(Debug)]
 pub(super) struct EventLog {
-    /// Shared by all sessions.
+    /// The byte budget that all sessions share.
     budget: ByteBudget,
     tasks: Tasks,
     state: Mutex<State>,
@@ -43,7 +43,7 @@ pub(super) struct EventLog {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The oldest first.
+    /// The events, oldest first.
     events: VecDeque<Event>,
     bytes: usize,
     streams: HashMap<u64, LoggedStream>,
@@ -61,11 +61,11 @@ struct Event {
 struct LoggedStream {
     kind: StreamKind,
     outbox: Outbox,
-    /// Cancelled when another connection takes over.
+    /// Cancelled when another connection takes over the stream.
     replaced: CancellationToken,
     /// The number of its last event.
     last: u64,
-    /// The number of its last event that is not kept.
+    /// The number of its last event that was not kept.
     lost: u64,
     kept: usize,
     has_ended: bool,
@@ -74,13 +74,13 @@ struct LoggedStream {
 /// The two kinds of streams that can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamKind {
-    /// The answer to a POST.
+    /// The response to a POST.
     Response,
-    /// Unasked messages; a session has one such stream.
+    /// The server's own messages; a session has one such stream.
     Listening,
 }
 
-/// The one connection, or task, that takes the messages of a stream at a time.
+/// The only reader of a stream's messages: one connection, or a task.
 #[derive(Debug, Clone)]
 pub(super) struct EventReader {
     log: Arc<EventLog>,
@@ -90,7 +90,7 @@ pub(super) struct EventReader {
 }
 
 impl EventLog {
-    /// An empty log, whose events take part of `budget`.
+    /// Creates an empty log, whose events take part of `budget`.
     pub(super) fn new(budget: ByteBudget, tasks: Tasks) -> Self {
         Self {
             budget,
@@ -99,7 +99,7 @@ impl EventLog {
         }
     }
 
-    /// Begins to keep what goes to `outbox`. A stream for listening replaces the one before it.
+    /// Starts to log the messages of `outbox`. A new listening stream replaces the previous one.
     pub(super) fn open(self: &Arc<Self>, kind: StreamKind, outbox: Outbox) -> EventReader {
         let stream = NEXT_STREAM.fetch_add(1, Ordering::Relaxed);
         let replaced = CancellationToken::new();
@@ -128,8 +128,8 @@ impl EventLog {
         }
     }
 
-    /// Resumes a stream behind the event `id`: the events to be sent again, and a reader of what follows. `None` where the
-    /// stream is not known, or an event behind that one is not kept.
+    /// Resumes a stream after the event `id`: returns the events to send again, and a reader of later ones. `None` if
+    /// the stream is unknown, or an event after `id` is not kept.
     pub(super) fn resume(self: &Arc<Self>, id: EventId) -> Option<(VecDeque<Bytes>, EventReader)> {
         let mut state = self.state();
         let stream = state.streams.get_mut(&id.stream)?;
@@ -159,10 +159,10 @@ impl EventLog {
 }
 
 impl State {
-    /// Keeps a message of `stream` as its next event, if it can be kept.
+    /// Logs a message of `stream` as its next event, if it can be kept.
     fn append(&mut self, stream: u64, frame: Frame, budget: &ByteBudget) -> VecDeque<Bytes> {
         let Some(logged) = self.streams.get_mut(&stream) else {
-            // It was replaced, and cannot be resumed.
+            // The stream was replaced, so it cannot be resumed.
             return event(frame, None);
         };
         logged.last += 1;
@@ -190,7 +190,7 @@ impl State {
         pieces
     }
 
-    /// Reserves `size` bytes, for which the oldest events give way.
+    /// Reserves `size` bytes; removes the oldest events for it.
     fn reserve(&mut self, size: usize, budget: &ByteBudget) -> Option<Reservation> {
         if size > MOST_BYTES {
             return None;
@@ -219,7 +219,7 @@ impl State {
         Some(())
     }
 
-    /// No more events come; those that are kept can still be had.
+    /// Marks the end of a stream; its kept events stay available.
     fn end(&mut self, stream: u64) {
         if let Some(logged) = self.streams.get_mut(&stream) {
             logged.has_ended = true;
@@ -235,7 +235,7 @@ impl EventReader {
         &self.outbox
     }
 
-    /// The event that stands before all others.
+    /// The event that precedes all others.
     pub(super) fn priming_event(&self) -> Bytes {
         priming_event(EventId {
             stream: self.stream,
@@ -243,14 +243,14 @@ impl EventReader {
         })
     }
 
-    /// A message that was taken from the outbox already, as the next event.
+    /// Logs a message that was already taken from the outbox, as the next event.
     pub(super) fn append(&self, frame: Frame) -> VecDeque<Bytes> {
         self.log
             .state()
             .append(self.stream, frame, &self.log.budget)
     }
 
-    /// The next event; `None` at the end of the stream, or once another connection reads it.
+    /// The next event; `None` at the end of the stream, or when another connection reads it.
     pub(super) async fn next(&self) -> Option<VecDeque<Bytes>> {
         let mut frame = pin!(self.outbox.next());
         let mut replaced = pin!(self.replaced.cancelled());
@@ -258,7 +258,7 @@ impl EventReader {
             if replaced.as_mut().poll(context).is_ready() {
                 return Poll::Ready(None);
             }
-            // Under the lock, so that whoever takes over finds each event either in the log or in the outbox.
+            // Under the lock, so that another reader finds each event either in the log or in the outbox.
             let mut state = self.log.state();
             if self.replaced.is_cancelled() {
                 return Poll::Ready(None);
@@ -269,7 +269,8 @@ impl EventReader {
         .await
     }
 
-    /// The connection is gone: until another one resumes the stream, its messages go to the log alone, and no sender waits.
+    /// Called when the connection is lost: until the stream is resumed, its messages go to the log only, and no
+    /// sender waits.
     pub(super) fn detach(self) {
         if self.log.tasks.stop().is_cancelled() || self.outbox.is_through() {
             return self.end();
@@ -286,7 +287,7 @@ impl EventReader {
         });
     }
 
-    /// The stream takes no more messages, unless another connection reads it.
+    /// Ends the stream, unless another connection reads it.
     fn end(&self) {
         let mut state = self.log.state();
         if !self.replaced.is_cancelled() {

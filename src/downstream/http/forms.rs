@@ -1,9 +1,9 @@
-//! The forms of an answer that the `Accept` of a request allows.
+//! The content types that the `Accept` header of a request permits.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 
-/// The forms of an answer that a client takes.
+/// The content types that a client accepts for a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forms {
     pub(super) json: bool,
@@ -11,7 +11,7 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    /// What the `Accept` of a request allows; everything where there is none. `None` when there is nothing we have.
+    /// Parses `Accept`; without the header, everything is accepted. `None` if it permits no type that we send.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut forms = Self {
             json: false,

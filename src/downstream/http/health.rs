@@ -1,4 +1,4 @@
-//! What supervisors ask.
+//! Endpoints for supervisors: liveness, readiness and counts.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,12 +12,12 @@ use serde_json::json;
 use super::refusal;
 use super::shared::Shared;
 
-/// The process answers.
+/// Liveness: responds while the process runs.
 pub(super) async fn live() -> Response {
     refusal::json(StatusCode::OK, r#"{"status":"ok"}"#)
 }
 
-/// Counts of servers by the state of their connection, of tools and of sessions, for those who may speak to the server.
+/// The number of servers by connection state, of tools, and of sessions, for authorized clients.
 pub(super) async fn counts(State(shared): State<Arc<Shared>>) -> Response {
     let states = shared.proxy.metrics.connections();
     let servers: serde_json::Map<_, _> = states
@@ -33,8 +33,9 @@ pub(super) async fn counts(State(shared): State<Arc<Shared>>) -> Response {
     refusal::json(StatusCode::OK, body.to_string())
 }
 
-/// The configuration and the cache are read: what is known can be found and called. Servers start when they are called, so
-/// none of them counts here. It stays so: an edited configuration must not take the others out of service.
+/// Readiness: the configuration and the cache have been read, so that known tools can be found and called. Servers
+/// start on demand, so their state does not count. It stays ready after an edit of the configuration, which must not
+/// take the other servers out of service.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     if shared.was_ready.load(Ordering::Relaxed) || shared.proxy.inventory.is_loaded() {
         shared.was_ready.store(true, Ordering::Relaxed);

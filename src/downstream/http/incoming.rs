@@ -1,4 +1,4 @@
-//! What is taken from a POST: its body, within the budget, and the trace that its headers name.
+//! Reads a POST: the body, within the byte budget, and the trace context in the headers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::mcp::budget::{ByteBudget, LEAST, Reservation, SHORT};
 use crate::mcp::{Outbox, headers};
 use crate::telemetry::trace::Context;
 
-/// The largest message that is taken from a client, in bytes.
+/// The size limit of a message from a client, in bytes.
 const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// How long the body of a request may take,
+/// The time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(120);
-/// and how long it waits for the budget that others use.
+/// The time limit for the wait for the budget.
 const BUDGET_TIME: Duration = Duration::from_secs(2);
 
 /// The exchange of a request with an outbox of its own.
@@ -39,7 +39,7 @@ pub(super) fn own_exchange(map: &HeaderMap, outbox: &Outbox) -> Exchange {
     }
 }
 
-/// The body of a request: one JSON text, with its reservation in `budget`.
+/// Reads the body of a request: one JSON text, with its reservation in `budget`.
 pub(super) async fn read(
     budget: &ByteBudget,
     map: &HeaderMap,
@@ -78,7 +78,8 @@ pub(super) async fn read(
     }
 }
 
-/// `length` is 0 where it is not known. Bytes that have not come reserve nothing yet, except in short messages.
+/// Reads the body. `length` is 0 if it is unknown. Bytes that have not arrived reserve nothing yet, except in short
+/// messages.
 async fn collect(budget: &ByteBudget, mut body: Body, length: usize) -> Result<Bytes, Refusal> {
     let is_short = (1..=SHORT).contains(&length);
     let total = if is_short { length } else { usize::MAX };

@@ -1,5 +1,5 @@
-//! GET and DELETE of Streamable HTTP, up to 2025-11-25: the stream of unasked messages, streams that are resumed, and the end
-//! of a session.
+//! GET and DELETE of Streamable HTTP, up to 2025-11-25: the stream of the server's own messages, resumed streams, and
+//! the end of a session.
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -13,10 +13,10 @@ use super::stream::Stream;
 use super::{body, refusal};
 use crate::mcp::{Revision, headers};
 
-/// GET: resumes the stream that `Last-Event-ID` names, or opens the stream of unasked messages.
+/// GET: resumes the stream that `Last-Event-ID` names, or opens the stream of the server's own messages.
 pub(super) fn get(shared: &Shared, map: &HeaderMap) -> Response {
-    // The modern era has no such stream (2026-07-28, basic/transports/streamable-http), and a client without a session has
-    // none either.
+    // The modern era has no such stream (2026-07-28, basic/transports/streamable-http), nor does a client without a
+    // session.
     if is_modern(map) || !map.contains_key(headers::SESSION) {
         return refusal::method_not_allowed("POST");
     }
@@ -32,7 +32,7 @@ pub(super) fn get(shared: &Shared, map: &HeaderMap) -> Response {
     }
 }
 
-/// The stream that `Last-Event-ID` names, where everything behind that event is kept; otherwise the guard is given back.
+/// Resumes the stream that `Last-Event-ID` names, if every later event is kept; otherwise returns the guard.
 fn resume(map: &HeaderMap, guard: SessionGuard) -> Result<Response, SessionGuard> {
     let id = map
         .get(headers::LAST_EVENT_ID)

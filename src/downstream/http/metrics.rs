@@ -1,4 +1,4 @@
-//! Figures for Prometheus, where the configuration wants them served.
+//! The endpoint of Prometheus metrics, if it is configured.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -
         return refusal::method_not_allowed("GET");
     }
     let (proxy, sessions) = (shared.proxy.clone(), shared.sessions.count());
-    // Reading what the system says of the process may take a moment.
+    // Reading the process's figures from the system may take a moment.
     let text = shared
         .tasks
         .spawn_blocking(move || proxy.metrics.text(sessions))

@@ -1,10 +1,11 @@
-//! Clients over HTTP: Streamable HTTP of both eras on `/mcp`, the older HTTP+SSE on `/sse`.
+//! HTTP clients: Streamable HTTP of both eras on `/mcp`, the older HTTP+SSE on `/sse`.
 //!
-//! A client with a handshake gets a session, kept between its requests under a random id. A request of the modern era
-//! is a session by itself: its fields say all there is to know of its client, and its connection is its life.
+//! A client with a handshake gets a session, kept between its requests under a random id. A modern request is a
+//! session of its own: its fields describe the client completely, and it ends with its connection.
 //!
-//! All clients share one byte budget for the messages they send, and one for those that wait for them: a message over the
-//! first is refused, an answer over the second dropped, and a client that reads nothing loses its connection then.
+//! All clients share one byte budget for the messages they send, and one for the messages that wait for them. A
+//! request over the first budget is refused. Over the second, a response is dropped, and a client that reads nothing
+//! loses its connection.
 
 mod accepting;
 mod access;
@@ -52,33 +53,33 @@ use access::Access;
 use sessions::Sessions;
 use shared::Shared;
 
-/// What all clients together may have sent that is worked on, and what may wait for them in all: in large messages,
+/// The budget for large messages, in bytes: one for incoming messages in progress, one for outgoing ones.
 const LARGE: usize = 128 * 1024 * 1024;
-/// and in short ones, in bytes.
+/// The budget for short messages, in bytes, likewise.
 const SHORT: usize = 32 * 1024 * 1024;
 
-/// What the events may take that are kept for clients that resume, in large ones and in short ones each, in bytes. A part of
-/// the budgets above, so that live messages always have most of those.
+/// The budget for events kept for resumption, in bytes, for large and for short ones each. It is part of the outgoing
+/// budget, so that live messages always have most of that.
 const KEPT: usize = 8 * 1024 * 1024;
 
-/// Where clients find us.
+/// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
 
-/// What the HTTP server is to do.
+/// The settings of the HTTP server.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// Where it listens; port 0 is any free one.
+    /// The address to listen on; port 0 chooses a free one.
     pub address: ListenAddress,
-    /// What every client has to send; required on any address but this machine's own.
+    /// The token that every client must send; required unless the address is loopback only.
     pub token: Option<Secret<String>>,
-    /// Pages of these origins may speak to it, beside those of its own host.
+    /// The origins whose pages may send requests, in addition to those of the server's own host.
     pub origins: Vec<Origin>,
 }
 
-/// Why there is no server.
+/// The reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Everybody in reach could call every tool.
+    /// Without a token, every program that reaches the address could call every tool.
     #[error(
         "`{address}` can be reached from other machines, so clients must show a token: give one with `--token-file` or \
          `MCPZIP_TOKEN`, or listen on 127.0.0.1"
@@ -87,31 +88,31 @@ pub(crate) enum Error {
         /// The address.
         address: ListenAddress,
     },
-    /// The host has no address.
+    /// The host cannot be resolved.
     #[error("the host of `{address}` cannot be resolved")]
     Resolve {
         /// The address.
         address: ListenAddress,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nobody could end us.
+    /// Signals cannot be handled, so the server could not be stopped.
     #[error("cannot listen to signals")]
     Signals {
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system says no.
+    /// The address cannot be bound.
     #[error("cannot listen on `{address}`")]
     Bind {
         /// The address.
         address: ListenAddress,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A server that has its address.
+/// A server that is bound to its address.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: TcpListener,
@@ -120,10 +121,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Takes the address; clients wait until [`Server::start`].
+    /// Binds the address. Clients wait until [`Server::start`].
     ///
     /// # Errors
-    /// When the address is not to be had, or would be open to everybody.
+    /// When the address is not available, or would be open to other machines without a token.
     pub(crate) async fn bind(
         options: Options,
         proxy: Arc<Proxy>,
@@ -139,7 +140,7 @@ impl Server {
             address: address.clone(),
             source,
         })?;
-        // Whichever of them is taken, the rules are those of the most open one.
+        // The rules are those of the most open resolved address, because any of them may be bound.
         let is_loopback = resolved.iter().all(|address| address.ip().is_loopback());
         if !is_loopback && token.is_none() {
             return Err(Error::Unprotected { address });
@@ -174,13 +175,13 @@ impl Server {
         })
     }
 
-    /// The URL that clients are to be given.
+    /// The URL for clients.
     #[must_use]
     pub(crate) fn url(&self) -> String {
         format!("http://{}{ENDPOINT}", self.address)
     }
 
-    /// Serves until the run is to end.
+    /// Serves until the run ends.
     pub(crate) fn start(self) {
         let router = router(self.shared.clone());
         let tasks = self.shared.tasks.clone();
@@ -197,7 +198,7 @@ fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route(ENDPOINT, any(endpoint))
         .route(sse::STREAM, any(sse::stream))
-        // The name of it where avelino/mcp served.
+        // The path of avelino/mcp.
         .route("/mcp/sse", any(sse::stream))
         .route("/health", get(health::counts))
         .route(sse::MESSAGES, any(sse::message))
@@ -212,7 +213,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Streamable HTTP.
+/// The endpoint of Streamable HTTP.
 async fn endpoint(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     match parts.method {

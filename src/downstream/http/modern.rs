@@ -1,4 +1,4 @@
-//! Requests of 2026-07-28, which stand alone: what the headers say must be what the body says.
+//! Requests of 2026-07-28, which are stateless: headers and body must agree.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::downstream::session::{CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY};
 use crate::downstream::{Exchange, Session};
 use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision, headers};
 
-/// Whether a message is of the modern era. The message itself says so, or else the header: one that names a revision
-/// nobody knows is not of a client that has made a handshake here.
+/// Whether a message is of the modern era, by the message itself or else by its header. A client with a handshake
+/// would not send a header with an unknown revision.
 pub(super) fn is_modern(map: &HeaderMap, envelope: &Envelope<'_>) -> bool {
     let (method, claim) = match envelope {
         Envelope::Single(Message::Request(request)) => {
@@ -39,7 +39,7 @@ pub(super) fn is_modern(map: &HeaderMap, envelope: &Envelope<'_>) -> bool {
     }
 }
 
-/// Answers a request, in a session of its own.
+/// Answers a request in a session of its own.
 pub(super) async fn post(
     shared: &Arc<Shared>,
     map: &HeaderMap,
@@ -49,7 +49,7 @@ pub(super) async fn post(
 ) -> Response {
     let request = match &envelope {
         Envelope::Single(Message::Request(request)) => request,
-        // There is nothing that a request by itself could be told.
+        // A notification has no effect on a stateless request.
         Envelope::Single(Message::Notification { .. }) => return accepted(),
         Envelope::Single(Message::Response { .. }) => {
             return refusal::bad_request("no question was asked of this client");
@@ -79,8 +79,8 @@ pub(super) async fn post(
     answer(shared, Stream::cancelling(outbox, session), question).await
 }
 
-/// What must be right before a method is looked for. A revision that is not served is left to the session, which says
-/// which ones are.
+/// Checks the headers before the method is dispatched. An unsupported revision is left to the session, which lists
+/// the supported ones.
 fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
     let invalid =
         |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::INVALID_PARAMS, message);
@@ -116,7 +116,7 @@ fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks that a header is there and says what the body says.
+/// Checks that a header is present and equals the value in the body.
 fn same(map: &HeaderMap, header: &str, name: &str, body: &str) -> Result<(), Refusal> {
     let mismatch =
         |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, message);
@@ -132,7 +132,7 @@ fn same(map: &HeaderMap, header: &str, name: &str, body: &str) -> Result<(), Ref
     }
 }
 
-/// The revision that a request says it is in; empty where it is no text.
+/// The revision in a request's `_meta`; empty if it is not a string.
 fn claim(request: &Request<'_>) -> Option<String> {
     meta(request)
         .get(REVISION_KEY)

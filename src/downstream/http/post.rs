@@ -18,7 +18,7 @@ use super::{modern, refusal};
 use crate::downstream::Session;
 use crate::mcp::{Envelope, Message, Outbox, RequestId, Revision, headers};
 
-/// Takes what a client posts.
+/// Processes a POST.
 pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> Response {
     let Some(forms) = Forms::of(map) else {
         let message =
@@ -70,7 +70,7 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
     answer(shared, Stream::in_session(outbox, guard), question).await
 }
 
-/// A handshake, and with it a new session.
+/// Opens a session with a handshake.
 async fn initialize(
     shared: &Arc<Shared>,
     map: &HeaderMap,
@@ -108,7 +108,7 @@ fn id_of(envelope: &Envelope<'_>) -> Option<RequestId> {
     }
 }
 
-/// Whether anything in it gets an answer.
+/// Whether any message in it requires a response.
 fn is_answered(envelope: &Envelope<'_>, revision: Option<Revision>) -> bool {
     match envelope {
         Envelope::Single(message) => matches!(message, Message::Request(_)),

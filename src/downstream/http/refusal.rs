@@ -1,4 +1,4 @@
-//! Answers without a result: 202, and refusals, whose bodies are JSON-RPC errors because clients show those.
+//! Responses without a result: 202, and refusals. Their bodies are JSON-RPC errors, because clients show those.
 
 use axum::body::Body;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use crate::mcp::{ErrorCode, Frame, RequestId};
 
-/// Why a request is not taken.
+/// The reason why a request is refused.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
@@ -17,7 +17,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Something about the HTTP request, not about a message in it.
+    /// Creates a refusal about the HTTP request, not about a message in it.
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -27,7 +27,7 @@ impl Refusal {
         }
     }
 
-    /// Something that a message says, or fails to say.
+    /// Creates a refusal about a message.
     pub(super) fn of_message(status: StatusCode, code: ErrorCode, message: String) -> Self {
         Self {
             status,
@@ -37,7 +37,7 @@ impl Refusal {
         }
     }
 
-    /// 503: clients have sent more than can be worked on at once.
+    /// 503: the incoming messages exceed the budget.
     pub(super) fn overload() -> Self {
         let message =
             "the messages under way leave no memory for this one; send it again later".to_owned();
@@ -53,7 +53,7 @@ impl Refusal {
         }
     }
 
-    /// The answer to the request with this id.
+    /// The response to the request with this id.
     pub(super) fn answer(&self, id: Option<&RequestId>) -> Response {
         let mut response = error(self.status, id, self.code, &self.message);
         if self.is_overload {
@@ -65,7 +65,7 @@ impl Refusal {
     }
 }
 
-/// A JSON-RPC error under an HTTP status.
+/// A JSON-RPC error with an HTTP status.
 pub(super) fn error(
     status: StatusCode,
     id: Option<&RequestId>,
@@ -75,14 +75,14 @@ pub(super) fn error(
     json(status, Frame::error(id, code, message, None).head)
 }
 
-/// 202, for what is not answered.
+/// 202, for messages without a response.
 pub(super) fn accepted() -> Response {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
-/// 503: no entry for another session.
+/// 503: no more sessions.
 pub(super) fn full(id: Option<&RequestId>) -> Response {
     let message =
         "there are as many sessions as there may be, and all were used lately; try again later";
@@ -93,12 +93,12 @@ pub(super) fn full(id: Option<&RequestId>) -> Response {
     refusal.answer(id)
 }
 
-/// 404, for any other path.
+/// 404, for other paths.
 pub(super) fn nothing_here() -> Response {
     not_found("there is nothing here; MCP is served on /mcp")
 }
 
-/// A refusal that is about the HTTP request, not about a message in it.
+/// A response that refuses the HTTP request, not a message in it.
 pub(super) fn refuse(status: StatusCode, message: &str) -> Response {
     error(status, None, ErrorCode::INVALID_REQUEST, message)
 }
@@ -115,7 +115,7 @@ pub(super) fn not_found(message: &str) -> Response {
     refuse(StatusCode::NOT_FOUND, message)
 }
 
-/// 405, with the methods that are allowed.
+/// 405, with the permitted methods.
 pub(super) fn method_not_allowed(allowed: &'static str) -> Response {
     let mut response = refuse(
         StatusCode::METHOD_NOT_ALLOWED,
@@ -138,7 +138,7 @@ pub(super) fn unauthorized() -> Response {
     response
 }
 
-/// A whole answer of JSON.
+/// A response with a JSON body.
 pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;

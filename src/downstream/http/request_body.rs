@@ -1,4 +1,5 @@
-//! The body of a request as it comes in. A connection that is waited for gives way to others as a silent one does.
+//! The body of an incoming request. A connection that waits for the rest of a body can be closed for others, like an
+//! idle one.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use hyper::body::Incoming;
 
 use super::connections::Connection;
 
-/// A body that notes on its connection whether its rest is waited for.
+/// A body that records on its connection whether the rest is awaited.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     body: Incoming,

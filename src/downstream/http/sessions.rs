@@ -16,38 +16,38 @@ use crate::mcp::{ByteBudget, Outbox, Revision, headers};
 use crate::secret::random_token;
 use crate::shutdown::Tasks;
 
-/// How many sessions there may be; beyond that, the one that was unused for longest goes, if it was unused for [`LONG`],
-/// or for [`SHORT`] since its handshake.
+/// The maximum number of sessions. Beyond it, the one that was unused for longest ends, if it was unused for
+/// [`LONG`], or for [`SHORT`] since its handshake.
 const MOST: usize = 1024;
 const LONG: Duration = Duration::from_secs(10 * 60);
 const SHORT: Duration = Duration::from_secs(10);
 
-/// How long a session may be unused. One with an open stream is in use, and that is what most clients have.
+/// The time after which an unused session ends. A session with an open stream is in use; most clients have one.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
 /// All sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
     entries: Mutex<HashMap<String, Arc<SessionEntry>>>,
-    /// For the messages that wait for their clients,
+    /// The budget for messages that wait for clients.
     budget: ByteBudget,
-    /// and for the events that are kept for them.
+    /// The budget for events kept for resumption.
     kept: ByteBudget,
     tasks: Tasks,
 }
 
-/// One session, between and during its requests.
+/// One session, which persists between requests.
 #[derive(Debug)]
 pub(super) struct SessionEntry {
     session: Arc<Session>,
-    /// The transport it was opened over; the other one does not know its id.
+    /// The transport that opened it; the id is not valid for the other one.
     kind: Kind,
     budget: ByteBudget,
-    /// Where unasked messages go.
+    /// The outbox of the server's own messages.
     stream: Mutex<Option<Outbox>>,
     log: Arc<EventLog>,
     guards: AtomicUsize,
-    /// How often it was used, the handshake included.
+    /// The number of uses, including the handshake.
     uses: AtomicUsize,
     used: Mutex<Instant>,
 }
@@ -55,22 +55,22 @@ pub(super) struct SessionEntry {
 /// The two transports with sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// 2025-03-26 to 2025-11-25.
+    /// Streamable HTTP, 2025-03-26 to 2025-11-25.
     StreamableHttp,
-    /// 2024-11-05.
+    /// HTTP+SSE, 2024-11-05.
     Sse,
 }
 
-/// A use of a session: an entry that has one is not idle.
+/// A use of a session. While one exists, the session is not idle.
 #[derive(Debug)]
 pub(super) struct SessionGuard(Arc<SessionEntry>);
 
-/// There are as many sessions as there may be, and all are in use.
+/// The maximum number of sessions is reached, and all are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
 impl Sessions {
-    /// None yet; the messages that wait for their clients are in `budget`, the events that are kept for them in `kept`.
+    /// Creates an empty set. Messages that wait for clients are reserved in `budget`, kept events in `kept`.
     pub(super) fn new(budget: ByteBudget, kept: ByteBudget, tasks: Tasks) -> Self {
         Self {
             entries: Mutex::default(),
@@ -80,7 +80,7 @@ impl Sessions {
         }
     }
 
-    /// Keeps `session` from now on; its id, and the first use of it.
+    /// Adds `session`. Returns its id and its first use.
     pub(super) fn open(
         &self,
         session: Arc<Session>,
@@ -88,7 +88,7 @@ impl Sessions {
     ) -> Result<(String, SessionGuard), Full> {
         let mut entries = self.entries();
         if entries.len() >= MOST {
-            // Sessions that were only opened go first: no number of those ends one that is used.
+            // Sessions that were only opened go first, so that opening many cannot end one that is used.
             let may_go = entries.iter().filter(|(_, entry)| entry.may_go());
             let oldest = may_go.min_by_key(|(_, entry)| (!entry.is_only_opened(), *entry.used()));
             let oldest = oldest.map(|(id, _)| id.clone()).ok_or(Full)?;
@@ -122,19 +122,19 @@ impl Sessions {
             .map(SessionGuard::new)
     }
 
-    /// Ends a session and cancels its requests; whether there was one.
+    /// Ends a session and cancels its requests. Returns whether it existed.
     pub(super) fn end(&self, id: &str) -> bool {
         let entry = self.entries().remove(id);
         entry.iter().for_each(|entry| entry.close());
         entry.is_some()
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub(super) fn count(&self) -> usize {
         self.entries().len()
     }
 
-    /// Ends those that were unused for long by `now`.
+    /// Ends the sessions that have been idle for too long at `now`.
     pub(super) fn tidy(&self, now: Instant) {
         self.entries().retain(|_, entry| {
             let stays = entry.is_in_use() || now.saturating_duration_since(*entry.used()) < IDLE;
@@ -145,7 +145,7 @@ impl Sessions {
         });
     }
 
-    /// Ends all of them.
+    /// Ends all sessions.
     pub(super) fn end_all(&self) {
         self.entries().drain().for_each(|(_, entry)| entry.close());
     }
@@ -161,8 +161,8 @@ impl SessionEntry {
         &self.session
     }
 
-    /// Opens the stream of unasked messages. The one that was open before ends: of two, the newer is the one that is
-    /// read, because a client may lose a connection without our noticing.
+    /// Opens the stream of the server's own messages. It replaces an earlier one, because the client may have lost
+    /// that connection without our noticing.
     pub(super) fn listen(&self) -> Outbox {
         let outbox = Outbox::within(self.budget.clone());
         self.session.attach(outbox.clone());
@@ -171,12 +171,12 @@ impl SessionEntry {
         outbox
     }
 
-    /// The events that can be sent again.
+    /// The log of events that can be sent again.
     pub(super) fn log(&self) -> &Arc<EventLog> {
         &self.log
     }
 
-    /// The stream of unasked messages, if it was opened.
+    /// The stream of the server's own messages, if it is open.
     pub(super) fn stream(&self) -> Option<Outbox> {
         self.stream.lock().clone()
     }
@@ -194,7 +194,7 @@ impl SessionEntry {
         self.uses.load(Ordering::Relaxed) <= 1
     }
 
-    /// Whether it may end for a new one.
+    /// Whether it may be ended for a new session.
     fn may_go(&self) -> bool {
         let limit = if self.is_only_opened() { SHORT } else { LONG };
         !self.is_in_use() && self.used().elapsed() >= limit
@@ -228,7 +228,7 @@ impl Drop for SessionGuard {
     }
 }
 
-/// The session that a request of Streamable HTTP is in, and its id.
+/// The session of a Streamable HTTP request, with its id.
 pub(super) fn session_of(
     sessions: &Sessions,
     map: &HeaderMap,

@@ -1,4 +1,4 @@
-//! What all requests work on.
+//! The state that all HTTP requests share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,16 +9,16 @@ use crate::mcp::ByteBudget;
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 
-/// What all requests work on.
+/// The state that all HTTP requests share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) proxy: Arc<Proxy>,
     pub(super) tasks: Tasks,
     pub(super) access: Arc<Access>,
     pub(super) sessions: Arc<Sessions>,
-    /// For the messages of clients, until they are answered,
+    /// The budget for incoming messages, until they are answered.
     pub(super) incoming: ByteBudget,
-    /// and for the messages that wait for clients.
+    /// The budget for messages that wait for clients.
     pub(super) outgoing: ByteBudget,
     pub(super) was_ready: AtomicBool,
 }

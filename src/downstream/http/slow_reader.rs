@@ -1,4 +1,5 @@
-//! A client that does not read loses its connection, but only when what waits for it is in the way of others.
+//! Closes the connection of a client that does not read, but only if its unread messages leave too little of the
+//! budget for others.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,18 +11,19 @@ use tokio::time::{Instant, Sleep};
 
 use crate::mcp::ByteBudget;
 
-/// A connection that breaks off when its client reads nothing for too long while the budget is scarce.
+/// A connection that fails when its client reads nothing for too long while the budget is scarce.
 #[derive(Debug)]
 pub(super) struct SlowReaderGuard<T> {
     inner: T,
     budget: ByteBudget,
     longest: Duration,
-    /// Since when the client has taken nothing of what there is for it.
+    /// Runs since the client last took any of the bytes that are ready for it.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> SlowReaderGuard<T> {
-    /// `budget` is that of the messages that wait for clients, `longest` how long one may read nothing while it is scarce.
+    /// Wraps `inner`. `budget` is that of outgoing messages; `longest` is the time for which a client may read
+    /// nothing while it is scarce.
     pub(super) fn new(inner: T, budget: ByteBudget, longest: Duration) -> Self {
         Self {
             inner,
@@ -31,7 +33,7 @@ impl<T> SlowReaderGuard<T> {
         }
     }
 
-    /// What a write has come to, unless the client has taken nothing for too long.
+    /// The result of a write, or an error if the client has taken nothing for too long.
     fn judged<R>(
         &mut self,
         outcome: Poll<io::Result<R>>,
@@ -52,7 +54,7 @@ impl<T> SlowReaderGuard<T> {
                     "it does not read, and others wait",
                 )));
             }
-            // Looked at again soon: what is not in the way now may be in a moment.
+            // Checked again soon, because the budget may become scarce at any moment.
             stalled.as_mut().reset(Instant::now() + self.longest / 10);
         }
     }

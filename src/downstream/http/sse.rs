@@ -1,4 +1,4 @@
-//! The older HTTP+SSE (2024-11-05): one stream carries everything to the client, which posts beside it.
+//! The older HTTP+SSE (2024-11-05): one stream carries all messages to the client, which sends its own by POST.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::{body, refusal};
 use crate::downstream::{Exchange, Session};
 use crate::mcp::Envelope;
 
-/// Where the stream is opened,
+/// The path of the stream.
 pub(super) const STREAM: &str = "/sse";
-/// and where messages are posted.
+/// The path for posted messages.
 pub(super) const MESSAGES: &str = "/message";
 
 /// Opens a session, which lasts as long as its stream.
@@ -47,7 +47,7 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) 
     )
 }
 
-/// Takes a message for a session; its answer goes to the stream.
+/// Processes a message of a session; the response goes to the stream.
 pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {

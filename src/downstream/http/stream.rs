@@ -1,4 +1,4 @@
-//! The way to one client during one HTTP answer, and what the end of its connection means.
+//! The messages of one HTTP response, and the effect of a lost connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,42 +11,42 @@ use super::sessions::{SessionGuard, Sessions};
 use crate::downstream::Session;
 use crate::mcp::{Frame, Outbox, Revision};
 
-/// A way to one client, and what ends with it.
+/// The messages of one HTTP response; `end` happens when it is dropped.
 pub(super) struct Stream {
     outbox: Outbox,
-    /// Reads the outbox through the session's log, where the stream can be resumed.
+    /// Reads the outbox through the session's event log, if the stream can be resumed.
     reader: Option<EventReader>,
     end: End,
     guard: Option<SessionGuard>,
 }
 
-/// What happens when the client is gone.
+/// The effect of a lost connection.
 enum End {
-    /// Requests go on: up to 2025-11-25, leaving is not cancelling.
+    /// None: up to 2025-11-25, disconnecting does not cancel requests.
     Nothing,
-    /// Leaving cancels (2026-07-28, basic/patterns/cancellation).
+    /// The requests are cancelled (2026-07-28, basic/patterns/cancellation).
     Requests(Arc<Session>),
-    /// The stream was the session.
+    /// The session ends.
     Session(Arc<Sessions>, String),
 }
 
 impl Stream {
-    /// A way without a session, whose end cancels nothing.
+    /// A stream without a session. A lost connection cancels nothing.
     pub(super) fn alone(outbox: Outbox) -> Self {
         Self::new(outbox, End::Nothing, None)
     }
 
-    /// The answer to a POST of a session; its end cancels nothing.
+    /// The response to a POST in a session. A lost connection cancels nothing.
     pub(super) fn in_session(outbox: Outbox, guard: SessionGuard) -> Self {
         Self::new(outbox, End::Nothing, Some(guard))
     }
 
-    /// A way whose end cancels the requests of `session`.
+    /// A stream whose end cancels the requests of `session`.
     pub(super) fn cancelling(outbox: Outbox, session: Arc<Session>) -> Self {
         Self::new(outbox, End::Requests(session), None)
     }
 
-    /// A way whose end is that of the session `id`.
+    /// A stream whose end ends the session `id`.
     pub(super) fn ending(
         outbox: Outbox,
         sessions: Arc<Sessions>,
@@ -56,7 +56,7 @@ impl Stream {
         Self::new(outbox, End::Session(sessions, id), Some(guard))
     }
 
-    /// A stream that another connection began, and `reader` reads from now on.
+    /// A resumed stream, read by `reader`.
     pub(super) fn resumed(reader: EventReader, guard: SessionGuard) -> Self {
         let mut stream = Self::in_session(reader.outbox().clone(), guard);
         stream.reader = Some(reader);
@@ -76,8 +76,8 @@ impl Stream {
         &self.outbox
     }
 
-    /// What a stream of events begins with: the message that came already, if one did. From here on a client with a session
-    /// can resume it.
+    /// Starts the event stream: returns its first events, including `first`. From now on a client with a session can
+    /// resume it.
     pub(super) fn begin(&mut self, kind: StreamKind, first: Option<Frame>) -> VecDeque<Bytes> {
         let (End::Nothing, Some(guard)) = (&self.end, &self.guard) else {
             return first.map_or_else(VecDeque::new, |frame| event(frame, None));
@@ -91,7 +91,7 @@ impl Stream {
         pieces
     }
 
-    /// The next event; `None` at the end. The future borrows nothing, as it is kept between polls of a body.
+    /// The next event; `None` at the end. The future borrows nothing, because the body keeps it between polls.
     pub(super) fn next(&self) -> impl Future<Output = Option<VecDeque<Bytes>>> + Send + use<> {
         let (reader, outbox) = (self.reader.clone(), self.outbox.clone());
         async move {

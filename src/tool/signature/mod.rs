@@ -1,8 +1,8 @@
-//! A tool as a line that can be called as it stands: `github__create_issue(owner: string, body?: string) [write]`.
+//! A tool as one line that shows how to call it: `github__create_issue(owner: string, body?: string) [write]`.
 //!
-//! Search hits, errors and the command line show the same line. It is made to a budget: required parameters keep their
-//! types and enums whatever they cost, optional ones give way to `…`, and the description's sentence is cut
-//! before a parameter is. Tokens are estimated, since the real tables load slower than a search runs.
+//! Search hits, errors and the command line show the same line. It has a token budget. Required parameters keep their
+//! types and enums even over budget; optional ones become `…`, and the description is cut before a parameter is.
+//! Tokens are estimated, because the real tables load slower than a search runs.
 
 mod reader;
 mod sentence;
@@ -24,11 +24,11 @@ pub use tokens::tokens_of;
 
 use crate::tool::{Definition, SEPARATOR, ServerName};
 
-/// What one hit may cost in tokens where its required parameters allow.
+/// The token budget of one hit, unless its required parameters need more.
 const HIT: usize = 76;
-/// What required parameters may cost at most: beyond it even these are cut.
+/// The token limit of required parameters; beyond it even these are cut.
 const REQUIRED: usize = 150;
-/// The description keeps this much, however long the signature.
+/// The minimum tokens for the description, regardless of the signature's length.
 const SENTENCE: usize = 16;
 
 const OPTIONAL_FULL: Detail = Detail {
@@ -39,7 +39,7 @@ const OPTIONAL_SHORT: Detail = Detail {
     literals: 24,
     members: Members::None,
 };
-/// From all there is to the least, for required parameters.
+/// The levels of detail for required parameters, from full to least.
 const REQUIRED_STEPS: [Detail; 5] = [
     Detail {
         literals: 400,
@@ -63,7 +63,7 @@ const REQUIRED_STEPS: [Detail; 5] = [
     },
 ];
 
-/// A tool's name, parameters and hint, ready to be written at any length.
+/// A tool's name, parameters and label, ready to be rendered at any length.
 #[derive(Debug, Clone)]
 pub(crate) struct Signature {
     name: String,
@@ -72,7 +72,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// The signature of a server's tool.
+    /// Creates the signature of a server's tool.
     #[must_use]
     pub(crate) fn of(server: &ServerName, definition: &Definition<'_>) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Signature {
         }
     }
 
-    /// The signature in about `tokens` tokens. Required parameters are kept beyond that, up to about `required`.
+    /// Renders the signature in about `tokens` tokens. Required parameters may exceed that, up to about `required`.
     fn render(&self, tokens: usize, required: usize) -> String {
         let (needed, optional) = self
             .members
@@ -130,15 +130,15 @@ impl Signature {
         out
     }
 
-    /// Writes as many of `optional` as `room` tokens hold: every name counts more than any detail. Whether some are
-    /// missing.
+    /// Appends as many of `optional` as fit into `room` tokens: every name before any detail. Returns whether some
+    /// are missing.
     fn fill(&self, optional: &[Member], mut room: usize, parts: &mut Vec<String>) -> bool {
         if cost(optional, OPTIONAL_FULL) <= room {
             parts.extend(optional.iter().map(|member| written(member, OPTIONAL_FULL)));
             return false;
         }
         let short = cost(optional, OPTIONAL_SHORT);
-        // What is left once all are written shortly goes to the first ones that can use it.
+        // The tokens left after the short forms go to the first members that can use them.
         let mut spare = room.saturating_sub(short);
         let all_fit = short <= room;
         let mut missing = false;
@@ -161,7 +161,7 @@ impl Signature {
 }
 
 impl fmt::Display for Signature {
-    /// The signature at the length it has in a search hit without a description.
+    /// Renders the signature at its length in a search hit without a description.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.render(HIT, REQUIRED))
     }
@@ -180,7 +180,7 @@ fn cost(members: &[Member], detail: Detail) -> usize {
         .sum()
 }
 
-/// The type expression of `schema` as signatures write it; its local references lead into `root`.
+/// The type expression of `schema`, as in signatures. Local references are resolved in `root`.
 #[must_use]
 pub(crate) fn type_expression(schema: &RawValue, root: &RawValue) -> String {
     reader::type_of(
@@ -193,28 +193,28 @@ pub(crate) fn type_expression(schema: &RawValue, root: &RawValue) -> String {
     )
 }
 
-/// The JSON pointer in a schema's reference into itself; `None` for a reference to anything else.
+/// The JSON pointer of a schema's local reference; `None` for any other reference.
 #[must_use]
 pub(crate) fn local_pointer(reference: &str) -> Option<String> {
     reader::pointer(reference).filter(|pointer| pointer.is_empty() || pointer.starts_with('/'))
 }
 
-/// A tool as one search hit: its signature and, indented below, the first sentence of its description.
+/// A tool as one search hit: its signature, and indented below it the first sentence of its description.
 #[must_use]
 pub fn render_hit(server: &ServerName, definition: &Definition<'_>) -> String {
     hit(server, definition, HIT, REQUIRED)
 }
 
-/// The tools as hits, a text each, all together in about `tokens` tokens (the estimate is rather high than low).
+/// The tools as hits, one text each, in about `tokens` tokens together (the estimate is rather high).
 ///
-/// What short hits leave over goes to the long ones; only when all of them together are too long are required
-/// parameters cut.
+/// Tokens that short hits do not need go to the long ones. Required parameters are cut only if all hits together are
+/// too long.
 #[must_use]
 pub fn render_hits<'a, 'd: 'a>(
     tools: impl IntoIterator<Item = (&'a ServerName, &'a Definition<'d>)>,
     tokens: usize,
 ) -> Vec<String> {
-    // The estimate can be a little low, for words in capitals above all.
+    // A margin: the estimate can be too low, mainly for words in capitals.
     let tokens = tokens - tokens / 20;
     let tools: Vec<_> = tools.into_iter().collect();
     let mut hits: Vec<_> = tools
@@ -240,7 +240,7 @@ pub fn render_hits<'a, 'd: 'a>(
     hits
 }
 
-/// The greatest cost per hit with which all together stay within `tokens`.
+/// The largest limit per hit with which all hits together stay within `tokens`.
 fn fair_limit(costs: &[usize], tokens: usize) -> usize {
     let mut sorted = costs.to_vec();
     sorted.sort_unstable();
@@ -261,7 +261,7 @@ fn hit(server: &ServerName, definition: &Definition<'_>, tokens: usize, required
     if sentence.is_empty() {
         return signature.render(tokens, required);
     }
-    // The line break and the indentation are one token.
+    // The line break with the indentation is one token.
     let whole = estimate(&sentence) + 1;
     let reserved = whole.min(SENTENCE.max(tokens / 3));
     let line = signature.render(tokens.saturating_sub(reserved), required);

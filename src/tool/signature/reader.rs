@@ -1,7 +1,7 @@
-//! Reads what a JSON Schema asks for.
+//! Reads a JSON Schema's parameters and types.
 //!
-//! It reads the raw schema, so that parameters keep the order their author gave them. Nothing a server writes can make
-//! it fail or run long: what it cannot follow is left out.
+//! It reads the raw schema, so that parameters keep the author's order. No input can make it fail or run long: parts
+//! that it cannot follow are left out.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -13,9 +13,10 @@ use super::sentence::visible;
 use super::shape::{Detail, Member, Shape, union, without_null};
 use crate::mcp::object::{Object, text};
 
-/// Bytes of schema looked at for one tool, those of a repeated reference each time: a few milliseconds at worst.
+/// The maximum bytes of schema read for one tool, counting repeated references each time: a few milliseconds at
+/// worst.
 const MAX_BYTES: usize = 2_000_000;
-/// References, arrays and alternatives followed one inside the other.
+/// The maximum nesting of references, arrays and alternatives.
 const MAX_DEPTH: usize = 10;
 
 /// The members of the object that `schema` describes, required ones first.
@@ -25,7 +26,7 @@ pub(super) fn parameters(schema: &RawValue) -> Vec<Member> {
         .unwrap_or_default()
 }
 
-/// The type expression of `schema`, whose local references lead into `root`.
+/// The type expression of `schema`. Local references are resolved in `root`.
 pub(super) fn type_of(schema: &RawValue, root: &RawValue, detail: Detail) -> String {
     let mut out = String::new();
     Reader::new(root)
@@ -73,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The members of `schema`, while there is something left to spend on reading.
+    /// The members of `schema`, unless the byte or depth limit is reached.
     fn open(&self, schema: &'a RawValue, depth: usize) -> Result<Object<'a>, Shape> {
         let left = self.bytes_left.get();
         if depth > MAX_DEPTH || left == 0 {
@@ -92,7 +93,7 @@ impl<'a> Reader<'a> {
         resolve(self.root, reference)
     }
 
-    /// `objects`: how many levels of objects are still opened.
+    /// The shape of `schema`, with at most `objects` levels of nested objects.
     fn shape(&self, schema: &'a RawValue, objects: usize, depth: usize) -> Shape {
         let object = match self.open(schema, depth) {
             Ok(object) => object,
@@ -135,7 +136,7 @@ impl<'a> Reader<'a> {
                     .into_iter()
                     .map(|branch| self.shape(branch, objects, depth + 1))
                     .collect();
-                // Branches that only say which members go together tell no type.
+                // Branches that only say which members belong together have no type.
                 match union(shapes) {
                     Shape::Any => {}
                     shape => return shape,
@@ -260,7 +261,7 @@ impl<'a> Reader<'a> {
             .unwrap_or(Shape::Any)
     }
 
-    /// Members from `properties`, from what a reference names and from all parts of `allOf`.
+    /// The members from `properties`, from references, and from all parts of `allOf`.
     fn members(&self, schema: &'a RawValue, objects: usize, depth: usize) -> Option<Vec<Member>> {
         let mut members = Vec::new();
         let mut required = Vec::new();

@@ -1,19 +1,19 @@
-//! The first sentence of a tool's description, and text made safe to show.
+//! The first sentence of a tool's description, and text made safe for display.
 //!
-//! Descriptions are whatever their authors like: Markdown, docstrings with `Args:`, XML sections, terminal escapes.
-//! The aim is the one line that says what the tool does.
+//! Descriptions come in many forms: Markdown, docstrings with `Args:`, XML sections, terminal escapes. The aim is one
+//! line that says what the tool does.
 
 use super::tokens::estimate;
 use crate::tool::is_hidden;
 
-/// Nothing beyond these characters is looked at.
+/// The number of characters that are examined.
 const LOOKED_AT: usize = 4_000;
 const MAX_WORDS: usize = 25;
 const MAX_TOKENS: usize = 40;
-/// A line shorter than this was not wrapped by an editor: it ends where its author wanted it to.
+/// The length below which a line was not wrapped by an editor, so that its end is the author's choice.
 const WRAPPED: usize = 60;
 
-/// The first sentence of `description` on one line, at most about 25 words, cut with `…`; empty when it says nothing.
+/// The first sentence of `description` on one line, cut with `…` after about 25 words; empty if there is none.
 #[must_use]
 pub(crate) fn first_sentence(description: &str) -> String {
     let head: String = description.chars().take(LOOKED_AT).collect();
@@ -23,7 +23,8 @@ pub(crate) fn first_sentence(description: &str) -> String {
     cut(sentence, MAX_WORDS, MAX_TOKENS)
 }
 
-/// `text` without what a terminal or an eye would be fooled by: escape sequences, control and invisible characters.
+/// Removes everything that could deceive a terminal or a reader: escape sequences, control characters and invisible
+/// characters.
 pub(super) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -32,7 +33,7 @@ pub(super) fn visible(text: &str) -> String {
             '\u{1b}' => skip_escape(&mut chars),
             '\n' => out.push('\n'),
             '\r' | '\t' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push(' '),
-            // Which form a letter or an emoji takes, nobody misses.
+            // Variation selectors only choose a glyph, so they are dropped silently.
             '\u{fe00}'..='\u{fe0f}' => {}
             c if c.is_control() || is_hidden(c) => {}
             c => out.push(c),
@@ -41,7 +42,8 @@ pub(super) fn visible(text: &str) -> String {
     out
 }
 
-/// Passes over what follows `ESC`: a control sequence to its final letter, a command to its bell or `ESC \`.
+/// Skips the rest of an escape sequence after `ESC`: a control sequence to its final letter, a command to BEL or `ESC
+/// \`.
 fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match chars.next() {
         Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
@@ -55,14 +57,14 @@ fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
-/// `text` cut at a word boundary to `words` words and about `tokens` tokens.
+/// Cuts `text` at a word boundary to `words` words and about `tokens` tokens.
 pub(super) fn cut(text: &str, words: usize, tokens: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     for (at, word) in text.split_whitespace().enumerate() {
         let cost = estimate(word);
         if at == words || used + cost > tokens {
-            // Scripts without spaces have no other boundary than a character.
+            // Scripts without spaces can only be cut between characters.
             if used * 2 < tokens {
                 let room = tokens - used;
                 out.push_str(if at == 0 { "" } else { " " });
@@ -88,7 +90,7 @@ pub(super) fn cut(text: &str, words: usize, tokens: usize) -> String {
     out
 }
 
-/// Takes out XML-like tags: closing ones, those that are closed later, and those that begin a line. `<id>` within a
+/// Removes XML-like tags: closing ones, those that are closed later, and those that begin a line. `<id>` within a
 /// sentence is a placeholder and stays.
 fn without_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -140,7 +142,7 @@ fn first_paragraph(text: &str) -> String {
         let is_heading = line.starts_with('#') && line.trim_start_matches('#').starts_with(' ');
         if line.is_empty() || is_rule || is_heading || line.starts_with("```") {
             if is_rule && line.starts_with('=') {
-                // What was gathered was a heading, underlined.
+                // The collected lines were an underlined heading.
                 heading = std::mem::take(&mut paragraph);
             }
             if !paragraph.is_empty() {
@@ -170,7 +172,7 @@ fn first_paragraph(text: &str) -> String {
     }
 }
 
-/// One line without emphasis, spaces collapsed.
+/// One line without emphasis, with spaces collapsed.
 fn plain(line: &str) -> String {
     line.replace("**", "")
         .split_whitespace()
@@ -191,7 +193,7 @@ fn list_item(line: &str) -> Option<&str> {
         .or(numbered)
 }
 
-/// `Args:`, `Return value: …`, `:param x:`, `@param x`.
+/// Whether a line is a label: `Args:`, `Return value: …`, `:param x:`, `@param x`.
 fn is_label(line: &str) -> bool {
     let label = line
         .split_once([':', '：'])
@@ -208,7 +210,7 @@ fn is_new_line(last_length: usize, line: &str) -> bool {
         && line.starts_with(|c: char| c.is_uppercase() || !c.is_ascii() && c.is_alphabetic())
 }
 
-/// Where the first sentence of `text` ends.
+/// The end of the first sentence of `text`.
 fn sentence_end(text: &str) -> usize {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -235,7 +237,7 @@ fn sentence_end(text: &str) -> usize {
     text.len()
 }
 
-/// Whether the full stop after `before` shortens a word: `e.g`, `U.S`, `approx`, `J`.
+/// Whether the full stop after `before` marks an abbreviation: `e.g`, `U.S`, `approx`, `J`.
 fn is_abbreviation(before: &str) -> bool {
     const SHORT: [&str; 12] = [
         "vs", "cf", "approx", "incl", "mr", "mrs", "ms", "dr", "st", "fig", "resp", "ca",

@@ -1,10 +1,10 @@
-//! A short type expression: `{state: "open"|"closed", labels?: string[]}`.
+//! Short type expressions: `{state: "open"|"closed", labels?: string[]}`.
 //!
-//! What is not known is `any`, what is left out is `…`.
+//! An unknown type is `any`; an omitted part is `…`.
 
 use super::sentence::visible;
 
-/// The values a schema accepts, as far as a signature tells.
+/// The values that a schema accepts, as far as a signature shows them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
     Any,
@@ -29,16 +29,16 @@ pub(super) struct Member {
     pub(super) shape: Shape,
 }
 
-/// How much of a shape is written; the rest becomes `…`.
+/// The level of detail; the rest becomes `…`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Detail {
-    /// Characters of an enum's values together.
+    /// The maximum number of characters of an enum's values.
     pub(super) literals: usize,
-    /// Which members of a nested object.
+    /// The members of a nested object to write.
     pub(super) members: Members,
 }
 
-/// Which members of a nested object are written.
+/// The members of a nested object to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Members {
     All,
@@ -59,7 +59,7 @@ impl Members {
     }
 }
 
-/// One shape for all of `shapes`; `null` last.
+/// The union of `shapes`, with `null` last.
 pub(super) fn union(shapes: Vec<Shape>) -> Shape {
     let mut flat: Vec<Shape> = Vec::new();
     for shape in shapes {
@@ -91,7 +91,7 @@ pub(super) fn union(shapes: Vec<Shape>) -> Shape {
     }
 }
 
-/// Who may leave a parameter out has no need of its `null`.
+/// Removes `null` from the type of an optional parameter, which can be omitted instead.
 pub(super) fn without_null(shape: Shape) -> Shape {
     match shape {
         Shape::Union(parts) => union(
@@ -115,7 +115,7 @@ impl Shape {
             Self::Plain(name) => out.push_str(name),
             Self::Literals(values) => write_literals(values, detail.literals, out),
             Self::Union(parts) => {
-                // Objects that differ only in what is left out read the same.
+                // Objects that differ only in omitted parts have the same text.
                 let mut texts: Vec<String> = Vec::with_capacity(parts.len());
                 for part in parts {
                     let mut text = String::new();

@@ -12,7 +12,7 @@ fn hit_of(tool: &str) -> String {
     )
 }
 
-/// The parameters of a tool `s__t` with this input schema, as its signature shows them.
+/// Checks the signature of a tool `s__t` with this input schema.
 #[track_caller]
 fn check(schema: &str, parameters: &str) {
     assert_eq!(

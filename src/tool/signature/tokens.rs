@@ -1,9 +1,10 @@
-//! How many tokens a text will cost an agent, estimated.
+//! An estimate of the tokens that a text costs an agent.
 //!
-//! A tokenizer's tables take longer to load than a search takes; an answer only has to stay under its limit. The
-//! estimate is tuned against o200k to be a little high (`crates/bench/examples/signature_tokens.rs` prints how much).
+//! A tokenizer's tables take longer to load than a search takes, and a result only has to stay under its limit. The
+//! estimate is tuned against o200k to be slightly high (`crates/bench/examples/signature_tokens.rs` prints by how
+//! much).
 
-/// Roughly the number of o200k tokens of `text`, more often above than below.
+/// Estimates the o200k tokens of `text`, rather high than low.
 pub(super) fn estimate(text: &str) -> usize {
     let mut tokens = 0;
     let mut run = Run::Space;
@@ -22,10 +23,10 @@ pub(super) fn estimate(text: &str) -> usize {
     tokens + run.cost(length)
 }
 
-/// What is looked at of a long text, in bytes.
+/// The bytes of a long text that are examined.
 const SAMPLE: usize = 128 * 1024;
 
-/// Roughly the number of o200k tokens of `text`; of a long one, judged by its beginning.
+/// Estimates the o200k tokens of `text`; for a long text, extrapolates from its beginning.
 #[must_use]
 pub fn tokens_of(text: &str) -> usize {
     if text.len() <= SAMPLE {
@@ -35,11 +36,11 @@ pub fn tokens_of(text: &str) -> usize {
         .rev()
         .find(|end| text.is_char_boundary(*end))
         .unwrap_or(0);
-    // Both stay far below what would overflow.
+    // Neither factor can overflow.
     estimate(&text[..end]) * (text.len() / 1024) / (end / 1024).max(1)
 }
 
-/// Characters of a kind, which tokens rarely leave.
+/// A run of characters of one kind; tokens rarely cross its borders.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Run {
     Lower,
