@@ -392,7 +392,9 @@ async fn watch(
                 telemetry::configure(config.log);
                 write_logs(&config);
                 if proxy.unscoped().config().traces != config.traces {
-                    tracing::warn!("where traces go has changed; it counts from the next start on");
+                    tracing::warn!(
+                        "the settings of `traces` have changed; they apply from the next start on"
+                    );
                 }
                 proxy.configure(config);
             }
@@ -443,6 +445,6 @@ fn sum(config: &Config, paths: &Paths) {
     }
     if !config.warnings.is_empty() {
         let count = config.warnings.len();
-        tracing::warn!("{path}: {count} things are odd: see `mcpzip doctor`");
+        tracing::warn!("{path}: {count} warnings: see `mcpzip doctor`");
     }
 }

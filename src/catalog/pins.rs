@@ -224,7 +224,7 @@ impl Pins {
             seed(directory, key, &first)?;
         }
         for name in changes.keys().filter(|name| !known.contains_key(*name)) {
-            tracing::warn!(server = %key.server, tool = name, "a tool is not what it was when it was first seen");
+            tracing::warn!(server = %key.server, tool = name, "a tool has changed since it was first seen");
         }
         self.changed.write().insert(key.server.clone(), changes);
         Ok(())

@@ -36,8 +36,8 @@ const KEY_STARTS: &[&str] = &[
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
   mcpzip add weather --from-registry io.github.user/weather --set units=metric
 
-`${VARIABLE}` is filled in whenever the server is started; in single quotes the shell leaves it alone.
-The entry stays when the server does not work yet; the exit code is 4 then.")]
+`${VARIABLE}` is replaced when the server starts. Put it in single quotes, so that the shell does not replace it.
+If the server does not work yet, the entry stays and the exit code is 4.")]
 pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,
@@ -221,7 +221,7 @@ impl Arguments {
         if self.has_json() {
             if self.has_own_members() || !rest.is_empty() {
                 return Err(Exit::failed(
-                    "an entry in JSON says everything by itself; leave the other options away",
+                    "an entry in JSON has all settings; remove the other options",
                 ));
             }
             return Ok((given_entry(first)?, Vec::new()));
@@ -247,14 +247,14 @@ impl Arguments {
             entry.map("headers", &headers);
             hints.extend(headers.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
                 let variable = variable_name(&format!("{} {name}", self.name));
-                format!("the value of the header {name} is in the file as you typed it; with the variable {variable} set where mcpzip runs, --header '{name}: ${{{variable}}}' keeps it out")
+                format!("the value of the header {name} is in the file as you typed it. To keep it out, set the variable {variable} where mcpzip runs, and use --header '{name}: ${{{variable}}}'")
             }));
             if secret_parameters(first)
                 .iter()
                 .any(|secret| is_plain(secret.expose()))
             {
                 hints.push(
-                    "the URL has a secret in it, which is in the file as you typed it; `${VARIABLE}` keeps it out"
+                    "the URL contains a secret, which is in the file as you typed it. Use `${VARIABLE}` to keep it out"
                         .to_owned(),
                 );
             }
@@ -278,14 +278,14 @@ impl Arguments {
                     .as_deref(),
             );
             hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
-                format!("the value of {name} is in the file as you typed it; with the variable {name} set where mcpzip runs, --env '{name}=${{{name}}}' keeps it out")
+                format!("the value of {name} is in the file as you typed it. To keep it out, set the variable {name} where mcpzip runs, and use --env '{name}=${{{name}}}'")
             }));
             let has_secret = secret_arguments("", rest)
                 .iter()
                 .any(|secret| is_plain(secret.expose()))
                 || rest.iter().any(|argument| has_key_start(argument));
             if has_secret {
-                hints.push("the arguments have a secret in them, which is in the file as you typed it; `${VARIABLE}` keeps it out".to_owned());
+                hints.push("the arguments contain a secret, which is in the file as you typed it. Use `${VARIABLE}` to keep it out".to_owned());
             }
         }
         self.common(&mut entry);
@@ -330,7 +330,7 @@ impl Kind {
 /// Takes the entry out of `text`, which may also be a whole `mcpServers` object copied from a README.
 fn given_entry(text: &str) -> Result<String, Exit> {
     let document = Document::parse(text)
-        .map_err(|error| Exit::failed(format!("the entry is no JSON: {error}")))?;
+        .map_err(|error| Exit::failed(format!("the entry is not JSON: {error}")))?;
     let whole = |path: &[&str]| document.get(path).unwrap_or_default();
     match document.keys(&["mcpServers"]).as_slice() {
         [] => Ok(text.to_owned()),

@@ -249,7 +249,7 @@ fn delete(
     if !is_agreed {
         if !output.can_ask() {
             return Err(Exit::failed(
-                "nothing was removed: say --yes, or call it in a terminal",
+                "nothing was removed: pass --yes, or run this in a terminal",
             ));
         }
         if !output.ask(&format!(

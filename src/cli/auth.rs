@@ -32,7 +32,7 @@ pub(super) enum Command {
 fn provider(word: &str) -> Result<Provider, String> {
     let known = [Provider::Gemini, Provider::Anthropic, Provider::OpenAi];
     let found = known.into_iter().find(|provider| provider.as_str() == word);
-    found.ok_or_else(|| "there are gemini, anthropic and openai".to_owned())
+    found.ok_or_else(|| "use gemini, anthropic or openai".to_owned())
 }
 
 pub(super) async fn run(
@@ -65,7 +65,7 @@ pub(super) async fn run(
     }
     if known.is_empty() {
         output.line(faint(
-            "no remote server is configured that could want a login",
+            "no remote server that may need a login is configured",
         ));
     }
     for (server, status) in &known {
@@ -88,10 +88,11 @@ pub(super) async fn run(
 fn keep_key(provider: Provider, accounts: &Accounts, output: &Output) -> Result<(), Exit> {
     let name = provider.as_str();
     let keychain = Keychain::of(accounts.variables());
-    let keychain = keychain
-        .ok_or_else(|| Exit::failed("there is no keychain here; give the key by a variable"))?;
+    let keychain = keychain.ok_or_else(|| {
+        Exit::failed("there is no keychain on this machine; set the key in a variable instead")
+    })?;
     let key = if std::io::stdin().is_terminal() {
-        output.note(&format!("the key for {name}, which is not shown:"));
+        output.note(&format!("key for {name} (not shown):"));
         Term::stderr().read_secure_line()?
     } else {
         let mut text = String::new();
@@ -115,7 +116,7 @@ fn show(status: &LoginStatus, output: &Output) {
         (Some(0), false) => bad("expired"),
         (Some(0), true) => good("logged in, renewed at the next call"),
         (Some(seconds), true) => good(format!(
-            "logged in, renewed by itself within {}",
+            "logged in, renewed automatically within {}",
             time(seconds)
         )),
         (Some(seconds), false) => good(format!(

@@ -19,7 +19,7 @@ use crate::proxy::{Call, Failure, Reply};
   mcpzip call github__create_issue --title broken --labels bug --labels urgent
   echo '{\"path\": \"/tmp\"}' | mcpzip call filesystem__list_directory
 
-Each parameter of the tool is a flag. Put those that are also flags of mcpzip behind `--`. Without arguments, they are read from
+Each parameter of the tool is a flag. Put flags that mcpzip has, too, after `--`. Without arguments, they are read from
 a pipe, if there is one.")]
 pub(super) struct Arguments {
     /// Name of the tool, as `mcpzip search` shows it
@@ -93,7 +93,7 @@ fn agree(name: &str, question: &str) -> Result<(), Exit> {
     };
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(refused(
-            "it needs a person's word, and there is no terminal to ask at",
+            "a person must agree, and there is no terminal to ask at",
         ));
     }
     let mut stderr = std::io::stderr();
@@ -108,7 +108,7 @@ fn agree(name: &str, question: &str) -> Result<(), Exit> {
     if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
         Ok(())
     } else {
-        Err(refused("it needs a person's word, which was not given"))
+        Err(refused("a person must agree, and did not"))
     }
 }
 

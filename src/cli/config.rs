@@ -130,7 +130,7 @@ fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<()
     if output.is_json_asked() {
         output.json(&json!({ "config": paths.config_file, "servers": config.servers.len() }));
     } else {
-        output.notable(&format!("{} {path}: all of it can be used", good("✓")));
+        output.notable(&format!("{} {path} is valid", good("✓")));
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ fn editor(environment: &Environment) -> Result<String, Exit> {
         Some(command) => Ok(command.to_owned()),
         None if cfg!(windows) => Ok("notepad".to_owned()),
         None => Err(Exit::failed(
-            "no editor is known: set VISUAL or EDITOR, or open the file of `mcpzip config path`",
+            "no editor is set: set VISUAL or EDITOR, or open the file that `mcpzip config path` prints",
         )),
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn run_connect(
         if let Some(reason) = barrier(location.client, &survey, &launch, &machine.around) {
             let title = location.client.title();
             return Err(Exit::failed(format!(
-                "mcpzip would not run at {title}: {reason}; nothing was done"
+                "{title} would not run mcpzip: {reason}; nothing was done"
             )));
         }
     }
@@ -95,7 +95,7 @@ pub(super) fn run_connect(
                 std::slice::from_ref(&name),
                 None,
                 None,
-                &format!("is connected already, as `{name}`"),
+                &format!("is already connected, as `{name}`"),
             );
         }
         Connected::Taken => {
@@ -222,7 +222,7 @@ fn report(
         ));
     }
     if run.is_some() {
-        output.line(faint("  `mcpzip undo` takes it back"));
+        output.line(faint("  `mcpzip undo` reverts it"));
     }
 }
 

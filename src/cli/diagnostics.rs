@@ -136,7 +136,7 @@ impl Exit {
         };
         let older = config::older_config_file(&config::Environment::process()).map(|older| {
             format!(
-                "`mcpzip migrate --from mcpzip-0.1` takes over the one of mcpzip 0.1 at {}",
+                "`mcpzip migrate --from mcpzip-0.1` imports the one of mcpzip 0.1 at {}",
                 older.display()
             )
         });

@@ -24,7 +24,7 @@ pub(super) async fn run(
 ) -> Result<(), Exit> {
     if arguments.kind.is_some() {
         return Err(Exit::failed(
-            "`--type` is the registry's to say; `--use` chooses among what it offers",
+            "`--type` comes from the registry; choose a package or remote with `--use`",
         ));
     }
     let registry = open(paths, environment)?;
@@ -41,7 +41,7 @@ pub(super) async fn run(
     let mut hints = Vec::new();
     if listing.is_deleted() {
         return Err(Exit::failed(format!(
-            "`{id}` was taken out of the registry"
+            "`{id}` was removed from the registry"
         )));
     }
     if listing.is_deprecated() {
@@ -132,7 +132,7 @@ async fn choose(name: &str, registry: &Registry, output: &Output) -> Result<Stri
             faint(&server.description)
         ));
     }
-    let answer = output.ask_text("Which one? (its number)")?;
+    let answer = output.ask_text("Which one? (number)")?;
     let chosen = answer
         .parse::<usize>()
         .ok()
@@ -258,7 +258,7 @@ impl Answers {
                         let value = output.ask_text(&question(input))?;
                         match input.check(&value) {
                             Ok(()) if !value.is_empty() => self.give(input, value),
-                            Ok(()) => output.note("it is needed"),
+                            Ok(()) => output.note("a value is required"),
                             Err(error) => output.note(&error.to_string()),
                         }
                     }
@@ -276,7 +276,7 @@ impl Answers {
             .iter()
             .map(|input| format!("\n  --set {}=…  {}", input.name, described(input)));
         Err(Exit::failed(format!(
-            "the server needs to know more; give it{}",
+            "the server needs more values; pass{}",
             lines.collect::<String>()
         )))
     }
@@ -292,7 +292,7 @@ impl Answers {
         let mut text = entry.text();
         if arguments.cwd.is_some() && recipe.way() == Way::Remote {
             return Err(Exit::failed(
-                "`--cwd` is for commands, and this server is reached by a URL",
+                "`--cwd` is for commands, but this server has a URL",
             ));
         }
         text.text("cwd", arguments.cwd.as_deref());

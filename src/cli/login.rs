@@ -209,7 +209,7 @@ async fn take_over(name: &str, accounts: &Accounts, output: &Output) -> Result<(
     let account = accounts.of(name)?;
     let Some(inherited) = account.inherited() else {
         return Err(Exit::failed(format!(
-            "mcp-remote has no login at the URL of `{name}`, as far as can be seen"
+            "no login of mcp-remote was found for the URL of `{name}`"
         )));
     };
     output.note(&format!(
@@ -218,7 +218,7 @@ async fn take_over(name: &str, accounts: &Accounts, output: &Output) -> Result<(
     ));
     let status = account.take_over(inherited).await.map_err(exit)?;
     show(&status, output);
-    output.note("start mcp-remote for this server no more: whoever renews the login first may log the other out");
+    output.note("do not start mcp-remote for this server any more: when one of the two renews the login, the other may be logged out");
     Ok(())
 }
 
@@ -271,12 +271,12 @@ async fn one(
     output.note(&match opened {
         true => {
             format!(
-                "opening the browser to log in to {server} at {}; if no page comes up, open this:",
+                "opening the browser to log in to {server} at {}; if no page opens, open this URL:",
                 flow.issuer()
             )
         }
         false => format!(
-            "to log in to {server} at {}, open this in any browser:",
+            "to log in to {server} at {}, open this URL in any browser:",
             flow.issuer()
         ),
     });
@@ -326,7 +326,9 @@ async fn with_token(account: &Account, output: &Output) -> Result<LoginStatus, L
 
 /// The note that the configured credentials will be sent to another issuer than before.
 fn moved(before: &str, now: &str) -> String {
-    format!("the configured credentials went to {before} so far, and go to {now} with this login")
+    format!(
+        "the configured credentials were sent to {before} so far; this login sends them to {now}"
+    )
 }
 
 fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A server's log has what it writes to stderr, and what mcpzip says of it. `--log trace` of `serve` adds every message.
+    after_help = "A server's log has its stderr and mcpzip's messages about it. `serve --log trace` adds every message.
 
 Examples:
   mcpzip logs
@@ -92,7 +92,7 @@ fn missing(name: &str, directory: &Path) -> String {
     match &names[..] {
         [] => format!("there is no log of `{name}`: nothing was written yet"),
         names => format!(
-            "there is no log of `{name}`; there are those of {}",
+            "there is no log of `{name}`; there are logs of {}",
             names.join(", ")
         ),
     }

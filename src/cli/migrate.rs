@@ -199,7 +199,7 @@ fn tell(
         output.json(&report);
     } else if let Ok(Some(run)) = &outcome {
         output.line(good("done; restart the clients"));
-        output.line(faint(format!("`mcpzip undo` takes it back (run {run})")));
+        output.line(faint(format!("`mcpzip undo` reverts it (run {run})")));
     }
     outcome.map(drop)
 }
@@ -210,7 +210,7 @@ fn mention_older(machine: &Machine, output: &Output) {
         && let Some(older) = older_config_file(&machine.around.environment)
     {
         output.note(&format!(
-            "there is a configuration of mcpzip 0.1 at {}; `mcpzip migrate --from mcpzip-0.1` takes it over",
+            "there is a configuration of mcpzip 0.1 at {}; `mcpzip migrate --from mcpzip-0.1` imports it",
             older.display()
         ));
     }
@@ -254,7 +254,7 @@ fn apply(
     if !arguments.yes {
         if output.is_json() || !output.can_ask() {
             return Err(Exit::failed(
-                "nothing was done: `--yes` does it without asking, `--dry-run` only looks",
+                "nothing was done: pass `--yes` to do it without asking, or `--dry-run` for a preview",
             ));
         }
         if !output.ask("Do this?")? {
@@ -305,7 +305,7 @@ async fn take_over(
             Ok(_) => "taken over".to_owned(),
             Err(error) => {
                 format!(
-                    "not taken over: {:#}; `mcpzip login {server}` logs in anew",
+                    "not taken over: {:#}; `mcpzip login {server}` logs in again",
                     anyhow::Error::from(error)
                 )
             }
@@ -392,15 +392,15 @@ fn source_file(origin: Origin, named: Option<&Path>, machine: &Machine) -> Resul
     match usual {
         Some(usual) if usual.is_file() => Ok(usual),
         Some(usual) => Err(Exit::failed(format!(
-            "there is no configuration of {} at {}; name its file behind `--from`",
+            "there is no configuration of {} at {}; give its file after `--from`",
             origin.title(),
             usual.display()
         ))),
         None if origin == Origin::Older => Err(Exit::failed(
-            "there is no configuration of mcpzip 0.1 at ~/.config/compressed-mcp-proxy/config.json; name its file behind `--from`",
+            "there is no configuration of mcpzip 0.1 at ~/.config/compressed-mcp-proxy/config.json; give its file after `--from`",
         )),
         None => Err(Exit::failed(format!(
-            "{} has no usual path: name its file behind `--from`",
+            "{} has no usual path: give its file after `--from`",
             origin.title()
         ))),
     }
@@ -430,7 +430,7 @@ fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, 
         "These protections cannot be carried over:",
         &import.blocking,
     );
-    screen.notes("To know:", &import.notes);
+    screen.notes("Notes:", &import.notes);
     import.edit.iter().for_each(|edit| screen.edit(edit));
 }
 
@@ -517,12 +517,12 @@ impl Screen<'_> {
                 .line(faint("no client has a server that could move"));
         }
         self.rules(
-            "These protect a server, and cannot be carried over:",
+            "These protect a server and cannot be carried over:",
             &plan.blocking,
         );
         self.rules("These become rules of mcpzip:", &plan.carried);
         self.rules("These stop working:", &plan.lost);
-        self.notes("To know:", &plan.warnings);
+        self.notes("Notes:", &plan.warnings);
     }
 
     /// Prints a masked text at an indentation.
@@ -575,7 +575,7 @@ impl Screen<'_> {
             self.say(4, &format!("{kind} {} {arrow} {becomes}", rule.text));
             let wider = rule.project.as_ref().filter(|_| rule.is_carried());
             let wider = wider
-                .map(|project| format!(", which was for {} alone", self.path(project)))
+                .map(|project| format!(", which applied only to {}", self.path(project)))
                 .unwrap_or_default();
             self.say(
                 6,
@@ -629,7 +629,7 @@ pub(super) fn line(item: &Item) -> String {
         Verdict::Moves { name, .. } => format!("{} {server} as `{name}`{left}", good("moves")),
         Verdict::Conflicts { name } => {
             format!(
-                "{} {server}: mcpzip has another of this name, so it becomes `{name}`{left}",
+                "{} {server}: mcpzip has a different server of this name, so it becomes `{name}`{left}",
                 bad("conflicts")
             )
         }

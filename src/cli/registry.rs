@@ -101,7 +101,7 @@ pub(super) async fn asked<T>(
     };
     if let Some((age, reason)) = &answer.stale {
         output.note(&format!(
-            "{reason}; this is what it said {} ago",
+            "{reason}; this is its answer from {} ago",
             time(*age)
         ));
     }

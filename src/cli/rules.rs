@@ -29,7 +29,7 @@ pub(super) enum Command {
   mcpzip rules check github delete_repository
   mcpzip rules check files write --arguments '{\"path\": \"../notes.md\"}'
 
-The exit code is 0 where the call would run, 1 where it would not, and 6 where you would be asked.")]
+The exit code is 0 if the call would run, 1 if it would not, and 6 if you would be asked.")]
 pub(super) struct Check {
     /// Name of the server
     #[arg(add = completions::of_servers())]
@@ -100,7 +100,7 @@ fn check(
     let arguments: Value = match &asked.arguments {
         None => Value::Null,
         Some(text) => serde_json::from_str(text)
-            .map_err(|error| Exit::failed(format!("--arguments is no JSON: {error}")))?,
+            .map_err(|error| Exit::failed(format!("--arguments is not JSON: {error}")))?,
     };
     let project = match &asked.project {
         Some(directory) => Some(directory.clone()),
@@ -153,16 +153,16 @@ fn check(
         Verdict::Allowed => good(word),
         _ => bad(word),
     };
-    let reason = reason.unwrap_or_else(|| "no rule is about it".to_owned());
+    let reason = reason.unwrap_or_else(|| "no rule applies".to_owned());
     output.line(format!("{} {colored}: {reason}", strong(name.to_string())));
     if hints.is_none() {
         output.line(faint(
-            "the server has not listed such a tool yet, so it was judged as one that declares nothing",
+            "the server has not listed this tool yet, so it was judged as a tool without annotations",
         ));
     }
     if looks_further {
         output.line(faint(
-            "some rules look at arguments: give them with --arguments",
+            "some rules inspect arguments: pass them with --arguments",
         ));
     }
     outcome

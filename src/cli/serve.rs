@@ -302,7 +302,7 @@ fn read(path: &Path, output: &Output) -> Result<String, Exit> {
         if mode & 0o077 != 0 {
             // This is not an error, because containers get secrets as files that every user of the container can read.
             output.note(&format!(
-                "others can read the token file `{}`; `chmod 600` keeps it to you",
+                "other users can read the token file `{}`; `chmod 600` prevents that",
                 path.display()
             ));
         }

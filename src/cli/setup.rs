@@ -28,7 +28,8 @@ impl Machine {
         environment: Environment,
         has_own_config: bool,
     ) -> Result<Self, Exit> {
-        let no_home = || Exit::failed("no home directory is known, where clients have their files");
+        let no_home =
+            || Exit::failed("no home directory is known, so the clients' files cannot be found");
         let around = Surroundings {
             home: environment.home().ok_or_else(no_home)?,
             platform: Platform::current(),
@@ -81,8 +82,8 @@ pub(super) fn ask_for_approval(output: &Output) -> Result<Option<CodexApproval>,
         return Ok(None);
     }
     output.notable(
-        "Codex sees all tools behind mcpzip as one, and cannot tell those that only read from those that delete or send.\n\
-         With yes it runs every tool without asking. With no it asks before every call, and refuses all of them where it \
+        "Codex sees all tools behind mcpzip as one tool, so it cannot distinguish tools that only read from those that delete or send.\n\
+         If you answer yes, it runs every tool without asking. If no, it asks before every call, and refuses all of them if it \
          may not ask (`approval_policy = \"never\"`, `codex exec`).",
     );
     let is_free = output.ask("Let Codex run every tool without asking?")?;

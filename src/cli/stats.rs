@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &Arguments, paths: &Paths, output: &Output) -> Resu
             (history.days.keys().next(), history.days.keys().next_back())
         {
             output.line(faint(format!(
-                "{first} to {last}; what runs now is written every half minute"
+                "{first} to {last}; running processes add their counts every 30 s"
             )));
         }
         return Ok(());

@@ -102,7 +102,7 @@ fn show(status: &Status, daemon: &Daemon, output: &Output) {
     }
     daemon.show(output);
     output.line(faint(
-        "nothing was connected for this: `mcpzip servers` connects to all, `mcpzip doctor` looks for faults",
+        "from the cache: `mcpzip servers` connects to all servers, `mcpzip doctor` looks for faults",
     ));
 }
 
@@ -169,6 +169,6 @@ fn known(server: &ServerReport) -> String {
             )
         }
         (_, None, Some(failed)) => bad(printable(&failed)),
-        (_, None, None) => faint("was never asked for its tools"),
+        (_, None, None) => faint("not listed yet"),
     }
 }

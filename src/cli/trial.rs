@@ -78,13 +78,13 @@ impl Trial {
             }
             Self::Login => format!("  it requires a login: `mcpzip login {name}`"),
             Self::Unset { variable } => format!(
-                "  not tried: the variable {variable} is not set here; it has to be where clients start mcpzip"
+                "  not tried: the variable {variable} is not set here; it must be set where clients start mcpzip"
             ),
             Self::Failed { reason } => format!(
                 "  {} {reason}\n{}",
                 bad("does not work yet:"),
                 faint(format!(
-                    "  the entry stays: correct it there, or take it out with `mcpzip remove {name}`; `mcpzip servers` tries again"
+                    "  the entry stays: correct it, or remove it with `mcpzip remove {name}`; `mcpzip servers` tries again"
                 ))
             ),
             Self::Disabled => "  not tried, as it is disabled".to_owned(),
@@ -137,7 +137,7 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
         },
         _ => Trial::Failed {
             reason: format!(
-                "it gave no answer within {LIMIT:?}; one that is installed only now may need longer"
+                "it gave no answer within {LIMIT:?}; the installation of a server may take longer"
             ),
         },
     }

@@ -40,20 +40,20 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
     }
     for (path, restored) in &restored {
         let text = match restored {
-            Restored::Whole => good("as it was"),
-            Restored::Removed => good("removed again, as it was not there before"),
-            Restored::Untouched => faint("was as it had been"),
-            Restored::Part => good("edited since: only our part was taken back"),
+            Restored::Whole => good("restored"),
+            Restored::Removed => good("removed, because it did not exist before"),
+            Restored::Untouched => faint("unchanged"),
+            Restored::Part => good("edited since: only mcpzip's changes were reverted"),
             Restored::Kept(keys) => bad(format!(
-                "edited since, and these are not as we left them: {}",
+                "edited since, so these keys were kept: {}",
                 keys.join(", ")
             )),
-            Restored::Back => good("deleted since; it is there again, as it was"),
+            Restored::Back => good("deleted since; restored"),
         };
         output.line(format!("{} {text}", strong(path.display())));
     }
     output.line(faint(format!(
-        "run {id} is taken back; the files as they were stay in {}",
+        "run {id} is undone; backups are in {}",
         backups(machine, &id)
     )));
     Ok(())
@@ -80,9 +80,9 @@ fn list(machine: &Machine, output: &Output) {
     }
     for run in &runs {
         let state = match run.state {
-            RunState::Begun => bad("was interrupted; `mcpzip undo` takes back what it had done"),
+            RunState::Begun => bad("was interrupted; `mcpzip undo` reverts its changes"),
             RunState::Done => good("done"),
-            RunState::Undone => faint("taken back"),
+            RunState::Undone => faint("undone"),
         };
         output.line(format!("{}  {}  {state}", strong(&run.id), run.command));
         run.files

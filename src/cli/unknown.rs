@@ -13,7 +13,7 @@ pub(super) fn unknown_server(name: &str, config: &Config) -> Exit {
 pub(super) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Exit {
     let advice = match nearest(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`mcpzip list` shows those that are".to_owned(),
+        None => "`mcpzip list` shows the configured servers".to_owned(),
     };
     Exit::failed(format!("no server `{name}` is configured; {advice}"))
 }

@@ -160,7 +160,7 @@ async fn one(
             true,
             |_, name, document| match document.get(&["mcpServers", name]) {
                 Some(now) if now == update.before => Ok(()),
-                _ => Err("somebody else changed it just now; run this again".to_owned()),
+                _ => Err("another process changed it just now; run this again".to_owned()),
             },
         )?;
     }
@@ -205,12 +205,12 @@ impl Update {
             stored["given"].is_object(),
         ) else {
             return Err(failed(
-                "it did not come from the registry; `mcpzip add NAME --from-registry --force` takes it from there",
+                "it did not come from the registry; `mcpzip add NAME --from-registry --force` replaces it with the registry's",
             ));
         };
         let listing: Listing = asked(output, registry.listing(id, None, true)).await?.value;
         if listing.is_deleted() {
-            return Err(failed("it was taken out of the registry"));
+            return Err(failed("it was removed from the registry"));
         }
         let way = stored["use"].as_str().and_then(Way::named);
         let recipe = listing
@@ -262,7 +262,7 @@ impl Update {
         let failed = |text: &str| Exit::failed(format!("`{name}`: {text}"));
         if output.is_json() || !output.can_ask() {
             return Err(failed(&format!(
-                "{from} → {to} changes what runs:\n{differences}\nnothing was changed: `--yes` takes it without asking, `--dry-run` only looks"
+                "{from} → {to} changes what runs:\n{differences}\nnothing was changed: pass `--yes` to do it without asking, or `--dry-run` for a preview"
             )));
         }
         output.line(format!(

@@ -37,7 +37,7 @@ pub(super) fn warnings(
     }
     let who = graphical.join(" and ");
     let is_file = |directory: &str, name: &str| Path::new(directory).join(name).is_file();
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     for (name, entry) in servers
         .iter()
         .filter(|(_, entry)| entry.get("disabled") != Some(&Node::Flag(true)))
@@ -53,7 +53,7 @@ pub(super) fn warnings(
             let here = shell
                 .split(':')
                 .find(|directory| is_file(directory, command));
-            let mend = here.map_or_else(
+            let advice = here.map_or_else(
                 || "it is not on this shell's PATH either".to_owned(),
                 |directory| {
                     format!(
@@ -62,8 +62,8 @@ pub(super) fn warnings(
                     )
                 },
             );
-            told.push(format!(
-                "`{name}`: started by {who}, `{command}` is not on the PATH of the desktop; {mend}"
+            warnings.push(format!(
+                "`{name}`: started by {who}, `{command}` is not on the PATH of the desktop; {advice}"
             ));
         }
         // A variable with a default, or one that every process has, is harmless.
@@ -83,8 +83,8 @@ pub(super) fn warnings(
                 .map(|name| format!("`{name}`"))
                 .collect::<Vec<_>>()
                 .join(", ");
-            told.push(format!("`{name}`: started by {who}, it needs {list}, which must be set for the desktop too and not in a shell alone"));
+            warnings.push(format!("`{name}`: started by {who}, it needs {list}, which must be set for the desktop too and not in a shell alone"));
         }
     }
-    told
+    warnings
 }

@@ -34,7 +34,7 @@ pub(crate) struct Journal {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalError {
     /// Another program wrote a file after it was read; nothing was changed.
-    #[error("`{path}` was changed by somebody else in the meantime; nothing was done, try again")]
+    #[error("another program has changed `{path}` in the meantime; nothing was done, try again")]
     Changed {
         /// The file.
         path: PathBuf,
@@ -57,7 +57,9 @@ pub(crate) enum JournalError {
     #[error("there is nothing to undo")]
     Nothing,
     /// A record is damaged.
-    #[error("the record `{path}` cannot be read: {problem}; the files as they were lie beside it")]
+    #[error(
+        "the record `{path}` cannot be read: {problem}; the backups of the files are next to it"
+    )]
     Record {
         /// The record.
         path: PathBuf,
@@ -310,9 +312,9 @@ impl Journal {
             problem,
         };
         let syntax = Syntax::named(&file.syntax)
-            .ok_or_else(|| record(format!("`{}` is no syntax", file.syntax)))?;
+            .ok_or_else(|| record(format!("`{}` is not a syntax", file.syntax)))?;
         let steps: Option<Vec<Step>> = file.steps.iter().map(StepRecord::read).collect();
-        let steps = steps.ok_or_else(|| record("a value is no JSON".to_owned()))?;
+        let steps = steps.ok_or_else(|| record("a value is not JSON".to_owned()))?;
         let (text, kept) = without(
             &before.unwrap_or_default(),
             &after,

@@ -106,7 +106,7 @@ fn remove_abandoned(lock: &Path) -> io::Result<()> {
         Err(error) => Err(io::Error::new(
             error.kind(),
             format!(
-                "its lock `{}` was left behind and cannot be removed ({error}); remove it when Claude Code does not run",
+                "its lock `{}` was left behind and cannot be removed ({error}); remove it while Claude Code is not running",
                 lock.display()
             ),
         )),

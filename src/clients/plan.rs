@@ -486,7 +486,7 @@ fn told(
         .collect();
     if asks && !silent.is_empty() {
         told.push(format!(
-            "{} cannot ask the user: what is to be asked about is refused there",
+            "{} cannot ask the user, so calls that need consent are refused there",
             silent.join(" and ")
         ));
     }

@@ -58,7 +58,7 @@ impl Bus {
     pub(super) fn connect(address: &str, uid: u32, limit: Duration) -> Result<Self, Failure> {
         let mut last = io::Error::new(
             io::ErrorKind::NotFound,
-            "the bus has no address of a kind that is known here",
+            "the bus has no address of a supported kind",
         );
         for one in address.split(';').filter(|one| !one.is_empty()) {
             match open(one) {
@@ -100,7 +100,9 @@ impl Bus {
             }
         }
         if !line.starts_with(b"OK ") {
-            return Err(Failure::Refused("the bus does not let us in".to_owned()));
+            return Err(Failure::Refused(
+                "the bus rejected the authentication".to_owned(),
+            ));
         }
         Ok(self.write(b"BEGIN\r\n")?)
     }
@@ -214,7 +216,7 @@ fn open(address: &str) -> io::Result<UnixStream> {
     let unknown = || {
         io::Error::new(
             io::ErrorKind::Unsupported,
-            "the bus is not behind a socket of this machine",
+            "the bus is not on a socket of this machine",
         )
     };
     let pairs = address.strip_prefix("unix:").ok_or_else(unknown)?;

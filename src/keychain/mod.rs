@@ -34,7 +34,7 @@ pub(crate) struct Keychain {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeychainError {
     /// There is no keychain.
-    #[error("there is no keychain here ({reason})")]
+    #[error("there is no keychain on this machine ({reason})")]
     Absent {
         /// Why none was found.
         reason: String,

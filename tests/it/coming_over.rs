@@ -362,7 +362,7 @@ fn a_user_of_mcp_runner_comes_over_with_the_servers_that_its_proxy_allowed() {
         "{told}"
     );
     let unnamed = home.run(&["migrate", "--from", "mcp-runner"]).code(1);
-    assert!(unnamed.stderr.contains("name its file"), "{unnamed}");
+    assert!(unnamed.stderr.contains("give its file"), "{unnamed}");
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn lines_break_between_words() {
         ),
         (
             &["tools", "nobody"],
-            "no server `nobody` is configured; `mcpzip list` shows those that are",
+            "no server `nobody` is configured; `mcpzip list` shows the configured servers",
         ),
         (
             &["search", "--server", "nobody", "x"],

@@ -339,7 +339,7 @@ fn a_secret_on_the_command_line_is_remarked_upon_and_never_repeated() {
         ),
         (
             &["--", "x", "--api-key", "hunter2-secret"],
-            "the arguments have a secret",
+            "the arguments contain a secret",
         ),
     ] {
         let setup = home("{}");

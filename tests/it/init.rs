@@ -225,14 +225,14 @@ mod terminal {
             return;
         };
         if super::has_runner() {
-            terminal.shows("Add some that need no account?");
+            terminal.shows("Add servers that need no account?");
             terminal.press("Enter");
         }
         let screen = terminal.shows("[exit 1]");
         show("an empty machine", &screen);
         assert!(screen.contains("nothing was set up"), "{screen}");
         assert!(screen.contains("mcpzip add NAME"), "{screen}");
-        assert!(!screen.contains("as it should be"), "{screen}");
+        assert!(!screen.contains("set up already"), "{screen}");
         let report = house.run(&["init", "--yes", "--json"]).code(1);
         assert_eq!(report.json()["changed"], false);
         assert!(report.stderr.contains("nothing was set up"), "{report}");
@@ -266,7 +266,7 @@ mod terminal {
         if super::has_runner() {
             show(
                 "which others",
-                &terminal.shows("Add some that need no account?"),
+                &terminal.shows("Add servers that need no account?"),
             );
             terminal.press("Enter");
         }
@@ -323,7 +323,7 @@ mod terminal {
         terminal.shows("Which servers");
         terminal.press("Enter");
         if super::has_runner() {
-            terminal.shows("Add some");
+            terminal.shows("Add servers");
             terminal.press("Enter");
         }
         crate::support::until("the server's start", || {
@@ -347,7 +347,7 @@ mod terminal {
             &[
                 "Which clients",
                 "Which servers",
-                "Add some",
+                "Add servers",
                 "These don't work",
                 "Write this?",
             ]

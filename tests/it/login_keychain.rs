@@ -195,14 +195,17 @@ fn a_keychain_that_cannot_be_used_holds_up_nothing() {
         ),
         (
             format!("unix:path={}", unused.display()),
-            "no keychain here",
+            "no keychain on this machine",
         ),
-        ("tcp:host=127.0.0.1,port=1".to_owned(), "no keychain here"),
+        (
+            "tcp:host=127.0.0.1,port=1".to_owned(),
+            "no keychain on this machine",
+        ),
     ];
     let bus = Keyring::without_daemon();
     addresses.extend(
         bus.as_ref()
-            .map(|bus| (bus.address.clone(), "no keychain here")),
+            .map(|bus| (bus.address.clone(), "no keychain on this machine")),
     );
     for (address, words) in &addresses {
         let setup = authority
@@ -238,7 +241,7 @@ fn a_keychain_that_cannot_be_used_holds_up_nothing() {
     assert!(
         refused
             .stderr
-            .contains("`credentials` is \"keychain\", and there is no keychain here"),
+            .contains("`credentials` is \"keychain\", and there is no keychain on this machine"),
         "{refused}"
     );
     let refused = authority

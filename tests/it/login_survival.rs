@@ -260,7 +260,7 @@ fn a_login_of_mcp_remote_is_taken_over_on_request_only() {
     let none = setup.run(&["login", "web", "--from", "mcp-remote"]).code(1);
     assert!(
         none.stderr
-            .contains("mcp-remote has no login at the URL of `web`"),
+            .contains("no login of mcp-remote was found for the URL of `web`"),
         "{none}"
     );
     // One for another URL is none for this.
@@ -271,7 +271,7 @@ fn a_login_of_mcp_remote_is_taken_over_on_request_only() {
         Some(&info),
     );
     let none = setup.run(&["login", "web", "--from", "mcp-remote"]).code(1);
-    assert!(none.stderr.contains("has no login"), "{none}");
+    assert!(none.stderr.contains("no login of mcp-remote"), "{none}");
     of_mcp_remote(&setup, &authority.web.url("/mcp"), &tokens, Some(&info));
     let said = setup.connect().execute("web__t").tool_error();
     assert!(
@@ -319,7 +319,7 @@ fn a_login_of_mcp_remote_is_taken_over_on_request_only() {
     let none = elsewhere
         .run(&["login", "web", "--from", "mcp-remote"])
         .code(1);
-    assert!(none.stderr.contains("has no login"), "{none}");
+    assert!(none.stderr.contains("no login of mcp-remote"), "{none}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_person_without_a_browser_pastes_where_it_led() {
     show("mcpzip auth status", &screen);
     for words in [
         "web",
-        "logged in, renewed by itself within",
+        "logged in, renewed automatically within",
         "for basic",
         "in a file",
     ] {

@@ -110,7 +110,7 @@ pub(super) async fn ask(gateway: &mut Client, asks: Vec<Ask>) -> anyhow::Result<
         let text = text_of(&result)?;
         if is_error != ask.is_mistake || !text.contains(ask.expected) {
             bail!(
-                "`{} {}` was not to be answered with: {text}",
+                "unexpected answer to `{} {}`: {text}",
                 ask.tool,
                 ask.arguments
             );

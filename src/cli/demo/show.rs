@@ -89,12 +89,12 @@ pub(super) fn totals(report: &Report, output: &Output) {
         "\n{}",
         strong(format!(
             "{:<49}{:>15}{:>12}",
-            "All in all", "with mcpzip", "without"
+            "Total", "with mcpzip", "without"
         ))
     ));
     let definitions = "tokens of definitions, in every request";
     output.line(counts(definitions, with.definitions, without.definitions));
-    let walk = "tokens of what this walk asked and read";
+    let walk = "tokens of requests and answers in this demo";
     output.line(counts(walk, with.exchanges, without.exchanges));
     output.line(strong(counts("together", with.sum(), without.sum())));
     let call = format!("a call, median of {}", measure::CALLS);

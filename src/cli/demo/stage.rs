@@ -71,7 +71,7 @@ impl Stage {
     pub(super) fn process_of(&self, server: Server) -> anyhow::Result<rustix::process::Pid> {
         let text = std::fs::read_to_string(pid_file(self.directory.path(), server))?;
         let number: i32 = text.trim().parse()?;
-        rustix::process::Pid::from_raw(number).context("0 is no process")
+        rustix::process::Pid::from_raw(number).context("0 is not a process id")
     }
 
     /// Ends the gateway and its servers, and removes the directory.

@@ -133,7 +133,7 @@ impl Walk<'_> {
             .collect();
         ensure!(
             lines.len() == 3,
-            "mcpzip shows {} tools in place of three",
+            "mcpzip shows {} tools instead of three",
             lines.len()
         );
         let exchange = Exchange {
@@ -171,12 +171,12 @@ impl Walk<'_> {
                 "find a free hour next week",
                 "calendar__find_free_slots",
             )],
-            "None of this was before the model until it was asked for.",
+            "The model saw none of this before it asked.",
         )
         .await?;
         self.step(
             "describe",
-            "It has a tool described in full",
+            "It reads a full definition",
             vec![Ask::describe(
                 "calendar__find_free_slots",
                 "\"inputSchema\"",
@@ -207,7 +207,7 @@ impl Walk<'_> {
         );
         self.step(
             "results",
-            "What was done is done",
+            "The changes are real",
             vec![
                 Ask::execute("calendar__find_free_slots", &range, "T10:30:00Z"),
                 Ask::execute("notes__search_notes", r#"{"query":"marathon"}"#, "Race day"),
@@ -217,7 +217,7 @@ impl Walk<'_> {
         .await?;
         self.step(
             "mistakes",
-            "It makes mistakes, and is told what to do",
+            "It makes mistakes, and the errors say what to do",
             vec![
                 Ask::execute(
                     "units__convert_unit",
@@ -233,7 +233,7 @@ impl Walk<'_> {
                 .mistaken(),
                 Ask::execute("units__convert_units", &convert("\"26.2\""), "42.1648128"),
             ],
-            "The last one has a number as text: that has one meaning, so it was mended and called.",
+            "The last call has a number as text. Only one meaning fits, so it was repaired and called.",
         )
         .await?;
         #[cfg(unix)]

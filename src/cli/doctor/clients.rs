@@ -142,7 +142,7 @@ async fn look(
         add(
             examination,
             &kinds::CLIENT_PROGRAM_GONE,
-            format!("{location} starts `{written}`, which is not there"),
+            format!("{location} starts `{written}`, which does not exist"),
             true,
         );
     } else if !entry.lacks.is_empty() {
@@ -173,9 +173,8 @@ async fn look(
                     examination.add(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
                 }
                 version => {
-                    let version = version.map_or("one that does not tell".to_owned(), |version| {
-                        printable(&version)
-                    });
+                    let version =
+                        version.map_or("unknown".to_owned(), |version| printable(&version));
                     let what =
                         format!("{location} starts `{found}`, version {version}; this is {own}");
                     examination.add(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what));

@@ -56,7 +56,7 @@ fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> Result<String
         .apply("doctor --fix", std::slice::from_ref(&edit))
         .map_err(|error| error.to_string())?;
     Ok(format!(
-        "`{}` is edited; `mcpzip undo {run}` takes it back",
+        "`{}` is edited; `mcpzip undo {run}` reverts it",
         edit.path.display()
     ))
 }
@@ -64,7 +64,7 @@ fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> Result<String
 async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
     let app = app.ok_or_else(|| "there is no configuration".to_owned())?;
     {
-        let _spinner = output.spinner("making what search by meaning lacks");
+        let _spinner = output.spinner("computing missing vectors");
         app.proxy().inventory.vectors_made(EMBEDDING).await;
     }
     let proxy = app.proxy();

@@ -72,7 +72,7 @@ kinds! {
     CONFIG_NO_SERVERS: Warning "config-no-servers", "no server is configured",
         why "Agents find nothing but the built-in tools.",
         advice "Run `mcpzip init` or `mcpzip migrate`, or write an entry below `mcpServers`.";
-    CONFIG_OLDER: Note "config-older-layout", "there is a configuration of the older layout",
+    CONFIG_OLDER: Note "config-older-layout", "there is a configuration of mcpzip 0.1",
         why "Its servers are not used by this version.",
         advice "Run `mcpzip migrate --from mcpzip-0.1`, which shows what it would take over.";
     SERVER_ENTRY: Error "server-entry", "a server's entry cannot be used",
@@ -81,95 +81,95 @@ kinds! {
     VARIABLE_MISSING: Error "variable-missing", "a server needs a variable that is not set",
         why "The server is left out. A client that is started from the desktop has other variables than your shell.",
         advice "Set the variable where the client is started, or write `${NAME:-default}`.";
-    COMMAND_MISSING: Error "command-missing", "a server's command is not there",
+    COMMAND_MISSING: Error "command-missing", "a server's command was not found",
         why "The server cannot start.",
         advice "Install the program, or write its whole path as `command`.";
     COMMAND_DESKTOP_PATH: Warning "command-desktop-path", "a server's command is found in this shell only",
         why "A client that is started from the desktop has a shorter PATH, and the server does not start there.",
         advice "Write the whole path of the program as `command`.";
     SERVER_FAILED: Error "server-failed", "a server does not work",
-        why "Its tools cannot be called; those of an earlier time are still found.",
+        why "Its tools cannot be called. Search still finds those that it listed before.",
         advice "Read the reason; `mcpzip logs SERVER` has what the server wrote.";
     SERVER_LOGIN: Warning "server-login", "a server requires a login",
         why "Its tools cannot be called until then.",
         advice "Run `mcpzip login SERVER`.";
     SERVER_SLOW: Note "server-slow", "a server takes long to start and list its tools",
-        why "The first call of it waits as long.",
+        why "The first call of one of its tools waits as long.",
         advice "Set `idle_timeout` to \"never\" for it; a package runner is quicker with a fixed version.";
     SERVER_FLAWED: Warning "server-flawed", "some entries of a server's lists cannot be used",
         why "Those tools, prompts or resources are left out.",
-        advice "Tell the server's author; a newer version may have it right.";
+        advice "Report it to the server's author; a newer version may be correct.";
     SERVER_EMPTY: Note "server-empty", "a server has no tools",
-        why "It is started for its prompts and resources, or for nothing.",
-        advice "Remove or disable it if you want nothing else of it.";
+        why "It is only useful for its prompts and resources, if it has any.",
+        advice "Remove or disable it if you do not use those.";
     SERVER_NAMES_ALIKE: Warning "server-names-alike", "two servers have nearly the same name",
-        why "Agents write names with other dashes and letter cases, and may mean either.",
+        why "Agents vary dashes and letter case, so either may be meant.",
         advice "Rename one of them.";
     TOOL_HIDDEN_TEXT: Warning "tool-hidden-text", "a tool's text has characters that a reader does not see",
-        why "Zero-width and direction-turning characters and terminal escapes hide words from you that the agent reads.",
-        advice "Look at the text, which is shown with these characters spelled out. Remove the server if it is not a slip.";
-    TOOL_CHANGED: Warning "tool-changed", "a tool is not what it was when it was first seen",
-        why "A server can change what a tool says of itself after you came to trust it.",
+        why "Zero-width characters, changes of the writing direction and terminal escapes hide words from you that the agent reads.",
+        advice "Look at the text, which is shown with these characters spelled out. Remove the server unless it is a mistake.";
+    TOOL_CHANGED: Warning "tool-changed", "a tool has changed since it was first seen",
+        why "A server can change a tool's description after you decided to trust it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
     TOOL_HELD_BACK: Warning "tool-held-back", "a changed tool is held back",
         why "The server has `\"trust\": \"pin\"`: agents don't see the tool until you approve it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
     TOOL_NAMES_ALIKE: Note "tool-names-alike", "two tools of a server have nearly the same name",
-        why "Agents write names with other dashes and letter cases, and may mean either.",
+        why "Agents vary dashes and letter case, so either may be meant.",
         advice "Deny one of them by `tools`, if you need only one.";
     LOGIN_UNREADABLE: Error "login-unreadable", "a login cannot be opened",
-        why "It is sealed with a key of the keychain, which does not give it now.",
-        advice "Unlock the keychain, or log in anew with `mcpzip login SERVER`.";
+        why "It is encrypted with a key in the keychain, which cannot be read now.",
+        advice "Unlock the keychain, or log in again with `mcpzip login SERVER`.";
     LOGIN_SCOPES: Warning "login-scopes", "a login lacks scopes",
         why "The server has refused calls for it.",
         advice "Run `mcpzip login SERVER`.";
     LOGIN_DAMAGED: Note "login-damaged", "a damaged login was set aside",
-        why "It could not be read, and counts as none.",
-        advice "Log in anew where that is needed, then remove the file that is named.";
+        why "It could not be read, so the server counts as logged out.",
+        advice "Log in again if that is needed, then remove the file that is named.";
     KEYCHAIN_NONE: Note "keychain-none", "logins are kept in plain files",
         why "No keychain works on this machine. The files are readable by you alone, as SSH keys are.",
-        advice "Start a keychain (a Secret Service such as GNOME Keyring), if you want them sealed.";
+        advice "Start a keychain (a Secret Service such as GNOME Keyring), if you want them encrypted.";
     KEYCHAIN_UNUSABLE: Error "keychain-unusable", "the keychain does not work, and nothing else may be used",
         why "`credentials` is \"keychain\", so no login can be kept or read.",
         advice "Unlock or start the keychain, or set `credentials` to \"auto\".";
     CACHE_DAMAGED: Warning "cache-damaged", "a cached tool list is damaged",
-        why "It is not used; the server is asked for its tools anew.",
+        why "It is not used, and the server lists its tools again.",
         advice "No action is needed once the server is listed again. If it happens often, check the disk.",
-        fix "Removes the damaged file; the doctor has asked the server anew already.";
+        fix "Removes the damaged file. The server was listed again already.";
     CACHE_STALE: Note "cache-stale", "a tool list is old",
         why "The server could not be asked, and may have other tools by now.",
         advice "Repair the server; `mcpzip servers` then asks it again.";
     CACHE_OLD_FORMAT: Note "cache-old-format", "the cache has lists of an older version",
-        why "This version does not read them; they take up room.",
+        why "This version does not read them; they only take up space.",
         advice "Remove the directory that is named, unless an older mcpzip is still in use.",
         fix "Removes the directory.";
     CACHE_UNWRITABLE: Error "cache-unwritable", "a directory cannot be written",
-        why "Tool lists, logins or logs cannot be kept, so every start begins with nothing.",
-        advice "Give the directory back to yourself, or choose another with `--cache-dir` and `--state-dir`.";
+        why "Tool lists, logins or logs cannot be kept, so every start begins without them.",
+        advice "Make the directory writable for yourself, or choose another with `--cache-dir` and `--state-dir`.";
     SEARCH_INDEX: Error "search-index", "the search index cannot be built or read",
         why "Agents find no tools.",
-        advice "Remove the directory `search` in the cache directory; it is built anew.";
+        advice "Remove the directory `search` in the cache directory; it is built again.";
     SEARCH_MEANING: Note "search-meaning", "some tools cannot be found by meaning yet",
         why "They are found by their words; the rest is made in the background while a client is served.",
         advice "Wait, or let `--fix` do it now.",
-        fix "Makes what is missing, for two minutes at most.";
+        fix "Computes the missing vectors, for at most two minutes.";
     FILE_OPEN: Warning "file-open", "a file or directory of mcpzip is open to others",
         why "Configurations, logins and logs may hold secrets.",
         advice "`chmod 600` for files, `chmod 700` for directories.",
-        fix "Takes the rights of others away.";
+        fix "Removes the permissions of other users.";
     FILE_OWNER: Warning "file-owner", "a file of mcpzip belongs to another user",
-        why "It was made by another user, by `sudo mcpzip` perhaps, and cannot be replaced.",
-        advice "Give it back with `chown`.";
-    CLIENT_NONE: Note "client-none", "no client points here",
-        why "No agent uses mcpzip yet.",
+        why "It was created by another user, perhaps with `sudo mcpzip`, and cannot be replaced.",
+        advice "Change the owner with `chown`.";
+    CLIENT_NONE: Note "client-none", "no client uses mcpzip",
+        why "Agents cannot use it yet.",
         advice "Run `mcpzip init`, or `mcpzip connect CLIENT`.";
     CLIENT_UNREADABLE: Warning "client-unreadable", "a client's file cannot be read",
         why "It is not known whether the client uses mcpzip; the client itself may fail as well.",
-        advice "Look at the place in the file that is named.";
-    CLIENT_PROGRAM_GONE: Error "client-program-gone", "a client starts an mcpzip that is not there",
-        why "The client has no tools from us, and most say so nowhere.",
+        advice "Check the file at the position that is named.";
+    CLIENT_PROGRAM_GONE: Error "client-program-gone", "a client starts an mcpzip that does not exist",
+        why "The client has no tools from mcpzip, and most clients do not report that.",
         advice "Run `mcpzip doctor --fix`, or write the path of this mcpzip into the entry.",
-        fix "Writes the path of this mcpzip; `mcpzip undo` takes it back.";
+        fix "Writes the path of this mcpzip; `mcpzip undo` reverts it.";
     CLIENT_OTHER_VERSION: Warning "client-other-version", "a client starts another version of mcpzip",
         why "The version that you run here may behave differently from the one that the client starts.",
         advice "Remove the version that you don't want, or change the entry.";
@@ -182,19 +182,19 @@ kinds! {
     CLIENT_LACKS: Warning "client-lacks", "a client's entry lacks what the client needs",
         why "The client hides mcpzip's tools behind its own tool search, asks before each call, or withholds variables.",
         advice "Run `mcpzip doctor --fix`, or add the keys that are named.",
-        fix "Adds the keys; `mcpzip undo` takes them out.";
+        fix "Adds the keys; `mcpzip undo` removes them.";
     CLIENT_REFUSES: Warning "client-refuses", "a client refuses every call through mcpzip",
         why "Codex asks before each call of mcpzip's tools, and does not call them if it may not ask.",
         advice "Set `default_tools_approval_mode` of the entry to \"approve\", after which every tool runs without asking, or change `approval_policy`.";
     CLIENT_DISABLED: Warning "client-disabled", "a client's entry for mcpzip is switched off",
-        why "The client has no tools from us.",
+        why "The client has no tools from mcpzip.",
         advice "Switch it on in the client.";
     CLIENT_TWICE: Warning "client-twice", "a client has mcpzip twice",
         why "The agent gets the same three tools twice, and every server is started twice.",
         advice "Run `mcpzip disconnect CLIENT`, then `mcpzip connect CLIENT`.";
-    CLIENT_DUPLICATE: Warning "client-duplicate", "a server stands both here and in a client",
+    CLIENT_DUPLICATE: Warning "client-duplicate", "a server is configured both in mcpzip and in a client",
         why "The client starts it as well, and the agent sees its tools twice.",
-        advice "Run `mcpzip migrate --only NAME`, which takes it out of the client.";
+        advice "Run `mcpzip migrate --only NAME`, which removes it from the client.";
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(super) fn examine(
                 _ if is_line => format!(
                     "`{shown}` is a whole command line; split it: `{first}` as `command`, the rest as `args`"
                 ),
-                true => format!("`{shown}` is no program that can be run"),
+                true => format!("`{shown}` is not a program that can be run"),
                 false => format!("`{shown}` is not on the PATH"),
             };
             examination.add(Finding::new(&kinds::COMMAND_MISSING, name.as_str(), what));
@@ -55,7 +55,7 @@ pub(super) fn examine(
         {
             let title = client.title();
             let what = format!(
-                "`{shown}` is on the PATH of this shell, but {title} may have `{path}` only"
+                "`{shown}` is on the PATH of this shell, but {title} may have only `{path}`"
             );
             examination.add(Finding::new(
                 &kinds::COMMAND_DESKTOP_PATH,

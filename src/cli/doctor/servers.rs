@@ -203,7 +203,7 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
         .and_then(|text| Some((hidden_in(text)?, text)))
     {
         hidden.push(format!(
-            "what it says of itself has {characters}: \"{}\"",
+            "its instructions have {characters}: \"{}\"",
             around_hidden(text)
         ));
     }

@@ -69,11 +69,11 @@ pub(super) fn run(
     let directory = match directory {
         Some(directory) => directory,
         None => claude_directory(environment)
-            .context("no home directory is known; name the logs by --logs")?,
+            .context("no home directory is known; pass the logs with --logs")?,
     };
     if !directory.is_dir() {
         return Err(Exit::failed(format!(
-            "there are no session logs at `{}`; --logs names others",
+            "there are no session logs at `{}`; pass another directory with --logs",
             directory.display()
         )));
     }

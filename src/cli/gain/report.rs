@@ -62,14 +62,14 @@ pub(super) fn print(account: &Account, output: &Output) {
     };
     output.line(good("saved"));
     line("definitions not sent", definitions);
-    line("results of which a part was asked for", projected);
+    line("results reduced by `select`", projected);
     line("results over the budget", stored);
     output.line(bad("paid"));
     line("our own definitions and instructions", -own);
     line("searches", -searches);
     line("descriptions", -descriptions);
-    line("stored results read on", -parts);
-    line("what stands around each call", -wrapping);
+    line("parts of stored results", -parts);
+    line("`execute_tool` around each call", -wrapping);
     let text = format!("{:<40}{:>14}", "net", grouped(net));
     output.line(if net < 0 { bad(text) } else { strong(text) });
     servers(account, output);
@@ -81,7 +81,7 @@ pub(super) fn print(account: &Account, output: &Output) {
         )));
     }
     output.line(faint(
-        "definitions count once for each client, as clients without a search of their own would send them; with one, less was saved",
+        "definitions count once per client, as clients without a tool search would send them; clients with one saved less",
     ));
 }
 

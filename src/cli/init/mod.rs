@@ -146,12 +146,12 @@ async fn prepare(
     let is_asking = is_asking(arguments, output);
     if !is_asking && !arguments.yes && !arguments.dry_run {
         let why = if output.is_json_asked() {
-            "nobody can be asked with `--json`"
+            "`--json` asks no questions"
         } else {
-            "nobody can be asked, as stdin and stdout are not both a terminal"
+            "questions need a terminal on stdin and stdout"
         };
         return Err(Exit::failed(format!(
-            "nothing was done: {why}; `--yes` does it without asking, `--dry-run` only looks"
+            "nothing was done: {why}; pass `--yes` to do it without asking, or `--dry-run` for a preview"
         )));
     }
     if !output.is_json() {
@@ -262,11 +262,11 @@ fn select(
         programs.dedup();
         if !programs.is_empty() {
             output.line(faint(format!(
-                "more servers could be offered if there were {}",
+                "more servers could be offered if {} were installed",
                 programs.join(" and ")
             )));
         }
-        let chosen = dialog::choose("Add some that need no account?", &lines)?;
+        let chosen = dialog::choose("Add servers that need no account?", &lines)?;
         chosen.into_iter().map(|at| usable[at].clone()).collect()
     } else {
         offered
@@ -440,7 +440,7 @@ fn dropped(arguments: &Arguments, trials: &[Tried], is_asking: bool) -> Result<V
             })
             .collect();
         kept.extend(dialog::choose(
-            "These don't work now. Take them all the same?",
+            "These don't work now. Take them anyway?",
             &lines,
         )?);
     }
@@ -548,11 +548,9 @@ fn report(
     }
     output.line("");
     if draft.plan.edits.is_empty() {
-        output.line(good("everything is as it should be; nothing was changed"));
+        output.line(good("everything is set up already; nothing was changed"));
     } else if arguments.dry_run {
-        output.line(faint(
-            "nothing was changed; without `--dry-run` this would be done",
-        ));
+        output.line(faint("nothing was changed, because of `--dry-run`"));
         return;
     } else {
         output.line(good("done"));
@@ -586,7 +584,7 @@ fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
     for trial in trials.iter().filter(|trial| trial.fails()) {
         let is_here = draft.new.contains(&trial.name);
         let what = if is_here {
-            "is taken over, and does not work yet"
+            "is taken over but does not work yet"
         } else {
             "was left where it is"
         };
@@ -596,12 +594,12 @@ fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
         ));
     }
     output.line(format!(
-        "  {} shows how things stand",
+        "  {} shows the current state",
         strong("mcpzip status")
     ));
     if let Some(run) = undo {
         output.line(format!(
-            "  {} takes all of this back {}",
+            "  {} reverts all of this {}",
             strong("mcpzip undo"),
             faint(format!("(run {run})"))
         ));

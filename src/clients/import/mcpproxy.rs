@@ -254,9 +254,9 @@ fn settings(node: &Node, draft: &mut Draft) {
     if let Some(text) = node.get("call_tool_timeout").and_then(Node::as_text) {
         match milliseconds(text) {
             Some(time) if time > 0 => draft.set(&["call_timeout"], Node::Text(time_text(time))),
-            _ => draft
-                .notes
-                .push(format!("`call_tool_timeout` is {text:?}, which is no time")),
+            _ => draft.notes.push(format!(
+                "`call_tool_timeout` is {text:?}, which is not a time"
+            )),
         }
     }
     let number = |key: &str| match node.get(key) {

@@ -46,9 +46,10 @@ fn settings(node: &Node, draft: &mut Draft) {
         Some(Node::Number(number)) if number.parse::<u32>().is_ok_and(|number| number > 0) => {
             draft.set(&[ours], Node::Text(format!("{number}{unit}")));
         }
-        Some(other) => draft
-            .notes
-            .push(format!("`{key}` is {}, which is no time", other.to_json())),
+        Some(other) => draft.notes.push(format!(
+            "`{key}` is {}, which is not a time",
+            other.to_json()
+        )),
     };
     time("idle_timeout_minutes", "idle_timeout", "m");
     time("call_timeout_seconds", "call_timeout", "s");
@@ -74,7 +75,7 @@ fn left(file: &Path, draft: &mut Draft) {
     let logins = files(&directory.join("auth")).len();
     if logins > 0 {
         draft.notes.push(format!(
-            "{logins} logins there cannot be renewed by anybody else: those that are still good are used until they end, then `mcpzip login` logs in anew"
+            "{logins} logins there cannot be renewed by another program: valid ones are used until they expire, then `mcpzip login` logs in again"
         ));
     }
     if !files(&directory.join("cache")).is_empty() {

@@ -232,7 +232,7 @@ impl<'e> Reader<'e> {
         };
         let url = node
             .as_text()
-            .ok_or_else(|| format!("has a `{key}` that is no text"))?;
+            .ok_or_else(|| format!("has a `{key}` that is not a text"))?;
         Ok(Some((key, url)))
     }
 
@@ -249,7 +249,7 @@ impl<'e> Reader<'e> {
             Node::Text(text) => self.text(text, Role::Command),
             Node::Number(number) => Ok(number.clone()),
             Node::Flag(flag) => Ok(flag.to_string()),
-            _ => Err("has an argument that is no text".to_owned()),
+            _ => Err("has an argument that is not a text".to_owned()),
         });
         let args = args.collect::<Result<Vec<_>, _>>()?;
         let command = self.text(command, Role::Command)?;
@@ -278,7 +278,7 @@ impl<'e> Reader<'e> {
             Some((key, node)) => {
                 let written = node
                     .as_text()
-                    .ok_or_else(|| format!("has a `{key}` that is no text"))?;
+                    .ok_or_else(|| format!("has a `{key}` that is not a text"))?;
                 Some(self.rooted(&format!("`{key}`"), self.text(written, Role::Command)?)?)
             }
             // Clients start a project's servers in its directory, and people write arguments relative to it.
@@ -305,7 +305,7 @@ impl<'e> Reader<'e> {
                 Node::Text(text) => self.text(text, Role::Value)?,
                 Node::Number(number) => number.clone(),
                 Node::Flag(flag) => flag.to_string(),
-                _ => return Err(format!("has a `{what}.{name}` that is no text")),
+                _ => return Err(format!("has a `{what}.{name}` that is not a text")),
             };
             Ok((name.to_owned(), value))
         };

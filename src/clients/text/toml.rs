@@ -20,7 +20,7 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
             let item = table.entry(step).or_insert(Item::Table(missing));
             table = item
                 .as_table_like_mut()
-                .ok_or("is in something that is no table")?;
+                .ok_or("is in a value that is not a table")?;
         }
         let has_lines = !way.is_empty() && matches!(value, Node::Map(_));
         let is_inline = table.get(key).is_some_and(Item::is_inline_table);
@@ -55,7 +55,7 @@ pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
             let item = table.get_mut(step).ok_or("is not there")?;
             table = item
                 .as_table_like_mut()
-                .ok_or("is in something that is no table")?;
+                .ok_or("is in a value that is not a table")?;
         }
         table.remove(key);
         Ok(())
