@@ -245,7 +245,7 @@ fn config_edit_opens_the_editor_and_checks_what_it_left() {
         command::run(edited.command(&["config", "edit"]), "")
     };
     let made = edit("true").code(0);
-    assert!(made.stderr.contains("all of it can be used"), "{made}");
+    assert!(made.stderr.contains("is valid"), "{made}");
     let faulty = edit(r#"sh -c 'echo "{\"mcpServers\": {\"x\": {}}}" > "$0"'"#).code(3);
     assert!(
         faulty

@@ -177,7 +177,7 @@ fn what_cannot_be_an_entry_changes_nothing_and_says_why() {
         (
             &["new", r#"{"command":"x"}"#, "--timeout", "5"],
             1,
-            "leave the other options away",
+            "remove the other options",
         ),
         (
             &[
@@ -335,7 +335,7 @@ fn a_secret_on_the_command_line_is_remarked_upon_and_never_repeated() {
         ),
         (
             &["https://a.example/mcp?token=hunter2-secret"],
-            "the URL has a secret",
+            "the URL contains a secret",
         ),
         (
             &["--", "x", "--api-key", "hunter2-secret"],

@@ -29,6 +29,7 @@ const DOCUMENTS: &[&str] = &[
 
 /// Modules whose comments were edited for plain English. Add a module when it is clean.
 const SOURCES: &[&str] = &[
+    "crates",
     "src/app.rs",
     "src/catalog",
     "src/cli",

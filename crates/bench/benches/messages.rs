@@ -1,5 +1,5 @@
-//! What a message costs on its way through: reading the envelope and splicing the answer, beside reading it into values; and
-//! finding the tool that a call names among ten thousand.
+//! The cost of relaying a message: reading its envelope and splicing the answer, compared with parsing all of it. Also
+//! the cost of finding a tool by its name among ten thousand.
 //!
 //! `cargo bench -p mcpzip-bench --bench messages`
 
@@ -13,7 +13,7 @@ use mcpzip::internals::mcp::{Envelope, Frame, Message, Outcome, RequestId};
 use mcpzip::internals::tool::ServerName;
 use serde_json::value::RawValue;
 
-/// An answer of about `size` bytes with some structure and some text.
+/// An answer of about `size` bytes, partly structured and partly text.
 fn answer(size: usize) -> Bytes {
     let item = r#"{"id":18446744073709551617,"name":"caf\u00e9","tags":["a","b"],"score":1.0,"text":"some words"}"#;
     let items = vec![item; (size / (item.len() + 1)).max(1)].join(",");
@@ -59,7 +59,7 @@ fn messages(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Ten thousand tools of twenty servers.
+/// A catalog of ten thousand tools on twenty servers.
 fn catalog() -> Catalog {
     let catalog = Catalog::new();
     catalog.update(|servers| {

@@ -1,4 +1,5 @@
-//! What a search costs, by words alone and with the embedding, at several numbers of tools; each query is new to the cache.
+//! The cost of a search by words alone and with the embedding, at several numbers of tools. Each query is new to the
+//! cache.
 //!
 //! `cargo bench -p mcpzip-bench --bench search`
 
@@ -42,7 +43,7 @@ const QUERIES: [&str; 6] = [
     "list_pull_requests",
 ];
 
-/// Tools as servers write them, each a little different.
+/// Realistic tools, each slightly different.
 fn tools(count: usize) -> Vec<Document> {
     let tool = |at: usize| {
         let (verb, thing) = (VERBS[at % 12], THINGS[at / 12 % 16]);
@@ -63,7 +64,8 @@ fn tools(count: usize) -> Vec<Document> {
     (0..count).map(tool).collect()
 }
 
-/// An index of `tools`. Their vectors stand for real ones, which take minutes to make and no other time to compare.
+/// Builds an index of `tools`. Their vectors are made up, because real ones take minutes to compute and the same time
+/// to compare.
 fn search(tools: &[Document]) -> Search {
     let search = Search::new(None).with_embedder(Arc::new(Bundled::default()));
     let fingerprint = Fingerprint::of(
@@ -100,7 +102,7 @@ fn searches(criterion: &mut Criterion) {
             group.bench_function(BenchmarkId::new(what, size), |bencher| {
                 bencher.iter(|| {
                     turn += 1;
-                    // A number that no tool has makes the query new and is looked for as any word.
+                    // The number makes the query new. No tool contains it, but it is searched for like any word.
                     let query = format!("{} {turn}", QUERIES[turn % QUERIES.len()]);
                     black_box(search.search(&Request {
                         query: &query,

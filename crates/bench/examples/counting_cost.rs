@@ -1,4 +1,4 @@
-//! What counting costs a call, with thousands of tools known.
+//! Measures what counting costs a call when thousands of tools are known.
 //!
 //! `cargo run --release -p mcpzip-bench --example counting_cost`
 

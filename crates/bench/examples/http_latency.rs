@@ -1,11 +1,14 @@
-//! What `mcpzip` adds to a call of a server over HTTP: `cargo run --release -p mcpzip-bench --example http_latency [CALLS]`.
+//! Measures what `mcpzip` adds to a call of a server over HTTP: `cargo run --release -p mcpzip-bench --example
+//! http_latency [CALLS]`.
 //!
-//! A server answers 100 bytes. It is called directly and through `mcpzip`, in turn, so that a busy machine slows all ways:
-//! - by a client that pools its connections, as clients do: it is the HTTP client that `mcpzip` has inside;
-//! - by a bare socket, which knows nothing of HTTP but what is needed here, also through a plain relay of bytes;
-//! - through `mcpzip` as clients start it, over pipes, and through `mcpzip serve --http` by both clients.
+//! A server answers with 100 bytes. It is called directly and through `mcpzip`, alternating, so that a busy machine
+//! slows all ways alike:
+//! - by a client with a connection pool, which is the HTTP client that `mcpzip` uses;
+//! - by a bare socket with minimal HTTP, also through a plain relay of bytes;
+//! - through `mcpzip` over pipes, as clients start it, and through `mcpzip serve --http` with both clients.
 //!
-//! Then 256 clients call at once. `mcpzip` itself is taken from beside this program: build it before, in the same profile.
+//! Then 256 clients call at once. The binary `mcpzip` is taken from the directory above this program's: build it first,
+//! in the same profile.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,26 +25,26 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 const DIRECTLY: &str = r#""method":"tools/call","params":{"name":"hundred","arguments":{}}"#;
 const THROUGH: &str = r#""method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"web__hundred","arguments":{}}}"#;
 
-/// The first calls find cold caches.
+/// Calls that are not counted, because caches are cold.
 const WARM_UP: usize = 200;
 
-/// Clients that call at once in the end.
+/// Number of clients that call at once at the end.
 const AT_ONCE: usize = 256;
 
-/// A kept connection to an MCP server.
+/// A client with one socket.
 struct Client {
     reader: BufReader<TcpStream>,
     session: String,
 }
 
-/// `mcpzip serve --http`, ended with this.
+/// `mcpzip serve --http`, ended on drop.
 struct Gateway {
     child: Child,
     address: SocketAddr,
     _home: tempfile::TempDir,
 }
 
-/// The same over an HTTP client with a pool.
+/// A client with a connection pool.
 struct Pooled {
     runtime: tokio::runtime::Runtime,
     client: reqwest::Client,
@@ -49,14 +52,14 @@ struct Pooled {
     session: Option<reqwest::header::HeaderValue>,
 }
 
-/// `mcpzip` as a client starts it.
+/// `mcpzip serve` over pipes.
 struct Piped {
     child: Child,
     reader: BufReader<ChildStdout>,
     _home: tempfile::TempDir,
 }
 
-/// Takes a message, and gives the answer if there is one.
+/// Sends a message and returns the answer, which is empty for a notification.
 trait Peer {
     fn post(&mut self, body: &str) -> Outcome<String>;
 
@@ -70,7 +73,7 @@ trait Peer {
     }
 }
 
-/// One way to the server, and how long calls over it took.
+/// One way to the server, with the times of its calls.
 struct Way {
     name: &'static str,
     peer: Box<dyn Peer>,
@@ -79,7 +82,7 @@ struct Way {
 }
 
 fn main() -> Outcome<()> {
-    // Some provider of cryptography is wanted, though nothing here is behind TLS.
+    // rustls needs a provider, although nothing here uses TLS.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let calls: usize = std::env::args()
         .nth(1)
@@ -156,7 +159,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
     times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e6
 }
 
-/// Calls per second of many clients, each with a connection of its own.
+/// Calls per second of many clients, each with its own connection.
 fn at_once(address: SocketAddr, calls: usize) -> Outcome<f64> {
     let each = calls / AT_ONCE + 1;
     let clients = (0..AT_ONCE)
@@ -287,7 +290,7 @@ impl Peer for Piped {
         let stdin = self.child.stdin.as_mut().ok_or("stdin is piped")?;
         stdin.write_all(format!("{body}\n").as_bytes())?;
         let mut answer = String::new();
-        // A notification has no answer, and the server sends none of its own.
+        // A notification has no answer, and the server sends no requests.
         while body.contains(r#""id":"#) && !answer.contains(r#""result":"#) {
             answer.clear();
             if self.reader.read_line(&mut answer)? == 0 {
@@ -340,12 +343,12 @@ impl Drop for Gateway {
 }
 
 fn end(child: &mut Child) {
-    // It may have ended by itself.
+    // The process may have ended already.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// `mcpzip serve`, in a home of its own.
+/// The command `mcpzip serve` with a separate home.
 fn mcpzip(server: SocketAddr, arguments: &[&str]) -> Outcome<(Command, tempfile::TempDir)> {
     let home = tempfile::tempdir()?;
     let config = home.path().join("config.json");
@@ -376,7 +379,7 @@ fn mcpzip(server: SocketAddr, arguments: &[&str]) -> Outcome<(Command, tempfile:
     Ok((command, home))
 }
 
-/// Gives each connection to a thread of its own.
+/// Handles each connection on its own thread.
 fn listen(handle: impl Fn(TcpStream) + Copy + Send + 'static) -> Outcome<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -388,7 +391,7 @@ fn listen(handle: impl Fn(TcpStream) + Copy + Send + 'static) -> Outcome<SocketA
     Ok(address)
 }
 
-/// A small MCP server of the handshake era.
+/// A small MCP server for the revisions with a handshake.
 fn serve(stream: TcpStream) -> Outcome<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
@@ -434,7 +437,7 @@ fn serve(stream: TcpStream) -> Outcome<()> {
     }
 }
 
-/// Passes bytes on, both ways.
+/// Relays bytes in both directions.
 fn relay(client: TcpStream, to: SocketAddr) -> Outcome<()> {
     let server = TcpStream::connect(to)?;
     client.set_nodelay(true)?;
@@ -445,7 +448,7 @@ fn relay(client: TcpStream, to: SocketAddr) -> Outcome<()> {
     Ok(())
 }
 
-/// Reads a head; says whether it is that of a POST.
+/// Reads the head of a message. Returns whether it is a POST.
 fn read_head(reader: &mut impl BufRead, mut header: impl FnMut(&str, &str)) -> Outcome<bool> {
     let mut first = String::new();
     if reader.read_line(&mut first)? == 0 {

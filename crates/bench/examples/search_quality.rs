@@ -1,9 +1,9 @@
-//! How well and how fast `search` finds tools: the labelled queries of `search-bench` against its corpora.
+//! Measures how well and how fast search finds tools, with the labelled queries of `search-bench` and its corpora.
 //!
 //! `cargo run --release -p mcpzip-bench --example search_quality -- ../shared/search-bench [--runs DIRECTORY]`
 //!
-//! With `--runs`, the hits of each set are written as `score.py` of the bench reads them, for a second opinion on the
-//! measures.
+//! With `--runs`, the hits of each set are written in the format of the bench's `score.py`, for a second computation of
+//! the measures.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -50,7 +50,8 @@ struct Label {
     intents: Vec<usize>,
 }
 
-/// The measures of one query or the mean of many: S@1, S@5, R@5, MRR@10, nDCG@10; AllI@5 for several needs only.
+/// The measures of one query, or the means of many: S@1, S@5, R@5, MRR@10 and nDCG@10. AllI@5 exists only for queries
+/// with several needs.
 #[derive(Clone, Copy, Default)]
 struct Measures {
     success_1: f64,
@@ -193,7 +194,7 @@ fn quality(
     Ok(())
 }
 
-/// How often it is said that nothing fits, where that is so, and where a search would have found something.
+/// How often a search says that nothing fits, for queries that no tool serves and for queries that one does.
 fn nothing_fits(
     corpus: &[Document],
     queries: &[Query],
@@ -201,7 +202,7 @@ fn nothing_fits(
 ) -> anyhow::Result<()> {
     let search = open(corpus, cache)?;
     let hopeless: Vec<&str> = include_str!("nothing_fits.txt").lines().collect();
-    // The best score of what is no answer, and of each right one.
+    // The best score of each hopeless query, and of each query with a good hit.
     let (mut hopeless_scores, mut good_scores) = (Vec::new(), Vec::new());
     let (mut refused, mut lost) = (0, 0);
     for query in &hopeless {
@@ -286,7 +287,7 @@ fn nothing_fits(
     Ok(())
 }
 
-/// An index of a corpus in which every tool has its vector.
+/// An index of a corpus with a vector for every tool.
 fn open(corpus: &[Document], cache: Option<&Path>) -> anyhow::Result<Search> {
     let search = Search::new(cache.map(Path::to_owned)).with_embedder(Arc::new(Bundled::default()));
     let fingerprint = fingerprint(corpus);
@@ -297,7 +298,7 @@ fn open(corpus: &[Document], cache: Option<&Path>) -> anyhow::Result<Search> {
     Ok(search)
 }
 
-/// Gives every tool its vector; those that the cache has stay.
+/// Computes the vectors that the cache does not have.
 fn embed(search: &Search, corpus: &[Document]) -> anyhow::Result<()> {
     let keys: HashSet<VectorKey> = corpus
         .iter()
@@ -408,7 +409,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The 95 % percentile bootstrap interval of the mean: 2,000 resamples, the same ones each time.
+/// The 95 % percentile bootstrap interval of the mean, with 2,000 resamples from a fixed seed.
 fn interval(values: &[f64]) -> (f64, f64) {
     let mut state = 7u64;
     let mut next = || {
@@ -424,7 +425,7 @@ fn interval(values: &[f64]) -> (f64, f64) {
     (means[50], means[1_949])
 }
 
-/// Times at the scale of ten thousand tools: the scale corpus and, to fill up, the one of the queries.
+/// Measures times with about ten thousand tools: the scale corpus and the corpus of the queries.
 fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let mut corpus: Vec<Document> = scale.iter().chain(fill).cloned().collect();
@@ -437,7 +438,7 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
         ms(start.elapsed()),
         size(directory.path())? / 1_000
     );
-    // Each query's best of several rounds, beside the plain times: what else the machine does is not the search's cost.
+    // The best of several rounds is reported as well, because it excludes other load on the machine.
     let mut first = Vec::new();
     let mut first_best = Vec::new();
     for query in queries.iter().step_by(4) {
@@ -467,7 +468,7 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
     let (mut fresh, mut fresh_best, mut again) = (Vec::new(), Vec::new(), Vec::new());
     for query in queries {
         let mut best = Duration::MAX;
-        // The limit is part of what an answer is remembered by, so each round is new to the cache.
+        // The limit is part of the cache's key, so each round is new to the cache.
         for limit in 5..5 + ROUNDS {
             let request = Request {
                 query: &query.query,

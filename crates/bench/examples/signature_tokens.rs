@@ -1,7 +1,7 @@
-//! What search hits cost an agent, measured over a corpus of real tools.
+//! Measures the tokens of search hits over a corpus of real tools.
 //!
-//! `cargo run --release -p mcpzip-bench --example signature_tokens -- CORPUS.json [SHOW]`, the corpus as
-//! `[{"server": …, "tools": [{"name": …, "description": …, "inputSchema": …}]}]`; SHOW prints that many hits too.
+//! `cargo run --release -p mcpzip-bench --example signature_tokens -- CORPUS.json [SHOW]`. The corpus has the form
+//! `[{"server": …, "tools": [{"name": …, "description": …, "inputSchema": …}]}]`. SHOW is a number of hits to print.
 
 use std::io::Write;
 
@@ -102,7 +102,7 @@ fn main() -> anyhow::Result<()> {
             measured,
         )?;
     }
-    // The worst answers: the longest hits together.
+    // The longest hits together make the worst answer.
     let mut order: Vec<usize> = (0..hits.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(tokens(&hits[*at])));
     for (count, limit) in [(5, 400), (10, 800)] {
@@ -140,8 +140,8 @@ fn summary(out: &mut impl Write, what: &str, mut numbers: Vec<usize>) -> std::io
     )
 }
 
-/// Whether `line` shows every required parameter with a type and with all values of its enum, judged from the schema
-/// itself rather than by the code that wrote the line.
+/// Whether `line` shows every required parameter with its type and all values of its enum. This is checked against the
+/// schema, independently of the code that wrote the line.
 fn is_callable(definition: &Definition<'_>, line: &str) -> bool {
     definition
         .parameters
@@ -174,7 +174,7 @@ fn is_callable(definition: &Definition<'_>, line: &str) -> bool {
         })
 }
 
-/// A small generator of repeatable numbers (xorshift).
+/// A repeatable random number generator (xorshift).
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! What sharing costs and spares: sessions that attach to a daemon beside sessions that run alone, in turn.
+//! Measures what sharing costs and saves: sessions that attach to a daemon and sessions that run alone, alternating.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::home::Home;
 use crate::peer::{Peer, Request};
 
-/// Starts, calls and sessions that are measured.
+/// Numbers of measured starts, calls and sessions.
 const STARTS: usize = 60;
 const COLD_STARTS: usize = 15;
 const CALLS: usize = 4000;
@@ -23,7 +23,7 @@ struct Stand {
     home: Home,
 }
 
-/// Prints the figures.
+/// Measures, and prints the table.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mcpzip = match arguments {
         [] => std::env::current_exe()?.with_file_name("mcpzip"),
@@ -82,7 +82,7 @@ impl Stand {
         )
     }
 
-    /// Ends the daemons; there are none where that fails.
+    /// Stops the daemon, if there is one.
     fn stop(&self) {
         for servers in [1, SERVERS] {
             let home = self.home.path();
@@ -111,7 +111,7 @@ impl Stand {
         let mut cold = Vec::new();
         for _ in 0..COLD_STARTS {
             self.stop();
-            // Its sessions part first.
+            // Its sessions have to end first.
             std::thread::sleep(Duration::from_millis(300));
             cold.push(self.peer(1, "auto")?.initialize()?);
         }
@@ -155,7 +155,7 @@ impl Stand {
         Ok(())
     }
 
-    /// Sessions of ten servers, each called, in one directory and in one each.
+    /// Counts processes of sessions with ten servers, in one directory and in a directory each.
     fn processes(&self, rows: &mut Vec<(String, String, String)>) -> Result<()> {
         for is_one in [true, false] {
             let mut figures = Vec::new();
@@ -195,7 +195,7 @@ impl Stand {
         Ok(())
     }
 
-    /// The scripted servers of this home that run now.
+    /// The number of scripted servers of this home that are running.
     fn servers(&self) -> Result<usize> {
         let mut count = 0;
         for entry in std::fs::read_dir("/proc")?.flatten() {

@@ -1,4 +1,4 @@
-//! A server that goes wrong on request: each of its tools is a fault, and between faults it is as good as any.
+//! A server that fails on request. Each of its tools is a fault; otherwise it behaves well.
 
 use std::io::{BufRead as _, Write as _};
 use std::process::exit;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// What it can do wrong, by the names of its tools; the first is right.
+/// The faults by the names of their tools. The first one is a good answer.
 pub(crate) const FAULTS: [&str; 10] = [
     "answer", "fail", "exit", "hang", "late", "garbage", "half", "twice", "flood", "change",
 ];
 
-/// Longer than the soak's calls may take.
+/// Longer than the time limit of the soak's calls.
 const LATE: Duration = Duration::from_secs(5);
 
 /// Serves stdin until it ends.
@@ -45,7 +45,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// One tool for each fault, and one that is another each time.
+/// The definitions: a tool for each fault, and one whose definition changes with `version`.
 fn tools(version: usize) -> Vec<Value> {
     let names = FAULTS
         .iter()
@@ -56,7 +56,7 @@ fn tools(version: usize) -> Vec<Value> {
         .collect()
 }
 
-/// What goes before the answer, if there is to be one.
+/// Does the fault that precedes the answer, if there is one.
 fn fault(name: &str, id: &Value) -> Result<()> {
     match name {
         "exit" => exit(3),

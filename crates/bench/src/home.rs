@@ -1,11 +1,11 @@
-//! A directory for one program that is measured; it goes with its user.
+//! A temporary directory for one measured program.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 
-/// An empty directory at first.
+/// A directory, empty at first, that is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Home(PathBuf);
 
@@ -29,7 +29,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // A program that still writes there leaves a few files in the directory for temporary ones.
+        // A program that still writes there leaves a few files behind.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

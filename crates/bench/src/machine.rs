@@ -1,8 +1,8 @@
-//! What the figures were taken on.
+//! The machine that the figures come from.
 
 use std::path::Path;
 
-/// A line about the machine, the program and the moment.
+/// A line that describes the machine, the program and the time.
 pub(crate) fn describe(mcpzip: &Path) -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, name: &str| {

@@ -1,8 +1,8 @@
-//! Measures stdio proxies as black boxes: `mcpzip`, a minimal relay and a direct connection to the same scripted server,
-//! in turn and in one run, so that their ratios hold on a machine that is not quiet.
+//! Measures stdio proxies as black boxes: `mcpzip`, a minimal relay and a direct connection to one scripted server.
+//! They alternate in one run, so that their ratios are valid on a busy machine, too.
 //!
-//! Figures are never a test: a bar that is missed is said, and the exit code stays 0. Each way to the server is a
-//! [`profile::Profile`], the direct one too, so that nothing is measured in another way than the rest.
+//! A figure never fails a test: a missed bar is reported, and the exit code is 0. Each way to the server is a
+//! [`profile::Profile`], including the direct one, so that all are measured alike.
 
 #[cfg(target_os = "linux")]
 mod daemon;
@@ -59,7 +59,7 @@ Examples:
   cargo run --release -p mcpzip-bench -- soak --minutes 60
 ";
 
-/// What the command line says.
+/// The parsed command line.
 #[derive(Debug, Default)]
 struct Arguments {
     mcpzip: Option<PathBuf>,
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // There is nowhere else to say it.
+            // A failure cannot be reported anywhere.
             let _ = writeln!(std::io::stderr(), "mcpzip-bench: {error:#}");
             ExitCode::FAILURE
         }

@@ -1,4 +1,4 @@
-//! The page of the documentation.
+//! Updates the page in the documentation.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- measured: written by mcpzip-bench -->\n";
 const END: &str = "<!-- end of measured -->\n";
 
-/// Writes what was measured into a clone of the repository.
+/// Writes the results to a clone of the repository.
 pub(crate) fn update(repository: &Path, table: &Table) -> Result<()> {
     let measured = format!("{}\n\n{}", table.machine, table.to_markdown());
     let path = repository.join(PAGE);
@@ -24,7 +24,7 @@ pub(crate) fn update(repository: &Path, table: &Table) -> Result<()> {
     )?)
 }
 
-/// `text` with `measured` between the two marks.
+/// `text` with `measured` between the two marks. `None` if a mark is missing.
 fn replaced(text: &str, measured: &str) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

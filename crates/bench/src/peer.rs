@@ -1,4 +1,4 @@
-//! A program that is spoken to over its stdin and stdout, as a client would.
+//! A program with an MCP client on its stdin and stdout.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result, bail};
 use memchr::{memchr, memchr_iter, memmem};
 use serde_json::Value;
 
-/// Nothing that is measured takes so long; a program that does is ended, and the run with it.
+/// Time limit for any answer. A program that exceeds it is killed, and the run fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const INITIALIZE: &str = r#""method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpzip-bench","version":"1"}}"#;
 const INITIALIZED: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
 
-/// A started program; it is ended when this is dropped.
+/// A running program, killed on drop.
 #[derive(Debug)]
 pub(crate) struct Peer {
     name: String,
@@ -24,7 +24,7 @@ pub(crate) struct Peer {
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     buffer: Vec<u8>,
-    /// What of the buffer holds bytes that nobody has taken yet.
+    /// The unread bytes of the buffer.
     pending: std::ops::Range<usize>,
     next_id: u64,
     request: Vec<u8>,
@@ -32,12 +32,12 @@ pub(crate) struct Peer {
     waiting: Arc<Mutex<Option<Instant>>>,
 }
 
-/// A request but for its id: what is called, how often you like.
+/// A request without its id, so that it can be sent many times.
 #[derive(Debug, Clone)]
 pub(crate) struct Request(String);
 
 impl Request {
-    /// A tool call; `params` has its name and its arguments.
+    /// A tool call. `params` has the name and the arguments.
     pub(crate) fn call(params: &Value) -> Self {
         Self(format!(r#""method":"tools/call","params":{params}}}"#))
     }
@@ -89,17 +89,17 @@ impl Peer {
         })
     }
 
-    /// The id of its process.
+    /// The process id.
     pub(crate) fn process(&self) -> u32 {
         self.id
     }
 
-    /// How long it has been there.
+    /// The time since its start.
     pub(crate) fn age(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Shakes hands; returns how long after its start the answer was there.
+    /// Does the handshake. Returns the time from the program's start to the answer.
     pub(crate) fn initialize(&mut self) -> Result<Duration> {
         self.ask(&Request(format!("{INITIALIZE}}}")))?;
         let age = self.age();
@@ -110,7 +110,7 @@ impl Peer {
         Ok(age)
     }
 
-    /// Sends a request and gives the line of its answer, which is no failure.
+    /// Sends a request and returns the line of its answer. A failure is an error.
     pub(crate) fn ask(&mut self, request: &Request) -> Result<&[u8]> {
         let line = self.try_ask(request)?;
         let (start, end) = (line.start, line.end);
@@ -122,7 +122,7 @@ impl Peer {
         Ok(line)
     }
 
-    /// The same where a failure is an answer too.
+    /// Sends a request and returns the position of its answer in the buffer. A failure is an answer, too.
     fn try_ask(&mut self, request: &Request) -> Result<std::ops::Range<usize>> {
         let id = self.next_id;
         self.next_id += 1;
@@ -143,7 +143,7 @@ impl Peer {
         }
     }
 
-    /// Asks again and again until there is a good answer.
+    /// Repeats a request until the answer is good.
     pub(crate) fn ask_until_good(&mut self, request: &Request) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -162,7 +162,7 @@ impl Peer {
         }
     }
 
-    /// The text of an answer, and its whole line.
+    /// Returns the text of an answer.
     pub(crate) fn text(&mut self, request: &Request) -> Result<String> {
         let answer: Value = serde_json::from_slice(self.ask(request)?)?;
         let content = answer["result"]["content"]
@@ -175,14 +175,14 @@ impl Peer {
             .join("\n"))
     }
 
-    /// How long an answer takes.
+    /// The time until the answer to a request.
     pub(crate) fn time(&mut self, request: &Request) -> Result<Duration> {
         let start = Instant::now();
         self.ask(request)?;
         Ok(start.elapsed())
     }
 
-    /// Sends a request whose answer is not waited for; it is passed over when it comes.
+    /// Sends a request without waiting. Its answer is skipped later.
     pub(crate) fn send(&mut self, request: &Request) -> Result<()> {
         let mut line = Vec::new();
         request.write(self.next_id, &mut line);
@@ -194,8 +194,8 @@ impl Peer {
             .write_all(&line)?)
     }
 
-    /// Keeps `window` requests under way, taken in turn, for so long or so many; returns how many were answered. What is
-    /// under way has to fit into a pipe.
+    /// Keeps `window` requests in flight, in rotation, until a time or a number is reached. Returns the number of
+    /// answers. The requests in flight must fit into a pipe.
     pub(crate) fn flood(
         &mut self,
         requests: &[Request],
@@ -222,7 +222,8 @@ impl Peer {
             let came = self.answers()?;
             self.set_waiting(false);
             answered += came;
-            // Looked at once: were time up only for the second use, nothing would be under way, and waited for.
+            // The time is checked once, because with two checks the second could end the sending with nothing in
+            // flight.
             let is_over = start.elapsed() > limit;
             if answered == most || (is_over && answered == sent) {
                 return Ok(answered);
@@ -231,7 +232,7 @@ impl Peer {
         }
     }
 
-    /// Sends all of `requests` together, and waits for their answers; how many of these are failures.
+    /// Sends all `requests` at once and waits for their answers. Returns the number of failures.
     pub(crate) fn burst(&mut self, requests: &[Request]) -> Result<usize> {
         let mut lines = Vec::new();
         for request in requests {
@@ -247,7 +248,7 @@ impl Peer {
         while answered < requests.len() {
             let line = self.line()?;
             let line = &self.buffer[line];
-            // What has a method is no answer.
+            // A message with a method is not an answer.
             if memmem::find(&line[..line.len().min(64)], br#""method":"#).is_none() {
                 answered += 1;
                 failed += usize::from(is_failure(line));
@@ -257,13 +258,13 @@ impl Peer {
         Ok(failed)
     }
 
-    /// Ends it without a word.
+    /// Kills the program.
     pub(crate) fn kill(&mut self) {
-        // It may have ended by itself just now.
+        // The program may have ended already.
         let _ = locked(&self.child).kill();
     }
 
-    /// Takes all that is there, at least something; counts the answers that are complete.
+    /// Reads available bytes, at least one. Returns the number of complete answers.
     fn answers(&mut self) -> Result<usize> {
         if self.pending.is_empty() {
             self.pending = 0..0;
@@ -283,7 +284,7 @@ impl Peer {
         Ok(count)
     }
 
-    /// Where the next line is in the buffer.
+    /// The position of the next line in the buffer.
     fn line(&mut self) -> Result<std::ops::Range<usize>> {
         let mut scanned = self.pending.start;
         loop {
@@ -332,20 +333,20 @@ impl Drop for Peer {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        // It may have ended by itself just now.
+        // The program may have ended already.
         let _ = child.kill();
         let _ = child.wait();
     }
 }
 
-/// Ends a program that leaves us waiting, so that the run fails in place of hanging.
+/// Kills a program that does not answer in time, so that the run fails instead of hanging.
 fn watch(child: &Arc<Mutex<Child>>, waiting: &Arc<Mutex<Option<Instant>>>) {
     let (child, waiting): (Weak<Mutex<Child>>, _) =
         (Arc::downgrade(child), Arc::downgrade(waiting));
     std::thread::spawn(move || {
         while let (Some(child), Some(waiting)) = (child.upgrade(), waiting.upgrade()) {
             if locked(&waiting).is_some_and(|since| since.elapsed() > PATIENCE) {
-                // It may have ended by itself just now.
+                // The program may have ended already.
                 let _ = locked(&child).kill();
                 return;
             }
@@ -359,7 +360,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a line is the answer with this id, which may stand at either end of it.
+/// Whether a line is the answer with this id, which may be at either end of the line.
 fn is_answer_to(line: &[u8], id: &[u8]) -> bool {
     let (start, end) = (
         &line[..line.len().min(96)],

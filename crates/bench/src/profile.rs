@@ -1,20 +1,20 @@
-//! How a program is started and spoken to, so that it can be measured.
+//! Describes how a program is started and called, so that it can be measured.
 //!
 //! A profile is a JSON file:
 //!
-//! - `name`: what its column is called
+//! - `name`: the title of its column
 //! - `command`: the program and its arguments
-//! - `environment`: variables, beside those that are there
-//! - `files`: files that are written into its home first: text, or JSON
+//! - `environment`: additional variables
+//! - `files`: files that are written to its home first, as text or JSON
 //! - `call`: the `params` of a `tools/call` that calls a server's tool
-//! - `search`, `describe`: the same for a search and for a description, of those that have such
-//! - `listed`, `understood`: `{"request": …, "text": …}`: a call whose answer has this text once all tools are known, or can
-//!   be found by meaning
+//! - `search`, `describe`: the `params` for a search and a description, if the program has them
+//! - `listed`, `understood`: `{"request": …, "text": …}`: a call whose answer contains this text once all tools are
+//! known, or can be found by meaning
 //!
-//! In all of these, `{program}`, `{home}`, `{server}`, `{tool}`, `{tools}` and `{query}` stand for texts. A string that
-//! is nothing but `{servers}`, `{arguments}` or `{semantic}` is replaced by JSON: the servers as clients write them down, the
-//! arguments of a call, and whether search by meaning is wanted. In `command`, `{upstream}` alone is the command of the first
-//! server; a program without `{servers}` stands before one server, and is started once for each.
+//! `{program}`, `{home}`, `{server}`, `{tool}`, `{tools}` and `{query}` are replaced by texts. A string that consists
+//! of `{servers}`, `{arguments}` or `{semantic}` is replaced by JSON: the servers as in clients' files, the arguments
+//! of a call, and whether search by meaning is on. In `command`, a lone `{upstream}` is the command of the first
+//! server. A program without `{servers}` serves one server and is started once for each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(crate) struct Profile {
     program: String,
 }
 
-/// What tells that something is done.
+/// A request and the text that its answer has when something is done.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sign {
@@ -53,12 +53,12 @@ pub(crate) struct Sign {
     text: String,
 }
 
-/// Servers that a program is put before.
+/// The servers behind a program.
 #[derive(Debug, Clone)]
 pub(crate) struct Servers {
-    /// The command of each; its name is its place in the row.
+    /// The command of each server. The name of a server is its number.
     pub(crate) commands: Vec<Vec<String>>,
-    /// How many tools there are in all.
+    /// The number of tools of all servers.
     pub(crate) tools: usize,
     pub(crate) is_semantic: bool,
 }
@@ -75,13 +75,13 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Whether one process of it stands before all servers.
+    /// Whether one process serves all servers.
     pub(crate) fn is_gateway(&self) -> bool {
         let text = json!([self.command, self.environment, self.files]).to_string();
         text.contains(r#""{servers}""#)
     }
 
-    /// Writes its files, and says how to start it.
+    /// Writes the profile's files and returns the command that starts the program.
     pub(crate) fn command(&self, servers: &Servers, home: &Home) -> Result<Command> {
         let entries: serde_json::Map<String, Value> = servers
             .commands
@@ -127,7 +127,7 @@ impl Profile {
         Ok(command)
     }
 
-    /// A call of a tool of a server.
+    /// A call of a server's tool.
     pub(crate) fn call(&self, server: usize, tool: &str, arguments: Value) -> Request {
         let name = server_name(server);
         let fill = Filling {
@@ -137,7 +137,7 @@ impl Profile {
         Request::call(&fill.value(&self.call))
     }
 
-    /// A search, by programs that have one.
+    /// A search. `None` for programs without one.
     pub(crate) fn search(&self, query: &str) -> Option<Request> {
         let fill = Filling {
             texts: vec![("{query}", query)],
@@ -146,7 +146,7 @@ impl Profile {
         Some(Request::call(&fill.value(self.search.as_ref()?)))
     }
 
-    /// A description of a tool, by programs that have one.
+    /// A description of a tool. `None` for programs without one.
     pub(crate) fn describe(&self, server: usize, tool: &str) -> Option<Request> {
         let name = server_name(server);
         let fill = Filling {
@@ -158,7 +158,7 @@ impl Profile {
 }
 
 impl Sign {
-    /// What to ask, and the text that its answer has in the end.
+    /// The request, and the text that its answer has in the end.
     pub(crate) fn of(&self, servers: &Servers) -> (Request, String) {
         let tools = servers.tools.to_string();
         let fill = Filling {
@@ -176,7 +176,7 @@ pub(crate) fn server_name(at: usize) -> String {
     format!("server{at}")
 }
 
-/// What stands for what.
+/// The replacements of a profile's placeholders.
 struct Filling<'a> {
     texts: Vec<(&'static str, &'a str)>,
     values: Vec<(&'static str, Value)>,

@@ -1,7 +1,8 @@
-//! The minimal relay: the floor for whatever stands between a client and a server and passes whole messages on.
+//! The minimal relay: a lower bound for any program that relays whole messages between a client and a server.
 //!
-//! It looks at nothing but line ends. A message is passed on when it is whole, those that came together in one write, as
-//! a proxy must that may drop or answer one; passing half messages on would be faster for large ones, and of no use.
+//! It only looks for line ends. A message is relayed when it is complete, and messages that arrive together are written
+//! together, like a proxy that may drop or answer messages. Relaying incomplete messages would be faster for large ones
+//! but not comparable.
 
 use std::process::{Command, Stdio};
 
@@ -22,7 +23,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         child.stdout.take().context("no stdout")?,
     );
     pass(input, output)?;
-    // It has seen the end of its input; what it does then is not ours to wait for.
+    // Its stdin is closed, and its exit is not waited for.
     let _ = child.kill();
     child.wait()?;
     Ok(())
@@ -41,7 +42,7 @@ fn pass(input: std::process::ChildStdin, output: std::process::ChildStdout) -> R
         let to_client = Sender::from_owned_fd(std::io::stdout().as_fd().try_clone_to_owned()?)?;
         let to_server = Sender::from_owned_fd(input.into())?;
         let from_server = Receiver::from_owned_fd(output.into())?;
-        // Either end that closes is the end of both.
+        // If either side closes, both end.
         tokio::select! {
             ended = messages(from_client, to_server) => ended,
             ended = messages(from_server, to_client) => ended,
@@ -73,7 +74,7 @@ async fn messages(
     }
 }
 
-/// Without such pipes each direction is a thread that copies.
+/// Without such pipes, each direction is copied by a thread.
 #[cfg(not(unix))]
 fn pass(mut input: std::process::ChildStdin, mut output: std::process::ChildStdout) -> Result<()> {
     std::thread::spawn(move || std::io::copy(&mut std::io::stdin().lock(), &mut input));

@@ -1,9 +1,9 @@
-//! An hour of mixed load with faults, before thirty servers: what `mcpzip` takes of the machine is to be at the end what it
-//! was at the beginning.
+//! A soak test: an hour of mixed load with faults on thirty servers. At its end, `mcpzip` must use no more of the
+//! machine than at its beginning.
 //!
-//! Two thirds of the servers are good, one third goes wrong on request; with `--real`, packages of npm and PyPI stand beside
-//! them. Beside the load, another process with the same files is killed and started again, and the configuration is
-//! replaced by another one and by nonsense. A line is printed each minute, and the verdict at the end.
+//! Two thirds of the servers are good, one third fails on request. With `--real`, packages of npm and PyPI are added.
+//! During the load, another process with the same files is killed and restarted, and the configuration is replaced by
+//! other ones and by an invalid one. A line is printed each minute, and the verdict at the end.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,15 +22,15 @@ const GOOD: usize = 20;
 const FAULTY: usize = 10;
 const TOOLS: usize = 20;
 
-/// How long nothing is asked before the figures at both ends are taken: servers that nobody uses are closed meanwhile.
+/// Pause before the figures at both ends are taken, in which unused servers are closed.
 const SETTLING: Duration = Duration::from_secs(45);
 
-/// What a process may have more at the end: megabytes and descriptors. Threads of a pool come and go.
+/// Permitted growth of a process, in megabytes and descriptors. The number of pool threads varies.
 const MORE_MEMORY: f64 = 12.0;
 const MORE_DESCRIPTORS: usize = 4;
 const MORE_THREADS: usize = 4;
 
-/// Real servers: how they are started, and a tool with its one argument.
+/// Real servers: the command, and a tool with its argument.
 const REAL: [(&[&str], &str, &str, &str); 2] = [
     (
         &[
@@ -51,7 +51,7 @@ const REAL: [(&[&str], &str, &str, &str); 2] = [
     ),
 ];
 
-/// The load: what is sent, and how it went.
+/// The requests sent so far and their outcomes.
 struct Load {
     peer: Peer,
     rival: Option<Peer>,
@@ -63,13 +63,13 @@ struct Load {
     real: Vec<usize>,
     answered: usize,
     failed: usize,
-    /// Calls of good servers that failed, of which there may be none.
+    /// Failed calls of good servers. There must be none.
     broken: usize,
     /// The slowest answer of a good server.
     slowest: Duration,
 }
 
-/// Reads the arguments after `soak`, and soaks.
+/// Parses the arguments after `soak` and runs it.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let own = std::env::current_exe()?;
     let mut mcpzip = own
@@ -178,7 +178,7 @@ fn line(when: &str, usage: &Usage, load: &Load) -> String {
     )
 }
 
-/// Whether a program is in `PATH`.
+/// Whether a program is on the `PATH`.
 fn is_found(program: &str) -> bool {
     #[expect(
         clippy::disallowed_methods,
@@ -250,7 +250,7 @@ impl Load {
             broken,
             slowest,
         };
-        // Each is called once, so that it was there before anything is counted.
+        // Each server is called once before anything is counted.
         for server in 0..GOOD {
             let request = load.payload(server, 100);
             load.peer.ask_until_good(&request)?;
@@ -262,7 +262,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Lets servers that nobody uses be closed.
+    /// Waits until unused servers are closed.
     fn settle(&mut self) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < SETTLING {
@@ -271,13 +271,13 @@ impl Load {
         Ok(())
     }
 
-    /// Once a minute: another process comes or is killed, the configuration changes.
+    /// Makes the disturbance of a minute: starts or kills another process, or changes the configuration.
     fn disturb(&mut self, minute: u64) -> Result<()> {
         let config = self.home.path().join("config.json");
         let good = std::fs::read(&config)?;
         match minute % 4 {
             0 => {
-                // For three seconds the file is nonsense; what runs goes on.
+                // The file is invalid for three seconds. Running programs must continue.
                 std::fs::write(&config, "{ nonsense")?;
                 for _ in 0..20 {
                     self.round()?;
@@ -285,7 +285,7 @@ impl Load {
                 }
             }
             1 => {
-                // A server more, and then a server less.
+                // Adds a server, or removes it again.
                 let mut settings: Value = serde_json::from_slice(&good)?;
                 settings["mcpServers"]["extra"] = settings["mcpServers"]["server0"].clone();
                 std::fs::write(&config, settings.to_string())?;
@@ -308,7 +308,7 @@ impl Load {
         Ok(())
     }
 
-    /// Some of everything at once, then one call of a good server that is timed.
+    /// Sends a mixture of requests at once, then one timed call of a good server.
     fn round(&mut self) -> Result<()> {
         let mut requests = Vec::new();
         for _ in 0..6 {
@@ -377,7 +377,7 @@ impl Load {
             .call(server, crate::upstream::PAYLOAD, json!({ "bytes": bytes }))
     }
 
-    /// A number below `limit`, the same in every run (xorshift).
+    /// A repeatable random number below `limit` (xorshift).
     fn below(&mut self, limit: usize) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

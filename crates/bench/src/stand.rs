@@ -1,4 +1,4 @@
-//! The ways that are measured, and the servers behind them.
+//! The measured ways, and the servers behind them.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::peer::{Peer, Request};
 use crate::profile::{Profile, Servers};
 use crate::upstream::PAYLOAD;
 
-/// Directories of the ways that every run has.
+/// The numbers of the ways that every run has.
 pub(crate) const DIRECT: usize = 0;
 pub(crate) const RELAY: usize = 1;
 pub(crate) const MCPZIP: usize = 2;
 
-/// How long all tools may take to be listed, or to be understood.
+/// Time limit for listing all tools, or for embedding them.
 const PREPARATION: Duration = Duration::from_secs(1800);
 
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub(crate) struct Stand {
     pub(crate) mcpzip: std::path::PathBuf,
     is_verbose: bool,
     own: String,
-    /// By way: a home in which all of [`Stand::many`] are known, and can be found by meaning.
+    /// By way: a home in which all tools of [`Stand::many`] are listed and embedded.
     homes: Vec<OnceCell<Home>>,
 }
 
-/// Processes of one way, before one or more servers.
+/// The processes of one way.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// One, or one for each server.
+    /// One process, or one per server.
     pub(crate) peers: Vec<Peer>,
     servers: usize,
     pub(crate) way: usize,
@@ -79,18 +79,18 @@ impl Stand {
         self.ways.iter().map(|way| way.name.clone()).collect()
     }
 
-    /// One number for a whole run, another for a quick one.
+    /// Returns `whole` in a whole run and `quick` in a quick one.
     pub(crate) fn choose<T>(&self, whole: T, quick: T) -> T {
         if self.is_quick { quick } else { whole }
     }
 
-    /// Says how far it is.
+    /// Prints the progress.
     pub(crate) fn say(&self, text: &str) {
-        // Nobody has to be there to hear it.
+        // stderr may be closed.
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 
-    /// Scripted servers that have `tools` tools together, beside the one that gives results.
+    /// Scripted servers with `tools` tools in total, in addition to the one that gives results.
     pub(crate) fn servers(&self, count: usize, tools: usize, is_semantic: bool) -> Servers {
         let each = tools / count;
         let command = |at: usize| {
@@ -112,12 +112,12 @@ impl Stand {
         }
     }
 
-    /// Many tools, as many as bars are about: ten thousand in twenty servers.
+    /// The servers for the bars with many tools: ten thousand tools on twenty servers.
     pub(crate) fn many(&self) -> Servers {
         self.servers(20, self.choose(10_000, 200), true)
     }
 
-    /// A home in which a way has learned all of these; making the first takes minutes, as each tool is embedded.
+    /// A home in which a way knows all of these tools. The first use takes minutes, because each tool is embedded.
     pub(crate) fn learned(&self, way: usize) -> Result<&Home> {
         if let Some(home) = self.homes[way].get() {
             return Ok(home);
@@ -135,7 +135,7 @@ impl Stand {
         Ok(self.homes[way].get_or_init(|| home))
     }
 
-    /// Starts a way, in a home that may have been used before.
+    /// Starts a way in a home, which may have been used before.
     pub(crate) fn start(&self, way: usize, servers: &Servers, home: &Home) -> Result<Peer> {
         let profile = &self.ways[way];
         Peer::start(
@@ -145,7 +145,7 @@ impl Stand {
         )
     }
 
-    /// Starts a way before all servers, and waits until calls work.
+    /// Starts a way and waits until calls to all servers work.
     pub(crate) fn line(&self, way: usize, servers: &Servers) -> Result<Line> {
         let home = Home::new()?;
         let parts: Vec<Servers> = if self.ways[way].is_gateway() {
@@ -179,7 +179,7 @@ impl Stand {
         Ok(line)
     }
 
-    /// Waits until a program knows all tools, and can find them by meaning where that is wanted.
+    /// Waits until a program knows all tools and, if `servers` say so, can find them by meaning.
     pub(crate) fn prepare(&self, way: usize, peer: &mut Peer, servers: &Servers) -> Result<()> {
         let profile = &self.ways[way];
         let signs = [
@@ -204,18 +204,18 @@ impl Stand {
 }
 
 impl Line {
-    /// The process that the server with this number is reached by.
+    /// The process through which this server is reached.
     pub(crate) fn peer(&mut self, server: usize) -> &mut Peer {
         let at = if self.peers.len() == 1 { 0 } else { server };
         &mut self.peers[at]
     }
 
-    /// A call that a server answers with so many bytes of text.
+    /// A call that the server answers with `bytes` bytes of text.
     pub(crate) fn payload(&self, stand: &Stand, server: usize, bytes: usize) -> Request {
         stand.ways[self.way].call(server, PAYLOAD, json!({ "bytes": bytes }))
     }
 
-    /// The same, answered after so many milliseconds.
+    /// A call that the server answers after `delay` milliseconds.
     pub(crate) fn late(&self, stand: &Stand, server: usize, delay: u64) -> Request {
         stand.ways[self.way].call(server, PAYLOAD, json!({ "bytes": 100, "delay": delay }))
     }

@@ -1,4 +1,4 @@
-//! The figures, each beside its bar.
+//! The table of figures and their bars.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::stand::{MCPZIP, RELAY};
 
-/// All that was measured.
+/// The results of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Table {
     pub(crate) machine: String,
@@ -14,19 +14,19 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One figure of each way.
+/// A figure for each way.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     what: String,
     unit: &'static str,
-    /// By way; nothing where a way has no such thing.
+    /// The values by way. `None` if the way does not have this figure.
     values: Vec<Option<f64>>,
     bar: Option<Bar>,
-    /// Whether `mcpzip` meets the bar.
+    /// Whether `mcpzip` meets the bar. `None` without a bar.
     met: Option<bool>,
 }
 
-/// What `mcpzip` is held to.
+/// The limit for `mcpzip`'s value.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bar {
@@ -66,7 +66,7 @@ impl Table {
         }
     }
 
-    /// Adds a row; `values` are in the order of the ways, and may be fewer.
+    /// Adds a row. `values` are in the order of the ways, and may be fewer.
     pub(crate) fn add(
         &mut self,
         what: impl Into<String>,
@@ -85,7 +85,7 @@ impl Table {
         });
     }
 
-    /// A row of `mcpzip` alone.
+    /// Adds a row with a value for `mcpzip` only.
     pub(crate) fn add_own(
         &mut self,
         what: impl Into<String>,
@@ -100,7 +100,7 @@ impl Table {
         serde_json::to_string_pretty(self).expect("texts and numbers are JSON") + "\n"
     }
 
-    /// The same as a table in Markdown.
+    /// The table in Markdown.
     pub(crate) fn to_markdown(&self) -> String {
         let mut text = String::new();
         for (at, cells) in self.cells().into_iter().enumerate() {
@@ -115,7 +115,7 @@ impl Table {
         text
     }
 
-    /// How many bars are met, and how many there are.
+    /// The number of bars that are met, and of all bars.
     pub(crate) fn score(&self) -> (usize, usize) {
         let judged = self.rows.iter().filter_map(|row| row.met);
         (judged.clone().filter(|met| *met).count(), judged.count())
@@ -173,7 +173,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A number as a person reads it: three digits that say something.
+/// A number with three significant digits.
 fn number(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 1000.0 {

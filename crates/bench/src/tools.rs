@@ -1,4 +1,4 @@
-//! The tools that scripted servers have: as many as asked for, each with a name, texts and a schema of ordinary size.
+//! The tools of scripted servers: any number, each with a name, texts and a schema of ordinary size.
 
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ const QUALITIES: [&str; 20] = [
     "annual",
 ];
 
-/// The name of the tool with this number at the server with this number; no two of a server are alike.
+/// The name of a tool. Names on a server are unique.
 pub(crate) fn name(server: usize, number: usize) -> String {
     let (verb, quality, noun) = words(server, number);
     let round = number / (VERBS.len() * NOUNS.len());
@@ -89,7 +89,7 @@ pub(crate) fn name(server: usize, number: usize) -> String {
     format!("{verb}_{quality}_{}{end}", noun.replace(' ', "_"))
 }
 
-/// What somebody might ask for, different for each number.
+/// A query, different for each number.
 pub(crate) fn query(number: usize) -> String {
     let (verb, quality, noun) = words(number % 7, number * 37);
     match number % 3 {
@@ -99,7 +99,7 @@ pub(crate) fn query(number: usize) -> String {
     }
 }
 
-/// The whole definition, as JSON.
+/// The definition of a tool as JSON.
 pub(crate) fn definition(server: usize, number: usize) -> String {
     let (verb, quality, noun) = words(server, number);
     let mut text = String::with_capacity(700);

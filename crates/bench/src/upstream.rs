@@ -1,7 +1,7 @@
-//! The scripted server: it answers a handshake, lists as many tools as it is told, and gives results of the wanted size.
+//! The scripted server: it answers a handshake, lists a given number of tools, and returns results of a given size.
 //!
-//! It is on both ends of every figure, so it is as fast as a plain program can be: lines are looked at, not parsed, and
-//! what was asked together is answered in one write.
+//! It is part of every figure, so it is as fast as a plain program can be: it searches lines instead of parsing them,
+//! and answers all requests of one read in one write.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,19 +14,19 @@ use memchr::{memchr, memmem};
 
 use crate::tools;
 
-/// The tool that gives results of `bytes` bytes of text, after `delay` milliseconds.
+/// The tool that returns `bytes` bytes of text after `delay` milliseconds.
 pub(crate) const PAYLOAD: &str = "payload";
 
 const PAYLOAD_DEFINITION: &str = r#"{"name":"payload","description":"Gives a text of so many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"},"delay":{"type":"integer"}},"required":["bytes"]},"annotations":{"readOnlyHint":true}}"#;
 
-/// A line of a text that is sent, its end escaped; real texts have such ends.
+/// A line of the returned text with an escaped line break, as in real texts.
 const LINE: &str =
     r"The quick brown fox jumps over the lazy dog while nobody looks at the clock.\n";
 
 struct Server {
     number: usize,
     tools: usize,
-    /// Texts by their size.
+    /// The texts by size.
     texts: HashMap<usize, String>,
     output: Arc<Mutex<File>>,
 }
@@ -70,13 +70,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         if !answers.is_empty() {
             locked(&server.output).write_all(&answers)?;
             answers.clear();
-            // A large text is not kept twice for ever.
+            // A large buffer is not kept for ever.
             answers.shrink_to(1024 * 1024);
         }
     }
 }
 
-/// Stdout without a buffer of its own.
+/// Stdout without buffering.
 fn standard_output() -> Result<File> {
     #[cfg(unix)]
     {
@@ -113,7 +113,7 @@ impl Server {
                     let (late, output) = (std::mem::take(answers), self.output.clone());
                     std::thread::spawn(move || {
                         std::thread::sleep(Duration::from_millis(delay as u64));
-                        // A client that is gone needs no answer.
+                        // The client may have left.
                         let _ = locked(&output).write_all(&late);
                     });
                 }
@@ -149,7 +149,7 @@ fn text_of(bytes: usize) -> String {
     text
 }
 
-/// The value of the first member of this name, as it is written: a number, or a string without a comma.
+/// The first value of a member as it is written: a number, or a string without a comma.
 fn member<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let value = line[memmem::find(line, name)? + name.len()..].trim_ascii_start();
     let end = value

@@ -1,25 +1,25 @@
-//! What a process takes of the machine, as Linux tells in `/proc`.
+//! The resources that a process uses, from Linux's `/proc`.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// One of the bytes that systems count in.
+/// A megabyte of 1024 × 1024 bytes.
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-/// A process at one moment.
+/// The resources of a process at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Usage {
-    /// In megabytes.
+    /// Resident memory in megabytes.
     pub(crate) resident: f64,
     pub(crate) descriptors: usize,
     pub(crate) threads: usize,
-    /// Those it started, and those that they did, without itself.
+    /// The number of its descendants.
     pub(crate) processes: usize,
 }
 
 impl Usage {
-    /// What the process `id` takes now.
+    /// Reads the current use of the process `id`.
     pub(crate) fn of(id: u32) -> Result<Self> {
         let directory = Path::new("/proc").join(id.to_string());
         let status = std::fs::read_to_string(directory.join("status"))
@@ -44,7 +44,7 @@ impl Usage {
     }
 }
 
-/// How many processes come of `id`.
+/// The number of descendants of `id`.
 fn descendants(id: u32) -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,4 +1,4 @@
-//! A quick run measures every part, and speaks with programs by their profiles.
+//! A quick run measures every part, and uses the profiles of programs.
 
 #![allow(clippy::unwrap_used, reason = "a test says what goes wrong")]
 
@@ -12,7 +12,7 @@ fn a_quick_run_fills_the_whole_table() {
         .with_file_name("mcpzip")
         .with_extension(std::env::consts::EXE_EXTENSION);
     if !mcpzip.is_file() {
-        // `cargo test --workspace` has built it; a run for this crate alone has not.
+        // `cargo test --workspace` has built the program; a run for this crate alone has not.
         let cargo = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "mcpzip"])
             .status()

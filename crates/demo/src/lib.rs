@@ -1,10 +1,11 @@
-//! Four small MCP servers, which `mcpzip demo` and tests put behind the gateway: a calendar, a notebook, texts and units.
+//! Four small MCP servers for `mcpzip demo` and tests: a calendar, a notebook, texts and units.
 //!
-//! Their tools work: events and notes are kept on disk, units are converted, texts are compared. They need no network, key
-//! or other program. The crate knows nothing of mcpzip; it reads and writes one message at a time, over stdin and stdout.
+//! Their tools work: events and notes are stored on disk, units are converted, texts are compared. They need no
+//! network, key or other program. The crate does not depend on mcpzip. It reads and writes one message at a time over
+//! stdin and stdout.
 //!
-//! A server is a list of definitions (`tools.json`), sent to clients as it is written, and a function that calls a tool by
-//! its name. Arguments are checked against the same definitions.
+//! A server is a list of definitions (`tools.json`), which is sent to clients as written, and a function that calls a
+//! tool by its name. The arguments are checked against these definitions.
 
 mod calendar;
 mod notes;
@@ -26,27 +27,27 @@ use tool::{Context, Service};
 /// The servers that the demo starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Server {
-    /// A notebook: write, find and tag notes.
+    /// A notebook: writing, finding and tagging notes.
     Notes,
-    /// Events that may repeat, free time, and arithmetic with dates.
+    /// A calendar: events that may repeat, free time, and calculations with dates.
     Calendar,
-    /// Units of measure, money and calculation.
+    /// Units of measure, money and arithmetic.
     Units,
-    /// Counting, comparing, cleaning up and recoding of texts.
+    /// Counting, comparing, cleaning and encoding texts.
     Text,
 }
 
 impl Server {
-    /// Every server, in the order in which the demo names them.
+    /// Every server, in the order of the demo.
     pub const ALL: [Self; 4] = [Self::Notes, Self::Calendar, Self::Units, Self::Text];
 
-    /// The name that a configuration gives it.
+    /// The name in a configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.service().name
     }
 
-    /// The server of that name.
+    /// The server with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|server| server.name() == name)
@@ -62,10 +63,10 @@ impl Server {
     }
 }
 
-/// Serves one over stdin and stdout until stdin ends. `store` is the directory for its files, created when needed.
+/// Serves over stdin and stdout until stdin ends. `store` is the directory for the server's files, created if needed.
 ///
 /// # Errors
-/// When stdin cannot be read or stdout cannot be written. A client that closed its end is no error.
+/// When stdin cannot be read or stdout cannot be written. A closed stdout is not an error.
 pub fn serve(server: Server, store: &Path) -> io::Result<()> {
     let context = Context {
         store: store.to_owned(),

@@ -1,6 +1,6 @@
-//! An MCP server over newline-delimited JSON-RPC: one message in, at most one out, in order.
+//! An MCP server over newline-delimited JSON-RPC. It answers messages one by one, in order.
 //!
-//! It speaks the revisions that begin with `initialize`, and goes on after a line that it cannot read.
+//! It supports the revisions with `initialize`, and continues after an invalid line.
 
 use std::io::{self, BufRead, Write};
 
@@ -80,7 +80,8 @@ fn answer_line(service: &Service, context: &Context, line: &[u8]) -> Option<Stri
             refuse(REQUEST, "`id` must be a string or a number")
         }
         _ if message.jsonrpc != Some(json!("2.0")) => refuse(REQUEST, "`jsonrpc` must be \"2.0\""),
-        // A response has no answer: this server asks nothing. Nor has a notification, and none changes what it does.
+        // Responses are ignored, because this server sends no requests. Notifications are ignored, because none affects
+        // it.
         None if message.result.is_some() || message.error.is_some() => return None,
         Some(Value::String(_)) if id.is_none() => return None,
         Some(Value::String(method)) => answer(service, context, method, &message.params),
@@ -137,7 +138,7 @@ fn call(service: &Service, context: &Context, params: &Value) -> Result<Value, F
         .and_then(|args| (service.call)(name, context, &args));
     Ok(match outcome {
         Ok(output) => output.into_result(),
-        // What the caller can act on is a result, not a protocol error (2025-11-25, Tools, "Error Handling").
+        // Errors that the caller can correct are results, not protocol errors (2025-11-25, Tools, "Error Handling").
         Err(text) => json!({ "content": [{ "type": "text", "text": text }], "isError": true }),
     })
 }
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
     use crate::{Server, trial};
 
-    /// What the text server answers to these lines.
+    /// The text server's answers to these lines.
     fn answers(lines: &str) -> Vec<Value> {
         let store = tempfile::tempdir().unwrap();
         trial::session(Server::Text, store.path(), lines)

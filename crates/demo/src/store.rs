@@ -1,6 +1,6 @@
-//! Numbered records in a JSON file: read whole, replaced whole.
+//! Numbered records in a JSON file, which is read and replaced as a whole.
 //!
-//! Several processes may serve one file, since each client starts its own, so a change is made under a lock.
+//! Several processes may use one file, because each client starts its own, so changes are made under a lock.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Records, oldest first. Numbers of records that were removed are not given again.
+/// Records, oldest first. The number of a removed record is not used again.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Records<T> {
     last_id: i64,
@@ -18,7 +18,7 @@ pub(crate) struct Records<T> {
 
 /// A record with its number.
 pub(crate) trait Record {
-    /// What it is called in messages.
+    /// The name of the kind in messages.
     const NAME: &str;
     fn id(&mut self) -> &mut i64;
 }
@@ -41,19 +41,19 @@ impl<T: Record> Records<T> {
         &self.items[self.items.len() - 1]
     }
 
-    /// The record of that number.
+    /// The record with this number.
     ///
     /// # Errors
-    /// When there is none, with how to find one.
+    /// When it does not exist. The message says how to find one.
     pub(crate) fn get(&mut self, id: i64) -> Result<&mut T, String> {
         let at = self.position(id)?;
         Ok(&mut self.items[at])
     }
 
-    /// Removes the record of that number.
+    /// Removes the record with this number.
     ///
     /// # Errors
-    /// When there is none, with how to find one.
+    /// When it does not exist. The message says how to find one.
     pub(crate) fn remove(&mut self, id: i64) -> Result<T, String> {
         let at = self.position(id)?;
         Ok(self.items.remove(at))
@@ -70,10 +70,10 @@ impl<T: Record> Records<T> {
     }
 }
 
-/// What the file `name` of a directory holds; the default when there is no file yet.
+/// The content of the file `name` in a directory. The default if the file does not exist.
 ///
 /// # Errors
-/// When it cannot be read or holds something else.
+/// When it cannot be read, or has another form.
 pub(crate) fn read<T: DeserializeOwned + Default>(
     directory: &Path,
     name: &str,
@@ -86,10 +86,10 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
     serde_json::from_slice(&json).map_err(|error| format!("the stored data is damaged: {error}"))
 }
 
-/// Changes what the file holds. When `change` refuses, the file stays as it is.
+/// Changes the content of the file. If `change` fails, the file stays as it is.
 ///
 /// # Errors
-/// What `change` says, or why the file cannot be read or replaced.
+/// The error of `change`, or of reading or replacing the file.
 pub(crate) fn change<T, R>(
     directory: &Path,
     name: &str,
@@ -99,7 +99,7 @@ where
     T: Serialize + DeserializeOwned + Default,
 {
     let failed = |error: io::Error| format!("the data cannot be stored: {}", error.kind());
-    // Held until the end of this function; the system releases it if the process dies.
+    // Held until the end of this function. If the process dies, the system releases it.
     let _lock = lock(directory, name).map_err(failed)?;
     let mut data = read(directory, name)?;
     let answer = change(&mut data)?;

@@ -1,4 +1,4 @@
-//! Tools as their definitions describe them, checked arguments, and answers.
+//! Tools, their checked arguments and their answers.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -10,20 +10,20 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{Date, OffsetDateTime};
 
-/// What a server is and offers.
+/// A server's name, instructions and tools.
 pub(crate) struct Service {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) instructions: &'static str,
     /// The definitions of its tools, a JSON array.
     pub(crate) definitions: &'static str,
-    /// The definitions, read.
+    /// The parsed definitions.
     pub(crate) tools: OnceLock<Vec<Tool>>,
-    /// Calls the tool of that name. Its arguments fit its definition.
+    /// Calls the tool with this name. The arguments match its definition.
     pub(crate) call: fn(&str, &Context, &Arguments) -> Outcome,
 }
 
-/// A definition, as far as calls need it.
+/// The parts of a definition that calls need.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Tool {
@@ -35,7 +35,7 @@ pub(crate) struct Tool {
     validator: OnceLock<Option<Validator>>,
 }
 
-/// What a tool may use besides its arguments.
+/// The surroundings of a tool.
 pub(crate) struct Context {
     /// The directory for the server's files.
     pub(crate) store: PathBuf,
@@ -43,7 +43,7 @@ pub(crate) struct Context {
     pub(crate) now: fn() -> OffsetDateTime,
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 pub(crate) enum Output {
     /// A text for reading.
     Text(String),
@@ -51,18 +51,18 @@ pub(crate) enum Output {
     Data(Value),
 }
 
-/// An answer, or why there is none, in words for the caller.
+/// An answer, or an error message for the caller.
 pub(crate) type Outcome = Result<Output, String>;
 
 impl Service {
-    /// Its tools, in their order.
+    /// The tools, in order.
     pub(crate) fn tools(&self) -> &[Tool] {
         self.tools.get_or_init(|| {
             serde_json::from_str(self.definitions).expect("a test reads all definitions")
         })
     }
 
-    /// The result of `tools/list`: the definitions without white space, all on one page.
+    /// The result of `tools/list`: the definitions without white space, on one page.
     pub(crate) fn listing(&self) -> String {
         let (mut is_text, mut is_escaped) = (false, false);
         let mut compact = self.definitions.to_owned();
@@ -76,10 +76,10 @@ impl Service {
 }
 
 impl Tool {
-    /// Checks the arguments of a call against the definition, and fills in its defaults.
+    /// Checks the arguments of a call against the definition and adds defaults.
     ///
     /// # Errors
-    /// Every fault, each with the argument that has it.
+    /// Every fault, each with its argument.
     pub(crate) fn arguments(&self, given: &Value) -> Result<Arguments, String> {
         let given = if given.is_null() {
             json!({})
@@ -122,7 +122,7 @@ impl Tool {
     }
 }
 
-/// Arguments that fit their definition; those that were left out have their default.
+/// Arguments that match their definition, including defaults.
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
@@ -131,12 +131,12 @@ impl Arguments {
         self.0.get(name)
     }
 
-    /// A text; empty when it was left out.
+    /// A text. Empty if it was omitted.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.optional_text(name).unwrap_or_default()
     }
 
-    /// A text that may be left out.
+    /// A text. `None` if it was omitted.
     pub(crate) fn optional_text(&self, name: &str) -> Option<&str> {
         self.get(name)?.as_str()
     }
@@ -144,7 +144,7 @@ impl Arguments {
     /// The `title`, if it was given.
     ///
     /// # Errors
-    /// When there is nothing in it.
+    /// When it is empty.
     pub(crate) fn title(&self) -> Result<Option<String>, String> {
         match self.optional_text("title").map(str::trim) {
             Some("") => Err("`title` must not be empty.".to_owned()),
@@ -152,7 +152,7 @@ impl Arguments {
         }
     }
 
-    /// Whether `text` has every word of the `query`, letter case aside.
+    /// Whether `text` contains every word of the `query`, ignoring letter case.
     pub(crate) fn is_sought(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         self.text("query")
@@ -161,7 +161,7 @@ impl Arguments {
             .all(|word| text.contains(word))
     }
 
-    /// Several texts; none when they were left out.
+    /// A list of texts. Empty if it was omitted.
     pub(crate) fn texts(&self, name: &str) -> Vec<String> {
         let items = self
             .get(name)
@@ -171,22 +171,22 @@ impl Arguments {
         items.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// A number; 0 when it was left out.
+    /// A number. 0 if it was omitted.
     pub(crate) fn number(&self, name: &str) -> f64 {
         self.get(name).and_then(Value::as_f64).unwrap_or_default()
     }
 
-    /// A whole number; 0 when it was left out.
+    /// A whole number. 0 if it was omitted.
     pub(crate) fn integer(&self, name: &str) -> i64 {
         self.get(name).and_then(whole).unwrap_or_default()
     }
 
-    /// A whole number as a length or a limit; 0 when it was left out or is negative.
+    /// A whole number as a length or a limit. 0 if it was omitted or is negative.
     pub(crate) fn size(&self, name: &str) -> usize {
         usize::try_from(self.integer(name)).unwrap_or_default()
     }
 
-    /// A flag; false when it was left out.
+    /// A flag. False if it was omitted.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
@@ -194,7 +194,7 @@ impl Arguments {
     /// A day such as `2026-03-01`.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a date.
     pub(crate) fn date(&self, name: &str) -> Result<Date, String> {
         Date::parse(self.text(name), format_description!("[year]-[month]-[day]"))
             .map_err(|_| format!("`{name}` must be a date such as \"2026-03-01\"."))
@@ -203,7 +203,7 @@ impl Arguments {
     /// A moment such as `2026-03-01T09:00:00+01:00`.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a moment.
     pub(crate) fn moment(&self, name: &str) -> Result<OffsetDateTime, String> {
         OffsetDateTime::parse(self.text(name), &Rfc3339).map_err(|_| {
             format!(
@@ -213,7 +213,7 @@ impl Arguments {
     }
 }
 
-/// A whole number, also when it was written with a fraction of zero, which JSON Schema takes for an integer.
+/// A whole number. `3.0` counts, as in JSON Schema.
 pub(crate) fn whole(value: &Value) -> Option<i64> {
     let from_float = || {
         value
@@ -224,21 +224,21 @@ pub(crate) fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(from_float)
 }
 
-/// A number as people write it: `3`, not `3.0`, and without the last digits of a binary fraction.
+/// A number as people write it: `3` instead of `3.0`, and without the last digits of a binary fraction.
 pub(crate) fn number(value: f64) -> Value {
     const WHOLE: f64 = 9_007_199_254_740_992.0;
     let rounded: f64 = format!("{value:.11e}").parse().unwrap_or(value);
     if rounded.fract() == 0.0 && rounded.abs() < WHOLE {
-        // The bounds above keep the value within what `i64` and `f64` both hold exactly.
+        // Within these bounds, `i64` and `f64` both hold the value exactly.
         return Value::from(rounded as i64);
     }
     Value::from(rounded)
 }
 
-/// An answer of numbers.
+/// An answer that consists of numbers.
 ///
 /// # Errors
-/// When one of them grew beyond what a number can hold.
+/// When one of them is not finite.
 pub(crate) fn numbers(results: &[(&str, f64)]) -> Outcome {
     if results.iter().any(|(_, value)| !value.is_finite()) {
         return Err("The result is too large.".to_owned());
@@ -250,13 +250,13 @@ pub(crate) fn numbers(results: &[(&str, f64)]) -> Outcome {
 }
 
 impl Output {
-    /// A record as data.
+    /// A record as structured data.
     pub(crate) fn of(record: &impl Serialize) -> Self {
         Self::Data(serde_json::to_value(record).unwrap_or_default())
     }
 
-    /// The `result` of a `tools/call`. Data is there as text too, for clients that look at nothing else
-    /// (2025-06-18, Tools, "Structured Content").
+    /// The `result` of a `tools/call`. Structured data is repeated as text for clients that only read text (2025-06-18,
+    /// Tools, "Structured Content").
     pub(crate) fn into_result(self) -> Value {
         match self {
             Self::Text(text) => json!({ "content": [{ "type": "text", "text": text }] }),

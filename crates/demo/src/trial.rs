@@ -9,7 +9,7 @@ use time::macros::datetime;
 use crate::tool::Context;
 use crate::{Server, protocol};
 
-/// The time in every trial: a Wednesday.
+/// A context at a fixed time, a Wednesday.
 pub(crate) fn context(store: &Path) -> Context {
     Context {
         store: store.to_owned(),
@@ -17,7 +17,7 @@ pub(crate) fn context(store: &Path) -> Context {
     }
 }
 
-/// What the server answers to these lines.
+/// The server's answers to these lines.
 pub(crate) fn session(server: Server, store: &Path, lines: &str) -> Vec<Value> {
     let mut output = Vec::new();
     protocol::run(
@@ -34,8 +34,9 @@ pub(crate) fn session(server: Server, store: &Path, lines: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Makes calls one after another. Each line of `cases` is a JSON array: a tool, its arguments, and what it answers, which is
-/// the members that the data must have, a text, or, under `error`, a part of the refusal. Every tool must succeed once.
+/// Makes calls one after the other. Each line of `cases` is a JSON array: a tool, its arguments, and the expected
+/// answer. That is a set of members of the data, a text, or, under `error`, a part of the error message. Every tool
+/// must succeed once.
 #[track_caller]
 pub(crate) fn check(server: Server, cases: &str) {
     let store = tempfile::tempdir().unwrap();
@@ -87,7 +88,7 @@ pub(crate) fn check(server: Server, cases: &str) {
     assert!(untried.is_empty(), "never called with success: {untried:?}");
 }
 
-/// Whether `value` has all that `expected` has: members, and items one by one.
+/// Whether `value` contains all of `expected`: its members, and its items in order.
 fn holds(value: &Value, expected: &Value) -> bool {
     match (value, expected) {
         (Value::Object(value), Value::Object(expected)) => expected

@@ -1,8 +1,8 @@
-//! The model as it lies in the asset: one file, read in place. `tools/embedding/FORMAT.md` describes it.
+//! The model in the asset: one file, read in place. `tools/embedding/FORMAT.md` describes it.
 //!
-//! Nothing is unpacked when it is opened but the small vectors and the vocabulary, so that the first text of a
-//! run waits for little more than its own pass. The checksum is compared by a test: the asset is part of the program,
-//! which is as whole as its file.
+//! Opening the asset unpacks only the small vectors and the vocabulary, so that the first text of a run waits for
+//! little more than its own forward pass. The checksum is verified by a test only, because the asset is part of the
+//! program's file.
 
 use std::cmp::Ordering;
 
@@ -10,10 +10,10 @@ use crate::kernel::{GROUP, Linear, Matrix};
 
 const MAGIC: &[u8; 8] = b"MCPZEMB\0";
 const VERSION: u32 = 2;
-/// Every block begins at a multiple of this.
+/// Alignment of blocks, in bytes.
 const ALIGNMENT: usize = 64;
 
-/// A model, ready to be run.
+/// A model that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Asset<'a> {
     pub(crate) vocabulary: Vocabulary,
@@ -24,14 +24,14 @@ pub(crate) struct Asset<'a> {
     /// The length of a vector.
     pub(crate) width: usize,
     pub(crate) heads: usize,
-    /// What keeps a norm from dividing by zero.
+    /// Prevents a division by zero in a norm.
     pub(crate) epsilon: f32,
 }
 
 /// One layer of the transformer.
 #[derive(Debug)]
 pub(crate) struct Layer<'a> {
-    /// Queries, keys and values in one.
+    /// Queries, keys and values in one matrix.
     pub(crate) attention: Linear<'a>,
     pub(crate) attention_output: Linear<'a>,
     pub(crate) attention_norm: Norm,
@@ -40,26 +40,26 @@ pub(crate) struct Layer<'a> {
     pub(crate) norm: Norm,
 }
 
-/// What follows normalisation.
+/// The learned scale and offset after normalisation.
 #[derive(Debug)]
 pub(crate) struct Norm {
     pub(crate) scale: Vec<f32>,
     pub(crate) shift: Vec<f32>,
 }
 
-/// The pieces that words fall into, in the order of their bytes, one behind the other.
+/// The word pieces in byte order, concatenated.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     text: String,
-    /// Where each piece ends.
+    /// The end of each piece.
     ends: Vec<u32>,
-    /// What stands for a word of unknown letters, and for the beginning and end of a text.
+    /// The ids for an unknown word, and for the beginning and end of a text.
     pub(crate) unknown: u32,
     pub(crate) first: u32,
     pub(crate) last: u32,
 }
 
-/// The asset is not what this version reads.
+/// The asset is not of the version that this code reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(&'static str);
 
@@ -71,7 +71,7 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The checksum that the header tells, of everything behind it.
+/// The checksum in the header, which covers everything after it.
 #[cfg(any(test, feature = "asset"))]
 pub(crate) fn checksum(bytes: &[u8]) -> Option<u32> {
     bytes
@@ -80,7 +80,7 @@ pub(crate) fn checksum(bytes: &[u8]) -> Option<u32> {
         .map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Takes block after block.
+/// Reads blocks one after the other.
 struct Blocks<'a> {
     rest: &'a [u8],
 }
@@ -183,12 +183,12 @@ impl<'a> Asset<'a> {
         })
     }
 
-    /// The most pieces that a text may have.
+    /// The maximum number of pieces of a text.
     pub(crate) fn longest(&self) -> usize {
         self.positions.len() / self.width
     }
 
-    /// Appends what a piece means at a position, before any layer.
+    /// Appends the embedding of a piece at a position, before any layer.
     pub(crate) fn embed(&self, id: u32, position: usize, states: &mut Vec<f32>) {
         let first = states.len();
         self.tokens.append(id as usize, states);
@@ -201,7 +201,7 @@ impl<'a> Asset<'a> {
 }
 
 impl Vocabulary {
-    /// Restores the pieces, of which each is stored as what it does not share with the one before.
+    /// Unpacks the pieces. Each is stored as the part that it does not share with the one before.
     fn read(mut packed: &[u8], count: usize) -> Result<Self, Malformed> {
         const CUT: Malformed = Malformed("its vocabulary is cut");
         let (mut text, mut ends) = (
@@ -269,7 +269,8 @@ impl Vocabulary {
     }
 }
 
-/// A number of half precision. The exponent's new place makes it too small by 2^112, also where it was subnormal.
+/// Converts a number of half precision. Its exponent, moved to the place of single precision, makes it too small by
+/// 2^112, which a multiplication corrects; this also works for subnormal numbers.
 #[inline(always)]
 pub(crate) fn widen_half(half: [u8; 2]) -> f32 {
     let bits = u32::from(u16::from_le_bytes(half));

@@ -1,25 +1,25 @@
-//! Products of matrices of small integers: weights of 4 bits and a multiplier, activations of 11 bits, sums of 32.
+//! Matrix products of small integers: weights of 4 bits with multipliers, activations of 11 bits, sums of 32 bits.
 //!
-//! Weights stay as they lie in the asset. A few rows at a time are widened to 16 bits and used for all tokens, which
-//! costs little beside the products themselves, and means that nothing has to be unpacked before the first text.
+//! The weights are read in place. A few rows at a time are widened to 16 bits and used for all tokens. This costs
+//! little compared with the products, and nothing has to be unpacked before the first text.
 
 use crate::asset::widen_half;
 use crate::simd::{LANES, Lanes, Plain};
 
-/// The largest activation. With the largest weight it leaves room for the sum over the widest row.
+/// The largest activation. With the largest weights, the sum over the widest row still fits.
 const LARGEST: f32 = 1023.0;
-/// Inputs that share a multiplier in a matrix of 4 bits.
+/// Number of inputs that share a multiplier in a matrix of 4 bits.
 pub(crate) const GROUP: usize = 32;
-/// Weight rows and tokens whose products are summed at once: as many as the registers hold.
+/// Number of weight rows and tokens whose products are summed at once, as many as fit into the registers.
 const ROWS: usize = 4;
 const TOKENS: usize = 2;
 
-/// Weights row by row; a row is what one output is made of.
+/// A matrix stored by rows. A row computes one output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Matrix<'a> {
-    /// Two weights in a byte: of a group's bytes, the low halves are its first half.
+    /// Two weights per byte. The low halves of a group's bytes are its first half.
     pub(crate) packed: &'a [u8],
-    /// What each group's weights are multiplied by, in half precision.
+    /// The scale of each group's weights, in half precision.
     pub(crate) scales: &'a [[u8; 2]],
     pub(crate) rows: usize,
     /// The length of a row, a multiple of [`GROUP`].
@@ -30,7 +30,7 @@ pub(crate) struct Matrix<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Linear<'a> {
     matrix: Matrix<'a>,
-    /// What each group's weights are multiplied by, in the unit of its row.
+    /// The multiplier of each group's weights, in the unit of its row.
     multipliers: Vec<i8>,
     units: Vec<f32>,
     bias: Vec<f32>,
@@ -44,7 +44,7 @@ pub(crate) struct Quantised {
 }
 
 impl Quantised {
-    /// Takes over `tokens`, rows of `width`.
+    /// Converts `tokens`, rows of `width` numbers.
     #[inline(always)]
     pub(crate) fn fill(&mut self, tokens: &[f32], width: usize) {
         self.values.resize(tokens.len(), 0);
@@ -58,7 +58,7 @@ impl Quantised {
     }
 }
 
-/// Fills `values` with the integers of `token`; gives back what they are to be multiplied by.
+/// Fills `values` with the integers of `token`. Returns their scale.
 #[inline(always)]
 fn quantise(token: &[f32], values: &mut [i16]) -> f32 {
     let mut largest = [0f32; LANES];
@@ -76,8 +76,8 @@ fn quantise(token: &[f32], values: &mut [i16]) -> f32 {
 }
 
 impl Matrix<'_> {
-    /// The unit of a row and, in it, the multiplier of each group. What 8 bits for a group's scale lose is little beside
-    /// what 4 bits for a weight have lost.
+    /// The unit of a row, and the multiplier of each group in that unit. The 8 bits of a multiplier lose little
+    /// precision compared with the 4 bits of a weight.
     fn multipliers(&self, row: usize) -> (f32, impl Iterator<Item = i16>) {
         let groups = self.inputs / GROUP;
         let scales = &self.scales[row * groups..][..groups];
@@ -107,13 +107,13 @@ impl Matrix<'_> {
     }
 }
 
-/// What makes the largest of a row's scales a multiplier of 127.
+/// The unit in which the largest scale of a row becomes a multiplier of 127.
 fn unit(scales: impl Iterator<Item = f32>) -> f32 {
     scales.map(f32::abs).fold(f32::MIN_POSITIVE, f32::max) / f32::from(i8::MAX)
 }
 
-/// The nearest integer of a number that was scaled to fit. Adding a number of this size leaves no bits for a fraction:
-/// the sum's low bits are the integer.
+/// Rounds a number that was scaled to fit. The addition of a large number leaves no bits for a fraction, so the low
+/// bits of the sum are the integer.
 #[inline(always)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -131,7 +131,7 @@ impl<'a> Linear<'a> {
             Vec::with_capacity(matrix.rows),
             Vec::with_capacity(matrix.scales.len()),
         );
-        // All at once: the first search waits for hundreds of thousands of them.
+        // All scales are converted at once, because the first search waits for hundreds of thousands of them.
         let scales: Vec<f32> = matrix
             .scales
             .iter()
@@ -155,7 +155,7 @@ impl<'a> Linear<'a> {
         self.matrix.rows
     }
 
-    /// Writes the products with all tokens of `input` into `output`, a row for each token.
+    /// Writes the products with all tokens of `input` into `output`, a row per token.
     #[inline(always)]
     pub(crate) fn apply<L: Lanes>(&self, lanes: L, input: &Quantised, output: &mut Vec<f32>) {
         let (width, outputs) = (self.matrix.inputs, self.matrix.rows);
@@ -199,7 +199,7 @@ impl<'a> Linear<'a> {
     }
 }
 
-/// The dot products of each of `N` tokens with each row of the panel.
+/// The dot products of `N` tokens with each row of the panel.
 #[inline(always)]
 fn sums<L: Lanes, const N: usize>(
     lanes: L,
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::simd::{Work, with_lanes};
 
-    /// Numbers that look random and are the same each time.
+    /// Repeatable random-looking numbers.
     fn numbers(seed: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(Some(seed), |n| {
             Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
@@ -250,7 +250,7 @@ mod tests {
         .map(|n| n >> 8)
     }
 
-    /// The product, which has to be the same with every kind of vectors.
+    /// The product, which must be equal with every kind of vector instructions.
     fn product(linear: &Linear<'_>, input: &[f32]) -> Vec<f32> {
         struct Product<'a>(&'a Linear<'a>, &'a [f32], &'a mut Vec<f32>);
         impl Work for Product<'_> {
@@ -275,7 +275,7 @@ mod tests {
                 .take(inputs * rows / 2)
                 .map(|n| n.to_le_bytes()[0])
                 .collect();
-            // Of both signs, from 0.5 to 2.
+            // Numbers of both signs, from 0.5 to 2.
             let scale =
                 |n: u32| u16::try_from(0x3800 + n % 0x800 + (n >> 12 & 1) * 0x8000).unwrap();
             let scales: Vec<[u8; 2]> = numbers(2)
@@ -313,7 +313,7 @@ mod tests {
         }
     }
 
-    /// A row as floats, in plain steps.
+    /// A row as floats, computed in plain steps.
     fn exact(matrix: &Matrix<'_>, row: usize) -> Vec<f32> {
         let weight = |at: usize| {
             let group = (row * matrix.inputs + at) / GROUP;

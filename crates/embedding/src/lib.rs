@@ -1,8 +1,8 @@
-//! The sentence embedding of mcpzip: texts with like meaning get vectors that point the same way.
+//! The sentence embedding of mcpzip: texts with similar meanings get vectors with similar directions.
 //!
-//! A [`Model`] is a BERT of six small layers with its vocabulary, in the program's own file, 4 bits for a weight. It is
-//! run by kernels of our own: what a query needs are a few products of a vector with a matrix, for which a framework
-//! would be a hundred times the code. Nothing here touches the network, the disk or a clock, and nothing is unsafe.
+//! A [`Model`] is a BERT with six small layers and its vocabulary. It is part of the program's file, with 4 bits per
+//! weight. The kernels are our own, because a query needs only a few products of a vector and a matrix, and a framework
+//! would be a hundred times the code. The crate uses no network, disk or clock, and no unsafe code.
 
 mod asset;
 mod kernel;
@@ -25,11 +25,11 @@ pub struct Model {
 #[cfg(feature = "asset")]
 static BYTES: &[u8] = include_bytes!("../model.bin");
 
-/// The numbers in a vector of the bundled model.
+/// The length of a vector of the bundled model.
 #[cfg(feature = "asset")]
 pub const BUNDLED_WIDTH: usize = 384;
 
-/// What tells the bundled model from any other; does not open it.
+/// The identity of the bundled model. This does not open it.
 #[cfg(feature = "asset")]
 #[must_use]
 pub fn bundled_name() -> String {
@@ -37,8 +37,8 @@ pub fn bundled_name() -> String {
 }
 
 impl Model {
-    /// The model that the program carries. Opening it takes less than a millisecond; its weights are read where they
-    /// lie, when they are used.
+    /// The model in the program. Opening it takes less than a millisecond, because its weights are read in place when
+    /// they are used.
     ///
     /// # Errors
     /// When the asset is of another version than this code.
@@ -57,13 +57,14 @@ impl Model {
         })
     }
 
-    /// The numbers in a vector.
+    /// The length of a vector.
     #[must_use]
     pub fn width(&self) -> usize {
         self.asset.width
     }
 
-    /// The ids of a text's pieces, as the model sees it: cut to `longest`, those of the beginning and the end included.
+    /// The ids of a text's pieces as the model sees them: cut to `longest`, including those of the beginning and the
+    /// end.
     #[must_use]
     pub fn pieces(&self, text: &str, longest: usize) -> Vec<u32> {
         tokenizer::pieces(
@@ -73,14 +74,14 @@ impl Model {
         )
     }
 
-    /// Whether `word`, in lower case, is a piece by itself: a common word, or part of a name.
+    /// Whether `word`, in lower case, is a single piece: a common word, or part of a name.
     #[must_use]
     pub fn is_piece(&self, word: &str) -> bool {
         self.asset.vocabulary.find(word).is_some()
     }
 
-    /// The vectors of some texts, each of length 1 and of the text's first `longest` pieces. Several at once take less
-    /// time than one after another, and memory for all of them.
+    /// The vectors of some texts. Each has length 1 and covers the text's first `longest` pieces. Several texts at once
+    /// take less time than one after the other, but memory for all of them.
     #[must_use]
     pub fn embed(&self, texts: &[&str], longest: usize) -> Vec<Vec<f32>> {
         let pieces: Vec<Vec<u32>> = texts

@@ -1,22 +1,22 @@
-//! The widest vectors that the processor at hand has, found out while running and without unsafe code.
+//! The widest vector instructions of the processor, detected at run time and used without unsafe code.
 
 #[cfg(target_arch = "x86_64")]
 use pulp::x86::V3;
 
-/// Sums that are kept side by side.
+/// Number of parallel sums.
 pub(crate) const LANES: usize = 8;
 
-/// How one processor multiplies and adds.
+/// How a kind of processor multiplies and adds.
 pub(crate) trait Lanes: Copy {
     /// [`LANES`] sums.
     type Sum: Copy;
 
     fn zero(self) -> Self::Sum;
 
-    /// Adds the products of neighbours to the sums.
+    /// Adds the products of neighbouring numbers to the sums.
     fn multiply_add(self, sum: Self::Sum, a: &[i16; LANES * 2], b: &[i16; LANES * 2]) -> Self::Sum;
 
-    /// As [`Lanes::multiply_add`], of signed bytes.
+    /// [`Lanes::multiply_add`] for signed bytes.
     fn multiply_add_bytes(
         self,
         sum: Self::Sum,
@@ -24,19 +24,20 @@ pub(crate) trait Lanes: Copy {
         b: &[u8; LANES * 2],
     ) -> Self::Sum;
 
-    /// The totals of four sums each.
+    /// The total of each of four [`LANES`] sums.
     fn totals(self, sums: [Self::Sum; 4]) -> [i32; 4];
 
-    /// Takes two numbers from each byte, the low halves first, less 8 and times `multiplier`.
+    /// Unpacks two numbers per byte, the low halves first. Each number is reduced by 8 and multiplied by `multiplier`.
     fn unpack(self, packed: &[u8; LANES * 2], multiplier: i16, wide: &mut [i16; LANES * 4]);
 }
 
-/// Something to do with vectors. All it calls is to be inlined: what is not is compiled for the plainest processor.
+/// Work that uses vectors. All functions that it calls must be inlined, because other functions are compiled for the
+/// oldest processor.
 pub(crate) trait Work {
     fn run<L: Lanes>(self, lanes: L);
 }
 
-/// Vectors as the compiler makes them of plain code.
+/// Vectors that the compiler makes of plain code.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -139,14 +140,14 @@ impl Lanes for V3 {
         let (eight, multiplier) = (self.splat_i16x16(8), self.splat_i16x16(multiplier));
         let low = self.and_i16x16(bytes, self.splat_i16x16(15));
         let high = self.shr_const_i16x16::<4>(bytes);
-        // No closure: the one of `map` is not inlined, and then each instruction is a call.
+        // A closure in `map` would not be inlined, and each instruction would become a call.
         let low = self.wrapping_mul_i16x16(self.wrapping_sub_i16x16(low, eight), multiplier);
         let high = self.wrapping_mul_i16x16(self.wrapping_sub_i16x16(high, eight), multiplier);
         *wide = pulp::cast([low, high]);
     }
 }
 
-/// Does `work` with the best vectors there are.
+/// Runs `work` with the best vectors of this processor.
 pub(crate) fn with_lanes(work: impl Work) {
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = V3::try_new() {
@@ -155,7 +156,7 @@ pub(crate) fn with_lanes(work: impl Work) {
     work.run(Plain);
 }
 
-/// A closure would do, but that it cannot be told to be inlined.
+/// A closure cannot be forced to be inlined, so this is a type.
 #[cfg(target_arch = "x86_64")]
 struct Vectorized<W> {
     work: W,

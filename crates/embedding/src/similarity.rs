@@ -1,10 +1,10 @@
-//! How near one vector is to many, which are kept in bytes.
+//! The similarity of a vector to many vectors that are stored as bytes.
 
 use crate::kernel::round;
 use crate::simd::{LANES, Lanes, Work, with_lanes};
 
-/// The products of `vector` with each row of `rows`, vectors in bytes of the same width: their cosines, where all have
-/// length 1. The row's scale is yet to be multiplied with.
+/// The products of `vector` with each row of `rows`, vectors of bytes of the same width. If all vectors have length 1,
+/// these are cosines up to the scale of the row.
 #[must_use]
 pub fn products(vector: &[f32], rows: &[u8]) -> Vec<f32> {
     let mut found = Vec::with_capacity(rows.len() / vector.len().max(1));

@@ -1,22 +1,23 @@
-//! From a text to pieces: what BERT's uncased tokenizer does, as far as texts of tools and queries need it.
+//! Splits a text into pieces, like BERT's uncased tokenizer, as far as texts of tools and queries need it.
 //!
-//! Letters lose case and accents, every sign that is no letter or digit stands alone, and so do Chinese characters. A
-//! word falls into the longest pieces that the vocabulary has. Unlike the original, any sign separates words, also one
-//! that Unicode calls a symbol: an arrow or a smiley beside a word would otherwise make the whole word unknown.
+//! Letters lose case and accents. Every character that is neither a letter nor a digit is a word, and so are Chinese
+//! characters. A word is split into the longest pieces in the vocabulary. Unlike in the original, any sign separates
+//! words, including those that Unicode calls symbols. Otherwise an arrow or a smiley next to a word would make the
+//! whole word unknown.
 
 use crate::asset::Vocabulary;
 
-/// A longer word is no word of a language.
+/// Maximum length of a word.
 const LONGEST_WORD: usize = 100;
 
-/// What a piece that continues a word begins with in the vocabulary.
+/// The prefix in the vocabulary of a piece that continues a word.
 const CONTINUED: &str = "##";
 
-/// The accented letters from U+00C0 to U+017F by what is left without the accent; a blank where nothing comes off.
+/// The letters from U+00C0 to U+017F without their accents. A blank means that there is nothing to remove.
 const BASES: &str = "aaaaaa ceeeeiiii nooooo  uuuuy  aaaaaa ceeeeiiii nooooo  uuuuy yaaaaaaccccccccdd  eeeeeeeeeegggggggghh  \
 iiiiiiiii   jjkk llllll    nnnnnn   oooooo  rrrrrrsssssssstttt  uuuuuuuuuuuuwwyyyzzzzzz ";
 
-/// The ids of `text`'s pieces between the two that mark beginning and end, cut to `limit` in all.
+/// The ids of `text`'s pieces, between those that mark the beginning and the end. The total is cut to `limit`.
 pub(crate) fn pieces(vocabulary: &Vocabulary, text: &str, limit: usize) -> Vec<u32> {
     let mut ids = vec![vocabulary.first];
     let mut word = String::new();
@@ -27,7 +28,7 @@ pub(crate) fn pieces(vocabulary: &Vocabulary, text: &str, limit: usize) -> Vec<u
         if c.is_whitespace() {
             flush(vocabulary, &mut word, &mut ids);
         } else if is_invisible(c) {
-            // Neither separates nor counts.
+            // Neither a separator nor part of a word.
         } else if is_alone(c) {
             flush(vocabulary, &mut word, &mut ids);
             word.extend(c.to_lowercase());
@@ -60,7 +61,7 @@ fn flush(vocabulary: &Vocabulary, word: &mut String, ids: &mut Vec<u32>) {
     word.clear();
 }
 
-/// The longest piece that `rest` begins with: its length in `rest`, and its id.
+/// The longest piece at the start of `rest`: its length in `rest`, and its id.
 fn longest(
     vocabulary: &Vocabulary,
     rest: &str,
@@ -87,14 +88,14 @@ fn is_accent(c: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&c)
 }
 
-/// Whether it is a piece of text by itself: a sign, or a character of a script without spaces that the model knows as
-/// such.
+/// Whether a character is a word of its own: a sign, or a character of a script without spaces that the model knows in
+/// this way.
 fn is_alone(c: char) -> bool {
     let is_chinese = matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{2ffff}');
     is_chinese || !(c.is_alphanumeric() || is_accent(c))
 }
 
-/// Control characters, marks of direction and of joining, and what stands for broken text.
+/// Control characters, marks of direction and of joining, and the replacement character.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fffd}')

@@ -1,7 +1,7 @@
-//! The forward pass: pieces in, one vector for each text out.
+//! The forward pass: from pieces to one vector per text.
 //!
-//! Texts of any length go through together, one after another in the same rows, so that a matrix that was widened for
-//! one serves all of them and nothing is computed for padding. Only attention looks at where a text begins and ends.
+//! Texts of any length are computed together, their tokens in consecutive rows. A widened matrix serves all of them,
+//! and nothing is computed for padding. Only attention depends on where a text begins and ends.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use crate::asset::{Asset, Layer, Norm};
 use crate::kernel::Quantised;
 use crate::simd::{Lanes, Work, with_lanes};
 
-/// Runs `texts`, each a list of piece ids that is neither empty nor longer than the asset's positions. Gives a row of
-/// the asset's width and length 1 for each.
+/// Runs `texts`, lists of piece ids that are neither empty nor longer than the asset's positions. Returns a row of the
+/// asset's width and of length 1 per text.
 pub(crate) fn run(asset: &Asset<'_>, texts: &[Vec<u32>]) -> Vec<f32> {
     let width = asset.width;
     let mut spans = Vec::with_capacity(texts.len());
@@ -33,7 +33,7 @@ pub(crate) fn run(asset: &Asset<'_>, texts: &[Vec<u32>]) -> Vec<f32> {
         .collect()
 }
 
-/// All layers, over the states of all tokens.
+/// The layers applied to the states of all tokens.
 struct Pass<'a> {
     asset: &'a Asset<'a>,
     spans: &'a [Range<usize>],
@@ -56,7 +56,7 @@ impl Work for Pass<'_> {
     }
 }
 
-/// What the layers compute in, kept from one to the next.
+/// The buffers of the layers, reused from one to the next.
 #[derive(Default)]
 struct Room {
     quantised: Quantised,
@@ -115,7 +115,7 @@ fn add(change: &[f32], norm: &Norm, epsilon: f32, states: &mut [f32]) {
     normalise(norm, epsilon, states);
 }
 
-/// Brings each token to mean 0 and variance 1, then to what the norm has learnt.
+/// Normalises each token to mean 0 and variance 1, then applies the learned scale and offset.
 #[inline(always)]
 fn normalise(norm: &Norm, epsilon: f32, states: &mut [f32]) {
     let width = norm.scale.len();
@@ -129,8 +129,8 @@ fn normalise(norm: &Norm, epsilon: f32, states: &mut [f32]) {
     }
 }
 
-/// The attention of one text: each token's mix of all tokens' values, for each head by itself. `projected` has a row of
-/// queries, keys and values for each token; the queries are scaled already.
+/// The attention of one text: for each token and head, the weighted sum of all tokens' values. `projected` has a row of
+/// queries, keys and values per token; the queries are scaled already.
 #[inline(always)]
 fn attend(projected: &[f32], attended: &mut [f32], width: usize, heads: usize) {
     let tokens = attended.len() / width;
@@ -183,7 +183,7 @@ fn soften(weights: &mut [f32]) {
     }
 }
 
-/// The mean of a text's tokens, brought to length 1.
+/// The mean of a text's tokens, normalised to length 1.
 fn mean(states: &[f32], width: usize) -> Vec<f32> {
     let mut vector = vec![0.0; width];
     for token in states.chunks_exact(width) {
@@ -197,7 +197,7 @@ fn mean(states: &[f32], width: usize) -> Vec<f32> {
     vector
 }
 
-/// The sum of the values, in as many sums side by side as vectors have room for.
+/// The sum of the values, computed in as many parallel sums as vectors have room for.
 #[inline(always)]
 fn sum(values: &[f32]) -> f32 {
     let mut sums = [0.0; 16];
@@ -214,7 +214,7 @@ fn sum(values: &[f32]) -> f32 {
     total
 }
 
-/// The sum of the squares of what the values are from `mean`.
+/// The sum of the squared differences from `mean`.
 #[inline(always)]
 fn spread(values: &[f32], mean: f32) -> f32 {
     let mut sums = [0.0; 16];
@@ -234,7 +234,7 @@ fn spread(values: &[f32], mean: f32) -> f32 {
     total
 }
 
-/// `x * Φ(x)`, Φ being the normal distribution's; by Abramowitz and Stegun 7.1.26, which is good to 2e-7.
+/// `x * Φ(x)` with the normal distribution Φ, by Abramowitz and Stegun 7.1.26 with an error below 2e-7.
 #[inline(always)]
 fn gelu(x: f32) -> f32 {
     let z = (x * std::f32::consts::FRAC_1_SQRT_2).abs();
@@ -246,7 +246,7 @@ fn gelu(x: f32) -> f32 {
     x * if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// e to the power of a number that is not positive: a power of two from the bits, times the series for what is left.
+/// The exponential of a number that is not positive: a power of two from the bits, times a series for the rest.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;

@@ -1,8 +1,8 @@
-//! The model gives the vectors that its makers' own arithmetic gives, and the asset is the one that they made.
+//! The model computes the vectors that its makers' own arithmetic computes, and the asset is the one that they made.
 
 use mcpzip_embedding::Model;
 
-/// Queries are cut to this many pieces, as the reference was.
+/// Queries are cut to this number of pieces, as in the reference.
 const LONGEST: usize = 64;
 
 #[derive(serde::Deserialize)]

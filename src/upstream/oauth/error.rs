@@ -167,7 +167,7 @@ impl LoginError {
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum VaultError {
     /// This system has no keychain.
-    #[error("there is no keychain here")]
+    #[error("there is no keychain on this machine")]
     NoKeychain,
     /// The keychain failed.
     #[error(transparent)]

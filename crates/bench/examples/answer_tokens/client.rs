@@ -1,4 +1,4 @@
-//! A client of `mcpzip serve` that asks one thing after the other.
+//! A client of `mcpzip serve` that sends one request after the other.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-/// A running `mcpzip`, ended with this.
+/// A running `mcpzip`, ended on drop.
 pub(crate) struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -16,12 +16,12 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Starts it with a home of its own.
+    /// Starts `mcpzip serve` with a separate home.
     pub(crate) fn start(program: &Path, home: &Path, config: &Value) -> anyhow::Result<Self> {
         Self::start_with(program, home, config, &["serve"])
     }
 
-    /// The same for one that shows every tool by itself.
+    /// Starts `mcpzip serve --direct`, which lists every tool.
     pub(crate) fn start_direct(
         program: &Path,
         home: &Path,
@@ -67,7 +67,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The result of `execute_tool`.
+    /// Calls a tool through `execute_tool` and returns the result.
     pub(crate) fn execute(
         &mut self,
         tool: &str,
@@ -81,7 +81,7 @@ impl Client {
         self.call("execute_tool", &call)
     }
 
-    /// The result of a tool.
+    /// Calls one of mcpzip's tools and returns the result.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         self.ask(
             "tools/call",
@@ -89,7 +89,7 @@ impl Client {
         )
     }
 
-    /// Asks for the servers' tools until all have listed them: on a busy machine they are slow to start.
+    /// Lists the servers' tools until all have answered, because servers start slowly on a busy machine.
     pub(crate) fn wait_for_servers(&mut self) -> anyhow::Result<()> {
         let mut status = String::new();
         for _ in 0..12 {
@@ -104,7 +104,7 @@ impl Client {
         anyhow::bail!("not all servers list their tools: {status}")
     }
 
-    /// All tools that it shows.
+    /// All tools that mcpzip lists.
     pub(crate) fn tools(&mut self) -> anyhow::Result<Vec<Value>> {
         let (mut tools, mut cursor) = (Vec::new(), None);
         loop {
@@ -147,7 +147,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // The end of its input ends it, and what it started.
+        // Closing stdin ends the process and its servers.
         self.stdin = None;
         let _ = self.child.wait();
     }

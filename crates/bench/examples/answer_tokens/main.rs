@@ -1,10 +1,11 @@
-//! What results cost an agent, with real servers: whole, with the defaults, and with a sensible `select`; and beside them
-//! definitions, searches and descriptions. Prints a page in Markdown.
+//! Measures the tokens of results with real servers: whole, with the default settings, and with a sensible `select`.
+//! Also those of definitions, searches and descriptions. Prints a page in Markdown.
 //!
 //! `cargo run --release -p mcpzip-bench --example answer_tokens -- DIRECTORY > docs/answers.md`
 //!
-//! The servers of `calls.json` are installed under DIRECTORY, by npm and pip, in the versions that stand there; what they
-//! read is made there too. `mcpzip` itself is taken from beside this program: build it before, in the same profile.
+//! The servers of `calls.json` are installed under DIRECTORY with npm and pip, in the versions given there, and the
+//! data that they read is created there. The binary `mcpzip` is taken from the directory above this program's: build it
+//! first, in the same profile.
 
 mod client;
 mod servers;
@@ -18,13 +19,13 @@ use tiktoken_rs::CoreBPE;
 
 use client::Client;
 
-/// What is tried.
+/// The calls to make.
 const PLAN: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/examples/answer_tokens/calls.json"
 );
 
-/// The same, read.
+/// The content of [`PLAN`].
 #[derive(Debug, Deserialize)]
 struct Plan {
     servers: serde_json::Map<String, Value>,
@@ -40,13 +41,13 @@ struct Call {
     select: Option<String>,
 }
 
-/// What one call cost, in tokens.
+/// Tokens of one call's result.
 struct Row<'a> {
     call: &'a Call,
     raw: usize,
-    /// The same as `mcpzip gain` estimates it.
+    /// The estimate that `mcpzip gain` would make.
     estimated: usize,
-    /// Text and structured content together, which some clients put before their models.
+    /// Text and structured content together, which some clients send to their models.
     both: usize,
     default: usize,
     selected: Option<usize>,
@@ -78,7 +79,7 @@ fn main() -> anyhow::Result<()> {
         client.wait_for_servers()?;
     }
     for call in &plan.before {
-        // They may have been made in an earlier run.
+        // An earlier run may have made these calls already.
         whole.execute(&call.tool, &filled(&call.arguments)?, None)?;
     }
     let o200k = tiktoken_rs::o200k_base()?;
@@ -323,7 +324,7 @@ fn write_definitions(
     Ok(())
 }
 
-/// What `mcpzip gain` takes a result for, that a client shows as text.
+/// The estimate of `mcpzip gain` for a result that the client shows as text.
 fn estimated(result: &Value) -> usize {
     let texts = result["content"]
         .as_array()
@@ -333,7 +334,7 @@ fn estimated(result: &Value) -> usize {
     texts.map(mcpzip::internals::tool::tokens_of).sum()
 }
 
-/// What a client shows that shows text, or structured content where there is no text.
+/// Tokens of what a client shows: the text, or the structured content if there is no text.
 fn shown(o200k: &CoreBPE, result: &Value) -> usize {
     match text_tokens(o200k, result) {
         0 => structured_tokens(o200k, result),
@@ -347,7 +348,7 @@ fn text_tokens(o200k: &CoreBPE, result: &Value) -> usize {
         Some("text") => o200k
             .encode_ordinary(block["text"].as_str().unwrap_or_default())
             .len(),
-        // What is no text is not counted in text's tokens, but links become text.
+        // Links become text. Other content, such as images, is not counted.
         Some("resource_link") => o200k.encode_ordinary(&block.to_string()).len(),
         _ => 0,
     };
@@ -361,7 +362,7 @@ fn structured_tokens(o200k: &CoreBPE, result: &Value) -> usize {
     }
 }
 
-/// The program, which lies one directory above the examples.
+/// The binary, one directory above the examples.
 fn mcpzip() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let directory = own

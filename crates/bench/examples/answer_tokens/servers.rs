@@ -1,4 +1,4 @@
-//! Real servers, installed in fixed versions, and something for them to read.
+//! Installs real servers in fixed versions, and creates data for them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
-/// Installs what is not there yet; returns the servers' entries for the configuration.
+/// Installs missing servers. Returns all servers' entries for the configuration.
 pub(crate) fn install(
     directory: &Path,
     servers: &Map<String, Value>,
@@ -72,7 +72,7 @@ fn pip(directory: &Path, packages: &Value) -> anyhow::Result<std::path::PathBuf>
     Ok(directory.join("bin"))
 }
 
-/// Does `work` unless it was done for the same `what`.
+/// Does `work` unless it was done for this `what` before.
 fn once(
     directory: &Path,
     what: &str,
@@ -88,7 +88,7 @@ fn once(
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {
-    // What they print is no part of the page.
+    // The output of the commands is not part of the page.
     let status = command
         .stdout(std::io::stderr())
         .status()
@@ -97,7 +97,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Files, a repository and no more, the same in every run.
+/// Creates the same files and the same repository in every run.
 pub(crate) fn make_data(directory: &Path) -> anyhow::Result<()> {
     if directory.exists() {
         fs::remove_dir_all(directory)?;
@@ -177,7 +177,7 @@ fn repository(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Serves a page to this machine, as long as the program runs; returns its URL.
+/// Serves a page on the loopback interface until the program ends. Returns its URL.
 pub(crate) fn serve_page() -> anyhow::Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("http://{}/page.html", listener.local_addr()?);
@@ -201,7 +201,7 @@ pub(crate) fn serve_page() -> anyhow::Result<String> {
                 .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
             {}
             drop(lines);
-            // A client that has left needs no page.
+            // The client may have left.
             let _ = write!(
                 stream,
                 "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",

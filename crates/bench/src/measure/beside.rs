@@ -1,4 +1,4 @@
-//! Whether a call that takes its time holds up others: to the same server, while it is under way.
+//! Measures whether a slow call delays others to the same server.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::percentile;
 use crate::stand::{Line, Stand};
 use crate::table::{Bar, Table};
 
-/// What the slow call takes, in milliseconds.
+/// Duration of the slow call, in milliseconds.
 const SLOW: u64 = 1500;
 
 pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
             let slow = line.late(stand, 0, SLOW);
             line.peer(0).send(&slow)?;
             beside[way].extend(calls(stand, line)?);
-            // The answer of the slow call is passed over by the next one.
+            // The next call skips the answer of the slow one.
             std::thread::sleep(Duration::from_millis(SLOW / 3));
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Calls, one after the other, for a good second.
+/// Makes calls one after the other for a little more than a second.
 fn calls(stand: &Stand, line: &mut Line) -> Result<Vec<Duration>> {
     let request = line.payload(stand, 0, 100);
     let limit = Duration::from_millis(stand.choose(SLOW - 300, 200));

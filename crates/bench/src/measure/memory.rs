@@ -1,4 +1,4 @@
-//! Resident memory: idle with ten thousand tools known, after large results, after many calls.
+//! Measures resident memory: idle with ten thousand known tools, after large results, and after many calls.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::peer::Peer;
 use crate::stand::{MCPZIP, RELAY, Stand};
 use crate::table::{Bar, Table};
 
-/// One of the bytes that systems count in.
+/// A megabyte of 1024 × 1024 bytes.
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
 pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
@@ -37,7 +37,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
             crate::upstream::PAYLOAD,
             serde_json::json!({ "bytes": 1 }),
         ))?;
-        // The highest mark begins anew.
+        // Resets the peak value.
         std::fs::write(format!("/proc/{id}/clear_refs"), "5")?;
         for _ in 0..10 {
             peer.ask(&large)?;
@@ -71,7 +71,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         "what is left of that afterwards".to_owned(),
         Some(Bar::AtMost(10.0)),
     );
-    // Pages come and go; a byte per call would be 0.1.
+    // The bar allows for the noise of pages. One byte per call would be 0.1.
     add(
         "growth over 100,000 calls".to_owned(),
         Some(Bar::AtMost(0.3)),
@@ -104,7 +104,7 @@ fn field(id: u32, name: &str) -> Result<f64> {
     Ok(kilobytes * 1024.0 / MEGABYTE)
 }
 
-/// What children that are the same program take.
+/// Memory of child processes that run the same program.
 fn companions(id: u32) -> f64 {
     let program = |id: &str| std::fs::read_link(format!("/proc/{id}/exe")).ok();
     let own = program(&id.to_string());

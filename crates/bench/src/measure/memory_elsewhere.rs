@@ -1,4 +1,4 @@
-//! Resident memory, where there is no way to read it yet.
+//! Memory is not measured on this system.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! What is measured: each part adds its rows to the table.
+//! The parts of the measurement. Each adds its rows to the table.
 
 mod beside;
 #[cfg_attr(not(target_os = "linux"), path = "memory_elsewhere.rs")]
@@ -16,7 +16,7 @@ use anyhow::Result;
 use crate::stand::Stand;
 use crate::table::Table;
 
-/// A part: measures, and adds what it found.
+/// Measures something and adds the results to the table.
 type Part = fn(&Stand, &mut Table) -> Result<()>;
 
 /// The parts, in the order of the table.
@@ -30,14 +30,14 @@ pub(crate) const PARTS: [(&str, Part); 7] = [
     ("size", size::measure),
 ];
 
-/// The time that so many percent of all are not above, in seconds.
+/// The given percentile of the times, in seconds.
 fn percentile(times: &[Duration], percent: usize) -> f64 {
     let mut times = times.to_vec();
     times.sort_unstable();
     times[(times.len() - 1) * percent / 100].as_secs_f64()
 }
 
-/// What a way adds to the direct one; the direct one's own figure in its place.
+/// The difference to the direct way for each other way. For the direct way, its own figure.
 fn added(values: &[Option<f64>]) -> Vec<Option<f64>> {
     let direct = values.first().copied().flatten().unwrap_or(0.0);
     values

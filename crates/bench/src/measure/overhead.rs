@@ -1,4 +1,4 @@
-//! What a call costs more than a direct one, one call after the other, the ways in turn.
+//! Measures the additional time of a call compared with a direct one. Calls are sequential, and the ways alternate.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
             .collect();
         let mut times: Vec<Vec<Duration>> = vec![Vec::new(); lines.len()];
         for round in 0..rounds + warm_up {
-            // Who goes first changes, as the one after a large result finds other caches.
+            // The order changes each round, because a call after a large result finds other caches.
             for turn in 0..lines.len() {
                 let way = (round + turn) % lines.len();
                 let time = lines[way].peer(0).time(&requests[way])?;

@@ -1,4 +1,4 @@
-//! What a search takes, by words alone and by meaning too, as its client sees it.
+//! Measures the time of a search as the client sees it, by words alone and by meaning.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn searches(stand: &Stand, table: &mut Table, size: usize, is_semantic: bool) ->
         vec![None; stand.ways.len()],
     ];
     for (way, profile) in stand.ways.iter().enumerate() {
-        // Search by meaning is ours to switch; others have it or not.
+        // Search by meaning is measured for mcpzip only, where it can be switched.
         if profile.search("").is_none() || (is_semantic && way != MCPZIP) {
             continue;
         }

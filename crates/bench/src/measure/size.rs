@@ -1,4 +1,4 @@
-//! What a client's model is shown, in bytes and in tokens (o200k), and how large the program is.
+//! Measures what a client's model is shown, in bytes and o200k tokens, and the size of the program.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         stand.prepare(way, &mut peer, &servers)?;
         let list: Value = serde_json::from_slice(peer.ask(&Request::method("tools/list"))?)?;
         let definitions = list["result"]["tools"].as_array().context("no tools")?;
-        // One server has a share of all tools; a client without a proxy shows those of all.
+        // One server has a share of the tools, but a client without a proxy shows those of all servers.
         let share = if way == DIRECT {
             count(servers.commands.len())
         } else {
@@ -79,8 +79,8 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Name, description and input schema: counted as in `mcpzip::internals::tool::shown_to_models`, which is not used here because
-/// `mcpzip-bench` knows the program from outside only.
+/// Name, description and input schema, like `mcpzip::internals::tool::shown_to_models`. That function is not used here,
+/// because `mcpzip-bench` only knows the program from outside.
 fn shown_to_models(tool: &Value) -> String {
     json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] }).to_string()
 }

@@ -1,4 +1,5 @@
-//! From the start of the process to its first answers, with nothing known and with ten thousand tools in the cache.
+//! Measures the time from the start of the process to its first answers, with an empty cache and with ten thousand
+//! tools in the cache.
 
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// 10000 as 10,000.
+/// A number with commas: 10000 as 10,000.
 pub(super) fn group(number: usize) -> String {
     if number < 1000 {
         number.to_string()

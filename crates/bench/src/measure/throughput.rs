@@ -1,4 +1,4 @@
-//! Calls per second with many under way, before one server and before ten.
+//! Measures calls per second with many in flight, to one server and to ten.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,8 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Calls per second over one way. Where each server has a process, a client stands before each, and they share the window.
+/// Calls per second over one way. If each server has its own process, each process has a client, and the clients share
+/// the window.
 fn rate(
     stand: &Stand,
     line: &mut Line,

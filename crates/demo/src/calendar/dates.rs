@@ -46,7 +46,7 @@ fn add(args: &Arguments) -> Outcome {
     ))
 }
 
-/// The last day of a shorter month stands in for a day that it does not have.
+/// The date some months after `date`. If the month is too short, its last day.
 fn months_after(date: Date, months: i64) -> Option<Date> {
     let months = i64::from(date.year()) * 12 + i64::from(u8::from(date.month())) - 1 + months;
     let year = i32::try_from(months.div_euclid(12))

@@ -1,4 +1,4 @@
-//! Events and the moments at which they happen.
+//! Events and their occurrences.
 
 use serde::{Deserialize, Serialize};
 use time::serde::rfc3339;
@@ -6,10 +6,10 @@ use time::{Duration, OffsetDateTime};
 
 use crate::store::{Record, Records};
 
-/// All events, in the order in which they were made.
+/// All events, in the order of their creation.
 pub(super) type Calendar = Records<Event>;
 
-/// An event; also the shape in which tools answer it.
+/// An event. Tools return it in this form.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Event {
     pub(super) id: i64,
@@ -25,14 +25,14 @@ pub(super) struct Event {
     pub(super) repeat: Option<Repeat>,
 }
 
-/// How often an event happens in all, each `day` or each `week`.
+/// The repetition of an event: `count` occurrences in total, each `day` or each `week`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Repeat {
     pub(super) every: String,
     pub(super) count: i64,
 }
 
-/// One of the times at which an event happens.
+/// One occurrence of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Occurrence {
     pub(super) start: OffsetDateTime,
@@ -47,14 +47,14 @@ impl Record for Event {
 }
 
 impl Calendar {
-    /// Each time at which each event happens.
+    /// All occurrences of all events.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Event, Occurrence)> {
         self.items
             .iter()
             .flat_map(|event| event.occurrences().map(move |times| (event, times)))
     }
 
-    /// What happens between two moments, in order of time.
+    /// The occurrences between two moments, by time.
     pub(super) fn between(
         &self,
         from: OffsetDateTime,
@@ -85,7 +85,7 @@ impl Event {
     }
 }
 
-/// What is left of a stretch of time; `busy` is in order of its starts.
+/// The free parts of a period. `busy` is sorted by start.
 pub(super) fn gaps(
     from: OffsetDateTime,
     to: OffsetDateTime,

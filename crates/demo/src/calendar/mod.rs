@@ -137,7 +137,7 @@ fn update(context: &Context, args: &Arguments) -> Outcome {
     })
 }
 
-/// Changes the event whose `id` was given, and answers it.
+/// Changes the event with the given `id` and returns it.
 fn edit(
     context: &Context,
     args: &Arguments,
@@ -191,10 +191,10 @@ fn time_of_day(args: &Arguments, name: &str) -> Result<Time, String> {
         .map_err(|_| format!("`{name}` must be a time of day such as \"09:00\"."))
 }
 
-/// Two moments, the first of which must be the earlier one.
+/// Two moments in order of time.
 ///
 /// # Errors
-/// When it is not, or when they are so far apart that the answer would fill the memory.
+/// When they are in the wrong order, or so far apart that the answer would fill the memory.
 fn range(
     args: &Arguments,
     from: &str,
@@ -220,7 +220,7 @@ fn occurrence((event, times): (&Event, Occurrence)) -> Value {
     value
 }
 
-/// The moment as RFC 3339 text. Only an offset with seconds cannot be written so, and none can be read from an argument.
+/// The moment as RFC 3339 text. The format fails only for an offset with seconds, which no argument can contain.
 fn written(moment: OffsetDateTime) -> String {
     moment
         .format(&Rfc3339)

@@ -26,7 +26,7 @@ const FILE: &str = "notes.json";
 
 type Notebook = Records<Note>;
 
-/// A note; also the shape in which tools answer it.
+/// A note. Tools return it in this form.
 #[derive(Serialize, Deserialize)]
 struct Note {
     id: i64,
@@ -101,7 +101,7 @@ fn update(context: &Context, args: &Arguments) -> Outcome {
     })
 }
 
-/// Changes the note whose `id` was given, and answers it.
+/// Changes the note with the given `id` and returns it.
 fn edit(context: &Context, args: &Arguments, change: impl FnOnce(&mut Note)) -> Outcome {
     store::change(&context.store, FILE, |book: &mut Notebook| {
         let note = book.get(args.integer("id"))?;
@@ -111,7 +111,7 @@ fn edit(context: &Context, args: &Arguments, change: impl FnOnce(&mut Note)) -> 
     })
 }
 
-/// Notes that contain every word of the query, those with all of them in the title first.
+/// Notes that contain every word of the query. Those with all words in the title come first.
 fn search(context: &Context, args: &Arguments) -> Outcome {
     let mut book: Notebook = store::read(&context.store, FILE)?;
     let text = |note: &Note| format!("{}\n{}\n{}", note.title, note.body, note.tags.join("\n"));
@@ -137,7 +137,7 @@ fn list(context: &Context, args: &Arguments) -> Outcome {
     Ok(entries(&book, args))
 }
 
-/// The first notes, up to the limit, with what it takes to choose one, and how many there are.
+/// The first notes up to the limit, with the fields that help to choose one, and their total number.
 fn entries(book: &Notebook, args: &Arguments) -> Output {
     let entry = |note: &Note| {
         let excerpt: String = note.body.chars().take(160).collect();
@@ -160,7 +160,7 @@ impl Record for Note {
     }
 }
 
-/// The `tags` of a call, each once.
+/// The `tags` of a call without duplicates.
 fn tags(args: &Arguments) -> Vec<String> {
     let mut tags: Vec<_> = args
         .texts("tags")
@@ -173,7 +173,7 @@ fn tags(args: &Arguments) -> Vec<String> {
     tags
 }
 
-/// A tag is the same with and without `#` and in any letter case.
+/// A tag without `#` and in lower case.
 fn plain_tag(tag: &str) -> String {
     tag.trim().trim_start_matches('#').to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! The text server: counting, comparing, cleaning up and recoding. It keeps nothing.
+//! The text server: counting, comparing, cleaning and encoding. It stores nothing.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -26,7 +26,7 @@ pub(crate) static SERVICE: Service = Service {
     call,
 };
 
-/// All but the unreserved characters of RFC 3986, section 2.3.
+/// The characters that are encoded: all except the unreserved ones of RFC 3986, section 2.3.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -96,7 +96,7 @@ fn cased(text: &str, style: &str) -> String {
     }
 }
 
-/// With a capital at the beginning.
+/// The word with a capital first letter.
 fn capital(word: &str) -> String {
     let mut characters = word.chars();
     let first = characters.next().into_iter().flat_map(char::to_uppercase);

@@ -1,4 +1,4 @@
-//! Units of measure: each is a factor, and for temperatures a zero, against the base unit of its quantity.
+//! Units of measure. Each has a factor to the base unit of its quantity; temperatures also have a zero point.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::tool::Output::Data;
 use crate::tool::{Arguments, Outcome, Output, number};
 
-/// Quantity, name, symbol, base units in one of it, and its zero in base units.
+/// Columns: quantity, name, symbol, base units per unit, and zero point in base units.
 const TABLE: &str = include_str!("units.tsv");
 
 static UNITS: LazyLock<Vec<Unit>> = LazyLock::new(|| {
@@ -66,7 +66,8 @@ pub(super) fn list(args: &Arguments) -> Output {
     Data(json!({ "units": units }))
 }
 
-/// The unit of that symbol or name. Letter case tells symbols apart (`MB`, `Mb`), so it is ignored last.
+/// The unit with this symbol or name. An exact match comes first, because letter case distinguishes symbols (`MB`,
+/// `Mb`).
 fn find(text: &str) -> Result<&'static Unit, String> {
     let text = text.trim();
     let plain = plain_name(text);
@@ -78,7 +79,7 @@ fn find(text: &str) -> Result<&'static Unit, String> {
         .ok_or_else(|| format!("`{text}` is not a known unit. list_units shows which there are."))
 }
 
-/// A name in lower case, singular, in one spelling.
+/// A name in lower case, singular, and one spelling.
 fn plain_name(name: &str) -> String {
     let name = name.to_lowercase().replace(['_', '-'], " ");
     let name = name.replace("meter", "metre").replace("liter", "litre");

@@ -1,4 +1,4 @@
-//! The units server: units of measure, money and calculation. It keeps nothing.
+//! The units server: units of measure, money and arithmetic. It stores nothing.
 
 mod measures;
 
@@ -19,7 +19,7 @@ pub(crate) static SERVICE: Service = Service {
     call,
 };
 
-/// What one euro was on the last day of 2024. A demonstration must not need the network, so every answer gives the date.
+/// The price of one euro on the last day of 2024. The demo must work without a network, so every answer gives the date.
 const PER_EURO: &[(&str, f64)] = &[
     ("EUR", 1.0),
     ("AUD", 1.677),
@@ -116,7 +116,7 @@ fn split_bill(args: &Arguments) -> Outcome {
     }
     let tip = cents(amount * tip_percent / 100.0);
     let total = cents(amount + tip);
-    // Within the bounds above a sum in cents is a whole number that both types hold.
+    // Within the bounds above, a sum in cents is a whole number that both types hold exactly.
     let (in_cents, people) = (
         (total * 100.0).round() as i64,
         args.integer("people").max(1),
@@ -130,7 +130,7 @@ fn split_bill(args: &Arguments) -> Outcome {
     ))
 }
 
-/// Rounded to two places.
+/// A value rounded to two places.
 fn cents(amount: f64) -> f64 {
     (amount * 100.0).round() / 100.0
 }
