@@ -9,7 +9,7 @@
 //! - `call`: the `params` of a `tools/call` that calls a server's tool
 //! - `search`, `describe`: the `params` for a search and a description, if the program has them
 //! - `listed`, `understood`: `{"request": …, "text": …}`: a call whose answer contains this text once all tools are
-//! known, or can be found by meaning
+//!   known, or can be found by meaning
 //!
 //! `{program}`, `{home}`, `{server}`, `{tool}`, `{tools}` and `{query}` are replaced by texts. A string that consists
 //! of `{servers}`, `{arguments}` or `{semantic}` is replaced by JSON: the servers as in clients' files, the arguments
