@@ -9,7 +9,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use super::trial::Trial;
 use crate::config::{
-    Change, Document, EntryText, Environment, Paths, change_servers, secret_arguments,
+    Change, Document, EntryText, Environment, Paths, Refusal, change_servers, secret_arguments,
     secret_parameters,
 };
 use crate::secret::is_secret_name;
@@ -164,9 +164,9 @@ impl Addition<'_> {
             |change, name, document| {
                 let is_taken = document.keys(&["mcpServers"]).iter().any(|key| key == name);
                 match change {
-                    Change::Add(_) if is_taken => Err(
-                        "there is a server of this name already; `--force` replaces it".to_owned(),
-                    ),
+                    Change::Add(_) if is_taken => Err(Refusal::NotPermitted(
+                        "there is a server of this name already; `--force` replaces it".into(),
+                    )),
                     _ => Ok(()),
                 }
             },

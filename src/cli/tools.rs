@@ -62,7 +62,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .find(|(name, _)| name.as_str() == server);
         return Err(match failed {
             Some((_, Progress::Failed(reason))) => {
-                Exit::unavailable(proxy.unscoped().config().masker.mask(&reason))
+                Exit::unavailable(proxy.unscoped().config().masker.mask(&reason.to_string()))
             }
             Some(_) => Exit::unavailable(format!(
                 "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
@@ -105,7 +105,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         {
             output.line(bad(format!(
                 "{server}: {}",
-                proxy.unscoped().config().masker.mask(&reason)
+                proxy.unscoped().config().masker.mask(&reason.to_string())
             )));
         }
     }

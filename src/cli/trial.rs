@@ -133,7 +133,7 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
         }
         Some(Progress::Failed(_)) if proxy.inventory.wants_login(&server) => Trial::Login,
         Some(Progress::Failed(reason)) => Trial::Failed {
-            reason: config.masker.mask(&reason).into_owned(),
+            reason: config.masker.mask(&reason.to_string()).into_owned(),
         },
         _ => Trial::Failed {
             reason: format!(

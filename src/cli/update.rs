@@ -13,8 +13,8 @@ use super::registry::{asked, open};
 use super::trial::Trial;
 use super::unknown::unknown;
 use crate::config::{
-    Change, Config, Document, Environment, LARGEST_FILE, Paths, change_servers, safe_names,
-    written_name,
+    Change, Config, Document, Environment, LARGEST_FILE, Paths, Refusal, change_servers,
+    safe_names, written_name,
 };
 use crate::files::read_regular;
 use crate::registry::{Given, Listing, Merged, Registry, Way, merge};
@@ -160,7 +160,9 @@ async fn one(
             true,
             |_, name, document| match document.get(&["mcpServers", name]) {
                 Some(now) if now == update.before => Ok(()),
-                _ => Err("another process changed it just now; run this again".to_owned()),
+                _ => Err(Refusal::NotPermitted(
+                    "another process changed it just now; run this again".into(),
+                )),
             },
         )?;
     }

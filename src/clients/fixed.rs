@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
-use super::model::{Entry, Fixed, Found, Survey, Target};
+use super::model::{Entry, Fixed, Found, Survey, Target, Unmovable};
 use super::{Client, Node, Surroundings};
 
 const CONNECTOR: &str = "is a connector of the claude.ai account, which is set up there";
@@ -148,15 +148,12 @@ pub(super) fn blocked(
     around: &Surroundings,
     cache: &FileCache,
     editable: Option<&Path>,
-) -> Option<String> {
+) -> Option<Unmovable> {
     if found.location.client != Client::ClaudeCode {
         return None;
     }
     if let Some((path, _)) = managed_servers(around, cache) {
-        return Some(format!(
-            "does not run: Claude Code loads nothing but what {} has",
-            path.display()
-        ));
+        return Some(Unmovable::NotLoaded(path));
     }
     let entry = found.entry.as_ref().ok()?;
     let own = around.claude_directory();
@@ -179,10 +176,7 @@ pub(super) fn blocked(
                 || rules.any(|rule| is_meant(rule, &found.name, entry) || is_unclear(rule))
         };
         if node.get("deniedMcpServers").is_some_and(matches) {
-            return Some(format!(
-                "is blocked by `deniedMcpServers` in {}",
-                path.display()
-            ));
+            return Some(Unmovable::Denied(path));
         }
         let allowed = node.get("allowedMcpServers").filter(|list| match list {
             Node::Null => false,
@@ -190,10 +184,7 @@ pub(super) fn blocked(
             _ => true,
         });
         if allowed.is_some_and(|list| !is_permitted(list, &found.name, entry)) {
-            return Some(format!(
-                "is blocked: `allowedMcpServers` in {} does not have it",
-                path.display()
-            ));
+            return Some(Unmovable::NotAllowed(path));
         }
     }
     None

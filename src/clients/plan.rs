@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::cache::read_source;
 use super::connection::{own_entries, permission};
 use super::edit::{Edit, PlanError};
+use super::model::Unmovable;
 use super::rules::Rights;
 use super::servers::Servers;
 use super::{
@@ -247,7 +248,7 @@ fn stays(
     blocking: &mut Vec<Rule>,
 ) -> Option<String> {
     let entry = match &found.entry {
-        Err(reason) => return Some(reason.clone()),
+        Err(reason) => return Some(reason.to_string()),
         Ok(_) if found.is_mcpzip => return Some("is mcpzip itself".to_owned()),
         Ok(entry) => entry,
     };
@@ -430,7 +431,8 @@ fn elsewhere(survey: &Survey, moving: &[&Found], clients: &[Client]) -> Vec<Stri
     let blocked = survey.found.iter().filter_map(|found| {
         let client = found.location.client;
         let reason = found.entry.as_ref().err()?;
-        let is_blocked = reason.starts_with("is blocked") && moved(&found.name, client);
+        let is_blocked = matches!(reason, Unmovable::Denied(_) | Unmovable::NotAllowed(_))
+            && moved(&found.name, client);
         is_blocked.then(|| (&found.name, client, format!("it {reason}")))
     });
     let told = rules.chain(blocked).map(|(server, client, why)| {

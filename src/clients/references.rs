@@ -1,6 +1,7 @@
 //! Converts references to variables from each client's syntax to ours, `${NAME}`. It never expands them.
 
 use super::Client;
+use super::model::Unmovable;
 
 /// The role of a text in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +30,12 @@ enum Style {
 /// `text` with its references in our syntax. Text that is not a reference for the client becomes literal.
 ///
 /// # Errors
-/// A description of the reference that only the client can expand.
-pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String, String> {
+/// When it has a reference that only the client can expand.
+pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String, Unmovable> {
     let style = style(client);
-    let only_there = |written: &str| {
-        format!(
-            "needs `{written}`, which only {} can fill in",
-            client.title()
-        )
+    let only_there = |written: &str| Unmovable::Reference {
+        written: written.to_owned(),
+        client,
     };
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -55,18 +54,14 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
             match reference(style, inner, role) {
                 Reading::Variable(reference) => {
                     if out.ends_with('$') {
-                        return Err(format!(
-                            "has `$` before `{written}`, which would mean something else here"
-                        ));
+                        return Err(Unmovable::Dollar(written.to_owned()));
                     }
                     out.push_str(&format!("${{{reference}}}"));
                 }
                 Reading::ClientOnly => return Err(only_there(written)),
                 Reading::Literal => {
                     if out.ends_with('$') {
-                        return Err(format!(
-                            "has `$` before `{written}`, which would mean something else here"
-                        ));
+                        return Err(Unmovable::Dollar(written.to_owned()));
                     }
                     out.push('$');
                     out.push_str(written);

@@ -9,6 +9,8 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use super::error::PemError;
+
 /// The certificates of a file, as DER; never empty.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Certificates(Arc<[Vec<u8>]>);
@@ -17,23 +19,20 @@ impl Certificates {
     /// Reads the certificates among the PEM sections of a file; other sections are ignored.
     ///
     /// # Errors
-    /// A description of the fault, which continues a sentence after the file's name.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let pem = std::fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
+    /// When the file cannot be read, or has no usable certificate.
+    pub(super) fn read(path: &Path) -> Result<Self, PemError> {
+        let pem = PemError::read(path)?;
         let sections: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-        let certificates =
-            sections.map_err(|_| "is damaged: a PEM section in it cannot be read".to_owned())?;
+        let certificates = sections.map_err(|_| PemError::Damaged)?;
         if certificates.is_empty() {
-            return Err(
-                "holds no certificate in PEM form (`-----BEGIN CERTIFICATE-----`)".to_owned(),
-            );
+            return Err(PemError::NoCertificate);
         }
         let mut store = RootCertStore::empty();
         if certificates
             .iter()
             .any(|certificate| store.add(certificate.clone()).is_err())
         {
-            return Err("holds a certificate that cannot be used".to_owned());
+            return Err(PemError::Certificate);
         }
         Ok(Self(
             certificates

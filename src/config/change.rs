@@ -3,14 +3,15 @@
 //! A set of changes is made completely or not at all: the text is changed first, parsed as a configuration, and
 //! written if the changed servers are usable. The caller decides which changes are permitted.
 
+use std::fmt;
 use std::path::Path;
 
-use super::document::Document;
+use super::document::{Document, DocumentError};
 use super::edit::{EditError, edit};
 use super::error::{EntryError, Error, ServerFault};
 use super::names::written_name;
 use super::{Config, Environment};
-use crate::tool::ServerName;
+use crate::tool::{NameError, ServerName};
 
 const SERVERS: &str = "mcpServers";
 
@@ -41,9 +42,52 @@ pub(crate) enum ChangeError {
     /// The file is invalid before or after the change.
     #[error(transparent)]
     Configuration(#[from] Error),
-    /// A change cannot be made, or gives an entry that cannot be used. Each server in backticks, with its reason.
-    #[error("{0}")]
-    Refused(String),
+    /// Changes that cannot be made, or give entries that cannot be used.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Refused(Vec<Refused>),
+}
+
+/// A refused change of one server.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    server: String,
+    reason: Refusal,
+}
+
+/// The reason why a change is not made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// A new server has the name of a present one.
+    #[error("there is a server of this name; update or remove it")]
+    Exists,
+    /// The server to change is not there.
+    #[error("there is no server of this name")]
+    Absent,
+    /// The name of a new server breaks the rules for names.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The file is written in a way that cannot be edited.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// The changed entry cannot be used.
+    #[error(transparent)]
+    Unusable(EntryError),
+    /// The file is invalid after an earlier change.
+    #[error(transparent)]
+    Configuration(#[from] Error),
+    /// The caller does not permit it.
+    #[error(transparent)]
+    NotPermitted(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            // The text of a name error includes the server's name.
+            Refusal::Unusable(EntryError::Name(error)) => error.fmt(f),
+            reason => write!(f, "`{}`: {reason}", self.server),
+        }
+    }
 }
 
 /// The result of a change.
@@ -60,21 +104,16 @@ impl Change {
     ///
     /// # Errors
     /// The reason why it is not made.
-    pub(crate) fn make(&self, name: &str, document: &mut Document) -> Result<(), String> {
+    pub(crate) fn make(&self, name: &str, document: &mut Document) -> Result<(), Refusal> {
         let path = [SERVERS, name];
-        let words = |error: super::DocumentError| error.to_string();
         match (self, is_there(document, name)) {
-            (Self::Add(_), true) => {
-                return Err("there is a server of this name; update or remove it".to_owned());
-            }
-            (Self::Add(_) | Self::Put(_), false) => {
-                ServerName::new(name).map_err(|error| error.to_string())?;
-            }
+            (Self::Add(_), true) => return Err(Refusal::Exists),
+            (Self::Add(_) | Self::Put(_), false) => drop(ServerName::new(name)?),
             (_, true) => {}
-            (_, false) => return Err("there is no server of this name".to_owned()),
+            (_, false) => return Err(Refusal::Absent),
         }
         match self {
-            Self::Add(entry) | Self::Put(entry) => document.set(&path, entry).map_err(words),
+            Self::Add(entry) | Self::Put(entry) => document.set(&path, entry)?,
             Self::Update(members) => members.iter().try_for_each(|(keys, value)| {
                 let path: Vec<&str> = path
                     .into_iter()
@@ -84,17 +123,16 @@ impl Change {
                     "null" => document.remove(&path).map(drop),
                     json => document.set(&path, json),
                 }
-                .map_err(words)
-            }),
-            Self::Remove => document.remove(&path).map(drop).map_err(words),
-            Self::Switch { disabled: true } => document
-                .set(&[SERVERS, name, "disabled"], "true")
-                .map_err(words),
-            Self::Switch { disabled: false } => document
-                .remove(&[SERVERS, name, "disabled"])
-                .map(drop)
-                .map_err(words),
+            })?,
+            Self::Remove => drop(document.remove(&path)?),
+            Self::Switch { disabled: true } => {
+                document.set(&[SERVERS, name, "disabled"], "true")?;
+            }
+            Self::Switch { disabled: false } => {
+                document.remove(&[SERVERS, name, "disabled"])?;
+            }
         }
+        Ok(())
     }
 
     /// Whether the entry must be usable afterwards.
@@ -116,7 +154,7 @@ pub(crate) fn change_servers(
     changes: &[(String, Change)],
     environment: &Environment,
     may_lack_variables: bool,
-    permits: impl Fn(&Change, &str, &Document) -> Result<(), String>,
+    permits: impl Fn(&Change, &str, &Document) -> Result<(), Refusal>,
 ) -> Result<Changed, ChangeError> {
     edit(path, |document| {
         // Faults of the file are reported before faults of the change.
@@ -129,11 +167,14 @@ pub(crate) fn change_servers(
             let keys = document.keys(&[SERVERS]);
             let key = written_name(&keys, name).unwrap_or(name);
             let made = permits(change, key, document).and_then(|()| change.make(key, document));
-            made.err().map(|reason| format!("`{name}`: {reason}"))
+            made.err().map(|reason| Refused {
+                server: name.clone(),
+                reason,
+            })
         });
-        let refusals: Vec<String> = refusals.collect();
+        let refusals: Vec<_> = refusals.collect();
         if !refusals.is_empty() {
-            return Err(ChangeError::Refused(refusals.join("; ")));
+            return Err(ChangeError::Refused(refusals));
         }
         let config = Config::parse(&document.text(), path, environment)?;
         let is_unusable = |fault: &&ServerFault| {
@@ -144,30 +185,22 @@ pub(crate) fn change_servers(
                     .iter()
                     .any(|(name, change)| change.makes_entry() && *name == fault.name)
         };
-        let faults: Vec<String> = config
-            .faults
-            .iter()
-            .filter(is_unusable)
-            .map(unusable)
-            .collect();
-        if faults.is_empty() {
+        let unusable = config.faults.iter().filter(is_unusable);
+        let unusable = unusable.map(|fault| Refused {
+            server: fault.name.clone(),
+            reason: Refusal::Unusable(fault.fault.clone()),
+        });
+        let refusals: Vec<_> = unusable.collect();
+        if refusals.is_empty() {
             Ok(Changed { config, was_there })
         } else {
-            Err(ChangeError::Refused(faults.join("; ")))
+            Err(ChangeError::Refused(refusals))
         }
     })
 }
 
 fn is_there(document: &Document, name: &str) -> bool {
     document.keys(&[SERVERS]).iter().any(|key| key == name)
-}
-
-fn unusable(fault: &ServerFault) -> String {
-    match &fault.fault {
-        // The text of a name error includes the server's name.
-        EntryError::Name(error) => error.to_string(),
-        other => format!("`{}`: {other}", fault.name),
-    }
 }
 
 #[cfg(test)]
@@ -189,7 +222,7 @@ mod tests {
             if permits {
                 Ok(())
             } else {
-                Err("not you".to_owned())
+                Err(Refusal::NotPermitted("not you".into()))
             }
         };
         let changed = change_servers(&path, &changes, &Environment::default(), true, permit);

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::tool::NameError;
 
@@ -202,7 +202,7 @@ pub(crate) enum EntryError {
         /// The file.
         path: PathBuf,
         /// The fault.
-        problem: String,
+        problem: PemError,
     },
     /// An invalid private key.
     #[error("`oauth.private_key_file`: `{path}` {problem}")]
@@ -210,7 +210,7 @@ pub(crate) enum EntryError {
         /// The file.
         path: PathBuf,
         /// The fault.
-        problem: String,
+        problem: PemError,
     },
     /// A name or value that the system or the protocol cannot carry.
     #[error("`{key}` {problem}")]
@@ -220,6 +220,38 @@ pub(crate) enum EntryError {
         /// The fault.
         problem: &'static str,
     },
+}
+
+/// A fault of a PEM file, worded to follow the file's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PemError {
+    /// The system's error.
+    #[error("cannot be read ({0})")]
+    Read(String),
+    /// A section is not base64, or has no end.
+    #[error("is damaged: a PEM section in it cannot be read")]
+    Damaged,
+    /// No certificate among its sections.
+    #[error("holds no certificate in PEM form (`-----BEGIN CERTIFICATE-----`)")]
+    NoCertificate,
+    /// A certificate that is not X.509.
+    #[error("holds a certificate that cannot be used")]
+    Certificate,
+    /// No key among its sections.
+    #[error("holds no private key in PEM form")]
+    NoKey,
+    /// A key in an older form.
+    #[error("holds a key that is not in PKCS #8 form (`-----BEGIN PRIVATE KEY-----`)")]
+    Form,
+    /// A key of another algorithm, or too short.
+    #[error("holds a key that is neither of the curve P-256 nor of RSA with 2048 bits or more")]
+    Algorithm,
+}
+
+impl PemError {
+    pub(super) fn read(path: &Path) -> Result<Vec<u8>, Self> {
+        std::fs::read(path).map_err(|error| Self::Read(error.to_string()))
+    }
 }
 
 /// Something in the file that its author probably did not intend.

@@ -58,7 +58,7 @@ mod watch;
 
 pub(crate) use audit::AuditOptions;
 pub(crate) use certificates::Certificates;
-pub(crate) use change::{Change, ChangeError, change_servers};
+pub(crate) use change::{Change, ChangeError, Refusal, change_servers};
 pub(crate) use daemon::{DaemonMode, DaemonOptions};
 pub(crate) use document::{Document, DocumentError};
 pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, link_target};

@@ -9,6 +9,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RsaKeyPair}
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use super::error::PemError;
 use crate::secret::Secret;
 
 /// The `oauth` of a server's entry.
@@ -91,16 +92,12 @@ impl PrivateKey {
     /// Reads the key of a PEM file.
     ///
     /// # Errors
-    /// A description of the fault, which continues a sentence after the file's name.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let pem = std::fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
-        let der = PrivateKeyDer::from_pem_slice(&pem)
-            .map_err(|_| "holds no private key in PEM form".to_owned())?;
+    /// When the file cannot be read, or has no usable key.
+    pub(super) fn read(path: &Path) -> Result<Self, PemError> {
+        let der =
+            PrivateKeyDer::from_pem_slice(&PemError::read(path)?).map_err(|_| PemError::NoKey)?;
         let PrivateKeyDer::Pkcs8(key) = &der else {
-            return Err(
-                "holds a key that is not in PKCS #8 form (`-----BEGIN PRIVATE KEY-----`)"
-                    .to_owned(),
-            );
+            return Err(PemError::Form);
         };
         let key = key.secret_pkcs8_der();
         let random = SystemRandom::new();
@@ -110,10 +107,7 @@ impl PrivateKey {
             } else if RsaKeyPair::from_pkcs8(key).is_ok() {
                 SigningAlgorithm::Rs256
             } else {
-                return Err(
-                "holds a key that is neither of the curve P-256 nor of RSA with 2048 bits or more"
-                    .to_owned(),
-            );
+                return Err(PemError::Algorithm);
             };
         Ok(Self {
             der: Secret::new(key.into()),

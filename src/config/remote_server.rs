@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde_json::json;
 
 use super::Document;
-use crate::tool::ServerName;
+use crate::tool::{NameError, ServerName};
 
 /// A server behind HTTP by its name and URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,21 +14,34 @@ pub(crate) struct RemoteServer {
     url: String,
 }
 
-impl FromStr for RemoteServer {
-    type Err = String;
+/// A text that is not a [`RemoteServer`].
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RemoteServerError {
+    /// It has no `=`.
+    #[error("must be a name and a URL, as `notes=https://notes.example.com/mcp`")]
+    Form,
+    /// The name breaks the rules for names.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The name is reserved.
+    #[error("this name is the built-in server's")]
+    Reserved,
+    /// Not a URL of a server.
+    #[error("the URL must begin with `http://` or `https://` and name a host")]
+    Url,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, url) = text
-            .split_once('=')
-            .ok_or("must be a name and a URL, as `notes=https://notes.example.com/mcp`")?;
-        let name = ServerName::new(name).map_err(|error| error.to_string())?;
+impl FromStr for RemoteServer {
+    type Err = RemoteServerError;
+
+    fn from_str(text: &str) -> Result<Self, RemoteServerError> {
+        let (name, url) = text.split_once('=').ok_or(RemoteServerError::Form)?;
+        let name = ServerName::new(name)?;
         if name.as_str().eq_ignore_ascii_case(super::BUILT_IN_SERVER) {
-            return Err("this name is the built-in server's".to_owned());
+            return Err(RemoteServerError::Reserved);
         }
         if !super::server::is_url(url, &["http", "https"]) {
-            return Err(
-                "the URL must begin with `http://` or `https://` and name a host".to_owned(),
-            );
+            return Err(RemoteServerError::Url);
         }
         Ok(Self {
             name,

@@ -28,6 +28,26 @@ pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Params(Vec<(String, Option<String>)>);
 
+/// A header, by its name, that does not repeat its argument.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Mismatch {
+    /// The header is missing.
+    #[error("the header `{0}` is missing")]
+    Missing(String),
+    /// The argument is missing.
+    #[error("the header `{0}` repeats an argument that is not there")]
+    NoArgument(String),
+    /// The header has several values.
+    #[error("the header `{0}` is there twice")]
+    Repeated(String),
+    /// The header's value is no text.
+    #[error("the header `{0}` cannot be decoded")]
+    Encoding(String),
+    /// The header has another value than the argument.
+    #[error("the header `{0}` says something else than the argument that it repeats")]
+    Different(String),
+}
+
 impl Params {
     /// Selects these headers from all headers; a value that is not text becomes `None`.
     pub(crate) fn among<'a>(headers: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Self {
@@ -42,28 +62,23 @@ impl Params {
     /// Checks that the header `name` equals `argument`, or is absent if there is no argument.
     ///
     /// # Errors
-    /// A text that describes the mismatch.
-    pub(crate) fn check(&self, name: &str, argument: Option<&str>) -> Result<(), String> {
+    /// The way in which header and argument differ.
+    pub(crate) fn check(&self, name: &str, argument: Option<&str>) -> Result<(), Mismatch> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
+        let name = || name.to_owned();
         let (value, argument) = match (values.next(), argument) {
             (None, None) => return Ok(()),
-            (None, Some(_)) => return Err(format!("the header `{name}` is missing")),
-            (Some(_), None) => {
-                return Err(format!(
-                    "the header `{name}` repeats an argument that is not there"
-                ));
-            }
+            (None, Some(_)) => return Err(Mismatch::Missing(name())),
+            (Some(_), None) => return Err(Mismatch::NoArgument(name())),
             (Some((_, value)), Some(argument)) => (value, argument),
         };
         if values.next().is_some() {
-            return Err(format!("the header `{name}` is there twice"));
+            return Err(Mismatch::Repeated(name()));
         }
         match value.as_deref().and_then(unwrapped) {
-            None => Err(format!("the header `{name}` cannot be decoded")),
+            None => Err(Mismatch::Encoding(name())),
             Some(said) if is_same(&said, argument) => Ok(()),
-            Some(_) => Err(format!(
-                "the header `{name}` says something else than the argument that it repeats"
-            )),
+            Some(_) => Err(Mismatch::Different(name())),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Why a call has no result, as data. `answers/error.rs` has the words.
 
+use std::sync::Arc;
+
 use super::arguments::Fault;
 use crate::config::{EntryError, Projects};
 use crate::tool::{QualifiedName, ServerName};
-use crate::upstream::CallError;
+use crate::upstream::{CallError, NotListed};
 
 /// Why a call has no result.
 #[derive(Debug, Clone)]
@@ -78,7 +80,7 @@ pub(crate) enum Withheld {
 #[derive(Debug, Clone)]
 pub(crate) enum Unlisted {
     /// Listing them failed.
-    Failed(String),
+    Failed(Arc<NotListed>),
     /// They are being listed.
     UnderWay,
     /// The server is disabled in the configuration.

@@ -6,7 +6,7 @@ use super::Proxy;
 use super::callers::caller::{StandingHost, named_log};
 use crate::mcp::{ClientCapabilities, Frame, LogLevel};
 use crate::tool::{ServerName, ToolName};
-use crate::upstream::{self, Comparing, Host, Listing, Notice};
+use crate::upstream::{self, Comparing, Host, Listing, NotListed, Notice};
 
 /// The proxy as its servers reach it.
 pub(super) struct Inbound(pub(super) Weak<Proxy>);
@@ -41,7 +41,7 @@ impl upstream::Audience for Inbound {
         Box::pin(async move {
             match inventory {
                 Some(inventory) => inventory.keep(&server, listing).await,
-                None => Err("mcpzip is shutting down".to_owned()),
+                None => Err(NotListed::ShuttingDown),
             }
         })
     }

@@ -8,7 +8,7 @@ use reqwest::{Client, StatusCode, Url};
 use serde_json::{Value, json};
 
 use super::masked;
-use crate::config::Collector;
+use crate::config::{Collector, NoCertificates};
 use crate::text::causes;
 
 /// The name of the instrumentation.
@@ -34,7 +34,7 @@ impl Sender {
         if self.client.is_none() {
             match client(collector) {
                 Ok(client) => self.client = Some(client),
-                Err(reason) => return Sent::Refused(reason),
+                Err(error) => return Sent::Refused(error.to_string()),
             }
         }
         let Some(client) = &self.client else {
@@ -116,8 +116,17 @@ pub(crate) fn text_attribute(key: &str, text: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": masked(text) } })
 }
 
+/// Why there is no HTTP client for the collector.
+#[derive(Debug, thiserror::Error)]
+enum ClientError {
+    #[error(transparent)]
+    Certificates(#[from] NoCertificates),
+    #[error("{}", words(.0))]
+    Build(#[from] reqwest::Error),
+}
+
 /// An HTTP client for the collector. Requests carry credentials, so it follows no redirect.
-fn client(options: &Collector) -> Result<Client, String> {
+fn client(options: &Collector) -> Result<Client, ClientError> {
     // The provider is installed already if another client was made before; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = Url::parse(&options.endpoint).ok();
@@ -140,12 +149,9 @@ fn client(options: &Collector) -> Result<Client, String> {
     let builder = if is_plain && is_local {
         builder.tls_certs_only([])
     } else {
-        options
-            .network
-            .with_certificates(builder, Vec::new())
-            .map_err(|error| error.to_string())?
+        options.network.with_certificates(builder, Vec::new())?
     };
-    builder.build().map_err(|error| words(&error))
+    Ok(builder.build()?)
 }
 
 /// An error with its causes, without the URL, which may contain a key.

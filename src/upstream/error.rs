@@ -152,7 +152,7 @@ pub(crate) enum CallError {
         /// Its name.
         server: ServerName,
         /// The cause.
-        reason: String,
+        reason: NotListed,
     },
     /// Under `"trust": "pin"`, the tool has changed since it was first seen. Nothing was sent.
     #[error(
@@ -198,6 +198,63 @@ impl ConnectError {
     pub(crate) fn wants_login(&self) -> bool {
         matches!(self, Self::Http { error, .. } if error.wants_login())
     }
+}
+
+/// Why the tools of a server are not known, or not taken over.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum NotListed {
+    /// Their list did not come within this time.
+    #[error("it did not list its tools within {0:?}")]
+    Late(Duration),
+    /// Their list did not come.
+    #[error(transparent)]
+    List(#[from] Box<ListError>),
+    /// Its entry was removed or disabled.
+    #[error("it is not configured any more")]
+    NotConfigured,
+    /// The task that stores the list failed.
+    #[error("its tools could not be kept")]
+    NotKept,
+    /// The sessions that used it have ended.
+    #[error("no session uses it any more")]
+    Unused,
+    /// The process ends.
+    #[error("mcpzip is shutting down")]
+    ShuttingDown,
+}
+
+/// The reason why a list is missing.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ListError {
+    /// The request for a page failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The server does not have this list.
+    #[error("server `{server}` has no {list}")]
+    Missing {
+        /// The server's name.
+        server: ServerName,
+        /// The name of the list.
+        list: &'static str,
+    },
+    /// The list took much longer than the tools.
+    #[error("server `{server}` did not list its {list} in time")]
+    Late {
+        /// The server's name.
+        server: ServerName,
+        /// The name of the list.
+        list: &'static str,
+    },
+    /// The server refused, or its response is not a list.
+    #[error("server `{server}` did not list its {list}: {reason}")]
+    Refused {
+        /// The server's name.
+        server: ServerName,
+        /// The name of the list.
+        list: &'static str,
+        /// The server's message, or the fault of the response.
+        reason: String,
+    },
 }
 
 impl CallError {

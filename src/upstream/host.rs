@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::{Listing, ServerReply};
+use super::{Listing, NotListed, ServerReply};
 use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
 use crate::tool::ServerName;
 
@@ -16,7 +16,7 @@ use crate::tool::ServerName;
 pub(crate) type Asking = Pin<Box<dyn Future<Output = ServerReply> + Send>>;
 
 /// A pending comparison of a listing with the pins.
-pub(crate) type Comparing = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+pub(crate) type Comparing = Pin<Box<dyn Future<Output = Result<(), NotListed>> + Send>>;
 
 /// A server's request to the client that it works for.
 #[derive(Debug, Clone)]

@@ -7,9 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::error::CallError;
+use super::error::ListError;
 use super::introduction::Introduction;
-use crate::tool::ServerName;
 
 /// A server's lists. Each entry keeps its original bytes.
 #[derive(Debug, Clone)]
@@ -36,38 +35,4 @@ impl Listing {
     pub(crate) fn set_compared(&self) {
         self.compared.lock().insert(self.user);
     }
-}
-
-/// The reason why a list is missing.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum ListError {
-    /// The request for a page failed.
-    #[error(transparent)]
-    Call(#[from] CallError),
-    /// The server does not have this list.
-    #[error("server `{server}` has no {list}")]
-    Missing {
-        /// The server's name.
-        server: ServerName,
-        /// The method.
-        list: &'static str,
-    },
-    /// The list took much longer than the tools.
-    #[error("server `{server}` did not list its {list} in time")]
-    Late {
-        /// The server's name.
-        server: ServerName,
-        /// The method.
-        list: &'static str,
-    },
-    /// The server refused, or its response is not a list.
-    #[error("server `{server}` did not list its {list}: {reason}")]
-    Refused {
-        /// The server's name.
-        server: ServerName,
-        /// The method.
-        list: &'static str,
-        /// The server's message, or the fault of the response.
-        reason: String,
-    },
 }

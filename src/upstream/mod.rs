@@ -45,12 +45,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use connection::ServerCall;
-pub(crate) use error::{CallError, ConnectError};
+pub(crate) use error::{CallError, ConnectError, ListError, NotListed};
 #[cfg(unix)]
 pub(crate) use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
 pub(crate) use host::{Asking, Audience, Comparing, Host, Notice, Question};
 pub(crate) use introduction::Introduction;
-pub(crate) use listing::{ListError, Listing};
+pub(crate) use listing::Listing;
 pub(crate) use log::ServerLog;
 pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;

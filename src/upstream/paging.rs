@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
+use super::error::ListError;
 use super::list_limits::{self, Entries, Over, Taken};
-use super::listing::{ListError, Listing};
+use super::listing::Listing;
 use super::reply::{ServerReply, code_of, message_of};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};

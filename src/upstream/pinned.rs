@@ -1,7 +1,7 @@
 //! Tool calls of servers under `"trust": "pin"`.
 
 use super::slot::Lease;
-use super::{CallError, Pool, ServerCall};
+use super::{CallError, NotListed, Pool, ServerCall};
 use crate::tool::ServerName;
 
 impl Pool {
@@ -26,12 +26,12 @@ impl Pool {
                 let listing = lease
                     .list(server, call.limit, lease.user)
                     .await
-                    .map_err(|error| error.to_string())?;
+                    .map_err(Box::new)?;
                 self.audience.compare(server, listing).await
             };
             tokio::time::timeout(call.limit, Box::pin(compare))
                 .await
-                .map_err(|_| uncompared(format!("it took longer than {:?}", call.limit)))?
+                .map_err(|_| uncompared(NotListed::Late(call.limit)))?
                 .map_err(uncompared)?;
         }
         if self.audience.is_withheld(server, tool) {

@@ -8,8 +8,9 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::connection::ServerCall;
+use super::error::ListError;
 use super::host::{Audience, Host};
-use super::listing::{ListError, Listing};
+use super::listing::Listing;
 use super::oauth::Account;
 use super::reply::ServerReply;
 use super::sharing::{self, Joined};

@@ -73,7 +73,11 @@ pub(super) async fn after(
     }
     let proxy = app.proxy();
     if let Err(reason) = proxy.inventory.index_ready(Duration::from_secs(20)).await {
-        examination.add(Finding::new(&kinds::SEARCH_INDEX, "search", reason));
+        examination.add(Finding::new(
+            &kinds::SEARCH_INDEX,
+            "search",
+            reason.to_string(),
+        ));
     }
     let status = proxy.inventory.status_of_caches().await;
     if let Some(coverage) = status

@@ -68,7 +68,7 @@ pub(super) async fn examine(
     let snapshot = proxy.unscoped().snapshot();
     let progress = proxy.inventory.progress();
     let reason = |name: &ServerName| match progress.get(name) {
-        Some(Progress::Failed(reason)) => printable(&config.masker.mask(reason)),
+        Some(Progress::Failed(reason)) => printable(&config.masker.mask(&reason.to_string())),
         _ => "it gave no answer in time".to_owned(),
     };
     for server in &status.servers {

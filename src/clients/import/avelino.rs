@@ -5,6 +5,7 @@
 
 use super::super::{Client, Node};
 use super::{Draft, DraftServer, is_on, patterns};
+use crate::clients::model::Unmovable;
 
 /// The keys that both have, with the same meaning.
 const SERVER_KEYS: &[&str] = &["command", "args", "env", "url", "headers"];
@@ -39,7 +40,7 @@ fn server(name: &str, written: &Node) -> DraftServer {
     // `${NAME}` in any text, as Claude Code has it.
     let mut server = DraftServer::read(name, written, SERVER_KEYS, Client::ClaudeCode);
     if written.get("cli").is_some_and(is_on) {
-        server.entry = Err(IS_CLI.to_owned());
+        server.entry = Err(Unmovable::Itself(IS_CLI));
         server.left_behind.clear();
         return server;
     }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::Item;
 use super::cache::read_source;
+use super::model::Unmovable;
 use super::reading;
 use super::servers::Servers;
 use super::{Client, Edit, Entry, Node, PlanError, Scope, Syntax, Verdict, secrets};
@@ -72,7 +73,7 @@ struct Draft {
 struct DraftServer {
     name: String,
     /// Our entry, or the reason why the server stays.
-    entry: Result<Entry, String>,
+    entry: Result<Entry, Unmovable>,
     /// Members of our entry that a client's entry does not have, rules among them.
     more: Vec<(&'static str, Node)>,
     /// The protections of this server that cannot be carried over.
@@ -260,7 +261,7 @@ impl DraftServer {
     fn into_item(self, file: &Path, servers: &mut Servers, blocking: &mut Vec<String>) -> Item {
         let is_off = self.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
         let verdict = match self.entry {
-            Err(reason) => Verdict::Stays(reason),
+            Err(reason) => Verdict::Stays(reason.to_string()),
             Ok(entry) if entry.is_mcpzip() => Verdict::Stays("is mcpzip itself".to_owned()),
             Ok(entry) => {
                 let name = &self.name;

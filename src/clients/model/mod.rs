@@ -4,6 +4,7 @@
 mod entry;
 mod item;
 mod rule;
+mod unmovable;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ pub(super) use entry::ToolRule;
 pub(crate) use entry::{Entry, Target};
 pub(crate) use item::{Item, Verdict};
 pub(crate) use rule::{Carried, Rule, RuleKind};
+pub(in crate::clients) use unmovable::Unmovable;
 
 use super::cache::{FileError, Source};
 use super::{Client, ConfigLocation, Scope};
@@ -41,7 +43,7 @@ pub(crate) struct Found {
     /// Its name in the file.
     pub name: String,
     /// Its entry, or the reason why it must stay.
-    pub entry: Result<Entry, String>,
+    pub entry: Result<Entry, Unmovable>,
     /// Whether it is `mcpzip`.
     pub is_mcpzip: bool,
     /// Whether it is a project's server that no file of the user's approves.

@@ -8,7 +8,7 @@ mod url;
 
 use std::path::{Path, is_separator};
 
-use super::model::{Entry, Target};
+use super::model::{Entry, Target, Unmovable};
 use super::references::{Role, translate};
 use super::remote::Outcome;
 use super::text::is_mark;
@@ -56,14 +56,16 @@ const QUIET_KEYS: &[&str] = &[
 ///
 /// # Errors
 /// The reason why the server cannot be moved.
-pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Result<Entry, String> {
+pub(super) fn read(
+    client: Client,
+    entry: &Node,
+    project: Option<&Path>,
+) -> Result<Entry, Unmovable> {
     if !matches!(entry, Node::Map(_)) {
-        return Err("is not an entry for a server".to_owned());
+        return Err(Unmovable::NoEntry);
     }
     if entry.any_text(is_mark) {
-        return Err(
-            "has a text with half a character in it, which no server could be given".to_owned(),
-        );
+        return Err(Unmovable::HalfCharacter);
     }
     needs_client(client, entry)?;
     let reader = Reader {
@@ -72,10 +74,8 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
         project,
     };
     let target = match (reader.command()?, reader.url()?) {
-        (Some(_), Some(_)) => {
-            return Err("has both a command and a URL; which one counts is not clear".to_owned());
-        }
-        (None, None) => return Err("has neither a command nor a URL".to_owned()),
+        (Some(_), Some(_)) => return Err(Unmovable::BothTargets),
+        (None, None) => return Err(Unmovable::NoTarget),
         (Some((command, first)), None) => reader.local(command, first)?,
         (None, Some((key, url))) => reader.remote(key, url)?,
     };
@@ -111,8 +111,8 @@ pub(super) fn read(client: Client, entry: &Node, project: Option<&Path>) -> Resu
 }
 
 /// Checks for features that only the client can provide to a server.
-fn needs_client(client: Client, entry: &Node) -> Result<(), String> {
-    let own = |what: &str| Err(format!("{what}, which only {} does", client.title()));
+fn needs_client(client: Client, entry: &Node) -> Result<(), Unmovable> {
+    let own = |need| Err(Unmovable::NeedsClient { need, client });
     let has = |key: &str| {
         entry
             .get(key)
@@ -142,11 +142,12 @@ fn needs_client(client: Client, entry: &Node) -> Result<(), String> {
         return own("comes from an extension and is set up there");
     }
     match entry.get("type").and_then(Node::as_text) {
-        Some("ws" | "websocket") => Err("speaks over WebSocket, which mcpzip does not".to_owned()),
+        Some("ws" | "websocket") => Err(Unmovable::WebSocket),
         Some(kind @ ("builtin" | "platform" | "frontend" | "inline_python"))
             if client == Client::Goose =>
         {
-            Err(format!("is a part of {} (`{kind}`)", client.title()))
+            let kind = kind.to_owned();
+            Err(Unmovable::PartOfClient { kind, client })
         }
         _ => Ok(()),
     }
@@ -175,7 +176,7 @@ impl<'e> Reader<'e> {
         is_other("disabled", false) || is_other("enabled", true)
     }
 
-    fn text(&self, text: &str, role: Role) -> Result<String, String> {
+    fn text(&self, text: &str, role: Role) -> Result<String, Unmovable> {
         match self.project.and_then(Path::to_str) {
             // Both mean the project's directory, if there is one.
             Some(project) => {
@@ -192,21 +193,22 @@ impl<'e> Reader<'e> {
     ///
     /// # Errors
     /// When it is relative to an unknown directory.
-    fn rooted(&self, key: &str, path: String) -> Result<String, String> {
+    fn rooted(&self, key: &str, path: String) -> Result<String, Unmovable> {
         match self.project {
             _ if !is_relative(&path) => Ok(path),
             Some(project) => {
                 let whole: std::path::PathBuf = project.join(&path).components().collect();
                 Ok(whole.to_string_lossy().into_owned())
             }
-            None => Err(format!(
-                "its {key} `{path}` is relative to the directory that the client runs in"
-            )),
+            None => Err(Unmovable::Relative {
+                key: key.to_owned(),
+                path,
+            }),
         }
     }
 
     /// The program, and the arguments that are in one list with it.
-    fn command(&self) -> Result<Option<(&'e str, Vec<&'e Node>)>, String> {
+    fn command(&self) -> Result<Option<(&'e str, Vec<&'e Node>)>, Unmovable> {
         let Some((key, node)) = self.first(COMMAND_KEYS) else {
             return Ok(None);
         };
@@ -223,20 +225,18 @@ impl<'e> Reader<'e> {
         let program = program.filter(|program| !program.trim().is_empty());
         program
             .map(|program| Some((program, rest)))
-            .ok_or_else(|| format!("has a `{key}` that names no program"))
+            .ok_or(Unmovable::NoProgram(key))
     }
 
-    fn url(&self) -> Result<Option<(&'static str, &'e str)>, String> {
+    fn url(&self) -> Result<Option<(&'static str, &'e str)>, Unmovable> {
         let Some((key, node)) = self.first(URL_KEYS) else {
             return Ok(None);
         };
-        let url = node
-            .as_text()
-            .ok_or_else(|| format!("has a `{key}` that is not a text"))?;
+        let url = node.as_text().ok_or_else(|| no_text(key))?;
         Ok(Some((key, url)))
     }
 
-    fn local(&self, command: &str, first: Vec<&Node>) -> Result<Target, String> {
+    fn local(&self, command: &str, first: Vec<&Node>) -> Result<Target, Unmovable> {
         let inner = self
             .entry
             .get("command")
@@ -249,7 +249,7 @@ impl<'e> Reader<'e> {
             Node::Text(text) => self.text(text, Role::Command),
             Node::Number(number) => Ok(number.clone()),
             Node::Flag(flag) => Ok(flag.to_string()),
-            _ => Err("has an argument that is not a text".to_owned()),
+            _ => Err(Unmovable::NoText("an argument".to_owned())),
         });
         let args = args.collect::<Result<Vec<_>, _>>()?;
         let command = self.text(command, Role::Command)?;
@@ -270,15 +270,13 @@ impl<'e> Reader<'e> {
         {
             let name = name
                 .as_text()
-                .ok_or("has a form of `env_vars` that is not known here")?;
+                .ok_or_else(|| Unmovable::Form("env_vars".to_owned()))?;
             // The client passed it on only if it was set; an empty value is the closest to that.
             env.push((name.to_owned(), format!("${{{name}:-}}")));
         }
         let cwd = match self.first(CWD_KEYS) {
             Some((key, node)) => {
-                let written = node
-                    .as_text()
-                    .ok_or_else(|| format!("has a `{key}` that is not a text"))?;
+                let written = node.as_text().ok_or_else(|| no_text(key))?;
                 Some(self.rooted(&format!("`{key}`"), self.text(written, Role::Command)?)?)
             }
             // Clients start a project's servers in its directory, and people write arguments relative to it.
@@ -294,18 +292,18 @@ impl<'e> Reader<'e> {
         })
     }
 
-    fn pairs(&self, what: &str, node: Option<&Node>) -> Result<Vec<(String, String)>, String> {
+    fn pairs(&self, what: &str, node: Option<&Node>) -> Result<Vec<(String, String)>, Unmovable> {
         let members = match node {
             None | Some(Node::Null) => return Ok(Vec::new()),
             Some(node @ Node::Map(_)) => node.members(),
-            Some(_) => return Err(format!("has a form of `{what}` that is not known here")),
+            Some(_) => return Err(Unmovable::Form(what.to_owned())),
         };
         let pair = |(name, value): (&str, &Node)| {
             let value = match value {
                 Node::Text(text) => self.text(text, Role::Value)?,
                 Node::Number(number) => number.clone(),
                 Node::Flag(flag) => flag.to_string(),
-                _ => return Err(format!("has a `{what}.{name}` that is not a text")),
+                _ => return Err(no_text(&format!("{what}.{name}"))),
             };
             Ok((name.to_owned(), value))
         };
@@ -361,6 +359,10 @@ impl<'e> Reader<'e> {
             .filter(|key| !is_known(key))
             .collect()
     }
+}
+
+fn no_text(key: &str) -> Unmovable {
+    Unmovable::NoText(format!("a `{key}`"))
 }
 
 fn is_relative(path: &str) -> bool {

@@ -2,20 +2,19 @@
 
 use super::{HEADER_KEYS, Reader};
 use crate::clients::Target;
+use crate::clients::model::Unmovable;
 use crate::clients::references::Role;
 use crate::clients::{Client, Node};
 
 impl Reader<'_> {
-    pub(super) fn remote(&self, key: &str, url: &str) -> Result<Target, String> {
+    pub(super) fn remote(&self, key: &str, url: &str) -> Result<Target, Unmovable> {
         let url = self.text(url.trim(), Role::Value)?;
         let is_http = ["http://", "https://"]
             .iter()
             .any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
         if !is_http && !url.starts_with("${") {
             let scheme = url.split("://").next().unwrap_or_default();
-            return Err(format!(
-                "is reached by `{scheme}`, which mcpzip does not speak"
-            ));
+            return Err(Unmovable::Scheme(scheme.to_owned()));
         }
         let kind = ["type", "transport", "transportType"]
             .iter()
@@ -24,7 +23,7 @@ impl Reader<'_> {
             Some(kind) => match kind.as_str() {
                 "sse" => true,
                 "http" | "streamablehttp" | "remote" | "mcp" => false,
-                other => return Err(format!("is of type `{other}`, which is not known")),
+                other => return Err(Unmovable::Type(other.to_owned())),
             },
             // In that client, `url` alone means the older transport.
             None => self.client == Client::GeminiCli && key == "url",
@@ -42,7 +41,7 @@ impl Reader<'_> {
         {
             let variable = variable
                 .as_text()
-                .ok_or("has `env_http_headers` that are no texts")?;
+                .ok_or_else(|| Unmovable::NoText("a value of `env_http_headers`".to_owned()))?;
             headers.push((name.to_owned(), format!("${{{variable}}}")));
         }
         if let Some(variable) = self
@@ -70,7 +69,7 @@ impl Reader<'_> {
         })
     }
 
-    fn oauth(&self) -> Result<Vec<(&'static str, Node)>, String> {
+    fn oauth(&self) -> Result<Vec<(&'static str, Node)>, Unmovable> {
         let oauth = self
             .entry
             .get("oauth")
@@ -84,11 +83,7 @@ impl Reader<'_> {
                 "callbackPort" | "redirectPort" => "redirect_port",
                 "scopes" | "scope" => "scopes",
                 "enabled" => continue,
-                _ => {
-                    return Err(format!(
-                        "logs in with `{key}`, which mcpzip has no word for"
-                    ));
-                }
+                other => return Err(Unmovable::Login(other.to_owned())),
             };
             ours.push((known, self.translated(value)?));
         }
@@ -103,7 +98,7 @@ impl Reader<'_> {
         Ok(ours)
     }
 
-    fn translated(&self, node: &Node) -> Result<Node, String> {
+    fn translated(&self, node: &Node) -> Result<Node, Unmovable> {
         Ok(match node {
             Node::Text(text) => Node::Text(self.text(text, Role::Value)?),
             Node::List(items) => Node::List(

@@ -17,7 +17,7 @@ mod rights;
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
-use super::model::{Carried, Found, Rule, RuleKind, Survey};
+use super::model::{Carried, Found, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax};
 
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
@@ -165,7 +165,7 @@ pub(crate) fn guards(
         .map(|name| Found {
             location: client.user_location(around),
             name: (*name).to_owned(),
-            entry: Err("is configured at mcpzip".to_owned()),
+            entry: Err(Unmovable::Configured),
             is_mcpzip: false,
             is_unapproved: false,
         })

@@ -5,6 +5,7 @@
 //! never a file.
 
 mod aside;
+mod error;
 mod json;
 mod toml;
 mod yaml;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 use super::node::Node;
 use aside::Aside;
 pub(super) use aside::is_mark;
+use error::EditError;
+pub(crate) use error::TextError;
 
 /// The syntax of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,22 +39,6 @@ pub(crate) struct Text {
     text: Arc<String>,
     aside: Arc<Aside>,
     node: Arc<Node>,
-}
-
-/// A text that cannot be parsed, or cannot be edited as asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TextError {
-    /// The text is invalid in its syntax.
-    #[error("{0}")]
-    Syntax(String),
-    /// The text is written in a way that cannot be edited.
-    #[error("`{key}` {problem}")]
-    Edit {
-        /// The edited key.
-        key: String,
-        /// The reason.
-        problem: String,
-    },
 }
 
 impl Syntax {
@@ -106,7 +93,7 @@ impl Text {
             Syntax::Toml => toml::read(plain),
             Syntax::Yaml => yaml::read(plain),
         };
-        let node = Arc::new(node.map_err(TextError::Syntax)?);
+        let node = Arc::new(node?);
         Ok(Self {
             syntax,
             text,
@@ -139,10 +126,7 @@ impl Text {
     pub(crate) fn set(&mut self, path: &[String], value: &Node) -> Result<(), TextError> {
         let mut wanted = Node::clone(&self.node);
         if !wanted.set(path, value.clone()) {
-            return Err(refused(
-                path,
-                "is in something that is neither a map nor a list",
-            ));
+            return Err(refused(path, EditError::Scalar));
         }
         self.change(path, &wanted, |syntax, plain| match syntax {
             Syntax::Json | Syntax::ClaudeJson => json::set(plain, path, value),
@@ -171,7 +155,7 @@ impl Text {
             return Ok(());
         };
         there.iter().for_each(|path| wanted.remove(path));
-        let each = |plain: &str, remove: fn(&str, &[String]) -> Result<String, String>| {
+        let each = |plain: &str, remove: fn(&str, &[String]) -> Result<String, EditError>| {
             let mut paths = there.iter();
             paths.try_fold(plain.to_owned(), |text, path| remove(&text, path))
         };
@@ -186,7 +170,7 @@ impl Text {
         &mut self,
         path: &[String],
         wanted: &Node,
-        edit: impl FnOnce(Syntax, &str) -> Result<String, String>,
+        edit: impl FnOnce(Syntax, &str) -> Result<String, EditError>,
     ) -> Result<(), TextError> {
         let mark = if self.text.starts_with('\u{feff}') {
             "\u{feff}"
@@ -200,20 +184,15 @@ impl Text {
         let new = Self::of(self.syntax, edited, Arc::clone(&self.aside))
             .ok()
             .filter(is_right);
-        *self = new.ok_or_else(|| {
-            refused(
-                path,
-                "is written in a way that cannot be edited; edit it by hand",
-            )
-        })?;
+        *self = new.ok_or_else(|| refused(path, EditError::Unintended))?;
         Ok(())
     }
 }
 
-fn refused(path: &[String], problem: impl Into<String>) -> TextError {
+fn refused(path: &[String], problem: EditError) -> TextError {
     TextError::Edit {
         key: path.join("."),
-        problem: problem.into(),
+        problem,
     }
 }
 
@@ -221,14 +200,11 @@ fn refused(path: &[String], problem: impl Into<String>) -> TextError {
 ///
 /// # Errors
 /// When it has both.
-fn unified(text: &str) -> Result<(String, bool), String> {
+fn unified(text: &str) -> Result<(String, bool), EditError> {
     let (all, windows) = (text.matches('\n').count(), text.matches("\r\n").count());
     match windows {
         0 => Ok((text.to_owned(), false)),
         _ if windows == all => Ok((text.replace("\r\n", "\n"), true)),
-        _ => Err(
-            "is in a file whose lines end now in CR LF, now in LF; make them alike first"
-                .to_owned(),
-        ),
+        _ => Err(EditError::LineEnds),
     }
 }

@@ -2,60 +2,49 @@
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
+use super::error::{EditError, SyntaxError};
 use super::unified;
 use crate::clients::diff;
 use crate::clients::node::Node;
 
-pub(super) fn read(text: &str) -> Result<Node, String> {
+pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     Ok(table(parse(&text.replace("\r\n", "\n"))?.as_table()))
 }
 
-pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, String> {
+pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, EditError> {
     edit(text, |document| {
-        let (key, way) = path.split_last().ok_or("has no key")?;
+        let (key, way) = path.split_last().ok_or(EditError::NoKey)?;
         let mut table: &mut dyn TableLike = document.as_table_mut();
         for step in way {
             let mut missing = Table::new();
             missing.set_implicit(true);
             let item = table.entry(step).or_insert(Item::Table(missing));
-            table = item
-                .as_table_like_mut()
-                .ok_or("is in a value that is not a table")?;
+            table = item.as_table_like_mut().ok_or(EditError::NoTable)?;
         }
         let has_lines = !way.is_empty() && matches!(value, Node::Map(_));
         let is_inline = table.get(key).is_some_and(Item::is_inline_table);
-        let item = match value {
+        let new = match value {
             Node::Map(members) if has_lines && !is_inline => {
                 let mut inner = Table::new();
                 for (key, value) in members {
-                    inner.insert(
-                        key,
-                        Item::Value(
-                            to_value(value)
-                                .ok_or("would hold nothing, for which TOML has no word")?,
-                        ),
-                    );
+                    inner.insert(key, item(value)?);
                 }
                 Item::Table(inner)
             }
-            value => Item::Value(
-                to_value(value).ok_or("would hold nothing, for which TOML has no word")?,
-            ),
+            value => item(value)?,
         };
-        table.insert(key, item);
+        table.insert(key, new);
         Ok(())
     })
 }
 
-pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
+pub(super) fn remove(text: &str, path: &[String]) -> Result<String, EditError> {
     edit(text, |document| {
-        let (key, way) = path.split_last().ok_or("has no key")?;
+        let (key, way) = path.split_last().ok_or(EditError::NoKey)?;
         let mut table: &mut dyn TableLike = document.as_table_mut();
         for step in way {
-            let item = table.get_mut(step).ok_or("is not there")?;
-            table = item
-                .as_table_like_mut()
-                .ok_or("is in a value that is not a table")?;
+            let item = table.get_mut(step).ok_or(EditError::Missing)?;
+            table = item.as_table_like_mut().ok_or(EditError::NoTable)?;
         }
         table.remove(key);
         Ok(())
@@ -64,8 +53,8 @@ pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
 
 fn edit(
     text: &str,
-    change: impl FnOnce(&mut DocumentMut) -> Result<(), &'static str>,
-) -> Result<String, String> {
+    change: impl FnOnce(&mut DocumentMut) -> Result<(), EditError>,
+) -> Result<String, EditError> {
     let (mut plain, has_returns) = unified(text)?;
     // `toml_edit` ends every file with a line end, so a file without one gets it for the edit.
     let is_open = !plain.is_empty() && !plain.ends_with('\n');
@@ -74,9 +63,7 @@ fn edit(
     }
     let mut document = parse(&plain)?;
     if document.to_string() != plain {
-        return Err(
-            "is in a file that cannot be written back as it is; edit it by hand".to_owned(),
-        );
+        return Err(EditError::Unfaithful);
     }
     change(&mut document)?;
     let mut edited = with_comments(&plain, &document.to_string());
@@ -121,15 +108,14 @@ fn with_comments(before: &str, after: &str) -> String {
     text
 }
 
-fn parse(text: &str) -> Result<DocumentMut, String> {
+fn parse(text: &str) -> Result<DocumentMut, SyntaxError> {
     // Its message has the line and an excerpt, which may be a secret, so only the first line is used.
     let first = |error: toml_edit::TomlError| {
         let text = error.to_string();
-        format!(
-            "{}: {}",
-            text.lines().next().unwrap_or_default().trim(),
-            error.message().trim()
-        )
+        SyntaxError::Toml {
+            position: text.lines().next().unwrap_or_default().trim().to_owned(),
+            problem: error.message().trim().to_owned(),
+        }
     };
     text.parse::<DocumentMut>().map_err(first)
 }
@@ -164,6 +150,10 @@ fn from_value(value: &Value) -> Node {
         Value::Array(items) => Node::List(items.iter().map(from_value).collect()),
         Value::InlineTable(inner) => table(inner),
     }
+}
+
+fn item(node: &Node) -> Result<Item, EditError> {
+    to_value(node).map(Item::Value).ok_or(EditError::Null)
 }
 
 /// `None` if there is nothing to write.

@@ -29,7 +29,7 @@ impl Failure {
             },
             Self::Unlisted { server, reason } => {
                 let reason = match reason {
-                    Unlisted::Failed(reason) => view.masked(reason),
+                    Unlisted::Failed(reason) => view.masked(&reason.to_string()),
                     Unlisted::UnderWay => "it is still being listed".to_owned(),
                     Unlisted::Disabled => "it is disabled in the configuration".to_owned(),
                     Unlisted::Elsewhere(projects) => format!("it is there {projects}"),
@@ -134,15 +134,6 @@ fn app_only_tool(name: &QualifiedName) -> String {
     format!(
         "`{name}` is kept from models by its server, for the use of its own interface (`_meta.ui.visibility`): use another tool"
     )
-}
-
-/// No prompt has this name.
-pub(in crate::proxy) fn unknown_prompt(name: &str, nearest: &[String]) -> String {
-    let advice = match nearest {
-        [] => "prompts/list has those there are".to_owned(),
-        nearest => format!("did you mean {}?", nearest.join(", ")),
-    };
-    format!("there is no prompt `{name}`: {advice}")
 }
 
 /// A read-only request failed.

@@ -33,7 +33,7 @@ impl Features {
                 };
                 match self.prompt(view, &name).await {
                     Ok(Prompt { server, name }) => (server, "name", name),
-                    Err(reason) => return invalid(&reason),
+                    Err(error) => return error.into(),
                 }
             }
             Some("ref/resource") => {
@@ -42,7 +42,7 @@ impl Features {
                 };
                 match self.template(view, &uri).await {
                     Ok((server, own)) => (server, "uri", own),
-                    Err(reason) => return invalid(&reason),
+                    Err(error) => return error.into(),
                 }
             }
             _ => return invalid("`ref.type` must be `ref/prompt` or `ref/resource`"),

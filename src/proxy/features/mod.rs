@@ -2,6 +2,7 @@
 
 mod completion;
 mod forward;
+mod not_found;
 pub(in crate::proxy) mod page;
 mod prompts;
 mod resources;

@@ -1,11 +1,11 @@
 //! The prompts of all servers, each by the name `server__prompt`.
 
 use super::Features;
+use super::not_found::NotFound;
 use super::page::{FIRST_LISTING, List};
 use crate::catalog::{ServerTools, fold};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
-use crate::proxy::answers::error;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::text::distance;
@@ -60,7 +60,7 @@ impl Features {
                 )
                 .await
             }
-            Err(reason) => Reply::error(ErrorCode::INVALID_PARAMS, reason),
+            Err(error) => error.into(),
         }
     }
 
@@ -68,7 +68,11 @@ impl Features {
     ///
     /// # Errors
     /// With the names that could be meant.
-    pub(in crate::proxy) async fn prompt(&self, view: &View, name: &str) -> Result<Prompt, String> {
+    pub(in crate::proxy) async fn prompt(
+        &self,
+        view: &View,
+        name: &str,
+    ) -> Result<Prompt, NotFound> {
         self.inventory.loaded().await;
         let find = || {
             let snapshot = view.snapshot();
@@ -94,20 +98,17 @@ impl Features {
         }
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => Err(error::unknown_prompt(
-                name,
-                &nearest(&view.exposing(PROMPTS.is_exposed), name),
-            )),
-            _ => {
-                let names: Vec<String> = found
+            0 => Err(NotFound::Prompt {
+                name: name.to_owned(),
+                nearest: nearest(&view.exposing(PROMPTS.is_exposed), name),
+            }),
+            _ => Err(NotFound::SeveralPrompts {
+                name: name.to_owned(),
+                names: found
                     .iter()
                     .map(|prompt| joined(&prompt.server, &prompt.name))
-                    .collect();
-                Err(format!(
-                    "the prompt `{name}` could be {}: say which",
-                    names.join(" or ")
-                ))
-            }
+                    .collect(),
+            }),
         }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::Features;
 use super::forward::parameters;
+use super::not_found::NotFound;
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
 use crate::catalog::{ServerTools, Snapshot};
@@ -189,7 +190,7 @@ impl Features {
         &self,
         view: &View,
         uri: &str,
-    ) -> Result<(ServerName, String), String> {
+    ) -> Result<(ServerName, String), NotFound> {
         self.inventory.known(None, FIRST_LISTING).await;
         let servers = view.exposing(TEMPLATES.is_exposed);
         let own = |server: &Arc<ServerTools>| {
@@ -204,18 +205,20 @@ impl Features {
             Some((server.name().clone(), named?.to_string()))
         };
         let mut found: Vec<_> = servers.iter().filter_map(own).collect();
+        let uri = uri.to_owned();
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => match target(&servers, uri, &self.owners(uri), false) {
+            0 => match target(&servers, &uri, &self.owners(&uri), false) {
                 Target::At(server, own) => Ok((server, own)),
-                Target::Several(uris) => Err(ambiguous(uri, &uris)),
-                Target::Unlisted(_) => Err(format!("there is no resource template `{uri}`")),
+                Target::Several(uris) => Err(NotFound::SeveralResources { uri, uris }),
+                Target::Unlisted(_) => Err(NotFound::Template { uri }),
             },
             _ => {
                 let apart = found
                     .iter()
                     .map(|(server, own)| Template::new(own).told_apart(server));
-                Err(ambiguous(uri, &apart.collect::<Vec<_>>()))
+                let uris = apart.collect();
+                Err(NotFound::SeveralResources { uri, uris })
             }
         }
     }
@@ -419,14 +422,8 @@ pub(in crate::proxy) fn no_uri() -> Reply {
 }
 
 pub(in crate::proxy) fn several(uri: &str, uris: &[String]) -> Reply {
-    Reply::error(ErrorCode::INVALID_PARAMS, ambiguous(uri, uris))
-}
-
-fn ambiguous(uri: &str, uris: &[String]) -> String {
-    format!(
-        "several servers have `{uri}`; say which by `{}`",
-        uris.join("` or `")
-    )
+    let (uri, uris) = (uri.to_owned(), uris.to_vec());
+    NotFound::SeveralResources { uri, uris }.into()
 }
 
 /// No server has it: an error code of its own before 2026-07-28, an invalid parameter since (server/resources).

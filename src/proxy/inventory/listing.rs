@@ -14,7 +14,7 @@ use super::{Inventory, Progress, changes};
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::tool::ServerName;
-use crate::upstream::{self, ListError, backoff};
+use crate::upstream::{self, ListError, NotListed, backoff};
 
 /// How long a server has to list its tools, the start of its process included; longer if it may have to be installed first.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
@@ -61,9 +61,9 @@ impl Listing {
                     let has_time =
                         self.is_known() && !self.inventory.pool.is_connected(&self.server);
                     failures = if has_time { 0 } else { failures + 1 };
-                    tracing::warn!(server = %self.server, reason, "tools not listed");
+                    tracing::warn!(server = %self.server, %reason, "tools not listed");
                     self.remember(&reason).await;
-                    Progress::Failed(reason)
+                    Progress::Failed(Arc::new(reason))
                 }
             };
             self.watch.state.send_modify(|state| {
@@ -76,8 +76,12 @@ impl Listing {
     }
 
     /// Keeps the reason of a failure on disk, for commands that connect to nothing.
-    async fn remember(&self, reason: &str) {
-        let masked = self.inventory.callers.unscoped().masked(reason);
+    async fn remember(&self, reason: &NotListed) {
+        let masked = self
+            .inventory
+            .callers
+            .unscoped()
+            .masked(&reason.to_string());
         let failure = Failure::now(&masked);
         let Some((key, _)) = self.inventory.key(&self.server) else {
             return;
@@ -98,7 +102,7 @@ impl Listing {
 
     /// Lists it when there is a place for it, and leaves that to the next server where this one is slow. It needs none
     /// where a client waits for this server.
-    async fn in_turn(&self) -> Result<(), String> {
+    async fn in_turn(&self) -> Result<(), NotListed> {
         let turn = async {
             let permit = self.inventory.permits.acquire().await;
             // Asked last: those that wait for a place do not start either while a client waits for another server.
@@ -125,13 +129,13 @@ impl Listing {
         list.await
     }
 
-    async fn list(&self, limit: Duration) -> Result<(), String> {
+    async fn list(&self, limit: Duration) -> Result<(), NotListed> {
         let is_brief = self.watch.is_brief.swap(false, Ordering::Relaxed);
         let listed = self.inventory.pool.list(&self.server, LIST_LIMIT, is_brief);
         let listing = timeout(limit, listed)
             .await
-            .map_err(|_| format!("it did not list its tools within {limit:?}"))?
-            .map_err(|error| error.to_string())?;
+            .map_err(|_| NotListed::Late(limit))?
+            .map_err(Box::new)?;
         self.inventory.keep(&self.server, listing).await
     }
 }
@@ -142,10 +146,8 @@ impl Inventory {
         &self,
         server: &ServerName,
         listing: upstream::Listing,
-    ) -> Result<(), String> {
-        let (key, stop) = self
-            .key(server)
-            .ok_or_else(|| "it is not configured any more".to_owned())?;
+    ) -> Result<(), NotListed> {
+        let (key, stop) = self.key(server).ok_or(NotListed::NotConfigured)?;
         let (cache, catalog) = (self.cache.clone(), self.catalog.clone());
         let (topics, pins) = (self.topics.clone(), self.pins.clone());
         let (failures, ledger) = (self.failures.clone(), self.ledger.clone());
@@ -193,9 +195,7 @@ impl Inventory {
             topics.note(&snapshot);
             changes::by_listing(&server, &before, &snapshot)
         });
-        let changes = stored
-            .await
-            .map_err(|_| "its tools could not be kept".to_owned())?;
+        let changes = stored.await.map_err(|_| NotListed::NotKept)?;
         self.index.catalog_changed();
         self.callers.lists_changed(&changes);
         Ok(())

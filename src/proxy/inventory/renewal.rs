@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep};
 
-use super::{Inventory, Progress, changes};
+use super::{Inventory, changes};
 use crate::catalog::{Key, ServerTools};
 use crate::tool::ServerName;
 
@@ -119,8 +119,7 @@ impl Inventory {
             watched.watch.state.subscribe()
         };
         let rounds = state.borrow().rounds;
-        let listed =
-            state.wait_for(|state| state.rounds > rounds && state.progress != Progress::UnderWay);
+        let listed = state.wait_for(|state| state.rounds > rounds && !state.is_under_way());
         // What does not come in time goes on beside the next.
         let _ = tokio::time::timeout(LIMIT, listed).await;
     }

@@ -9,7 +9,7 @@ use super::{Coverage, Inventory, Progress};
 use crate::catalog::Kind;
 use crate::config::{Config, Trust};
 use crate::proxy::view::View;
-use crate::search::Request;
+use crate::search::{self, Request};
 use crate::tool::ServerName;
 use crate::upstream::oauth::Account;
 use crate::upstream::{ServerStatus, State};
@@ -118,7 +118,7 @@ impl Inventory {
     ///
     /// # Errors
     /// Why it cannot be searched.
-    pub(crate) async fn index_ready(&self, limit: Duration) -> Result<(), String> {
+    pub(crate) async fn index_ready(&self, limit: Duration) -> Result<(), search::Error> {
         self.index.wait_current(limit).await;
         let request = Request {
             query: "status",
@@ -126,11 +126,7 @@ impl Inventory {
             server: None,
             without: &[],
         };
-        self.index
-            .search(&request)
-            .await
-            .map(drop)
-            .map_err(|error| error.to_string())
+        self.index.search(&request).await.map(drop)
     }
 
     /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
@@ -235,7 +231,7 @@ impl Inventory {
                     Some(format!("{error}; next attempt {}", within(pause))),
                 )
             }
-            (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.clone())),
+            (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.to_string())),
             (State::Ready, Some(Progress::UnderWay)) if known.is_none() => ("connecting", None),
             (State::Ready, _) => ("ready", None),
             (State::Connecting, _) | (State::Disconnected, Some(Progress::UnderWay)) => {

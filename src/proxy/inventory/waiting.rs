@@ -104,7 +104,7 @@ impl Inventory {
         };
         let has_failed = || matches!(state.borrow().progress, Progress::Failed(_));
         let until = Instant::now() + limit;
-        let was_under_way = state.borrow().progress == Progress::UnderWay;
+        let was_under_way = state.borrow().is_under_way();
         if !has_failed() {
             self.known(Some(server), limit).await;
             if !was_under_way || !has_failed() {

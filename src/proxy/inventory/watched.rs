@@ -8,9 +8,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Key;
+use crate::upstream::NotListed;
 
 /// How far the listing of one server is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Progress {
     /// It was not asked in this run.
     NotAsked,
@@ -19,7 +20,7 @@ pub(crate) enum Progress {
     /// It answered.
     Listed,
     /// It did not, with the reason; it will be asked again.
-    Failed(String),
+    Failed(Arc<NotListed>),
 }
 
 /// A server that is listed, its entry in the configuration, and what ends that.
@@ -78,7 +79,7 @@ impl Watch {
     /// Asks for a first listing, unless that was done before.
     pub(super) fn begin(&self) {
         let is_new = self.state.send_if_modified(|state| {
-            let is_new = state.progress == Progress::NotAsked;
+            let is_new = matches!(state.progress, Progress::NotAsked);
             if is_new {
                 state.progress = Progress::UnderWay;
                 state.since = Some(Instant::now());
@@ -93,6 +94,12 @@ impl Watch {
     /// Whether it was asked for, and never came through in this run.
     pub(super) fn is_first(&self) -> bool {
         let state = self.state.borrow();
-        state.progress == Progress::UnderWay && state.rounds == 0
+        state.is_under_way() && state.rounds == 0
+    }
+}
+
+impl State {
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self.progress, Progress::UnderWay)
     }
 }

@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::Tools;
 use crate::catalog::{ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
+use crate::mcp::headers::Mismatch;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
@@ -75,6 +76,9 @@ impl DirectNames {
         tools
     }
 }
+
+const NO_DEFINITION: &str =
+    "the tool's definition cannot be read now, so no headers can be compared with it; try again";
 
 impl Tools {
     /// A page of all tools of all servers, each entry in its server's own bytes but for the name.
@@ -179,7 +183,8 @@ impl Tools {
     ) -> Result<Reply, Failure> {
         let tool = self.direct_tool(view, name).await?;
         if let Err(mismatch) = self.check_params(caller, &tool, params) {
-            return Ok(Reply::error(ErrorCode::HEADER_MISMATCH, mismatch));
+            let text = mismatch.map_or_else(|| NO_DEFINITION.to_owned(), |error| error.to_string());
+            return Ok(Reply::error(ErrorCode::HEADER_MISMATCH, text));
         }
         let name = tool.qualified_name();
         let sent = params.get("arguments").map_or("{}", RawValue::get);
@@ -233,21 +238,23 @@ impl Tools {
 
     /// Checks that headers over which the call came say what its arguments say (2026-07-28,
     /// basic/transports/streamable-http): a server, and what stands before us, may go by either.
+    ///
+    /// # Errors
+    /// The mismatch; `None` if the tool's definition cannot be read.
     fn check_params(
         &self,
         caller: &Caller,
         tool: &Tool,
         params: &Object<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Option<Mismatch>> {
         let Some(sent) = &caller.params else {
             return Ok(());
         };
-        let entry = self.inventory.definition(tool).ok_or_else(|| {
-            "the tool's definition cannot be read now, so no headers can be compared with it; try again".to_owned()
-        })?;
+        let entry = self.inventory.definition(tool).ok_or(None)?;
         mirrored(&entry, params.get("arguments"))
             .into_iter()
             .try_for_each(|(header, argument)| sent.check(&header, argument.as_deref()))
+            .map_err(Some)
     }
 
     /// The tool that clients see as `name`, or mean by it.

@@ -298,7 +298,9 @@ impl Tools {
                     Progress::NotAsked | Progress::UnderWay => {
                         Some("still being listed".to_owned())
                     }
-                    Progress::Failed(reason) => Some(config.masker.mask(&reason).into_owned()),
+                    Progress::Failed(reason) => {
+                        Some(config.masker.mask(&reason.to_string()).into_owned())
+                    }
                 };
                 reason.map(|reason| format!("{name} ({reason})"))
             });

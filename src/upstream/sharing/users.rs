@@ -14,7 +14,7 @@ use crate::mcp::{ClientCapabilities, LogLevel};
 use crate::secret::Secret;
 use crate::tool::ServerName;
 use crate::upstream::host::{Audience, Comparing, Host, Notice};
-use crate::upstream::{Listing, UpstreamContext};
+use crate::upstream::{Listing, NotListed, UpstreamContext};
 
 /// The sessions that share a server's slots. Its processes start in the context of the first session, with volatile
 /// values from the newest.
@@ -178,7 +178,7 @@ impl Audience for Users {
     fn compare(&self, server: &ServerName, listing: Listing) -> Comparing {
         match self.newest() {
             Some(newest) => newest.compare(server, listing),
-            None => Box::pin(async { Err("no session uses it any more".to_owned()) }),
+            None => Box::pin(async { Err(NotListed::Unused) }),
         }
     }
 

@@ -3,6 +3,7 @@
 mod tree;
 mod write;
 
+use super::error::{EditError, SyntaxError};
 use super::unified;
 use crate::clients::node::Node;
 use tree::{Kind, Tree};
@@ -10,13 +11,13 @@ use tree::{Kind, Tree};
 /// The indentation of new lines below their key.
 const STEP: usize = 2;
 
-pub(super) fn read(text: &str) -> Result<Node, String> {
+pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     Tree::parse(&text.replace("\r\n", "\n")).map(|tree| tree.node())
 }
 
-pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, String> {
+pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, EditError> {
     edit(text, |lines, root| {
-        let (key, _) = path.split_last().ok_or("has no key")?;
+        let (key, _) = path.split_last().ok_or(EditError::NoKey)?;
         if let Some(found) = find(root, path) {
             let (from, to) = found.extent(lines);
             let new = found.render(key, value);
@@ -28,7 +29,7 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
             .rev()
             .find(|depth| *depth == 0 || find(root, &path[..*depth]).is_some());
         let depth = depth.unwrap_or(0);
-        let (key, missing) = path[depth..].split_first().ok_or("has no key")?;
+        let (key, missing) = path[depth..].split_first().ok_or(EditError::NoKey)?;
         let value = missing.iter().rev().fold(value.clone(), |value, key| {
             Node::map([(key.as_str(), value)])
         });
@@ -40,13 +41,11 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
                 (last.location().extent(lines).1, members[0].column, false)
             }
             Kind::List(items) if !holder.is_flow && !items.is_empty() => {
-                let last = items[items.len() - 1]
-                    .location()
-                    .ok_or("is in a list of an unusual form")?;
+                let last = items[items.len() - 1].location().ok_or(EditError::List)?;
                 (last.extent(lines).1, last.column, true)
             }
-            Kind::Map(members) if !members.is_empty() => return Err(IN_BRACES),
-            Kind::List(items) if !items.is_empty() => return Err(IN_BRACES),
+            Kind::Map(members) if !members.is_empty() => return Err(EditError::Braces),
+            Kind::List(items) if !items.is_empty() => return Err(EditError::Braces),
             Kind::Scalar(Node::Null) | Kind::Map(_) | Kind::List(_) => match &owner {
                 None => (lines.len(), 0, false),
                 Some(owner) => {
@@ -58,7 +57,7 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
                     )
                 }
             },
-            Kind::Scalar(_) => return Err("is in something that is neither a map nor a list"),
+            Kind::Scalar(_) => return Err(EditError::Scalar),
         };
         if let Some(last) = at.checked_sub(1).and_then(|last| lines.get_mut(last))
             && !last.ends_with('\n')
@@ -70,9 +69,9 @@ pub(super) fn set(text: &str, path: &[String], value: &Node) -> Result<String, S
     })
 }
 
-pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
+pub(super) fn remove(text: &str, path: &[String]) -> Result<String, EditError> {
     edit(text, |lines, root| {
-        let found = find(root, path).ok_or(IN_BRACES)?;
+        let found = find(root, path).ok_or(EditError::Braces)?;
         let (from, to) = found.extent(lines);
         lines.drain(from..to);
         let owner = find(root, &path[..path.len() - 1]);
@@ -83,12 +82,10 @@ pub(super) fn remove(text: &str, path: &[String]) -> Result<String, String> {
     })
 }
 
-const IN_BRACES: &str = "is written in braces; write it with a line for each member first";
-
 fn edit(
     text: &str,
-    change: impl FnOnce(&mut Vec<String>, &Tree) -> Result<(), &'static str>,
-) -> Result<String, String> {
+    change: impl FnOnce(&mut Vec<String>, &Tree) -> Result<(), EditError>,
+) -> Result<String, EditError> {
     let (plain, has_returns) = unified(text)?;
     let tree = Tree::parse(&plain)?;
     let mut lines: Vec<String> = plain.split_inclusive('\n').map(str::to_owned).collect();
@@ -172,10 +169,8 @@ impl Location<'_> {
     }
 
     /// Makes room for lines below a key that has no value or an empty pair of braces.
-    fn open(&self, lines: &mut [String]) -> Result<(), &'static str> {
-        let (before, after) = self
-            .behind_colon(lines)
-            .ok_or("is below a key of an unusual form")?;
+    fn open(&self, lines: &mut [String]) -> Result<(), EditError> {
+        let (before, after) = self.behind_colon(lines).ok_or(EditError::Key)?;
         let rest = after.trim_start();
         let rest = rest
             .strip_prefix("{}")
@@ -188,10 +183,8 @@ impl Location<'_> {
     }
 
     /// Writes an empty value for the key.
-    fn empty(&self, lines: &mut [String], is_list: bool) -> Result<(), &'static str> {
-        let (before, after) = self
-            .behind_colon(lines)
-            .ok_or("is below a key of an unusual form")?;
+    fn empty(&self, lines: &mut [String], is_list: bool) -> Result<(), EditError> {
+        let (before, after) = self.behind_colon(lines).ok_or(EditError::Key)?;
         lines[self.line] = format!("{before} {}{after}", if is_list { "[]" } else { "{}" });
         Ok(())
     }

@@ -6,6 +6,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::Location;
 use crate::clients::node::Node;
+use crate::clients::text::error::SyntaxError;
 
 /// The deepest nesting that is read.
 const DEEPEST: usize = 64;
@@ -38,7 +39,7 @@ pub(super) struct Member {
 
 impl Tree {
     /// Parses a text with one document, whose lines end in `\n`.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, SyntaxError> {
         let mut reader = Reader {
             text,
             events: Parser::new_from_str(text),
@@ -53,7 +54,7 @@ impl Tree {
                 | Event::Nothing => {}
                 Event::StreamEnd => break,
                 event if root.is_none() => root = Some(reader.tree(event, span, 0)?),
-                _ => return Err("several documents in one file".to_owned()),
+                _ => return Err(SyntaxError::Documents),
             }
         }
         Ok(root.unwrap_or(Self {
@@ -116,17 +117,21 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn next(&mut self) -> Result<Option<(Event<'t>, Span)>, String> {
+    fn next(&mut self) -> Result<Option<(Event<'t>, Span)>, SyntaxError> {
         let event = self.events.next_event().transpose();
         event.map_err(|error| {
             let at = error.marker();
-            format!("{}:{}: {}", at.line(), at.col() + 1, error.info())
+            SyntaxError::Yaml {
+                line: at.line(),
+                column: at.col() + 1,
+                problem: error.info().to_owned(),
+            }
         })
     }
 
-    fn tree(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Tree, String> {
+    fn tree(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Tree, SyntaxError> {
         if depth > DEEPEST {
-            return Err(format!("nested more than {DEEPEST} levels deep"));
+            return Err(SyntaxError::Depth { limit: DEEPEST });
         }
         let (line, column) = (span.start.line().saturating_sub(1), span.start.col());
         let (anchor, kind) = match event {
@@ -170,11 +175,11 @@ impl<'t> Reader<'t> {
                 (anchor, Kind::Map(members))
             }
             other => {
-                return Err(format!(
-                    "{}:{}: {other:?} is out of place",
-                    line + 1,
-                    column + 1
-                ));
+                return Err(SyntaxError::Yaml {
+                    line: line + 1,
+                    column: column + 1,
+                    problem: format!("{other:?} is out of place"),
+                });
             }
         };
         let first = self.text.split('\n').nth(line).unwrap_or_default();

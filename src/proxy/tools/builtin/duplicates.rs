@@ -10,6 +10,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde_json::Value;
 
+use super::denied::Denied;
 use super::restrictions::{is_disabled, restrictions};
 use crate::config::{Config, Document, Transport};
 
@@ -105,7 +106,7 @@ pub(super) fn refusal(
     entry: &Value,
     document: &Document,
     config: &Config,
-) -> Option<String> {
+) -> Option<Denied> {
     // Rules for all servers go by names: another name may be under none of them.
     let are_all_held = !document.keys(&["tools"]).is_empty();
     let mut others = document.keys(&["mcpServers"]);
@@ -120,24 +121,21 @@ pub(super) fn refusal(
     collect(entry, true, &mut words);
     for other in &others {
         let Some(subject) = subject(other, document, config) else {
-            return Some(format!(
-                "a person has restricted the server `{other}`, and what that runs is not known here, as a variable is not set; a person has to add it"
-            ));
+            let server = other.clone();
+            return Some(Denied::Incomparable { server });
         };
         if subject.iter().any(|word| words.contains(word)) {
-            return Some(format!(
-                "it may run the server `{other}`, which a person has restricted; a person has to add it"
-            ));
+            let server = other.clone();
+            return Some(Denied::Duplicate { server });
         }
     }
-    let unclear = match () {
+    let cause = match () {
         () if has_variable(entry) => "variables",
         () if runs_text(entry) => "a shell or a program's text",
         () => return None,
     };
-    Some(format!(
-        "it has {unclear}, so it may run the server `{first}`, which a person has restricted; a person has to add it"
-    ))
+    let server = first.clone();
+    Some(Denied::Unclear { cause, server })
 }
 
 /// What the entry `name` is about, in words, as it is written and with its variables; `None` where those are not known.

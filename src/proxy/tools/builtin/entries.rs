@@ -7,6 +7,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::denied::Denied;
 use super::duplicates::refusal;
 use super::restrictions::{SETTABLE, beyond, is_disabled, restrictions};
 use super::switches::Switches;
@@ -18,8 +19,6 @@ use crate::secret::Masker;
 /// What decides who gets a server's credentials.
 const DESTINATION: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
 
-const NO_OBJECT: &str = "its entry must be an object";
-
 /// What an entry may have credentials in, of what an agent may set.
 const CREDENTIALS: &[&str] = &["env", "headers"];
 
@@ -27,8 +26,8 @@ const CREDENTIALS: &[&str] = &["env", "headers"];
 ///
 /// # Errors
 /// When it is no object.
-pub(super) fn update(entry: &RawValue) -> Result<Change, String> {
-    let members = Object::parse(entry).map_err(|_| NO_OBJECT.to_owned())?;
+pub(super) fn update(entry: &RawValue) -> Result<Change, Denied> {
+    let members = Object::parse(entry).map_err(|_| Denied::NoObject)?;
     Ok(Change::Update(
         members
             .iter()
@@ -47,12 +46,11 @@ pub(super) fn permit(
     document: &Document,
     config: &Config,
     switches: &Switches,
-) -> Result<(), String> {
+) -> Result<(), Denied> {
     match change {
         Change::Add(entry) | Change::Put(entry) => {
-            let entry: &RawValue =
-                serde_json::from_str(entry).map_err(|error| error.to_string())?;
-            let members = Object::parse(entry).map_err(|_| NO_OBJECT.to_owned())?;
+            let entry: &RawValue = serde_json::from_str(entry)?;
+            let members = Object::parse(entry).map_err(|_| Denied::NoObject)?;
             members
                 .iter()
                 .try_for_each(|(key, value)| check(&key, value.get()))?;
@@ -61,24 +59,16 @@ pub(super) fn permit(
         Change::Update(entry) => {
             let members = || entry.iter().map(|(keys, value)| (keys[0].as_str(), value));
             members().try_for_each(|(key, value)| check(key, value))?;
-            if let Some(key) = members()
-                .map(|(key, _)| key)
-                .find(|key| DESTINATION.contains(key))
-            {
-                if let Some(person) = beyond(name, document, SETTABLE).first() {
-                    return Err(format!(
-                        "a person has set its `{person}`, so only a person may set `{key}`"
-                    ));
-                }
-                if has_credentials(document, name, &config.masker) {
-                    return Err(format!(
-                        "it has credentials, so only a person may set `{key}`"
-                    ));
-                }
-            }
-            let goes_elsewhere = members().any(|(key, _)| DESTINATION.contains(&key));
-            if !goes_elsewhere {
+            let mut keys = members().map(|(key, _)| key);
+            let Some(key) = keys.find(|key| DESTINATION.contains(key)) else {
                 return Ok(());
+            };
+            let key = key.to_owned();
+            if let Some(person) = beyond(name, document, SETTABLE).into_iter().next() {
+                return Err(Denied::Set { person, key });
+            }
+            if has_credentials(document, name, &config.masker) {
+                return Err(Denied::Credentials { key });
             }
             // What it will be as a whole.
             let mut whole = document.clone();
@@ -91,15 +81,13 @@ pub(super) fn permit(
                 .into_iter()
                 .find(|key| key != "disabled" || !switches.is_agents(name, document));
             restriction.map_or(Ok(()), |restriction| {
-                Err(format!(
-                    "a person has restricted it by `{restriction}`, so only a person may remove it"
-                ))
+                Err(Denied::Restricted { restriction })
             })
         }
         Change::Switch { disabled: false }
             if is_disabled(name, document) && !switches.is_agents(name, document) =>
         {
-            Err("a person has switched it off, so only a person may switch it on".to_owned())
+            Err(Denied::SwitchedOff)
         }
         Change::Switch { .. } => Ok(()),
     }
@@ -107,8 +95,8 @@ pub(super) fn permit(
 
 /// # Errors
 /// When an entry of this JSON may run what a person keeps within bounds under another name.
-fn refuse_held(name: &str, document: &Document, config: &Config, json: &str) -> Result<(), String> {
-    let entry: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+fn refuse_held(name: &str, document: &Document, config: &Config, json: &str) -> Result<(), Denied> {
+    let entry: Value = serde_json::from_str(json)?;
     refusal(name, &entry, document, config).map_or(Ok(()), Err)
 }
 
@@ -122,20 +110,13 @@ fn has_credentials(document: &Document, name: &str, masker: &Masker) -> bool {
 }
 
 /// Whether an agent may write this member.
-fn check(key: &str, json: &str) -> Result<(), String> {
+fn check(key: &str, json: &str) -> Result<(), Denied> {
     if !SETTABLE.contains(&key) {
-        return Err(format!(
-            "`{key}` is not for agents to set but for a person; agents set {}",
-            SETTABLE.join(", ")
-        ));
+        let key = key.to_owned();
+        return Err(Denied::Member { key });
     }
-    let value: serde_json::Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    match variable_in(&value) {
-        Some(name) => Err(format!(
-            "variables such as `${{{name}}}` may hold secrets: a person has to write them"
-        )),
-        None => Ok(()),
-    }
+    let value: Value = serde_json::from_str(json)?;
+    variable_in(&value).map_or(Ok(()), |name| Err(Denied::Variable { name }))
 }
 
 /// A variable in a text of `value` that a server's process would not get anyway.
@@ -157,6 +138,7 @@ fn variable_in(value: &serde_json::Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Refusal;
 
     const FILE: &str = r#"{
   // mine
@@ -176,18 +158,18 @@ mod tests {
         Change::Add(json.to_owned())
     }
 
-    fn make(change: &Change, name: &str, document: &mut Document) -> Result<(), String> {
+    fn make(change: &Change, name: &str, document: &mut Document) -> Result<(), Refusal> {
         let path = std::path::Path::new("/home/me/config.json");
         let environment = crate::config::Environment::default();
         let config = Config::parse(&document.text(), path, &environment).unwrap();
-        permit(change, name, document, &config, &Switches::default())
-            .and_then(|()| change.make(name, document))
+        permit(change, name, document, &config, &Switches::default())?;
+        change.make(name, document)
     }
 
     #[track_caller]
     fn refused(change: &Change, name: &str, reason: &str) {
         let mut document = Document::parse(FILE).unwrap();
-        let told = make(change, name, &mut document).unwrap_err();
+        let told = make(change, name, &mut document).unwrap_err().to_string();
         assert!(told.contains(reason), "{told}");
         assert_eq!(document.text(), FILE);
     }

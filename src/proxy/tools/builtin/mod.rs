@@ -3,6 +3,7 @@
 //! What an agent may do here is a setting that it cannot change. Reading on in a stored result is possible
 //! unless a rule names `mcpzip__read_result`: without it what was shortened would be lost.
 
+mod denied;
 mod duplicates;
 mod entries;
 mod restrictions;

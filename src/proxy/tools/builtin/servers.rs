@@ -33,7 +33,7 @@ impl Builtin {
         }
         let changes = match changes(&operation, arguments) {
             Ok(changes) => changes,
-            Err(text) => return Reply::tool_error(&text),
+            Err(refusal) => return refusal,
         };
         let config = view.config();
         let Some(path) = config.path.clone() else {
@@ -73,8 +73,7 @@ impl Builtin {
                 &variables,
                 false,
                 |change, name, document| {
-                    let config = Config::parse(&document.text(), &path, &variables)
-                        .map_err(|error| error.to_string())?;
+                    let config = Config::parse(&document.text(), &path, &variables)?;
                     permit(change, name, document, &config, &switches)?;
                     switches.note(change, name, document);
                     Ok(())
@@ -93,8 +92,9 @@ impl Builtin {
                     proxy.configure(changed.config);
                 }
             }
-            Ok(Err(ChangeError::Refused(text))) => {
-                return Err(Reply::tool_error(&format!("nothing was changed: {text}")));
+            Ok(Err(refused @ ChangeError::Refused(_))) => {
+                let text = format!("nothing was changed: {refused}");
+                return Err(Reply::tool_error(&text));
             }
             Ok(Err(error @ (ChangeError::Edit(_) | ChangeError::Configuration(_)))) => {
                 tracing::error!(%error, "the configuration is not changed");
@@ -155,21 +155,28 @@ impl Builtin {
 }
 
 /// What an agent wants changed.
-fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
+///
+/// # Errors
+/// An answer that says what is wrong with the arguments.
+fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, Reply> {
+    let refused = |text: &str| Reply::tool_error(text);
     let changes: Changes = match operation {
         "add" | "update" => {
             let entries = arguments
                 .get("servers")
                 .and_then(|raw| Object::parse(raw).ok());
-            let entries = entries
-                .ok_or_else(|| format!("{operation} needs `servers`: an entry by each name"))?;
+            let entries = entries.ok_or_else(|| {
+                refused(&format!(
+                    "{operation} needs `servers`: an entry by each name"
+                ))
+            })?;
             let change = |entry: &RawValue| match operation {
                 "add" => Ok(Change::Add(entry.get().to_owned())),
                 _ => update(entry),
             };
             let changes = entries.iter().map(|(name, entry)| match change(entry) {
                 Ok(change) => Ok((name.into_owned(), change)),
-                Err(reason) => Err(format!("`{name}`: {reason}")),
+                Err(reason) => Err(refused(&format!("`{name}`: {reason}"))),
             });
             changes.collect::<Result<_, _>>()?
         }
@@ -177,7 +184,7 @@ fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
             let names = arguments
                 .get("names")
                 .and_then(|raw| serde_json::from_str::<Vec<String>>(raw.get()).ok());
-            let names = names.ok_or_else(|| format!("{operation} needs `names`"))?;
+            let names = names.ok_or_else(|| refused(&format!("{operation} needs `names`")))?;
             let change = match operation {
                 "remove" => Change::Remove,
                 _ => Change::Switch {
@@ -190,13 +197,15 @@ fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, String> {
                 .collect()
         }
         _ => {
-            return Err(
-                "`operation` is one of list, add, remove, update, enable and disable".to_owned(),
-            );
+            return Err(refused(
+                "`operation` is one of list, add, remove, update, enable and disable",
+            ));
         }
     };
     if changes.is_empty() || changes.len() > MOST_SERVERS {
-        return Err(format!("{operation} needs 1 to {MOST_SERVERS} servers"));
+        return Err(refused(&format!(
+            "{operation} needs 1 to {MOST_SERVERS} servers"
+        )));
     }
     Ok(changes)
 }
