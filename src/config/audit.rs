@@ -1,10 +1,9 @@
 //! The audit log, as the configuration says.
 
-use super::error::ConfigWarning;
 use super::options::AuditedArguments;
-use super::reader::{At, Read, Report};
+use super::reader::{Read, Report};
 use super::sections::AuditEntry;
-use super::setting;
+use super::{setting, simple_setting};
 
 /// The content and the retention of the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,32 +42,18 @@ impl AuditOptions {
         match read {
             Ok(None) => default,
             Ok(Some(written)) => Self {
-                is_on: setting(written.enabled, true, |is_on| is_on.to_string(), report),
+                is_on: simple_setting(written.enabled, true, report),
                 arguments: setting(
                     written.arguments,
                     default.arguments,
                     AuditedArguments::text,
                     report,
                 ),
-                days: setting(written.days, default.days, |days| days.to_string(), report),
-                megabytes: setting(
-                    written.megabytes,
-                    default.megabytes,
-                    |megabytes| megabytes.to_string(),
-                    report,
-                ),
+                days: simple_setting(written.days, default.days, report),
+                megabytes: simple_setting(written.megabytes, default.megabytes, report),
             },
-            Err(At {
-                offset,
-                value: fault,
-            }) => {
-                report.add(
-                    offset,
-                    ConfigWarning::Default {
-                        fault,
-                        default: "the log is on, with its defaults".to_owned(),
-                    },
-                );
+            Err(fault) => {
+                report.fall_back(fault, "the log is on, with its defaults");
                 Self {
                     is_on: true,
                     ..default

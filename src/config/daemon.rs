@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::env::{self, Environment};
 use super::error::ConfigWarning;
-use super::reader::{At, Read, Report};
+use super::reader::{Read, Report};
 
 /// How long a daemon stays without sessions.
 const IDLE: Duration = Duration::from_secs(5 * 60);
@@ -59,12 +59,8 @@ impl DaemonOptions {
     pub(super) fn of(environment: &Environment, read: Read<Self>, report: &Report) -> Self {
         let written = match read {
             Ok(written) => written.unwrap_or_default(),
-            Err(At {
-                offset,
-                value: fault,
-            }) => {
-                let default = DaemonMode::default().text().to_owned();
-                report.add(offset, ConfigWarning::Default { fault, default });
+            Err(fault) => {
+                report.fall_back(fault, DaemonMode::default().text());
                 Self::default()
             }
         };

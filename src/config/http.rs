@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::error::{ConfigWarning, EntryError};
+use super::error::EntryError;
 use super::reader::{At, Read};
 use super::sections::HttpEntry;
 use super::server::Resolver;
-use super::{ListenAddress, setting};
+use super::{ListenAddress, simple_setting};
 
 /// How clients are served over HTTP; arguments and variables go before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Resolver<'_> {
             Ok(None) => return (Ok(HttpOptions::default()), false),
             Ok(Some(mut entry)) => {
                 let metrics = std::mem::replace(&mut entry.metrics, Ok(None));
-                let metrics = setting(metrics, false, |flag| flag.to_string(), self.report);
+                let metrics = simple_setting(metrics, false, self.report);
                 match self.http_options(entry) {
                     Ok(options) => return (Ok(options), metrics),
                     Err(fault) => (fault, metrics),
@@ -37,14 +37,10 @@ impl Resolver<'_> {
             }
             Err(fault) => (fault, false),
         };
-        let (At { offset, value }, metrics) = fault;
-        self.report.add(
-            offset,
-            ConfigWarning::Default {
-                fault: value.clone(),
-                default: "`serve --http` does not start".to_owned(),
-            },
-        );
+        let (fault, metrics) = fault;
+        let value = fault.value.clone();
+        self.report
+            .fall_back(fault, "`serve --http` does not start");
         (Err(value), metrics)
     }
 

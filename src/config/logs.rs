@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::env::{self, Environment};
 use super::error::ConfigWarning;
 use super::options::FORMAT_EXPECTED;
-use super::reader::{At, Read, Report};
+use super::reader::{Read, Report};
 use super::sections::LogsEntry;
-use super::{LogFormat, setting};
+use super::{LogFormat, setting, simple_setting};
 
 /// How logs are written and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +41,7 @@ impl LogOptions {
             Ok(None) => {}
             Ok(Some(entry)) => {
                 options.format = setting(entry.format, options.format, LogFormat::text, report);
-                let number = |read: Read<u64>, default: u64| {
-                    setting(read, default, |number| number.to_string(), report)
-                };
+                let number = |read: Read<u64>, default: u64| simple_setting(read, default, report);
                 let megabytes = number(entry.max_megabytes, options.largest / Self::MEGABYTE);
                 options.largest = megabytes.saturating_mul(Self::MEGABYTE);
                 let kept = number(entry.max_files, options.kept as u64);
@@ -51,13 +49,7 @@ impl LogOptions {
                 let days = number(entry.max_days, 30);
                 options.oldest = Self::DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX));
             }
-            Err(At { offset, value }) => report.add(
-                offset,
-                ConfigWarning::Default {
-                    fault: value,
-                    default: "the defaults for logs".to_owned(),
-                },
-            ),
+            Err(fault) => report.fall_back(fault, "the defaults for logs"),
         }
         let named = environment
             .get(env::LOG_FORMAT.name)

@@ -95,7 +95,7 @@ pub(crate) use transport::{Proxy, Remote, Stdio, Transport};
 pub(crate) use watch::ConfigWatch;
 
 use options::CREDENTIALS_EXPECTED;
-use settings::{lower_first, setting};
+use settings::{lower_first, setting, simple_setting};
 
 pub(crate) use secrets::{secret_arguments, secret_parameters};
 

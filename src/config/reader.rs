@@ -67,6 +67,25 @@ impl<T> At<T> {
 }
 
 impl Report {
+    /// The value of a key, or of a part of the file. If it is invalid, a warning names the `default` that applies.
+    pub(super) fn value<T>(
+        &self,
+        read: Result<T, At<EntryError>>,
+        default: impl Into<String>,
+    ) -> Option<T> {
+        read.map_err(|fault| self.fall_back(fault, default)).ok()
+    }
+
+    /// Warns that a `default` applies because of a fault.
+    pub(super) fn fall_back(&self, fault: At<EntryError>, default: impl Into<String>) {
+        let At { offset, value } = fault;
+        let warning = ConfigWarning::Default {
+            fault: value,
+            default: default.into(),
+        };
+        self.add(offset, warning);
+    }
+
     pub(super) fn add(&self, offset: usize, warning: ConfigWarning) {
         self.0.borrow_mut().push(At::new(offset, warning));
     }

@@ -1,10 +1,9 @@
 //! The options for results.
 
-use super::error::ConfigWarning;
 use super::options::{Duplicates, Lifetime};
-use super::reader::{At, Read, Report};
+use super::reader::{Read, Report};
 use super::sections::Results;
-use super::{duration, setting};
+use super::{duration, setting, simple_setting};
 
 /// The default budget in characters: about 25,000 tokens, beyond which the tested clients cut results.
 const BUDGET: usize = 100_000;
@@ -34,15 +33,10 @@ impl ResultOptions {
     /// The options as written, with defaults for the others.
     pub(super) fn of(read: Read<Results>, report: &Report) -> Self {
         let default = Self::default();
-        match read {
-            Ok(None) => default,
-            Ok(Some(written)) => Self {
-                budget: setting(
-                    written.budget,
-                    default.budget,
-                    |budget| budget.to_string(),
-                    report,
-                ),
+        match report.value(read, "the defaults for results").flatten() {
+            None => default,
+            Some(written) => Self {
+                budget: simple_setting(written.budget, default.budget, report),
                 duplicates: setting(
                     written.duplicates,
                     default.duplicates,
@@ -51,19 +45,6 @@ impl ResultOptions {
                 ),
                 kept_for: setting(written.kept_for, default.kept_for, Lifetime::text, report),
             },
-            Err(At {
-                offset,
-                value: fault,
-            }) => {
-                report.add(
-                    offset,
-                    ConfigWarning::Default {
-                        fault,
-                        default: "the defaults for results".to_owned(),
-                    },
-                );
-                default
-            }
         }
     }
 }

@@ -156,21 +156,10 @@ impl<'a> Resolver<'a> {
         let projects = entry.projects?.unwrap_or_default();
         let projects = Projects::read(projects, home, |key, written| self.plain(key, written))?;
         // The server runs without it as well.
-        let registry = entry.registry.unwrap_or_else(
-            |At {
-                 offset,
-                 value: fault,
-             }| {
-                self.report.add(
-                    offset,
-                    ConfigWarning::Default {
-                        fault,
-                        default: "no update from there".to_owned(),
-                    },
-                );
-                None
-            },
-        );
+        let registry = self
+            .report
+            .value(entry.registry, "no update from there")
+            .flatten();
         Ok(Server {
             expose,
             tools,

@@ -1,6 +1,7 @@
 //! All settings, and their conversion from a file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -521,20 +522,16 @@ pub(super) fn setting<T: Copy>(
 ) -> T {
     match read {
         Ok(value) => value.unwrap_or(default),
-        Err(At {
-            offset,
-            value: fault,
-        }) => {
-            report.add(
-                offset,
-                ConfigWarning::Default {
-                    fault,
-                    default: text(default),
-                },
-            );
+        Err(fault) => {
+            report.fall_back(fault, text(default));
             default
         }
     }
+}
+
+/// The value of a setting whose text in the file is that of `Display`; see [`setting`].
+pub(super) fn simple_setting<T: Copy + Display>(read: Read<T>, default: T, report: &Report) -> T {
+    setting(read, default, |value| value.to_string(), report)
 }
 
 fn search(
@@ -542,59 +539,23 @@ fn search(
     default: SearchOptions,
     resolver: &mut Resolver<'_>,
 ) -> SearchOptions {
-    match read {
-        Ok(None) => default,
-        Ok(Some(entry)) => {
-            let limit = setting(
-                entry.default_limit,
-                default.default_limit,
-                |limit| limit.to_string(),
-                resolver.report,
-            );
+    let usual = default.default_limit.to_string();
+    match resolver.report.value(read, usual).flatten() {
+        None => default,
+        Some(entry) => {
+            let limit = simple_setting(entry.default_limit, default.default_limit, resolver.report);
             let llm = entry.llm.and_then(|entry| {
                 entry
                     .map(|entry| resolver.language_model(entry))
                     .transpose()
             });
-            let llm = llm.unwrap_or_else(
-                |At {
-                     offset,
-                     value: fault,
-                 }| {
-                    resolver.report.add(
-                        offset,
-                        ConfigWarning::Default {
-                            fault,
-                            default: "no language model".to_owned(),
-                        },
-                    );
-                    None
-                },
-            );
-            let semantic = setting(
-                entry.semantic,
-                default.semantic,
-                |flag| flag.to_string(),
-                resolver.report,
-            );
+            let llm = resolver.report.value(llm, "no language model").flatten();
+            let semantic = simple_setting(entry.semantic, default.semantic, resolver.report);
             SearchOptions {
                 default_limit: limit,
                 semantic,
                 llm,
             }
-        }
-        Err(At {
-            offset,
-            value: fault,
-        }) => {
-            resolver.report.add(
-                offset,
-                ConfigWarning::Default {
-                    fault,
-                    default: default.default_limit.to_string(),
-                },
-            );
-            default
         }
     }
 }
@@ -635,21 +596,7 @@ fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) 
         }
         read => Ok(read.map(|at| at.value)),
     });
-    let written = written.unwrap_or_else(
-        |At {
-             offset,
-             value: fault,
-         }| {
-            report.add(
-                offset,
-                ConfigWarning::Default {
-                    fault,
-                    default: REGISTRY.to_owned(),
-                },
-            );
-            None
-        },
-    );
+    let written = report.value(written, REGISTRY).flatten();
     let named = environment
         .get(env::REGISTRY.name)
         .map(str::trim)
@@ -659,46 +606,17 @@ fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) 
 }
 
 fn exposure(read: Read<sections::Exposed>, default: Exposure, report: &Report) -> Exposure {
-    let flag =
-        |read: Read<bool>, default: bool| setting(read, default, |flag| flag.to_string(), report);
-    match read {
-        Ok(None) => default,
-        Ok(Some(exposed)) => Exposure {
-            prompts: flag(exposed.prompts, default.prompts),
-            resources: flag(exposed.resources, default.resources),
+    match report.value(read, "everything is shown").flatten() {
+        None => default,
+        Some(exposed) => Exposure {
+            prompts: simple_setting(exposed.prompts, default.prompts, report),
+            resources: simple_setting(exposed.resources, default.resources, report),
         },
-        Err(At {
-            offset,
-            value: fault,
-        }) => {
-            report.add(
-                offset,
-                ConfigWarning::Default {
-                    fault,
-                    default: "everything is shown".to_owned(),
-                },
-            );
-            default
-        }
     }
 }
 
 fn level(read: Read<LevelFilter>, report: &Report) -> Option<LevelFilter> {
-    read.unwrap_or_else(
-        |At {
-             offset,
-             value: fault,
-         }| {
-            report.add(
-                offset,
-                ConfigWarning::Default {
-                    fault,
-                    default: "the usual".to_owned(),
-                },
-            );
-            None
-        },
-    )
+    report.value(read, "the usual").flatten()
 }
 
 fn idle_bounds(shortest: Read<Duration>, longest: Read<Duration>, report: &Report) -> IdleBounds {
@@ -720,12 +638,9 @@ fn max_age(read: Read<sections::CatalogEntry>, default: Duration, report: &Repor
         Ok(entry) => entry.map_or(default, |entry| {
             setting(entry.max_age, default, duration::text, report)
         }),
-        Err(At {
-            offset,
-            value: fault,
-        }) => {
+        Err(fault) => {
             let default = format!("lists are renewed after {}", duration::text(default));
-            report.add(offset, ConfigWarning::Default { fault, default });
+            report.fall_back(fault, default);
             MAX_AGE
         }
     }

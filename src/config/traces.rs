@@ -14,7 +14,7 @@ use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Read};
 use super::sections::OtlpEntry;
 use super::server::{Resolver, is_url};
-use super::{Network, setting};
+use super::{Network, simple_setting};
 use crate::secret::Secret;
 
 /// A kind of data that a collector takes, and the variables for that kind alone.
@@ -140,21 +140,10 @@ impl Resolver<'_> {
         &mut self,
         read: Read<OtlpEntry>,
     ) -> (Option<Traces>, Option<MetricsExport>) {
-        let written = read.unwrap_or_else(
-            |At {
-                 offset,
-                 value: fault,
-             }| {
-                self.report.add(
-                    offset,
-                    ConfigWarning::Default {
-                        fault,
-                        default: "traces and metrics go nowhere".to_owned(),
-                    },
-                );
-                None
-            },
-        );
+        let written = self
+            .report
+            .value(read, "traces and metrics go nowhere")
+            .flatten();
         let environment = self.environment;
         let is_disabled = set(environment, env::OTEL_SDK_DISABLED)
             .is_some_and(|text| text.eq_ignore_ascii_case("true"));
@@ -162,16 +151,14 @@ impl Resolver<'_> {
             return (None, None);
         }
         let mut entry = written.unwrap_or_default();
-        let has_metrics = setting(
+        let has_metrics = simple_setting(
             std::mem::replace(&mut entry.metrics, Ok(None)),
             false,
-            |flag| flag.to_string(),
             self.report,
         );
-        let percent = setting(
+        let percent = simple_setting(
             std::mem::replace(&mut entry.sample_percent, Ok(None)),
             100,
-            |percent| percent.to_string(),
             self.report,
         );
         let common = self.common(entry);
@@ -209,22 +196,8 @@ impl Resolver<'_> {
             .endpoint
             .and_then(|written| self.otlp_endpoint(&written));
         let headers = entry.headers.and_then(|texts| {
-            self.trace_headers(texts)
-                .map_err(
-                    |At {
-                         offset,
-                         value: fault,
-                     }| {
-                        self.report.add(
-                            offset,
-                            ConfigWarning::Default {
-                                fault,
-                                default: "no headers are sent".to_owned(),
-                            },
-                        );
-                    },
-                )
-                .ok()
+            self.report
+                .value(self.trace_headers(texts), "no headers are sent")
         });
         let mut resource: BTreeMap<String, String> =
             pairs(variable(env::OTEL_RESOURCE_ATTRIBUTES).unwrap_or_default()).collect();
@@ -318,22 +291,7 @@ impl Resolver<'_> {
                 Err(At::new(written.offset, unusable()))
             }
         });
-        filled
-            .map_err(
-                |At {
-                     offset,
-                     value: fault,
-                 }| {
-                    self.report.add(
-                        offset,
-                        ConfigWarning::Default {
-                            fault,
-                            default: "traces and metrics go nowhere".to_owned(),
-                        },
-                    );
-                },
-            )
-            .ok()
+        self.report.value(filled, "traces and metrics go nowhere")
     }
 
     fn trace_headers(

@@ -7,7 +7,7 @@ use crate::clients::Client;
 /// Why an entry cannot move, worded to follow the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unmovable {
-    /// It is no map.
+    /// It is not a map.
     #[error("is not an entry for a server")]
     NoEntry,
     /// It has an unpaired surrogate.

@@ -54,7 +54,7 @@ pub(crate) enum EditError {
     /// The value's parent is a scalar.
     #[error("is in something that is neither a map nor a list")]
     Scalar,
-    /// The value's parent in TOML is no table.
+    /// The value's parent in TOML is not a table.
     #[error("is in something that is no table")]
     NoTable,
     /// The value has a part that TOML cannot express.
