@@ -40,7 +40,7 @@ pub(crate) enum Mismatch {
     /// The header has several values.
     #[error("the header `{0}` is there twice")]
     Repeated(String),
-    /// The header's value is no text.
+    /// The header's value is not a text.
     #[error("the header `{0}` cannot be decoded")]
     Encoding(String),
     /// The header has another value than the argument.
