@@ -1,4 +1,4 @@
-//! Why a call has no result, as data. `answers/error.rs` has the words.
+//! The reason why a call has no result, as data. `answers/error.rs` has the texts.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use crate::config::{EntryError, Projects};
 use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::{CallError, NotListed};
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
-    /// No tool has this name; these have the nearest.
+    /// No tool has this name; `nearest` has the most similar names.
     Unknown { name: String, nearest: Vec<String> },
     /// Several tools have this name.
     Ambiguous { name: String, names: Vec<String> },
-    /// The tool is one of mcpzip's own, which clients do not see in direct mode.
+    /// The tool is one of mcpzip's own, which are hidden in direct mode.
     NotShown { name: String },
     /// The tool is withheld.
     Withheld {
@@ -28,22 +28,22 @@ pub(crate) enum Failure {
     },
     /// The entry of its server cannot be used.
     Faulty { server: String, fault: EntryError },
-    /// The cache has lost the tool's definition, which is fetched again.
+    /// The tool's definition is missing from the cache and is being fetched again.
     DefinitionLost { name: String },
-    /// The arguments do not fit; nothing was sent.
+    /// The arguments are invalid; nothing was sent.
     Arguments {
         name: QualifiedName,
         faults: Vec<Fault>,
         signature: String,
     },
-    /// The rules want the user's word first, and there is no client that could ask; this is the question.
+    /// The rules require the user's consent, and there is no client to ask; `question` is the question.
     Consent { question: String },
-    /// The rules want the user's word, which there is none of; nothing was sent.
+    /// The rules require the user's consent, and there is none; nothing was sent.
     NoConsent {
         name: QualifiedName,
         reason: NoConsent,
     },
-    /// The server could not be reached, or gave no usable answer.
+    /// The server could not be reached, or gave no usable response.
     Call {
         name: QualifiedName,
         error: Box<CallError>,
@@ -52,7 +52,7 @@ pub(crate) enum Failure {
     Refused {
         name: QualifiedName,
         message: String,
-        /// JSON.
+        /// JSON, if the error has data.
         data: Option<String>,
     },
     /// The server's result is not a JSON object.
@@ -61,55 +61,55 @@ pub(crate) enum Failure {
     Unlogged { name: String, cause: String },
 }
 
-/// Why a tool is withheld.
+/// The reason why a tool is withheld.
 #[derive(Debug, Clone)]
 pub(crate) enum Withheld {
-    /// This rule of the user denies it.
+    /// This rule denies it.
     Denied(String),
-    /// This rule of the user denies calls with such arguments.
+    /// This rule denies calls with such arguments.
     ByArguments(String),
-    /// Its server keeps it for its own interface.
+    /// Its server offers it to its own interface only.
     AppOnly,
-    /// Its definition has changed since it was first seen.
+    /// Its definition differs from its pin.
     Changed,
-    /// Its definition cannot be compared, for this reason or because its server was not listed yet.
+    /// Its definition could not be compared with its pin: the reason, or `None` if its server was not listed yet.
     Uncompared(Option<String>),
 }
 
-/// Why the tools of a server are not known.
+/// The reason why the tools of a server are not known.
 #[derive(Debug, Clone)]
 pub(crate) enum Unlisted {
     /// Listing them failed.
     Failed(Arc<NotListed>),
-    /// They are being listed.
+    /// The listing is in progress.
     UnderWay,
     /// The server is disabled in the configuration.
     Disabled,
-    /// The server is there for other projects.
+    /// The server belongs to other projects.
     Elsewhere(Projects),
 }
 
-/// Why there is no word of the user.
+/// The reason why there is no consent.
 #[derive(Debug, Clone)]
 pub(crate) enum NoConsent {
-    /// The arguments are too large to be shown.
+    /// The arguments are too large to show.
     TooLarge { characters: usize, limit: usize },
-    /// The client cannot ask.
+    /// The client does not support elicitation.
     Unable,
-    /// The client's question failed.
+    /// The elicitation failed.
     Failed { message: String },
-    /// The call is one of several in a request, of which none can be asked for.
+    /// The call is one of several in a request, so the client cannot be asked.
     InCompany,
-    /// The questions of other clients leave no room for this one.
+    /// There are too many open questions of other clients.
     TooMany,
-    /// The request state of the client is not one of a question about this call.
+    /// The request state is unknown, or belongs to another call.
     UnknownState,
-    /// The user did not agree.
+    /// The user did not consent.
     Declined,
 }
 
 impl Failure {
-    /// The tool that is meant, where that is known.
+    /// The tool, if it is known.
     pub(super) fn tool(&self) -> Option<&QualifiedName> {
         match self {
             Self::Withheld { name, .. }
@@ -133,7 +133,7 @@ impl Failure {
         }
     }
 
-    /// Whether the name is to blame.
+    /// Whether the failure is about the name.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(
             self,
@@ -141,7 +141,7 @@ impl Failure {
         )
     }
 
-    /// Whether a server is to blame that cannot be reached, or gave no usable answer.
+    /// Whether the server could not be reached, or gave no usable response.
     #[must_use]
     pub(crate) fn is_unavailable(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! What must hold of arguments and filters, whatever an agent and a server write.
+//! Properties of argument checking that must hold for any agent and any server.
 
 use serde_json::value::RawValue;
 
@@ -6,8 +6,8 @@ use crate::proxy::arguments::{Checked, Schema};
 
 pub(crate) use crate::proxy::answers::projection::fuzzing::select;
 
-/// Arguments, in JSON on the first line, for a tool whose schema is the rest. What is sent is what came, or a repair that
-/// the same schema takes as it is.
+/// The first line is arguments in JSON, the rest is the tool's schema. The arguments to send are the original ones,
+/// or a repair that the schema accepts.
 pub(crate) fn arguments(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

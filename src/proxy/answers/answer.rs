@@ -1,8 +1,8 @@
-//! What an agent gets of a tool's result.
+//! Turns a tool's result into the agent's answer.
 //!
-//! A result passes through in its own bytes unless the agent asked for a part, or its text is over the budget. Then the
-//! answer is text alone, because clients show structured content in place of the text, and the whole is stored. What
-//! reads or writes much runs where it holds up no other message.
+//! A result passes through unchanged unless the agent selected a part or the text exceeds the budget. Then the answer
+//! is text only, because clients show structured content instead of the text, and the whole result is stored. Work on
+//! large results runs on blocking threads, so that it delays no other message.
 
 use bytes::Bytes;
 
@@ -17,16 +17,17 @@ use crate::results::{ResultId, Shelf};
 use crate::tool::{QualifiedName, tokens_of};
 use crate::upstream::required_input;
 
-/// A result beyond this is looked into where that delays nobody, in bytes.
+/// The size in bytes from which a result is processed on a blocking thread.
 const LARGE: usize = 64 * 1024;
 
-/// Where a selection leaves out less than this, in bytes, the result is not stored: to name it would cost what is saved.
+/// If a selection leaves out less than this, in bytes, the result is not stored: the reference to it would cost as
+/// much as was saved.
 const WORTH_STORING: usize = 400;
 
-/// Said where the disk does not take a result of which a part was asked for.
+/// The note when the rest of a selected result could not be stored.
 const REST_LOST: &str = "The rest of the result could not be stored, and is gone.";
 
-/// What was called by whom, and what is wanted of the result.
+/// The call that is answered, and the caller's selection.
 pub(in crate::proxy) struct Asked<'a> {
     pub(in crate::proxy) name: &'a QualifiedName,
     pub(in crate::proxy) select: Option<&'a str>,
@@ -35,7 +36,7 @@ pub(in crate::proxy) struct Asked<'a> {
 }
 
 impl Answers {
-    /// The answer to a call: the result as it came, the part that `select` makes of it, or its head.
+    /// The answer to a call: the result unchanged, the part that `select` produces, or its head.
     pub(in crate::proxy) async fn answer(&self, result: Bytes, asked: &Asked<'_>) -> Reply {
         if required_input(&result).is_some() {
             return Reply::Relayed(result);
@@ -56,7 +57,7 @@ impl Answers {
         Box::pin(self.less(result, asked, budget, kept)).await
     }
 
-    /// The part that `select` makes of a result, or its head.
+    /// The part that `select` produces, or the head of the result.
     async fn less(
         &self,
         result: Bytes,
@@ -68,7 +69,7 @@ impl Answers {
         let looked = self.looked_into(&result, asked.select.is_some()).await;
         let shelf = shelf_of(options.kept_for, asked.caller);
         let (reply, is_stored) = match asked.select {
-            // What went wrong must not be filtered away.
+            // An error must not be filtered out.
             Some(filter) if !looked.failed => (
                 self.projected(&result, &looked, filter, budget, asked)
                     .await,
@@ -160,7 +161,7 @@ impl Answers {
         }
     }
 
-    /// The head of a result; `None` where the whole cannot be stored, and so has to be the answer.
+    /// The head of a result; `None` if the whole cannot be stored and must be the answer itself.
     async fn shortened(&self, result: &Bytes, looked: &Looked, shelf: Shelf) -> Option<Reply> {
         let shape = looked
             .shape
@@ -180,7 +181,7 @@ impl Answers {
         ))
     }
 
-    /// Stores a result of which a part was enough, and says so in few words.
+    /// Stores a result of which only a part is shown, and returns a short note about it.
     async fn source(&self, shelf: Shelf, result: &Bytes, length: usize) -> String {
         let id = self.stored(shelf, result).await;
         id.map_or_else(
@@ -189,7 +190,7 @@ impl Answers {
         )
     }
 
-    /// Stores a result and says how to read on; `None` where the disk does not take it.
+    /// Stores a result and returns a note on how to read it; `None` if it cannot be stored.
     async fn kept(&self, shelf: Shelf, result: &Bytes) -> Option<String> {
         let id = self.stored(shelf, result).await?;
         Some(format!(
@@ -197,7 +198,7 @@ impl Answers {
         ))
     }
 
-    /// How to read a stored result, with `part` of it; or, where the disk does not take it, all that it says.
+    /// A note on how to read a stored result, with `part` of it. If it cannot be stored, its whole text.
     async fn kept_or_shown(&self, shelf: Shelf, result: &Bytes, part: &str) -> (String, String) {
         match self.kept(shelf, result).await {
             Some(whole) => (whole, part.to_owned()),
@@ -220,13 +221,13 @@ impl Answers {
                 tracing::error!(%error, "a result cannot be stored");
                 None
             }
-            // The panic is on stderr.
+            // The panic message is on stderr.
             Err(_) => None,
         }
     }
 }
 
-/// Where the results of a caller's calls are kept. Without a handshake there is no session to keep them for.
+/// The scope in which a caller's results are stored. Without a handshake there is no session for them.
 pub(in crate::proxy) fn shelf_of(kept_for: Lifetime, caller: &Caller) -> Shelf {
     match kept_for {
         Lifetime::For(time) => Shelf::Common(time),

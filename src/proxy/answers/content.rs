@@ -1,4 +1,4 @@
-//! What a result says in words, and the parts of it that an answer in its place is made of.
+//! The text of a result, and the parts of a result that a shortened answer consists of.
 
 use serde_json::value::RawValue;
 
@@ -9,14 +9,14 @@ use crate::mcp::object::quoted;
 use crate::proxy::Reply;
 use crate::tool::tokens_of;
 
-/// How much of a stored result is shown at once, in characters, when nothing else is said.
+/// The default number of characters that are shown of a stored result.
 pub(in crate::proxy) const HEAD: usize = 4000;
 
-/// What a result says in words.
+/// The content of a result.
 pub(in crate::proxy) struct Content<'a> {
     texts: Vec<String>,
     structured: Option<&'a RawValue>,
-    /// Whether a text says what the structured content says.
+    /// Whether a text block equals the structured content.
     is_double: bool,
 }
 
@@ -37,12 +37,12 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// All that it says: the texts, and the structured content where that says something else.
+    /// All text: the text blocks, and the structured content unless a text block equals it.
     pub(in crate::proxy) fn text(&self) -> String {
         self.parts().collect::<Vec<_>>().join("\n")
     }
 
-    /// The same with JSON laid out in lines, for reading by offset and by line.
+    /// All text with JSON pretty-printed, for reading by offset and by line.
     pub(in crate::proxy) fn readable(&self) -> String {
         self.parts().map(in_lines).collect::<Vec<_>>().join("\n")
     }
@@ -55,7 +55,7 @@ impl<'a> Content<'a> {
         self.texts.iter().map(String::as_str).chain(structured)
     }
 
-    /// What a client shows of it: the texts, or the structured content in their place.
+    /// The text that a client shows: the text blocks, or the structured content instead of them.
     fn shown(&self) -> std::borrow::Cow<'_, str> {
         let length: usize = self.texts.iter().map(String::len).sum();
         match self.structured {
@@ -76,34 +76,34 @@ fn in_lines(text: &str) -> std::borrow::Cow<'_, str> {
         .map_or(text.into(), Into::into)
 }
 
-/// All that a result says in words; `result` is JSON.
+/// All text of `result`, which is JSON.
 pub(in crate::proxy) fn text_of(result: &[u8]) -> String {
     let raw: &RawValue = serde_json::from_slice(result).expect("it was read as JSON");
     Content::of(&Object::parse(raw).unwrap_or_default()).text()
 }
 
-/// What has to be known of a result to answer by something else.
+/// The data about a result that are needed to answer with something else.
 pub(in crate::proxy) struct Looked {
-    /// Whether it says that its tool failed.
+    /// Whether it has `isError`.
     pub(in crate::proxy) failed: bool,
-    /// The characters that a client shows of it, which is what the budget is for.
+    /// The number of characters that a client shows, which the budget limits.
     pub(in crate::proxy) characters: usize,
-    /// The same in tokens, estimated.
+    /// The estimated number of tokens that a client shows.
     pub(in crate::proxy) tokens: usize,
-    /// The characters of all that it says.
+    /// The number of characters of all text.
     pub(in crate::proxy) length: usize,
-    /// The beginning of that.
+    /// The beginning of the text.
     pub(in crate::proxy) head: String,
-    /// What its data looks like, if it has any.
+    /// The shape of its data, if it has any.
     pub(in crate::proxy) shape: Option<String>,
-    /// Its data, where that was asked for.
+    /// Its data, if requested.
     pub(in crate::proxy) data: Option<Box<RawValue>>,
-    /// The blocks that are no text, as they came, each behind a comma.
+    /// The blocks that are not text, in their original bytes, each after a comma.
     others: String,
 }
 
 impl Looked {
-    /// Reads a result, which is JSON; what is no object has nothing in it.
+    /// Examines a result, which is JSON. Anything but an object is empty.
     pub(in crate::proxy) fn into(result: &[u8], with_data: bool) -> Self {
         let raw: &RawValue =
             serde_json::from_slice(result).expect("a reply's payload was read as JSON");
@@ -123,7 +123,7 @@ impl Looked {
         }
     }
 
-    /// A result of one text, followed by the blocks that are no text: images, audio, resources.
+    /// A result with one text, followed by the blocks that are not text: images, audio, resources.
     pub(in crate::proxy) fn with_text(&self, text: &str, is_error: bool) -> Reply {
         let error = if is_error { r#","isError":true"# } else { "" };
         let others = &self.others;
@@ -153,8 +153,7 @@ fn others(result: &Object<'_>) -> String {
     others.map(|raw| format!(",{raw}")).collect()
 }
 
-/// The first `length` characters at most, cut at the end of a line where there is one in the second half, else at a comma or
-/// space.
+/// The first `length` characters, cut at a line end in the second half, or else at a comma or space.
 pub(in crate::proxy) fn head(text: &str, length: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(length) else {
         return text.to_owned();

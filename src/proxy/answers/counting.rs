@@ -1,4 +1,4 @@
-//! What is counted of calls and answers.
+//! Statistics of calls and answers.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use crate::statistics::CallOutcome;
 use crate::tool::{QualifiedName, tokens_of};
 
 impl Answers {
-    /// Counts a client that asks for the tools for the first time, what it is shown, and the servers that it is spared.
+    /// Counts a client's first request for the tools, the definitions it gets, and the servers whose definitions it
+    /// does not get.
     pub(in crate::proxy) fn count_listing(
         &self,
         view: &View,
@@ -31,7 +32,7 @@ impl Answers {
         }
     }
 
-    /// Counts an answer of our own, and passes it on.
+    /// Counts an answer of mcpzip's own and returns it.
     pub(in crate::proxy) fn counted(&self, answer: Answer, reply: Reply) -> Reply {
         if let Reply::Result(body) = &reply {
             let raw: Option<&RawValue> = serde_json::from_slice(body).ok();
@@ -44,7 +45,7 @@ impl Answers {
         reply
     }
 
-    /// Counts a call with `sent` bytes of arguments, and its result, if one came.
+    /// Counts a call with `sent` bytes of arguments, and its result, if there is one.
     pub(in crate::proxy) fn count_call(
         &self,
         name: &QualifiedName,

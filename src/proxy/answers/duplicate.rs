@@ -1,7 +1,7 @@
-//! A text block that is only the serialisation of the structured content: servers send both, and one is enough.
+//! Removes a text block that only serializes the structured content. Servers send both; one suffices.
 //!
-//! The two are the same where they have the same tokens in the same order: then one was made from the other. Whatever
-//! else differs (a key's place, `1.0` for `1`) leaves both as they are.
+//! Two JSON texts are equal if they have the same tokens in the same order, because then one was made from the other.
+//! Any other difference (the order of keys, `1.0` for `1`) keeps both.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use crate::mcp::Object;
 use crate::mcp::object::text;
 use crate::proxy::callers::client::Shows;
 
-/// Which of the two stays.
+/// The one of the two to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum Kept {
     Text,
@@ -19,7 +19,7 @@ pub(in crate::proxy) enum Kept {
 }
 
 impl Kept {
-    /// What the setting says of a client that shows this.
+    /// The one to keep for a client that shows `shows`, by the setting.
     pub(in crate::proxy) fn of(setting: Duplicates, shows: Option<Shows>) -> Option<Self> {
         match (setting, shows) {
             (Duplicates::Keep, _) | (Duplicates::Auto, None) => None,
@@ -33,9 +33,9 @@ impl Kept {
     }
 }
 
-/// The result with one of the two alone; nothing where it does not have the same twice.
+/// The result with one of the two removed; `None` if it has no duplicate.
 pub(in crate::proxy) fn without_duplicate(result: &[u8], kept: Kept) -> Option<Bytes> {
-    // Most results have no structured content, and need not be read.
+    // Most results have no structured content and need no parsing.
     memchr::memmem::find(result, b"structuredContent")?;
     let raw: &RawValue = serde_json::from_slice(result).ok()?;
     let object = Object::parse(raw).ok()?;
@@ -59,12 +59,12 @@ pub(in crate::proxy) fn without_duplicate(result: &[u8], kept: Kept) -> Option<B
     Some(rest.into())
 }
 
-/// Whether a text block says what `structured` says, and nothing beside it.
+/// Whether a text block contains `structured` and nothing else.
 pub(in crate::proxy) fn repeats(block: &RawValue, structured: &RawValue) -> bool {
     let Ok(block) = Object::parse(block) else {
         return false;
     };
-    // Annotations and other members are something that the other does not say.
+    // Annotations and other members are information that the structured content lacks.
     if block.members().len() != 2 || block.text("type").as_deref() != Some("text") {
         return false;
     }
@@ -74,7 +74,7 @@ pub(in crate::proxy) fn repeats(block: &RawValue, structured: &RawValue) -> bool
     if is_same(&written, structured.get()) {
         return true;
     }
-    // What is no object is put into one: {"result": …} (Python SDK), {"content": …} (server-filesystem).
+    // Frameworks wrap other values in an object: {"result": …} (Python SDK), {"content": …} (server-filesystem).
     let wrapped = Object::parse(structured)
         .ok()
         .filter(|object| object.members().len() == 1);
@@ -84,7 +84,7 @@ pub(in crate::proxy) fn repeats(block: &RawValue, structured: &RawValue) -> bool
     })
 }
 
-/// Whether two JSON texts have the same tokens.
+/// Whether two JSON texts have equal tokens.
 fn is_same(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one, other);
     loop {
@@ -96,7 +96,7 @@ fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
-/// Whether two JSON strings are the same but for their escapes.
+/// Whether two JSON strings are equal except for their escapes.
 fn is_same_text(one: &str, other: &str) -> bool {
     let parsed = |json: &str| serde_json::from_str::<String>(json).ok();
     one.starts_with('"')
@@ -104,7 +104,7 @@ fn is_same_text(one: &str, other: &str) -> bool {
         && parsed(one).is_some_and(|one| Some(one) == parsed(other))
 }
 
-/// Takes the first token off `text`: a mark, a string with its quotes, or a word.
+/// Splits the first token off `text`: punctuation, a string with its quotes, or a word.
 fn token<'t>(text: &mut &'t str) -> Option<&'t str> {
     let rest = text.trim_start_matches([' ', '\t', '\r', '\n']);
     let end = match rest.as_bytes().first()? {

@@ -1,4 +1,4 @@
-//! The answers to calls: results whole, selected or stored, errors in words, and the form each era has for them.
+//! Answers to calls: whole, selected or stored results, error texts, and the form of each era.
 
 pub(in crate::proxy) mod answer;
 pub(in crate::proxy) mod content;

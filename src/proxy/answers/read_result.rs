@@ -1,3 +1,5 @@
+//! The built-in tool that reads stored results.
+
 use std::ops::Range;
 
 use regex::RegexBuilder;
@@ -13,17 +15,17 @@ use crate::proxy::{Caller, Reply};
 use crate::results::Shelf;
 use crate::statistics::Answer;
 
-/// Lines that a search in a stored result shows.
+/// The maximum number of lines that a search in a stored result shows.
 const MOST_LINES: usize = 200;
 
-/// The share of the filter workers that a command of the user's takes, which has no client.
+/// The share of the filter workers for a command of the user, which has no client.
 const COMMAND_LINE: u64 = u64::MAX;
 
-/// What is wanted of a stored result.
+/// The requested part of a stored result.
 enum Part {
-    /// What a filter makes of its data, which is then read here.
+    /// The output of a filter on its data.
     Data,
-    /// These characters.
+    /// A range of characters.
     Range(Range<usize>),
     /// The lines that match.
     Lines(String),
@@ -106,7 +108,7 @@ impl Answers {
     }
 }
 
-/// The data of a result where that is wanted, the answer otherwise.
+/// The data of a result for a filter, or else the answer.
 fn read(result: &[u8], id: &str, part: &Part) -> Result<Box<RawValue>, Reply> {
     let Ok(raw) = serde_json::from_slice::<&RawValue>(result) else {
         return Err(Reply::tool_error(&format!(

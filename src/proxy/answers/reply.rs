@@ -1,3 +1,5 @@
+//! The answer to a request, and its form in each protocol era.
+
 use std::sync::LazyLock;
 
 use bytes::Bytes;
@@ -8,47 +10,49 @@ use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
 use crate::upstream::required_input;
 
-/// Fresh for a day: what never changes while a process runs.
+/// Cacheable for a day: it never changes while a process runs.
 const CONSTANT: &str = r#""ttlMs":86400000,"cacheScope":"public""#;
 
-/// Fresh for a minute: a change is announced, but not everybody listens. It may hold what one user alone may see.
+/// Cacheable for a minute: changes are announced, but not every client listens. It may contain data that only one
+/// user may see.
 const CHANGING: &str = r#""ttlMs":60000,"cacheScope":"private""#;
 
-/// What every result of the modern era has, and what those have that may be cached: nothing is known of how long the
-/// content of a resource stays what it is.
+/// A member of every modern result.
 const RESULT_TYPE: (&str, &str) = ("resultType", r#""complete""#);
+/// A member of cacheable results: the content of a resource may change at any time.
 const TTL: (&str, &str) = ("ttlMs", "0");
+/// A member of cacheable results: they may contain data that only one user may see.
 const SCOPE: (&str, &str) = ("cacheScope", r#""private""#);
 
-/// What a request is answered with, before it is put into the caller's form.
+/// The answer to a request, before it gets the form of the caller's revision.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// A result of our own: a JSON object.
+    /// A result of mcpzip's own: a JSON object.
     Result(Bytes),
-    /// The result of a server, in its own bytes.
+    /// A server's result, in its own bytes.
     Relayed(Bytes),
-    /// The content of a server's resource, in its own bytes: what a client of the modern era may cache.
+    /// The content of a server's resource, in its own bytes; a modern client may cache it.
     RelayedContent(Bytes),
-    /// The end of what has no result; members for its `_meta`.
+    /// The end of a request without a result, with members for its `_meta`.
     Ended {
-        /// Without braces.
+        /// The members, without braces.
         meta: String,
     },
-    /// A JSON-RPC error object of a server, in its own bytes.
+    /// A server's JSON-RPC error object, in its own bytes.
     RelayedError(Bytes),
     /// A JSON-RPC error; `data` is JSON.
     Error {
-        /// Its code.
+        /// The code.
         code: ErrorCode,
-        /// Its text.
+        /// The message.
         message: String,
-        /// What the caller may need beside the text.
+        /// Additional data for the caller.
         data: Option<String>,
     },
 }
 
 impl Reply {
-    /// A tool result of our own, as text.
+    /// A tool result of mcpzip's own, as text.
     #[must_use]
     pub(crate) fn text(text: &str) -> Self {
         Self::Result(
@@ -60,7 +64,7 @@ impl Reply {
         )
     }
 
-    /// A tool result that says what went wrong, for the agent to act on.
+    /// A tool result with `isError` that explains the failure to the agent.
     #[must_use]
     pub(crate) fn tool_error(text: &str) -> Self {
         Self::Result(
@@ -72,7 +76,7 @@ impl Reply {
         )
     }
 
-    /// The same with `value`, which is JSON, for `key` in the `_meta` of the result, if it is one.
+    /// Adds `value`, which is JSON, for `key` to the `_meta` of a result.
     #[must_use]
     pub(in crate::proxy) fn with_meta(self, key: &str, value: &str) -> Self {
         match self {
@@ -82,7 +86,7 @@ impl Reply {
         }
     }
 
-    /// How a request went that is answered with this, in a word.
+    /// The outcome of the request, in one word.
     #[must_use]
     pub(crate) fn outcome(&self) -> &'static str {
         match self {
@@ -102,12 +106,12 @@ impl Reply {
         }
     }
 
-    /// A result that a client of the modern era may cache for long (2026-07-28, server/utilities/caching).
+    /// A result that a modern client may cache for long (2026-07-28, server/utilities/caching).
     pub(in crate::proxy) fn constant(result: Bytes, modern: bool) -> Self {
         Self::cacheable(result, CONSTANT, modern)
     }
 
-    /// A result that a client of the modern era may cache for a short time.
+    /// A result that a modern client may cache for a short time.
     pub(in crate::proxy) fn changing(result: Bytes, modern: bool) -> Self {
         Self::cacheable(result, CHANGING, modern)
     }
@@ -120,7 +124,7 @@ impl Reply {
         Self::Result([format!("{{{members},").as_bytes(), &rest].concat().into())
     }
 
-    /// The answer to request `id` of a client that speaks `revision`.
+    /// The response to request `id` of a client with protocol revision `revision`.
     #[must_use]
     pub(crate) fn into_frame(self, id: &RequestId, revision: Revision) -> Frame {
         match self {
@@ -146,7 +150,7 @@ impl Reply {
                 Frame::result(id, &lacking(&body, &[RESULT_TYPE]), body)
             }
             Self::RelayedContent(body) if revision.is_modern() => {
-                // What is no answer yet is nothing to be cached.
+                // A result that requests input is not final, so it must not be cached.
                 let is_question = required_input(&body).is_some();
                 let members = if is_question {
                     String::new()
@@ -167,20 +171,20 @@ impl Reply {
     }
 }
 
-/// Whether a result of our own has a `_meta` that the stamp has to go into.
+/// Whether a result of mcpzip's own already has a `_meta`, to which the server's name must be added.
 fn has_meta(body: &[u8]) -> bool {
-    // Most have none at all, and tools that are listed have theirs further in.
+    // Most have none, and listed tools have theirs on a deeper level.
     memchr::memmem::find(body, b"\"_meta\"").is_some()
         && serde_json::from_slice::<&RawValue>(body)
             .is_ok_and(|raw| Object::parse(raw).is_ok_and(|object| object.get("_meta").is_some()))
 }
 
-/// A result whose `_meta` says who we are beside what it says already.
+/// A result with the server's name added to its `_meta`.
 fn stamped(body: &Bytes) -> Bytes {
     meta_added(body, "io.modelcontextprotocol/serverInfo", &server_info())
 }
 
-/// `result` with `value`, which is JSON, for `key` in its `_meta`; everything else in its own bytes.
+/// Adds `value`, which is JSON, for `key` to the `_meta` of `result`. All other bytes are unchanged.
 fn meta_added(result: &Bytes, key: &str, value: &str) -> Bytes {
     let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
     let Some(object) = raw.and_then(|raw| Object::parse(raw).ok()) else {
@@ -193,7 +197,7 @@ fn meta_added(result: &Bytes, key: &str, value: &str) -> Bytes {
     object.with("_meta", &meta.with(key, value)).into()
 }
 
-/// Those of `members`, a key and its JSON each, that a result does not have; they join without braces.
+/// The `members` (key and JSON) that a result lacks, joined without braces.
 fn lacking(result: &[u8], members: &[(&str, &str)]) -> String {
     let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
     let object = raw
@@ -206,7 +210,7 @@ fn lacking(result: &[u8], members: &[(&str, &str)]) -> String {
         .join(",")
 }
 
-/// Who we are (specification, `Implementation`).
+/// The server's description of itself (specification, `Implementation`).
 pub(in crate::proxy) fn server_info() -> String {
     format!(
         r#"{{"name":"mcpzip","version":{}}}"#,
@@ -214,7 +218,7 @@ pub(in crate::proxy) fn server_info() -> String {
     )
 }
 
-/// Whether a result says that its tool failed. Results may be large: most are not looked into.
+/// Whether a result has `isError`. Most results are not parsed for it, because they may be large.
 pub(in crate::proxy) fn is_error(result: &[u8]) -> bool {
     static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"isError\""));
     let may_be = WORD.find_iter(result).any(|at| {

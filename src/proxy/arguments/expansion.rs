@@ -1,7 +1,7 @@
-//! How long a schema could keep the validator busy, told before it is compiled.
+//! Estimates the validator's work for a schema before it is compiled.
 //!
-//! References make a short schema large: forty definitions that each name the next one twice are a trillion checks.
-//! And a schema that names itself more than once multiplies its checks with every level of the arguments.
+//! References make a short schema large: forty definitions that each name the next one twice are a trillion checks. A
+//! schema that references itself more than once multiplies its checks with every level of the arguments.
 
 use std::collections::HashMap;
 
@@ -9,27 +9,28 @@ use serde_json::Value;
 
 use crate::tool::local_pointer;
 
-/// References and levels followed one inside the other.
+/// The maximum nesting of references and levels.
 const MAX_DEPTH: usize = 256;
-/// Nodes of a schema with all its references written out.
+/// The maximum number of nodes of a schema with all references expanded.
 const MAX_NODES: u64 = 100_000;
-/// Visits to a schema that names itself.
+/// The maximum number of visits to a recursive schema.
 const MAX_VISITS: u64 = 10_000;
 
-/// Nodes of a schema times values in the arguments; explaining a fault takes a third of a microsecond for each.
+/// The maximum product of schema nodes and argument values. Explaining a fault takes a third of a microsecond for
+/// each.
 const MAX_WORK: u64 = 2_000_000;
 
-/// How large a JSON text is.
+/// The size of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// Arrays and objects one inside the other.
+    /// The nesting of arrays and objects.
     pub(super) levels: usize,
-    /// Values, those of members with their keys.
+    /// The number of values, including the keys of members.
     pub(super) values: usize,
 }
 
 impl Extent {
-    /// Measures JSON text without reading it into values.
+    /// Measures JSON text without parsing it into values.
     pub(super) fn of(json: &str) -> Self {
         let mut extent = Self {
             levels: 0,
@@ -55,7 +56,7 @@ impl Extent {
     }
 }
 
-/// The size of a schema with its references written out, down to where it names itself again.
+/// The size of a schema with its references expanded up to a recursion.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expansion {
     nodes: u64,
@@ -63,7 +64,7 @@ pub(super) struct Expansion {
 }
 
 impl Expansion {
-    /// Measures `schema`; nothing when it is too large, or refers to places that only the validator could find.
+    /// Measures `schema`; `None` if it is too large, or has references that only the validator can resolve.
     pub(super) fn of(schema: &Value) -> Option<Self> {
         let mut walk = Walk {
             root: schema,
@@ -72,17 +73,18 @@ impl Expansion {
             has_inner_id: false,
         };
         let expansion = walk.visit(schema, 0)?;
-        // An inner `$id` moves what `#/…` means.
+        // A nested `$id` changes the meaning of `#/…`.
         let is_clear = !(walk.has_reference && walk.has_inner_id);
         (expansion.nodes <= MAX_NODES && is_clear).then_some(expansion)
     }
 
-    /// Values in arguments that can be checked in bounded time, if each item of an array meets the whole schema.
+    /// The number of argument values that can be checked in bounded time, if each item of an array is checked against
+    /// the whole schema.
     pub(super) fn values(self) -> usize {
         usize::try_from(MAX_WORK / self.nodes).unwrap_or(usize::MAX)
     }
 
-    /// Levels of arguments that can be checked in bounded time.
+    /// The number of argument levels that can be checked in bounded time.
     pub(super) fn levels(self) -> usize {
         if self.loops < 2 {
             return usize::MAX;
@@ -99,7 +101,7 @@ impl Expansion {
 
 struct Walk<'s> {
     root: &'s Value,
-    /// What references name: measured, or being measured.
+    /// The targets of references: measured, or (`None`) being measured.
     known: HashMap<*const Value, Option<Expansion>>,
     has_reference: bool,
     has_inner_id: bool,
@@ -124,7 +126,7 @@ impl<'s> Walk<'s> {
             Value::Object(members) => {
                 for (name, value) in members {
                     match (name.as_str(), value) {
-                        // Definitions cost where they are named.
+                        // Definitions count where they are referenced.
                         ("$defs" | "definitions", Value::Object(_)) => {}
                         ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                             add(self.follow(reference, depth)?);

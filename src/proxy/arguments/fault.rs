@@ -1,4 +1,4 @@
-//! What is wrong with arguments, in words that an agent can act on.
+//! Descriptions of invalid arguments that an agent can act on.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
@@ -9,11 +9,11 @@ use super::{Fault, MAX_FAULTS, item_path, member_path};
 use crate::text::{nearest, shortened};
 use crate::tool::type_expression;
 
-/// Values are echoed up to this many characters.
+/// The maximum length of a quoted value, in characters.
 const MAX_ECHO: usize = 60;
-/// Names and enum values listed in one fault.
+/// The maximum number of names and enum values in one fault.
 const MAX_LISTED: usize = 10;
-/// Alternatives within alternatives that are explained.
+/// The maximum nesting of alternatives that are explained.
 const MAX_NESTED: usize = 4;
 
 /// Collects the faults of one check.
@@ -24,7 +24,7 @@ pub(super) struct Report<'r> {
     faults: Vec<Fault>,
 }
 
-/// The faults behind the validator's `errors`, at most [`MAX_FAULTS`].
+/// Converts the validator's `errors` to faults, at most [`MAX_FAULTS`].
 pub(super) fn faults<'e>(
     schema: &Value,
     schema_raw: &RawValue,
@@ -47,7 +47,7 @@ pub(super) fn faults<'e>(
     report.faults
 }
 
-/// Whether the validator gave up on a pattern rather than found a fault.
+/// Whether the validator gave up on a pattern instead of finding a fault.
 pub(super) fn is_engine_failure(error: &ValidationError<'_>) -> bool {
     match error.kind() {
         ValidationErrorKind::BacktrackLimitExceeded { .. }
@@ -60,7 +60,7 @@ pub(super) fn is_engine_failure(error: &ValidationError<'_>) -> bool {
     }
 }
 
-/// The fault of arguments that are no object.
+/// The fault of arguments that are not an object.
 pub(super) fn not_an_object(sent: &RawValue) -> Fault {
     let value = serde_json::from_str(sent.get()).unwrap_or_default();
     Fault {
@@ -146,7 +146,7 @@ impl<'r> Report<'r> {
             .and_then(|parent| parent.get("properties")?.as_object())
             .map(|properties| properties.keys().map(String::as_str).collect())
             .unwrap_or_default();
-        // A name that is already given is no suggestion.
+        // A name that is already present is not a useful suggestion.
         known.retain(|name| error.instance().get(name).is_none());
         for name in unexpected {
             let path = member_path(path, name);
@@ -179,7 +179,7 @@ impl<'r> Report<'r> {
         }
     }
 
-    /// The schema that holds the keyword which failed.
+    /// The schema with the keyword that failed.
     fn parent(&self, error: &ValidationError<'_>) -> Option<&'r Value> {
         self.schema
             .pointer(error.schema_path().as_str().rsplit_once('/')?.0)
@@ -198,7 +198,7 @@ impl<'r> Report<'r> {
         ))
     }
 
-    /// Where the fault is, as `labels[0].name`.
+    /// The position of the fault, such as `labels[0].name`.
     fn path(&self, error: &ValidationError<'_>) -> String {
         let mut path = String::new();
         let mut value = Some(self.arguments);
@@ -220,7 +220,7 @@ impl<'r> Report<'r> {
     }
 }
 
-/// The alternative that came nearest: it takes this kind of value, and has the fewest faults within.
+/// The closest alternative: it accepts this kind of value and has the fewest faults in it.
 fn best<'c, 'e>(
     context: &'c [Vec<ValidationError<'e>>],
     error: &ValidationError<'_>,
@@ -233,7 +233,7 @@ fn best<'c, 'e>(
                     && e.instance_path().as_str() == here
             })
     };
-    // A constant that differs marks another alternative; it counts for more than members that are missing.
+    // A different constant indicates another alternative; it counts more than missing members.
     let distance = |branch: &&Vec<ValidationError<'_>>| {
         let tags = branch
             .iter()
@@ -264,7 +264,7 @@ fn listed(options: &Value, got: &Value) -> String {
     shown.join(", ")
 }
 
-/// `value` as JSON where that is short, otherwise what kind of thing it is.
+/// `value` as JSON if that is short, else its kind.
 fn echo(value: &Value) -> String {
     let json = match value {
         Value::String(text) if text.len() > 4 * MAX_ECHO => String::new(),

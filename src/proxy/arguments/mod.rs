@@ -1,8 +1,9 @@
-//! Arguments checked against a tool's schema before they are sent, and repaired where they can have meant one thing only.
+//! Checks arguments against a tool's schema before they are sent, and repairs unambiguous mistakes.
 //!
-//! Valid arguments leave byte for byte as they came. The check helps an agent, it is no gate: what cannot be checked (a schema
-//! that does not compile, a number beyond 64 bits, a megabyte of text) is sent as it is, and the server judges. Schemas
-//! are hostile input: nothing is fetched for them, and size, depth and pattern matching are bounded.
+//! Valid arguments are sent unchanged, byte for byte. The check helps agents and is not a security boundary:
+//! arguments that cannot be checked (because of an invalid schema, a number beyond 64 bits, a megabyte of text) are
+//! sent unchanged, and the server decides. Schemas are untrusted: nothing is fetched for them, and size, depth and
+//! pattern matching are limited.
 
 mod expansion;
 mod fault;
@@ -19,13 +20,13 @@ use rules::Rules;
 const MAX_SCHEMA: usize = 256 * 1024;
 const MAX_SCHEMA_DEPTH: usize = 64;
 const MAX_ARGUMENTS: usize = 1024 * 1024;
-/// Arguments checked against patterns that the linear engine cannot run.
+/// The maximum size of arguments that are checked with patterns beyond the linear engine, in bytes.
 const MAX_BACKTRACKED_ARGUMENTS: usize = 64 * 1024;
 const BACKTRACK_LIMIT: usize = 5_000;
 const MAX_PATTERN_SIZE: usize = 256 * 1024;
 const MAX_PATTERNS: usize = 256;
 const MAX_FAULTS: usize = 8;
-/// Validator errors counted when the arguments before and after repairs are compared.
+/// The maximum number of validator errors that are counted to compare arguments before and after repairs.
 const MAX_COUNTED: usize = 64;
 
 /// A tool's input schema, compiled once.
@@ -42,7 +43,7 @@ enum State {
     Unchecked,
 }
 
-/// The largest arguments that are checked: what a schema's patterns and loops permit in bounded time.
+/// The largest arguments that are checked in bounded time with a schema's patterns and recursion.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
     bytes: usize,
@@ -52,7 +53,7 @@ struct Limit {
 
 impl Limit {
     fn holds(self, json: &str) -> bool {
-        // Short text, as most is, need not be measured: it has no more values or levels than bytes.
+        // A short text, the usual case, needs no measurement: it has at most as many values or levels as bytes.
         json.len() <= self.values.min(self.levels) && json.len() <= self.bytes || {
             let extent = Extent::of(json);
             json.len() <= self.bytes && extent.values <= self.values && extent.levels <= self.levels
@@ -60,20 +61,20 @@ impl Limit {
     }
 }
 
-/// Why arguments are not checked against a schema.
+/// The reason why arguments are not checked against a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unchecked {
-    /// The tool has none.
+    /// The tool has no schema.
     #[error("the tool has no input schema")]
     Absent,
-    /// It is longer than 256 kB, nested deeper than 64 levels, has hundreds of patterns, or its references make it so large, or
-    /// lead elsewhere.
+    /// The schema is longer than 256 kB, nested deeper than 64 levels, has hundreds of patterns, or has references
+    /// that make it too large or lead outside it.
     #[error("the input schema is too large or too entangled to check against")]
     TooLarge,
-    /// It is no valid schema.
+    /// The schema is invalid.
     #[error("the input schema does not compile: {reason}")]
     Invalid {
-        /// The validator's words, shortened.
+        /// The validator's message, shortened.
         reason: String,
     },
 }
@@ -81,13 +82,13 @@ pub(crate) enum Unchecked {
 /// Arguments that may be sent.
 #[derive(Debug)]
 pub(crate) enum Checked<'a> {
-    /// As they came, byte for byte.
+    /// The original arguments, byte for byte.
     AsSent(&'a RawValue),
-    /// Changed where they could have meant one thing only.
+    /// Repaired arguments.
     Repaired {
-        /// What to send.
+        /// The arguments to send.
         arguments: Box<RawValue>,
-        /// What was changed.
+        /// The changes.
         repairs: Vec<Repair>,
     },
 }
@@ -95,23 +96,23 @@ pub(crate) enum Checked<'a> {
 /// One change made to arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Repair {
-    /// Where, as `labels[0]`; empty for the arguments as a whole.
+    /// The position, such as `labels[0]`; empty for the arguments as a whole.
     pub path: String,
-    /// What was found there, such as `a number as a string`.
+    /// The original form, such as `a number as a string`.
     pub what: String,
 }
 
-/// One thing that is wrong with arguments.
+/// One fault of the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// Where, as `labels[0]`; empty for the arguments as a whole.
+    /// The position, such as `labels[0]`; empty for the arguments as a whole.
     pub path: String,
-    /// What is wrong, in words for the agent.
+    /// A description for the agent.
     pub message: String,
 }
 
 impl Schema {
-    /// Compiles an input schema. This cannot fail: without a usable schema arguments are not checked.
+    /// Compiles an input schema. It cannot fail: without a usable schema, arguments are not checked.
     #[must_use]
     pub(crate) fn compile(input_schema: Option<&RawValue>) -> Self {
         let state = match input_schema.ok_or(Unchecked::Absent).and_then(compile) {
@@ -124,12 +125,12 @@ impl Schema {
         Self(state)
     }
 
-    /// The arguments as they should be sent.
+    /// The arguments to send.
     ///
-    /// Absent ones and `null` become `{}`.
+    /// Missing arguments and `null` become `{}`.
     ///
     /// # Errors
-    /// What is wrong with them, at most eight faults, after all that could be repaired was.
+    /// The faults that remain after all repairs, at most eight.
     pub(crate) fn check<'a>(
         &self,
         arguments: Option<&'a RawValue>,
@@ -168,7 +169,7 @@ impl Schema {
         })
     }
 
-    /// What is needed to repair or explain `arguments`; nothing when they are valid or cannot be checked.
+    /// The data for repairing or explaining `arguments`; `None` if they are valid or cannot be checked.
     fn faults(&self, arguments: &RawValue) -> Option<Faulty<'_>> {
         let State::Checked {
             validator,
@@ -195,7 +196,7 @@ impl Schema {
     }
 }
 
-/// Arguments that the validator refused.
+/// Arguments that the validator rejected.
 struct Faulty<'s> {
     validator: &'s Validator,
     schema: &'s RawValue,
@@ -204,7 +205,7 @@ struct Faulty<'s> {
 }
 
 impl Faulty<'_> {
-    /// The arguments made valid, or what is still wrong with them.
+    /// Repairs the arguments, or returns the remaining faults.
     fn repair(
         mut self,
         sent: &RawValue,
@@ -219,7 +220,7 @@ impl Faulty<'_> {
             if count == 0 {
                 return Ok(repaired);
             }
-            // Only what the agent has to mend itself is reported.
+            // Only faults that the agent has to fix are reported.
             if count < self.count {
                 self.value = value;
             }
@@ -246,7 +247,7 @@ fn compile(raw: &RawValue) -> Result<State, Unchecked> {
     };
     let schema: Value = serde_json::from_str(json).map_err(|error| invalid(&error))?;
     let expansion = Expansion::of(&schema).ok_or(Unchecked::TooLarge)?;
-    // Who names no draft may have meant an older one: an array of `items`, a boolean `exclusiveMinimum`.
+    // Without `$schema`, the schema may be of an older draft: an array in `items`, a boolean `exclusiveMinimum`.
     let older = if schema.get("$schema").is_none() {
         &[Draft::Draft7, Draft::Draft4][..]
     } else {
@@ -271,7 +272,7 @@ fn compile(raw: &RawValue) -> Result<State, Unchecked> {
             .dfa_size_limit(MAX_PATTERN_SIZE);
         let built = match options.clone().with_pattern_options(linear).build(&schema) {
             Ok(validator) => Ok((validator, MAX_ARGUMENTS)),
-            // Look-around is beyond the linear engine.
+            // The linear engine has no look-around.
             Err(_) => options
                 .with_pattern_options(backtracking)
                 .build(&schema)

@@ -1,7 +1,7 @@
-//! Repairs of arguments that can have meant one thing only.
+//! Repairs of unambiguous mistakes in arguments.
 //!
-//! A walk over the raw arguments beside their schema. What needs no repair keeps its own bytes and its place, so that
-//! a large number or an odd escape somewhere else survives. Repairs are proposals: the caller validates the result.
+//! Walks the raw arguments together with their schema. Parts that need no repair keep their bytes and order, so that
+//! a large number or an unusual escape elsewhere survives. Repairs are proposals: the caller validates the result.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,10 +10,10 @@ use super::rules::{Kinds, Parts, Rules};
 use super::{Repair, item_path, member_path};
 use crate::mcp::object::{Object, text};
 
-/// Levels of the arguments that are walked.
+/// The maximum depth of the walk.
 const MAX_DEPTH: usize = 24;
 
-/// The object that `sent` holds as a JSON string, encoded at most three times; blank text and `[]` stand for none.
+/// The object in the JSON string `sent`, encoded at most three times. Blank text and `[]` mean no arguments.
 pub(super) fn unwrap(sent: &RawValue) -> Option<Box<RawValue>> {
     if sent.get().starts_with('[') {
         let items: Vec<&RawValue> = serde_json::from_str(sent.get()).ok()?;
@@ -37,7 +37,7 @@ fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).expect("an empty object is JSON")
 }
 
-/// `sent` with every repair made that its schema suggests, or nothing if there is none.
+/// `sent` with all repairs that its schema suggests; `None` if there are none.
 pub(super) fn repair(
     rules: &Rules<'_>,
     sent: &RawValue,
@@ -71,7 +71,7 @@ impl<'s> Walk<'_, 's> {
             .or(Some(converted))
     }
 
-    /// Repairs within a value whose kind is right.
+    /// Repairs inside a value of the right kind.
     fn inside(
         &mut self,
         raw: &RawValue,
@@ -160,7 +160,7 @@ impl<'s> Walk<'_, 's> {
         json(&format!("[{}]", items.join(",")))
     }
 
-    /// `raw` as a kind of value that `schema` takes, and what it was.
+    /// Converts `raw` to a kind of value that `schema` accepts; also returns its original form.
     fn convert(
         &self,
         raw: &RawValue,
@@ -206,14 +206,14 @@ impl<'s> Walk<'_, 's> {
     }
 }
 
-/// Whether a text may have meant several items: then only its author knows where they part.
+/// Whether a text may have been meant as several items; only its author knows where to split it.
 fn is_list(raw: &RawValue) -> bool {
     text(raw).is_some_and(|text| {
         text.contains([',', ';', '\n']) || text.trim_start().starts_with(['[', '{'])
     })
 }
 
-/// What `content` says in JSON, if that is of a kind in `kinds`.
+/// Parses `content` as JSON, if its kind is in `kinds`.
 fn from_text(content: &str, kinds: Kinds) -> Option<(Box<RawValue>, &'static str)> {
     let content = content.trim();
     for word in ["true", "false"] {
@@ -243,13 +243,13 @@ fn from_text(content: &str, kinds: Kinds) -> Option<(Box<RawValue>, &'static str
     }
 }
 
-/// `5.0` as `5`; an integer in digits, of whatever size, as it is.
+/// `5.0` as `5`; an integer in digits of any size is unchanged.
 fn integer(raw: &RawValue) -> Option<Box<RawValue>> {
     if !raw.get().contains(['.', 'e', 'E']) {
         return Some(raw.to_owned());
     }
     let number: f64 = raw.get().parse().ok()?;
-    // Beyond 2^53 a float no longer names one integer.
+    // Beyond 2^53, a float does not identify one integer.
     if number.abs() < 9e15 {
         json(&format!("{number:.0}"))
     } else {
@@ -257,7 +257,7 @@ fn integer(raw: &RawValue) -> Option<Box<RawValue>> {
     }
 }
 
-/// The one enum value that `word` is but for its letter case; nothing if it is one as it stands.
+/// The only enum value that equals `word` except for letter case; `None` if `word` is itself a value.
 fn other_case(word: &str, parts: &Parts<'_>) -> Option<Box<RawValue>> {
     let values: Vec<&str> = parts
         .literals()?
@@ -277,7 +277,7 @@ fn other_case(word: &str, parts: &Parts<'_>) -> Option<Box<RawValue>> {
     }
 }
 
-/// The one parameter that `name` is but for letter case and separators, where `name` itself is of no use.
+/// The only parameter that equals `name` except for letter case and separators, if `name` itself is not a parameter.
 fn other_spelling<'s>(name: &str, sent: &Object<'_>, parts: &Parts<'s>) -> Option<&'s str> {
     if parts.names().any(|known| known == name) {
         return None;

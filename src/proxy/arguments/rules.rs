@@ -1,18 +1,18 @@
-//! What a schema says of one value, read for repairing it.
+//! Reads a schema's demands on one value, for repairs.
 //!
-//! This is no second validator: it answers which kinds of value a place takes and which schema a member has, so that
-//! a repair can be tried. Whether the repair was right is for the validator to say.
+//! It is not a second validator: it determines the kinds of value that a schema accepts and the schema of a member,
+//! so that a repair can be tried. The validator decides whether the repair was right.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::tool::local_pointer;
 
-/// Schemas that hold together (`allOf`, `$ref`) and references followed: beyond this the rest says nothing.
+/// The maximum number of combined schemas (`allOf`, `$ref`) and references; others are ignored.
 const MAX_PARTS: usize = 64;
 const MAX_DEPTH: usize = 12;
 
-/// A set of JSON kinds; a number without a fraction is an integer, as JSON Schema has it.
+/// A set of JSON kinds. A number without a fraction is an integer, as in JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kinds(u8);
 
@@ -79,12 +79,12 @@ impl Kinds {
     }
 }
 
-/// A whole schema, in which references are looked up.
+/// A whole schema, in which references are resolved.
 pub(super) struct Rules<'s> {
     root: &'s Value,
 }
 
-/// All that holds for one value: a schema with what it refers to.
+/// All schemas that apply to one value: a schema and its references.
 #[derive(Default)]
 pub(super) struct Parts<'s>(Vec<&'s Map<String, Value>>);
 
@@ -97,7 +97,7 @@ impl<'s> Rules<'s> {
         self.root
     }
 
-    /// The kinds of value that `schema` takes, as far as types, enums and alternatives tell.
+    /// The kinds of value that `schema` accepts, as far as types, enums and alternatives show.
     pub(super) fn kinds(&self, schema: &'s Value) -> Kinds {
         self.kinds_within(schema, 0)
     }
@@ -141,7 +141,7 @@ impl<'s> Rules<'s> {
         kinds
     }
 
-    /// All that holds for `raw` at the place of `schema`: of alternatives the one that it can be, if it is one only.
+    /// All schemas that apply to `raw`. Of alternatives, only an unambiguous one counts.
     pub(super) fn parts(&self, schema: &'s Value, raw: &RawValue) -> Parts<'s> {
         let mut parts = Parts::default();
         self.gather(schema, &mut parts, 0);
@@ -165,7 +165,7 @@ impl<'s> Rules<'s> {
         parts
     }
 
-    /// Whether a constant member of `schema`, such as `{"kind": {"const": "file"}}`, is what the object `raw` has.
+    /// Whether the object `raw` has the constant members of `schema`, such as `{"kind": {"const": "file"}}`.
     fn is_tagged(&self, schema: &'s Value, raw: &RawValue) -> bool {
         let Ok(Value::Object(value)) = serde_json::from_str(raw.get()) else {
             return false;
@@ -231,7 +231,7 @@ fn branches(part: &Map<String, Value>) -> impl Iterator<Item = &Vec<Value>> {
 }
 
 impl<'s> Parts<'s> {
-    /// The schema of the member `name`: its own, or that for any other member.
+    /// The schema of the member `name`: its own, or that of additional members.
     pub(super) fn member(&self, name: &str) -> Option<&'s Value> {
         let own = self
             .0
@@ -244,7 +244,7 @@ impl<'s> Parts<'s> {
         })
     }
 
-    /// The names of the members that are described.
+    /// The names of the members in the schema.
     pub(super) fn names(&self) -> impl Iterator<Item = &'s str> {
         self.0
             .iter()
@@ -261,7 +261,7 @@ impl<'s> Parts<'s> {
             .any(|required| required == name)
     }
 
-    /// Whether members that are not described are refused.
+    /// Whether additional members are rejected.
     pub(super) fn is_closed(&self) -> bool {
         let refused = |keyword| {
             self.0
@@ -275,7 +275,7 @@ impl<'s> Parts<'s> {
         !patterns && (refused("additionalProperties") || refused("unevaluatedProperties"))
     }
 
-    /// The schema of the item `at` of an array.
+    /// The schema of the item at index `at` of an array.
     pub(super) fn item(&self, at: usize) -> Option<&'s Value> {
         self.0.iter().find_map(|part| {
             let tuple = part.get("prefixItems").or_else(|| part.get("items"))?;

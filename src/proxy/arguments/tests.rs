@@ -45,7 +45,7 @@ fn check(schema: &str, cases: &[(&str, &str)]) {
     }
 }
 
-/// Shaped as a tracker's tool: every kind of parameter.
+/// A tool like that of an issue tracker, with every kind of parameter.
 const ISSUES: &str = r##"{
     "type": "object", "additionalProperties": false, "required": ["owner"],
     "properties": {
@@ -92,7 +92,7 @@ fn what_can_have_meant_one_thing_is_repaired() {
     check(
         ISSUES,
         &[
-            // The whole, as a string.
+            // All arguments as a string.
             (r#""{\"owner\":\"a\"}""#, r#"{"owner":"a"}"#),
             (r#""\"{\\\"owner\\\":\\\"a\\\"}\"""#, r#"{"owner":"a"}"#),
             (
@@ -153,7 +153,7 @@ fn what_can_have_meant_one_thing_is_repaired() {
                 r#"{"owner":"a","answer":true}"#,
                 r#"{"owner":"a","answer":"true"}"#,
             ),
-            // A single value for an array.
+            // A single value instead of an array.
             (
                 r#"{"owner":"a","labels":"bug"}"#,
                 r#"{"owner":"a","labels":["bug"]}"#,
@@ -170,7 +170,7 @@ fn what_can_have_meant_one_thing_is_repaired() {
                 r#"{"owner":"a","filters":{"field":"x"}}"#,
                 r#"{"owner":"a","filters":[{"field":"x"}]}"#,
             ),
-            // JSON in a string where an array or an object belongs.
+            // JSON in a string instead of an array or an object.
             (
                 r#"{"owner":"a","labels":"[\"x\", \"y\"]"}"#,
                 r#"{"owner":"a","labels":["x", "y"]}"#,
@@ -187,7 +187,7 @@ fn what_can_have_meant_one_thing_is_repaired() {
                 r#"{"owner":"a","filters":"{\"field\":\"x\",\"count\":\"3\"}"}"#,
                 r#"{"owner":"a","filters":[{"field":"x","count":3}]}"#,
             ),
-            // Null for what may be absent.
+            // Null for an optional member.
             (r#"{"owner":"a","draft":null}"#, r#"{"owner":"a"}"#),
             (
                 r#"{"state":null,"owner":"a","labels":null}"#,
@@ -224,12 +224,12 @@ fn what_can_have_meant_one_thing_is_repaired() {
                 r#"{"owner":"a","filter":{"Field":"x"}}"#,
                 r#"{"owner":"a","filter":{"field":"x"}}"#,
             ),
-            // Levels below.
+            // Nested levels.
             (
                 r#"{"owner":"a","filters":[{"field":"x"},{"field":1,"count":"2"}]}"#,
                 r#"{"owner":"a","filters":[{"field":"x"},{"field":"1","count":2}]}"#,
             ),
-            // The rest keeps its bytes.
+            // Other parts keep their bytes.
             (
                 r#"{ "extra" : {"n": 18446744073709551617, "d": [1.10] }, "owner" : "\u0061", "draft":"true"}"#,
                 r#"{"extra":{"n": 18446744073709551617, "d": [1.10] },"owner":"\u0061","draft":true}"#,
@@ -334,7 +334,7 @@ fn what_can_have_meant_more_is_explained() {
                 r#"{"owner":"a","maxResults":5,"max_results":6}"#,
                 "! `maxResults` is not a parameter; still free: answer, draft, extra, filter, filters, id, labels, level, limit, numbers, …",
             ),
-            // What can be repaired is no longer told.
+            // A repaired fault is not reported.
             (
                 r#"{"owner":5,"draft":"true","state":"x"}"#,
                 "! `state` must be one of \"open\", \"closed\", \"ALL\"; got \"x\"",

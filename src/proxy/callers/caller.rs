@@ -1,4 +1,4 @@
-//! Who makes a request, and how the servers behind it reach that client: with progress, log messages and questions.
+//! The caller of a request, and how servers reach that client with progress, log messages and questions.
 
 use std::sync::Arc;
 
@@ -14,58 +14,58 @@ use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
 use crate::upstream::{Asking, Host, Question, ServerReply};
 
-/// Who asks: what a request says of its session.
+/// The caller of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     /// The client.
     pub client: Arc<Client>,
-    /// The revision the request is in.
+    /// The request's protocol revision.
     pub revision: Revision,
-    /// What the client shows its model, where that is known.
+    /// The part of a result that the client shows to its model, if known.
     pub shows: Option<Shows>,
-    /// What the client can be asked.
+    /// The client's capabilities.
     pub capabilities: ClientCapabilities,
-    /// Where notifications and questions that belong to the request go.
+    /// The outbox for notifications and questions that belong to the request.
     pub outbox: Outbox,
-    /// The level from which on a modern request wants log messages.
+    /// The lowest log level that a modern request asks for.
     pub log_level: Option<LogLevel>,
-    /// The headers that repeat arguments of a call, where the request came with headers of that kind.
+    /// The headers that repeat arguments of a call, if the request came with such headers.
     pub params: Option<Arc<headers::Params>>,
-    /// The line that the request came in, where a journal follows it.
+    /// The receipt of the line that the request came in, if a journal records it.
     pub receipt: Option<Receipt>,
-    /// The trace that the request is a part of, but for what its `_meta` says of that.
+    /// The request's trace, without the trace context in its `_meta`.
     pub trace: Trace,
 }
 
-/// A question on its way to a client of the modern era, which is asked by the answer to its own request.
+/// A question to a modern client, which is asked in the response to its own request.
 #[derive(Debug)]
 pub(in crate::proxy) struct Asked {
     pub(in crate::proxy) question: Question,
     pub(in crate::proxy) answer: oneshot::Sender<ServerReply>,
 }
 
-/// A caller as the server of its call sees it.
+/// A caller, as the server of its call sees it.
 pub(in crate::proxy) struct CallHost {
     capabilities: ClientCapabilities,
     now: Mutex<Line>,
     questions: Questions,
 }
 
-/// How a client is asked in the midst of a request.
+/// How a client is asked during a request.
 pub(in crate::proxy) enum Questions {
-    /// Not at all.
+    /// It cannot be asked.
     Refused,
-    /// By a request of ours.
+    /// By a request of mcpzip.
     Requested,
-    /// By the answer to its own request, which whoever waits for that gives.
+    /// By the response to its own request; the receiver of these questions sends it.
     Answered(mpsc::UnboundedSender<Asked>),
 }
 
-/// The way back to a caller; another one when it has repeated its request to answer a question.
+/// The current request of a caller. It changes when the client repeats its request to answer a question.
 #[derive(Clone)]
 struct Line {
     caller: Caller,
-    /// The token under which the client wants progress, as JSON.
+    /// The client's progress token, as JSON.
     progress_token: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl CallHost {
         })
     }
 
-    /// The request goes on as another one of the same client.
+    /// Continues with another request of the same client.
     pub(in crate::proxy) fn goes_on(&self, caller: &Caller, progress_token: Option<&str>) {
         *self.line() = Line {
             caller: caller.clone(),
@@ -128,7 +128,7 @@ impl Host for CallHost {
 
     fn log_level(&self) -> Option<String> {
         let line = self.line();
-        // A client with a handshake wants all messages until it says otherwise; a modern server sends none unasked.
+        // A client with a handshake gets all messages until it sets a level; a modern server sends none unless asked.
         let level = if line.caller.revision.is_modern() {
             line.caller.log_level
         } else {
@@ -170,7 +170,7 @@ impl Host for CallHost {
             }
             Questions::Answered(questions) => {
                 let (answer, answered) = oneshot::channel();
-                // Where nobody takes questions any more, the answer says so.
+                // If the questions have no receiver any more, the dropped sender becomes a refusal.
                 let _ = questions.send(Asked { question, answer });
                 Box::pin(async move {
                     answered
@@ -235,8 +235,8 @@ impl Host for StandingHost {
     }
 }
 
-/// The parameters of a question, with its server named: to the user in the text of an elicitation, to the client in
-/// `_meta`. Everything else in its own bytes.
+/// The parameters of a question with its server's name: for the user in the text of an elicitation, for the client in
+/// `_meta`. All other bytes are unchanged.
 pub(in crate::proxy) fn named(question: &Question) -> Bytes {
     let empty = Bytes::from_static(b"{}");
     let raw: &RawValue = serde_json::from_slice(question.params.as_ref().unwrap_or(&empty))
@@ -265,7 +265,7 @@ pub(in crate::proxy) fn named(question: &Question) -> Bytes {
         .into()
 }
 
-/// A server's log message for a client that wants messages from `level` on; its `logger` says which server.
+/// A server's log message for a client that accepts messages from `level` on; its `logger` names the server.
 pub(in crate::proxy) fn named_log(
     server: &ServerName,
     params: &RawValue,

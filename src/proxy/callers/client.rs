@@ -1,4 +1,4 @@
-//! A client as the proxy knows it: what it can be asked, what it wants to hear, and what it has yet to answer.
+//! A client as the proxy knows it: capabilities, interests, and open questions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -19,42 +19,42 @@ use crate::upstream::ServerReply;
 #[derive(Debug)]
 pub(crate) struct Client {
     number: u64,
-    /// Whose share of the filter workers it takes, where that is not its own.
+    /// The client whose share of the filter workers it uses, if not its own.
     share: OnceLock<u64>,
-    /// What it hears unasked, after a handshake.
+    /// The listener for the server's own messages, after a handshake.
     listener: Arc<Listener>,
     state: Mutex<State>,
     questions: Mutex<HashMap<u64, oneshot::Sender<ServerReply>>>,
     next_question: AtomicU64,
-    /// Its name and version, as it gave them first.
+    /// Its name and version, as given first.
     software: OnceLock<(String, String)>,
 }
 
-/// A client as records name it.
+/// A client's identity in records.
 #[derive(Debug, Clone)]
 pub(in crate::proxy) struct Identity {
-    /// Tells it apart from all clients of all processes.
+    /// The session id, unique among all processes.
     pub(in crate::proxy) session: String,
-    /// Its name and version, as it gave them.
+    /// Its name and version, as given.
     pub(in crate::proxy) software: Option<(String, String)>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the handshake declared; `None` without one.
+    /// The capabilities that the handshake declared; `None` without a handshake.
     capabilities: Option<ClientCapabilities>,
     log_level: Option<LogLevel>,
-    /// What it shows its model, where that is known.
+    /// The part of a result that it shows to its model, if known.
     shows: Option<Shows>,
-    /// Whether it has asked for the tools.
+    /// Whether it has requested the tools.
     has_listed: bool,
-    /// Where we were started for it.
+    /// The directories of the process that the client started.
     home: Arc<[PathBuf]>,
-    /// Where it says that it is.
+    /// The directories in its `roots`.
     roots: Arc<OnceCell<Vec<PathBuf>>>,
 }
 
-/// What a client shows its model of a result that has both text and structured content.
+/// The part of a result with both text and structured content that a client shows to its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shows {
     /// The text blocks.
@@ -66,14 +66,14 @@ pub(crate) enum Shows {
 }
 
 impl Shows {
-    /// What the client of this name (`clientInfo`) shows, where somebody has looked.
+    /// The part that the client with this name (`clientInfo`) shows, by observation; `None` if unknown.
     #[must_use]
     pub(crate) fn of(client: &str) -> Option<Self> {
         match client {
             "claude-code" | "codex-mcp-client" => Some(Self::Structured),
             "opencode" => Some(Self::Text),
             "copilot-cli" | "github-copilot-developer" => Some(Self::Both),
-            // Newer ones put the server's name behind it.
+            // Newer versions append the server's name.
             name if name.starts_with("gemini-cli-mcp-client") => Some(Self::Text),
             _ => None,
         }
@@ -81,7 +81,7 @@ impl Shows {
 }
 
 impl Client {
-    /// A client that has not said anything yet.
+    /// Creates a client that has sent nothing yet.
     #[must_use]
     pub(crate) fn new() -> Arc<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -96,59 +96,59 @@ impl Client {
         })
     }
 
-    /// Tells clients apart.
+    /// The number that identifies the client.
     #[must_use]
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whose share of the filter workers it takes.
+    /// The client whose share of the filter workers it uses.
     #[must_use]
     pub(crate) fn share(&self) -> u64 {
         self.share.get().copied().unwrap_or(self.number)
     }
 
-    /// Notes that it takes the share of all requests without a session from a client of this name: each of them would have a
-    /// share of its own otherwise.
+    /// Uses one share for all requests without a session from clients of this name; otherwise each request would have
+    /// a share of its own.
     pub(crate) fn shares_as(&self, name: &str) {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         self.share.get_or_init(|| KEYS.hash_one(name));
     }
 
-    /// What it hears unasked, and where that goes.
+    /// The listener for the server's own messages.
     #[must_use]
     pub(crate) fn listener(&self) -> &Arc<Listener> {
         &self.listener
     }
 
-    /// What its handshake declared; `None` before one.
+    /// The capabilities that its handshake declared; `None` before the handshake.
     #[must_use]
     pub(crate) fn capabilities(&self) -> Option<ClientCapabilities> {
         self.state().capabilities
     }
 
-    /// Notes what its handshake declares.
+    /// Records the capabilities that its handshake declares.
     pub(in crate::proxy) fn introduce(&self, capabilities: ClientCapabilities) {
         self.state().capabilities = Some(capabilities);
     }
 
-    /// What it shows its model, where that is known.
+    /// The part of a result that it shows to its model, if known.
     #[must_use]
     pub(crate) fn shows(&self) -> Option<Shows> {
         self.state().shows
     }
 
-    /// Notes the name that its handshake gives.
+    /// Records the name that its handshake gives.
     pub(crate) fn named(&self, name: &str) {
         self.state().shows = Shows::of(name);
     }
 
-    /// Notes the name and version that it gives, of which the first stay.
+    /// Records its name and version, once.
     pub(crate) fn note_software(&self, read: impl FnOnce() -> (String, String)) {
         self.software.get_or_init(read);
     }
 
-    /// The client as records name it.
+    /// The client's identity for records.
     pub(in crate::proxy) fn identity(&self) -> Identity {
         static PROCESS: LazyLock<String> = LazyLock::new(random_token);
         Identity {
@@ -162,12 +162,12 @@ impl Client {
         self.state().home = home;
     }
 
-    /// The client's `roots`, once they were fetched.
+    /// The client's `roots`, once they have been fetched.
     pub(in crate::proxy) fn roots(&self) -> Arc<OnceCell<Vec<PathBuf>>> {
         self.state().roots.clone()
     }
 
-    /// Forgets the client's `roots`, which have changed.
+    /// Forgets the client's `roots`, because they have changed.
     pub(crate) fn moved(&self) {
         self.state().roots = Arc::default();
     }
@@ -187,23 +187,23 @@ impl Client {
         }
     }
 
-    /// Notes that it asks for the tools; whether it does so for the first time.
+    /// Records that it requests the tools; returns whether it is the first time.
     pub(in crate::proxy) fn lists(&self) -> bool {
         !std::mem::replace(&mut self.state().has_listed, true)
     }
 
-    /// The level from which on it wants log messages; all of them before it says so.
+    /// The lowest log level that it accepts; all levels until it sets one.
     #[must_use]
     pub(crate) fn log_level(&self) -> Option<LogLevel> {
         self.state().log_level
     }
 
-    /// Notes the level from which on it wants log messages.
+    /// Sets the lowest log level that it accepts.
     pub(in crate::proxy) fn set_log_level(&self, level: LogLevel) {
         self.state().log_level = Some(level);
     }
 
-    /// Asks it over `outbox`, and waits for the answer. Dropping the future takes the question back.
+    /// Asks the client over `outbox` and waits for the answer. Dropping the future cancels the question.
     pub(in crate::proxy) async fn ask(
         &self,
         outbox: &Outbox,
@@ -235,7 +235,7 @@ impl Client {
         answered.await.unwrap_or_else(|_| gone())
     }
 
-    /// Takes an answer to question `id`; nobody waits for one that comes late or twice.
+    /// Passes on the answer to question `id`. A late or duplicate answer is ignored.
     pub(crate) fn answered(&self, id: u64, outcome: &Outcome<'_>) {
         let question = self.questions().remove(&id);
         let copied =
@@ -246,7 +246,7 @@ impl Client {
             Outcome::Error(raw) => ServerReply::Error(copied(raw)),
         };
         if let Some(question) = question {
-            // Whoever asked may have gone in the meantime.
+            // The receiver may have gone meanwhile.
             let _ = question.send(answer);
         }
     }
@@ -261,13 +261,13 @@ impl Client {
     }
 }
 
-/// The number of a client's first question: random, so that an answer to a question of the process that served this client before is
-/// not taken for an answer to one of ours. It is below 2³⁰, as some clients have no larger ids.
+/// The number of a client's first question. It is random, so that an answer to a question of an earlier process is
+/// not taken for an answer to one of ours, and below 2³⁰, because some clients do not support larger ids.
 fn first_question() -> u64 {
     (RandomState::new().hash_one(0) >> 34) + 1
 }
 
-/// A question that the client is told to forget when nobody waits for its answer any more.
+/// An open question. Dropping it cancels the question at the client.
 struct OpenQuestion<'a> {
     client: &'a Client,
     outbox: &'a Outbox,
@@ -278,7 +278,7 @@ impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         if self.client.questions().remove(&self.id).is_some() {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
-            // A client that is gone needs no telling.
+            // If the client is gone, it needs no notification.
             let _ = self
                 .outbox
                 .push(Frame::notification("notifications/cancelled", &params));
@@ -290,7 +290,7 @@ fn gone() -> ServerReply {
     refusal("the client is gone")
 }
 
-/// An error answer given on behalf of a client.
+/// An error response on behalf of a client.
 pub(in crate::proxy) fn refusal(message: &str) -> ServerReply {
     let message = crate::mcp::object::quoted(message);
     ServerReply::Error(format!(r#"{{"code":{},"message":{message}}}"#, ErrorCode::INTERNAL).into())

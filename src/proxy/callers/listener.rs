@@ -1,4 +1,4 @@
-//! Change notifications: who gets them, and of what.
+//! Change notifications, and the clients that receive them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -10,19 +10,19 @@ use tokio::sync::Notify;
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object, Outbox};
 
-/// Somebody who hears of changes, as long as it is held.
+/// A receiver of change notifications, as long as it exists.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    /// Where it goes; a client over HTTP may have opened no stream for it.
+    /// The outbox for notifications; a client over HTTP may not have opened a stream.
     outbox: Mutex<Option<Outbox>>,
     interests: Mutex<Interests>,
-    /// The id of the subscription, as JSON, with which each message is marked.
+    /// The id of the subscription as JSON, which every notification carries.
     subscription: Option<String>,
-    /// Woken when nobody wants its resources any more, because it is gone.
+    /// Notified when it is dropped, because its resources may not be followed any more.
     gone: OnceLock<Arc<Notify>>,
 }
 
-/// What somebody wants to hear of.
+/// The kinds of changes that a client has asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Interests {
     /// Changes of the tool list.
@@ -31,11 +31,11 @@ pub(crate) struct Interests {
     pub prompts: bool,
     /// Changes of the resource list.
     pub resources: bool,
-    /// Changes of these resources, by the URIs that clients see.
+    /// Changes of these resources, by the clients' URIs.
     pub uris: BTreeSet<String>,
 }
 
-/// What has changed.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The tool list.
@@ -44,17 +44,17 @@ pub(crate) enum Change {
     Prompts,
     /// The resource list.
     Resources,
-    /// A resource, by the URI that clients see.
+    /// The content of a resource, by the clients' URI.
     Resource {
         /// The URI.
         uri: String,
-        /// The notification's `params`, with that URI.
+        /// The notification's `params` with that URI.
         params: String,
     },
 }
 
 impl Listener {
-    /// One that hears what a handshake promises.
+    /// Creates the listener of a session, which gets every notification that the handshake promises.
     pub(in crate::proxy) fn for_session() -> Arc<Self> {
         let interests = Interests {
             tools: true,
@@ -70,7 +70,7 @@ impl Listener {
         })
     }
 
-    /// A subscription of the modern era, marked by its id (2026-07-28, basic/patterns/subscriptions).
+    /// Creates the listener of a modern subscription with this id (2026-07-28, basic/patterns/subscriptions).
     #[must_use]
     pub(crate) fn for_subscription(id: &str, interests: Interests, outbox: Outbox) -> Arc<Self> {
         let (outbox, interests) = (Mutex::new(Some(outbox)), Mutex::new(interests));
@@ -82,28 +82,28 @@ impl Listener {
         })
     }
 
-    /// From now on, messages go to `outbox`.
+    /// Sends notifications to `outbox` from now on.
     pub(crate) fn attach(&self, outbox: Outbox) {
         *self.outbox.lock() = Some(outbox);
     }
 
-    /// Where messages go, if anywhere.
+    /// The outbox for notifications, if there is one.
     pub(in crate::proxy) fn outbox(&self) -> Option<Outbox> {
         self.outbox.lock().clone().filter(Outbox::is_open)
     }
 
-    /// What it wants to hear of.
+    /// The changes that it has asked for.
     pub(in crate::proxy) fn interests(&self) -> MutexGuard<'_, Interests> {
         self.interests.lock()
     }
 
-    /// Wakes `changed` once nobody holds this any more, if it follows any resource.
+    /// Makes its end notify `changed`, if it follows any resource.
     pub(super) fn announce_end_to(&self, changed: &Arc<Notify>) {
-        // It may have been added before.
+        // It may be set already.
         let _ = self.gone.set(changed.clone());
     }
 
-    /// Tells it of a change, if it wants to know.
+    /// Sends a change, if it was asked for.
     pub(super) fn tell(&self, change: &Change) {
         let Some(outbox) = self.outbox() else { return };
         let interests = self.interests();
@@ -150,7 +150,7 @@ impl Drop for Listener {
 }
 
 impl Interests {
-    /// Reads the filter of a subscription (2026-07-28, basic/patterns/subscriptions).
+    /// Parses the filter of a subscription (2026-07-28, basic/patterns/subscriptions).
     #[must_use]
     pub(crate) fn parse(filter: &Object<'_>) -> Self {
         let wants = |key: &str| filter.get(key).is_some_and(|raw| raw.get() == "true");
@@ -165,7 +165,7 @@ impl Interests {
         }
     }
 
-    /// The filter as it is acknowledged.
+    /// The filter, as in the acknowledgement.
     #[must_use]
     pub(crate) fn to_json(&self) -> String {
         let mut members: Vec<String> = [

@@ -1,4 +1,4 @@
-//! The clients: one of them, one of its requests, and all of them together.
+//! The clients: each one, its requests, and all of them together.
 
 pub(in crate::proxy) mod caller;
 pub(in crate::proxy) mod client;
@@ -17,17 +17,17 @@ use super::view::{Mode, View, Views, Workspace};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, LogLevel};
 
-/// All clients: where they work, what they see, and who of them hears of changes.
+/// All clients, with their workspaces, views and listeners.
 #[derive(Debug)]
 pub(in crate::proxy) struct Callers {
     views: Arc<Views>,
-    /// The directories this process was started in, if its only client shares them.
+    /// The workspace of this process, if its only client shares it.
     workspace: Mutex<Workspace>,
     clients: Mutex<Vec<Weak<Client>>>,
     listeners: Mutex<Vec<Weak<Listener>>>,
-    /// What the client that came last can be asked.
+    /// The capabilities of the latest client.
     latest: Mutex<ClientCapabilities>,
-    /// Woken when somebody wants to hear of other resources than before.
+    /// Notified when the set of followed resources may have changed.
     changed: Arc<Notify>,
 }
 
@@ -43,7 +43,7 @@ impl Callers {
         }
     }
 
-    /// What clients see of the servers' tools.
+    /// How clients see the servers' tools.
     pub(in crate::proxy) fn mode(&self) -> Mode {
         self.views.mode()
     }
@@ -53,22 +53,22 @@ impl Callers {
         self.views.from(workspace)
     }
 
-    /// The view of every server, for the user in person and for what belongs to no client.
+    /// The view of every server, for commands of the user and for work that belongs to no client.
     pub(in crate::proxy) fn unscoped(&self) -> View {
         self.views.unscoped()
     }
 
-    /// `config` without the servers that are visible from no workspace of a client.
+    /// `config` without the servers that no client's workspace makes visible.
     pub(in crate::proxy) fn reachable(&self, config: &Config) -> Config {
         self.views.reachable(config)
     }
 
-    /// Lets clients see an edited configuration. Returns the one before.
+    /// Replaces the configuration; returns the previous one.
     pub(in crate::proxy) fn configure(&self, config: Arc<Config>) -> Arc<Config> {
         self.views.replace(config)
     }
 
-    /// Notes a client that has introduced itself.
+    /// Adds a client that has sent its handshake.
     pub(in crate::proxy) fn joined(&self, client: &Arc<Client>, capabilities: ClientCapabilities) {
         client.introduce(capabilities);
         *self.latest.lock() = capabilities;
@@ -83,12 +83,12 @@ impl Callers {
         }
     }
 
-    /// Notes what a client without a handshake can be asked.
+    /// Records the capabilities of a client without a handshake.
     pub(in crate::proxy) fn seen(&self, capabilities: ClientCapabilities) {
         *self.latest.lock() = capabilities;
     }
 
-    /// Tells `listener` of changes from now on.
+    /// Adds a listener for changes.
     pub(in crate::proxy) fn listen(&self, listener: &Arc<Listener>) {
         let mut listeners = self.listeners.lock();
         listeners.retain(|listener| listener.strong_count() > 0);
@@ -98,17 +98,17 @@ impl Callers {
         self.interests_changed();
     }
 
-    /// Somebody may want to hear of other resources than before.
+    /// Notifies that the set of followed resources may have changed.
     pub(in crate::proxy) fn interests_changed(&self) {
         self.changed.notify_one();
     }
 
-    /// Woken when somebody may want to hear of other resources than before; for one who waits.
+    /// Notified when the set of followed resources may have changed. It has one waiter.
     pub(in crate::proxy) fn changes(&self) -> Arc<Notify> {
         self.changed.clone()
     }
 
-    /// Tells the clients which of the lists that they see have changed, and has what they follow looked up anew.
+    /// Notifies the clients of changed lists, and triggers a new lookup of followed resources.
     pub(in crate::proxy) fn lists_changed(&self, changes: &[Change]) {
         let exposed = self.unscoped().config().exposes_any();
         for change in changes {
@@ -124,14 +124,14 @@ impl Callers {
         self.interests_changed();
     }
 
-    /// Tells all who want to know.
+    /// Notifies every client that asked for this change.
     pub(in crate::proxy) fn tell(&self, change: &Change) {
         self.listeners()
             .iter()
             .for_each(|listener| listener.tell(change));
     }
 
-    /// All URIs that somebody wants to hear of.
+    /// All URIs that clients follow.
     pub(in crate::proxy) fn wanted_uris(&self) -> BTreeSet<String> {
         self.listeners()
             .iter()
@@ -139,12 +139,12 @@ impl Callers {
             .collect()
     }
 
-    /// What the client that came last can be asked.
+    /// The capabilities of the latest client.
     pub(in crate::proxy) fn latest_capabilities(&self) -> ClientCapabilities {
         *self.latest.lock()
     }
 
-    /// The lowest level at which a client with a handshake wants log messages, if all of them said one.
+    /// The lowest log level of all clients with a handshake, if each of them has set one.
     pub(in crate::proxy) fn log_level(&self) -> Option<LogLevel> {
         self.clients()
             .iter()
@@ -153,7 +153,7 @@ impl Callers {
             .flatten()
     }
 
-    /// The clients that have introduced themselves and are still there.
+    /// The clients with a handshake that still exist.
     pub(in crate::proxy) fn clients(&self) -> Vec<Arc<Client>> {
         self.clients
             .lock()

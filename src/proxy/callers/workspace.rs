@@ -1,4 +1,4 @@
-//! Where clients work: the directories this process was started in, and the `roots` of its clients.
+//! The clients' workspaces: the directories of this process, and the clients' `roots`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::proxy::view::Workspace;
 use crate::tool::ServerName;
 use crate::upstream::ServerReply;
 
-/// How long a client has to say which directories it works in.
+/// The time limit of a client's response to `roots/list`.
 const ROOTS_LIMIT: Duration = Duration::from_secs(3);
 
 impl Callers {
@@ -47,7 +47,8 @@ impl Callers {
 
     /// Whether a request may wait for its client's `roots`.
     pub(in crate::proxy) fn may_fetch_roots(&self, caller: &Caller) -> bool {
-        // A client of the modern era is asked by the answer to its own request only, and what it says holds for no other.
+        // A modern client can only be asked in the response to its own request, and its answer is not valid for other
+        // requests.
         !caller.revision.is_modern() && self.views.has_projects()
     }
 
@@ -91,7 +92,8 @@ impl Callers {
             .await;
     }
 
-    /// Notes a workspace in use. Returns whether servers may have become reachable with it, which are to be listed too.
+    /// Records a workspace in use. Returns whether it may have made more servers reachable, which must then be
+    /// listed.
     pub(in crate::proxy) fn enter(&self, workspace: &Workspace) -> bool {
         let in_use = || {
             let clients = self.clients();
@@ -103,7 +105,7 @@ impl Callers {
     }
 }
 
-/// The directories in the answer to `roots/list` (2025-11-25, client/roots), without links in them.
+/// The directories in the response to `roots/list` (2025-11-25, client/roots), with symbolic links resolved.
 fn directories(result: &[u8]) -> Vec<PathBuf> {
     let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
     let roots = raw.and_then(|raw| {

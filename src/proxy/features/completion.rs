@@ -1,4 +1,4 @@
-//! `completion/complete`: what could stand for an argument, asked of the server that has the prompt or the template.
+//! `completion/complete`: suggestions for an argument, from the server of the prompt or template.
 
 use super::Features;
 use super::forward::parameters;
@@ -10,8 +10,8 @@ use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
 use crate::upstream::{self, code_of};
 
-/// Nothing comes to mind. Clients ask with every letter that a person types, and show an error each time; of a server that
-/// has no completions, this is as true.
+/// The empty answer. Clients request completions with every letter that a person types and show every error, so a
+/// server without completions gets this, too.
 const NOTHING: &[u8] = br#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
 
 impl Features {
@@ -66,7 +66,7 @@ impl Features {
     }
 }
 
-/// Whether a server may have completions; the first revision had no word for it.
+/// Whether a server may have completions; the first revision did not declare them.
 fn completes(view: &View, server: &ServerName) -> bool {
     view.snapshot().server(server).is_some_and(|known| {
         known.capabilities().has("completions") || known.revision() == Some(Revision::V2024_11_05)

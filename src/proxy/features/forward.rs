@@ -1,4 +1,4 @@
-//! A request for a feature, sent on to the server that it is for.
+//! Forwards a request for a feature to its server.
 
 use super::Features;
 use crate::mcp::{ErrorCode, Frame, Object};
@@ -10,7 +10,7 @@ use crate::tool::ServerName;
 use crate::upstream::{self, CallError};
 
 impl Features {
-    /// Sends a request on to its server, with one of its parameters replaced, and answers with what comes back.
+    /// Forwards a request to its server with one parameter replaced, and returns the response.
     pub(in crate::proxy) async fn forward(
         &self,
         context: &RequestContext,
@@ -36,7 +36,7 @@ impl Features {
         )
     }
 
-    /// Sends a request on that only reads, so that it may be sent again when the connection is lost under it.
+    /// Forwards a read-only request, which may be repeated if the connection is lost.
     pub(in crate::proxy) async fn send_on(
         &self,
         server: &ServerName,
@@ -61,7 +61,7 @@ impl Features {
             .await
     }
 
-    /// The answer to a request for `what`, from what came of it.
+    /// The answer to a request for `what`.
     pub(in crate::proxy) fn relayed(
         &self,
         view: &View,
@@ -85,8 +85,8 @@ impl Features {
     }
 }
 
-/// The parameters of a request as its server gets them: `value`, which is JSON, for `key`, everything else in its own
-/// bytes, and nothing of what belongs to this hop.
+/// The parameters of a request for its server, with `value`, which is JSON, for `key`. Other members are unchanged;
+/// those of this hop are removed.
 pub(in crate::proxy) fn parameters(params: &Object<'_>, key: &str, value: &str) -> Frame {
     let own = params.members().iter().zip(params.iter());
     let own = own.filter(|(_, (name, _))| {

@@ -1,4 +1,4 @@
-//! The features besides tools: prompts, resources and completions.
+//! Prompts, resources and completions.
 
 mod completion;
 mod forward;
@@ -24,7 +24,7 @@ use crate::mcp::Object;
 use crate::shutdown::Tasks;
 use crate::upstream::Pool;
 
-/// Answers requests for prompts, resources and completions, and follows resources.
+/// Answers requests for prompts, resources and completions, and manages resource subscriptions.
 #[derive(Debug)]
 pub(super) struct Features {
     callers: Arc<Callers>,
@@ -54,8 +54,8 @@ impl Features {
         features
     }
 
-    /// Answers a request for prompts, resources or completions; `None` for any other method, and where the configuration
-    /// shows none of them.
+    /// Answers a request for prompts, resources or completions; `None` for other methods, and if the configuration
+    /// exposes none of them.
     pub(in crate::proxy) async fn answer(
         &self,
         view: &View,

@@ -1,7 +1,7 @@
-//! The lists of all servers as one, page by page.
+//! The combined lists of all servers, in pages.
 //!
-//! A page begins behind an entry, which its cursor names together with the place it had: where a list has changed between
-//! two pages, the next one goes on at the entry if it is still there, and at its place if not.
+//! A cursor names the last entry of a page and its position. If the list changes between two pages, the next page
+//! begins after that entry if it still exists, else at its former position.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,30 +19,30 @@ use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
 
-/// Entries on a page.
+/// The number of entries on a page.
 pub(in crate::proxy) const PAGE: usize = 500;
 
-/// How long a list may count as fresh where its servers say nothing; what changes before is told.
+/// How long a list counts as fresh if its servers do not say; earlier changes are announced.
 const FRESH_FOR: Duration = Duration::from_secs(60);
 
-/// How long a list waits for servers of which nothing is known yet.
+/// How long a list waits for servers that were never listed.
 pub(in crate::proxy) const FIRST_LISTING: Duration = Duration::from_secs(4);
 
-/// A list that all servers have.
+/// A kind of list that all servers have.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::proxy) struct List {
-    /// The member of the result.
+    /// The name of the member in the result.
     pub(in crate::proxy) member: &'static str,
-    /// A server's part of it.
+    /// The server's entries.
     pub(in crate::proxy) entries: fn(&ServerTools) -> &Entries,
-    /// Whether a server's part is shown.
+    /// Whether the server's entries are visible.
     pub(in crate::proxy) is_exposed: fn(Exposure) -> bool,
-    /// An entry as clients see it, from its definition, its server and its key; `true` where another server has one of the
-    /// same key.
+    /// Renders an entry for clients from its definition, server and key; `true` if another server has an entry with
+    /// the same key.
     pub(in crate::proxy) show: fn(&RawValue, &ServerName, &str, bool) -> String,
 }
 
-/// Where a page ends, and the next one begins.
+/// The end of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::proxy) struct Cursor {
     pub(in crate::proxy) server: ServerName,
@@ -65,7 +65,7 @@ impl Cursor {
         }
     }
 
-    /// The member that tells a client to go on here.
+    /// The member of the result with this cursor.
     pub(in crate::proxy) fn next_member(&self) -> String {
         format!(r#","nextCursor":{}"#, quoted(&self.to_text()))
     }
@@ -84,8 +84,8 @@ impl Cursor {
         URL_SAFE_NO_PAD.encode(format!("{}\n{}\n{}", self.server, self.index, self.key))
     }
 
-    /// Where in the list of `server` the next page begins, from the place of an entry there; `None` where it has none of
-    /// it any more.
+    /// The position in the list of `server` at which the next page begins; `None` if that server is complete.
+    /// `position` finds an entry by its key.
     pub(in crate::proxy) fn start(
         &self,
         server: &ServerName,
@@ -127,7 +127,7 @@ impl Features {
             self.inventory.discard(&server);
         }
         let next = next.map(|next| next.next_member()).unwrap_or_default();
-        // What a list says may depend on the user's own servers and logins.
+        // A list may depend on the user's own servers and logins.
         let freshness = if caller.revision.is_modern() {
             format!(
                 r#""ttlMs":{},"cacheScope":"private","#,
@@ -147,7 +147,7 @@ impl Features {
     }
 }
 
-/// The entries of a page, by the places of their servers and theirs, and where the next page begins.
+/// The entries of a page, as indexes of servers and entries, and the cursor of the next page.
 fn page(
     servers: &[Arc<ServerTools>],
     list: List,
@@ -207,7 +207,7 @@ fn show(
     (entries, unreadable)
 }
 
-/// How long what the servers listed stays fresh: the least of what is left of their times.
+/// How long the servers' lists stay fresh: the shortest remaining time.
 fn fresh_for(servers: &[Arc<ServerTools>]) -> Duration {
     let left = servers.iter().filter_map(|server| {
         let age = SystemTime::now()

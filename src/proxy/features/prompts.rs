@@ -1,4 +1,4 @@
-//! The prompts of all servers, each by the name `server__prompt`.
+//! The prompts of all servers, named `server__prompt`.
 
 use super::Features;
 use super::not_found::NotFound;
@@ -21,14 +21,14 @@ pub(in crate::proxy) const PROMPTS: List = List {
     },
 };
 
-/// Names beyond these are not looked at for the nearest.
+/// The maximum number of names that are compared for suggestions.
 const MOST_COMPARED: usize = 2000;
 
-/// A prompt of a server.
+/// A prompt and its server.
 #[derive(Debug)]
 pub(in crate::proxy) struct Prompt {
     pub(in crate::proxy) server: ServerName,
-    /// Its name there.
+    /// The prompt's name on that server.
     pub(in crate::proxy) name: String,
 }
 
@@ -64,10 +64,10 @@ impl Features {
         }
     }
 
-    /// The prompt that `name` means: `server__prompt`, or the name alone where only one server has it.
+    /// Finds a prompt by `server__prompt`, or by its name alone if only one server has it.
     ///
     /// # Errors
-    /// With the names that could be meant.
+    /// With the names that may have been meant.
     pub(in crate::proxy) async fn prompt(
         &self,
         view: &View,
@@ -117,7 +117,8 @@ fn joined(server: &ServerName, name: &str) -> String {
     format!("{server}{SEPARATOR}{name}")
 }
 
-/// The prompts that `name` means: of the one server that it speaks to (`addressed`), however that is, or else of any.
+/// Finds the prompts that `name` may mean: those of the one server that it addresses (`addressed`), or else of any
+/// server.
 fn find(servers: &[std::sync::Arc<ServerTools>], addressed: &[String], name: &str) -> Vec<Prompt> {
     let has = |server: &ServerName, name: &str| {
         servers
@@ -161,7 +162,7 @@ fn find(servers: &[std::sync::Arc<ServerTools>], addressed: &[String], name: &st
     .collect()
 }
 
-/// The names that are most like `name`, at most three.
+/// The most similar names to `name`, at most three.
 fn nearest(servers: &[std::sync::Arc<ServerTools>], name: &str) -> Vec<String> {
     let wanted = name.to_lowercase();
     let limit = wanted.chars().count() / 2;

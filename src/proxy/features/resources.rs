@@ -1,4 +1,4 @@
-//! The resources of all servers, by their URIs; one that several servers claim is told apart (see [`super::uri`]).
+//! The resources of all servers, by URI. A URI of several servers is disambiguated (see [`super::uri`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,17 +49,17 @@ pub(in crate::proxy) const TEMPLATES: List = List {
     },
 };
 
-/// The schemes of interfaces (MCP Apps) and skills.
+/// The URI schemes of interfaces (MCP Apps) and skills.
 const OWNED: &[&str] = &["ui", "skill"];
 
-/// What a URI stands for.
+/// The target of a URI.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::proxy) enum Target {
-    /// A resource of one server, by its own URI.
+    /// A resource of one server, by the server's own URI.
     At(ServerName, String),
-    /// Resources of several servers, by the URIs that tell them apart.
+    /// Resources of several servers, by the URIs that distinguish them.
     Several(Vec<String>),
-    /// None that a server has named; the servers that may have it all the same, the likeliest first.
+    /// A URI that no server has listed; the servers that may have it nevertheless, likeliest first.
     Unlisted(Vec<ServerName>),
 }
 
@@ -93,7 +93,7 @@ impl Features {
         }
     }
 
-    /// Asks one server after the other, as reading harms nobody; the first that has it answers.
+    /// Asks one server after the other; reading has no side effects. The first one that has the resource answers.
     async fn read_unlisted(
         &self,
         view: &View,
@@ -102,7 +102,7 @@ impl Features {
         uri: &str,
         servers: &[ServerName],
     ) -> Reply {
-        // Which of them is meant is not known, so none of them may ask back.
+        // The intended server is unknown, so none of them may ask the client back.
         let context = RequestContext::of(caller, view, params).in_company();
         let mut refusal = None;
         for server in servers {
@@ -110,7 +110,7 @@ impl Features {
                 Reply::RelayedError(error)
                     if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {}
                 content @ Reply::RelayedContent(_) => return content,
-                // What the likeliest server says counts.
+                // The error of the likeliest server counts.
                 reply => refusal = refusal.or(Some(reply)),
             }
         }
@@ -125,7 +125,7 @@ impl Features {
         context: &RequestContext,
     ) -> Reply {
         let is_same = params.text("uri").as_deref() == Some(own);
-        // What the client wrote may hold what is no Unicode.
+        // The client's JSON may contain invalid Unicode.
         let json = params
             .get("uri")
             .filter(|_| is_same)
@@ -142,7 +142,7 @@ impl Features {
         }
     }
 
-    /// What `uri` stands for, once something is known of every server that was not listed before.
+    /// Finds the target of `uri`, after waiting for the servers that were never listed.
     pub(in crate::proxy) async fn target(&self, view: &View, uri: &str) -> Target {
         self.inventory.loaded().await;
         match self.target_now(view, uri) {
@@ -166,8 +166,8 @@ impl Features {
         target(&servers, uri, &owners, everything.has_one_server())
     }
 
-    /// The servers that named `uri`: in a list, as a tool's interface, or in a result. Also those that this client does not see,
-    /// hide their resources or are gone, so that no other server answers for them.
+    /// The servers that named `uri` in a list, as a tool's interface, or in a result. They include servers that are
+    /// hidden from this client, hide their resources, or were removed, so that no other server answers for them.
     fn owners(&self, uri: &str) -> BTreeSet<ServerName> {
         let snapshot = self.inventory.snapshot();
         let declared = snapshot
@@ -182,10 +182,10 @@ impl Features {
             .collect()
     }
 
-    /// The server and its own form of a template, or of a resource, that clients know as `uri`.
+    /// Resolves a client's URI of a template or resource to its server and the server's own form.
     ///
     /// # Errors
-    /// With what is wrong with it.
+    /// A description of the fault.
     pub(in crate::proxy) async fn template(
         &self,
         view: &View,
@@ -223,7 +223,7 @@ impl Features {
         }
     }
 
-    /// Which resources of which servers somebody wants to hear of, by the servers' own URIs: of those that offer it.
+    /// The resources that clients follow, by server and the servers' own URIs, if the server supports subscriptions.
     pub(in crate::proxy) fn all_wanted_resources(
         &self,
         view: &View,
@@ -237,14 +237,14 @@ impl Features {
         wanted
     }
 
-    /// The resources of `server` that somebody wants to hear of, by its own URIs.
+    /// The resources of `server` that clients follow, by its own URIs.
     pub(in crate::proxy) fn wanted_resources(&self, server: &ServerName) -> BTreeSet<String> {
         self.all_wanted_resources(&self.callers.unscoped())
             .remove(server)
             .unwrap_or_default()
     }
 
-    /// The server that tells of changes of what was found for `uri`, and the URI by which it knows it.
+    /// The server that announces changes of the resource `uri`, and its own URI of it.
     pub(in crate::proxy) fn followed(
         &self,
         view: &View,
@@ -264,7 +264,7 @@ impl Features {
         offers.then_some((server, own))
     }
 
-    /// By which URIs clients may know the resource `own` of `server`.
+    /// The URIs by which clients may know the resource `own` of `server`.
     pub(in crate::proxy) fn seen_uris(
         &self,
         view: &View,
@@ -286,9 +286,8 @@ impl Features {
     }
 }
 
-/// What `uri`, which `owners` have named, stands for among the resources of `servers`.
-/// An interface or a skill is found where a server named it, or where there is only one server (`is_alone`): neither a template
-/// nor a guess gives a claim to one.
+/// Finds the target of `uri`, which `owners` have named, among the resources of `servers`. An interface or a skill
+/// belongs to a server that named it, or to the only server (`is_alone`); neither a template nor a guess suffices.
 fn target(
     servers: &[Arc<ServerTools>],
     uri: &str,
@@ -322,7 +321,7 @@ fn is_owned(uri: &str) -> bool {
     OWNED.iter().any(|owned| scheme.eq_ignore_ascii_case(owned))
 }
 
-/// Whether a server that is not among the `shown` ones has a template that says as much of `uri` as any of theirs.
+/// Whether a server outside `shown` has a template that matches `uri` as specifically as any of theirs.
 fn is_claimed_elsewhere(everything: &Snapshot, shown: &[Arc<ServerTools>], uri: &str) -> bool {
     let weight = |server: &Arc<ServerTools>| {
         Some(best_template(server, |template| template.matches(uri))?.weight())
@@ -336,7 +335,7 @@ fn is_claimed_elsewhere(everything: &Snapshot, shown: &[Arc<ServerTools>], uri: 
         .any(|weight| weight > 0 && weight >= most)
 }
 
-/// The servers whose template says most of `uri`.
+/// The servers with the most specific matching template for `uri`.
 fn by_template<'a>(servers: &'a [Arc<ServerTools>], uri: &str) -> Vec<&'a Arc<ServerTools>> {
     let weights: Vec<_> = servers
         .iter()
@@ -367,7 +366,7 @@ fn best_template(
     templates.filter(matches).max_by_key(Template::weight)
 }
 
-/// The URI by which `server` knows what `rest` of a told-apart URI stands for.
+/// The server's own URI for `rest` of a disambiguated URI.
 fn own_uri(server: &ServerTools, rest: &str) -> String {
     let whole = uri::decoded(rest);
     if let Some(whole) = whole.as_ref().filter(|whole| server.resources().has(whole)) {
@@ -380,7 +379,7 @@ fn own_uri(server: &ServerTools, rest: &str) -> String {
         .unwrap_or_else(|| rest.to_owned())
 }
 
-/// The reverse.
+/// The disambiguated URI for the server's own URI.
 fn told_apart(server: &ServerTools, own: &str) -> String {
     let template = if server.resources().has(own) {
         None
@@ -391,7 +390,7 @@ fn told_apart(server: &ServerTools, own: &str) -> String {
     expanded.unwrap_or_else(|| uri::told_apart(server.name(), own))
 }
 
-/// The servers with resources; those first whose URIs have most in common with `uri`.
+/// The servers with resources; those with the longest common prefix with `uri` first.
 fn likely(servers: &[Arc<ServerTools>], uri: &str) -> Vec<ServerName> {
     let in_common = |server: &ServerTools| {
         let resources = server
@@ -426,7 +425,8 @@ pub(in crate::proxy) fn several(uri: &str, uris: &[String]) -> Reply {
     NotFound::SeveralResources { uri, uris }.into()
 }
 
-/// No server has it: an error code of its own before 2026-07-28, an invalid parameter since (server/resources).
+/// The error that no server has the resource: a code of its own before 2026-07-28, an invalid parameter since
+/// (server/resources).
 pub(in crate::proxy) fn not_found(caller: &Caller, uri: &str) -> Reply {
     let code = if caller.revision.is_modern() {
         ErrorCode::INVALID_PARAMS
@@ -440,8 +440,8 @@ pub(in crate::proxy) fn not_found(caller: &Caller, uri: &str) -> Reply {
     }
 }
 
-/// A server's error for a client of the modern era, which knows no code of its own for a resource that is not there, but
-/// has its URI in `data`.
+/// Converts a server's error for a modern client, which has no error code for a missing resource but has the URI in
+/// `data`.
 fn in_modern(error: Bytes, uri: &str) -> Bytes {
     if code_of(&error) != Some(ErrorCode::RESOURCE_NOT_FOUND) {
         return error;

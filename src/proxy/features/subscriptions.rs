@@ -1,4 +1,4 @@
-//! Who follows which resource: what all clients want of a server is asked of it once.
+//! Resource subscriptions: a server gets one subscription for all clients that follow a resource.
 
 use std::collections::BTreeSet;
 use std::sync::Weak;
@@ -14,11 +14,11 @@ use crate::proxy::view::View;
 use crate::proxy::{Caller, Change, Interests, Mode, Reply};
 use crate::tool::ServerName;
 
-/// How long a server has to take a subscription, its start included.
+/// The time limit of a subscription, including the server's start.
 const LIMIT: Duration = Duration::from_secs(30);
 
 impl Features {
-    /// What of a client's `interests` there can be news of.
+    /// The part of a client's `interests` that can change.
     pub(in crate::proxy) async fn offered(&self, view: &View, interests: Interests) -> Interests {
         let exposed = view.config().exposes_any();
         let mut uris = BTreeSet::new();
@@ -38,7 +38,7 @@ impl Features {
         }
     }
 
-    /// Answers `resources/subscribe`, once the server has.
+    /// Answers `resources/subscribe` after the server has.
     pub(in crate::proxy) async fn subscribe(
         &self,
         view: &View,
@@ -84,7 +84,7 @@ impl Features {
         Reply::Result(b"{}"[..].into())
     }
 
-    /// A server says that a resource has another content.
+    /// Handles a server's notification that a resource has changed.
     pub(in crate::proxy) fn resource_updated(&self, server: &ServerName, params: &RawValue) {
         let Ok(object) = Object::parse(params) else {
             return;
@@ -93,7 +93,7 @@ impl Features {
             return;
         };
         tracing::debug!(%server, uri = own, "a resource has changed");
-        // Every client that follows it may see it.
+        // Every client that follows it is allowed to see it.
         for uri in self.seen_uris(&self.callers.unscoped(), server, &own) {
             let params = if uri == own {
                 params.get().to_owned()
@@ -104,12 +104,12 @@ impl Features {
         }
     }
 
-    /// Has a server asked for what is wanted of it now.
+    /// Updates the subscriptions at a server.
     fn follow(&self, server: &ServerName) {
         self.pool.subscribe(server, self.wanted_resources(server));
     }
 
-    /// Has all servers asked for what is wanted of them now.
+    /// Updates the subscriptions at all servers.
     fn follow_all(&self) {
         let view = self.callers.unscoped();
         let mut wanted = self.all_wanted_resources(&view);
@@ -120,7 +120,7 @@ impl Features {
     }
 }
 
-/// Has servers asked for what clients want to follow, whenever that changes; without end.
+/// Updates the servers' subscriptions whenever the clients' change; never ends.
 pub(super) async fn keep(features: Weak<Features>) {
     let Some(changed) = features
         .upgrade()
@@ -133,7 +133,7 @@ pub(super) async fn keep(features: Weak<Features>) {
         let Some(features) = features.upgrade() else {
             return;
         };
-        // What is not known yet cannot be found.
+        // Resources of servers that are not loaded yet cannot be found.
         features.inventory.loaded().await;
         features.follow_all();
     }

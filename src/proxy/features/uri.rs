@@ -1,8 +1,8 @@
-//! URIs of resources, where several servers may claim the same one.
+//! URIs of resources that several servers have.
 //!
-//! Such a one is told apart as `mcpzip://SERVER/URI`, the URI percent-encoded. In a template the expressions stay as they
-//! are, so that a client can expand it; what it puts in their place is therefore encoded once, not twice, and passed on as
-//! it is when the server's own URI is made of it again.
+//! Such a URI becomes `mcpzip://SERVER/URI` with the URI percent-encoded. In a template, the expressions are kept, so
+//! that a client can expand it. The values that it inserts are therefore encoded only once, and are copied unchanged
+//! into the server's own URI.
 
 use std::borrow::Cow;
 
@@ -13,47 +13,47 @@ use crate::tool::ServerName;
 
 const SCHEME: &str = "mcpzip://";
 
-/// What is not left as it is, beside what is no ASCII.
+/// The ASCII characters that are encoded; all non-ASCII characters are.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A template's pattern may take this much memory; a larger one matches nothing.
+/// The memory limit of a template's pattern in bytes; a larger one matches nothing.
 const LARGEST_PATTERN: usize = 256 * 1024;
 
-/// A URI template (RFC 6570), as far as it takes to see what was expanded from it: literals, and expressions between
-/// them whose values are told by where the next literal begins.
+/// A URI template (RFC 6570), as needed to parse URIs that were expanded from it: literals and expressions. The value
+/// of an expression ends where the next literal begins.
 #[derive(Debug)]
 pub(in crate::proxy) struct Template<'a>(Vec<Part<'a>>);
 
 #[derive(Debug, Clone, Copy)]
 enum Part<'a> {
     Literal(&'a str),
-    /// With its braces.
+    /// An expression with its braces.
     Expression(&'a str),
 }
 
-/// `uri` of `server`, where it is not the only one to have it.
+/// The disambiguated form of `uri` of `server`.
 pub(in crate::proxy) fn told_apart(server: &ServerName, uri: &str) -> String {
     format!("{SCHEME}{server}/{}", encoded(uri))
 }
 
-/// The server that a told-apart URI names, and what it says of the URI.
+/// The server and the encoded rest of a disambiguated URI.
 pub(in crate::proxy) fn split(uri: &str) -> Option<(ServerName, &str)> {
     let (server, rest) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     Some((ServerName::new(server).ok()?, rest))
 }
 
-/// Whether `uri` has the scheme by which we tell servers' URIs apart, in any letter case. No server is asked for one.
+/// Whether `uri` has our disambiguating scheme, in any letter case. No server is asked for such a URI.
 pub(super) fn is_ours(uri: &str) -> bool {
     let scheme = SCHEME.split(':').next().unwrap_or_default();
     let written = uri.split(':').next().unwrap_or_default();
     written.eq_ignore_ascii_case(scheme)
 }
 
-/// How many bytes two URIs have in common at their beginning; none unless that is at least the scheme.
+/// The length of the common prefix of two URIs in bytes; 0 if it is shorter than the scheme.
 pub(in crate::proxy) fn in_common(a: &str, b: &str) -> usize {
     let length = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     if a.as_bytes()[..length].contains(&b':') {
@@ -63,12 +63,12 @@ pub(in crate::proxy) fn in_common(a: &str, b: &str) -> usize {
     }
 }
 
-/// All but the unreserved characters of RFC 3986 as `%XX`.
+/// Percent-encodes everything except the unreserved characters of RFC 3986.
 pub(in crate::proxy) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// The reverse; `None` when that is no text.
+/// Decodes percent-encoding; `None` if the result is not UTF-8.
 pub(in crate::proxy) fn decoded(text: &str) -> Option<String> {
     percent_decode_str(text)
         .decode_utf8()
@@ -77,7 +77,7 @@ pub(in crate::proxy) fn decoded(text: &str) -> Option<String> {
 }
 
 impl<'a> Template<'a> {
-    /// Takes a template apart; a brace that is not closed is a literal.
+    /// Parses a template; an unclosed brace is a literal.
     pub(in crate::proxy) fn new(text: &'a str) -> Self {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -93,7 +93,7 @@ impl<'a> Template<'a> {
         Self(parts)
     }
 
-    /// The template of `server`, where it is not the only one to have it: a template again.
+    /// The disambiguated template of `server`, which is a template as well.
     pub(in crate::proxy) fn told_apart(&self, server: &ServerName) -> String {
         let parts = self.0.iter().map(|part| match part {
             Part::Literal(text) => encoded(text),
@@ -102,22 +102,22 @@ impl<'a> Template<'a> {
         format!("{SCHEME}{server}/{}", parts.collect::<String>())
     }
 
-    /// How much of it is said: what says more means less.
+    /// How specific the template is.
     pub(in crate::proxy) fn weight(&self) -> usize {
         self.literals().map(str::len).sum()
     }
 
-    /// Its beginning, up to the first expression.
+    /// The literal before the first expression.
     pub(in crate::proxy) fn beginning(&self) -> &'a str {
         self.literals().next().unwrap_or_default()
     }
 
-    /// Whether `uri` may have been expanded from it.
+    /// Whether `uri` may have been expanded from this template.
     pub(in crate::proxy) fn matches(&self, uri: &str) -> bool {
         self.values(uri, str::to_owned).is_some()
     }
 
-    /// The told-apart URI that stands for `uri`, which was expanded from the template.
+    /// The disambiguated URI for `uri`, which was expanded from this template.
     pub(in crate::proxy) fn tell_apart(&self, server: &ServerName, uri: &str) -> Option<String> {
         let values = self.values(uri, str::to_owned)?;
         Some(format!(
@@ -126,7 +126,7 @@ impl<'a> Template<'a> {
         ))
     }
 
-    /// The URI for which `rest` of a told-apart URI stands, if that was expanded from the template.
+    /// The server's own URI for `rest` of a disambiguated URI, if that was expanded from this template.
     pub(in crate::proxy) fn own_uri(&self, rest: &str) -> Option<String> {
         let values = self.values(rest, encoded)?;
         Some(self.expanded(&values, str::to_owned))
@@ -148,7 +148,7 @@ impl<'a> Template<'a> {
         parts.collect()
     }
 
-    /// What stands in `uri` for each expression, in order, where the literals are written as `literal` has them.
+    /// The values of the expressions in `uri`, in order; `literal` converts the literals to their form in `uri`.
     fn values(&self, uri: &str, literal: fn(&str) -> String) -> Option<Vec<String>> {
         if !uri.starts_with(&literal(self.beginning())) {
             return None;

@@ -1,10 +1,12 @@
+//! The JSON data in a tool's result.
+
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
 use crate::mcp::Object;
 
-/// The JSON that a tool result is about: its `structuredContent`, else the one text block that is JSON, else the JSON in
+/// The JSON data of a tool result: its `structuredContent`, else the one text block that is JSON, else the JSON in
 /// the one fenced block of its text.
 #[must_use]
 pub(crate) fn data_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
@@ -39,7 +41,7 @@ pub(in crate::proxy) fn texts_of(result: &Object<'_>) -> Vec<String> {
         .collect()
 }
 
-/// A text as JSON; a bare word or number is text that happens to be JSON.
+/// Parses a text as JSON. A bare word or number is taken as text.
 fn json(text: &str) -> Option<Box<RawValue>> {
     let text = text.trim();
     (text.starts_with('{') || text.starts_with('['))
@@ -47,7 +49,7 @@ fn json(text: &str) -> Option<Box<RawValue>> {
         .flatten()
 }
 
-/// What stands between lines of three backticks.
+/// The contents of the blocks fenced by three backticks.
 fn fences(text: &str) -> Vec<&str> {
     let mut parts = text.split("```");
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What must hold of filters and of the data they are given.
+//! Properties of filters and their data that must hold for any input.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use super::worker::{Filter, Stopped, compiled, filtered, passed};
 use super::{data_of, shape_of};
 use crate::mcp::Object;
 
-/// What one filter may put out here, in bytes.
+/// The output limit of one filter here, in bytes.
 const OUTPUT: usize = 64 * 1024;
 
-/// A filter that has none of these ends soon, and needs little: the real limits are those of its process, which a fuzzer
-/// does not have.
+/// A filter without these names ends soon and needs little memory. The real limits are enforced on the worker
+/// process, which a fuzzer does not have.
 const ENDLESS: &[&str] = &[
     "def",
     "recurse",
@@ -31,7 +31,8 @@ const LARGE: &[&str] = &[
     "*", "path", "=", "[", "implode", "splits", "sub(", "tojson", "@", "ltrim", "rtrim", "{",
 ];
 
-/// A filter on the first line, a tool's result or data in the rest: the filter is read, and run where it ends for sure.
+/// The first line is a filter; the rest is a tool's result or data. The filter is compiled, and run if it certainly
+/// ends.
 pub(crate) fn select(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -60,10 +61,10 @@ pub(crate) fn select(data: &[u8]) {
             Err(Stopped::Filter(words)) => assert!(!words.is_empty(), "a refusal has a reason"),
         }
     } else {
-        // Read and compiled it is all the same.
+        // Compiling it must not panic.
         let _ = compiled(filter);
     }
-    // The simplest filter gives the data. Reading it takes longer than all else here, and is done once.
+    // The simplest filter returns the data. It is compiled once, because that takes longer than everything else here.
     thread_local!(static SAME: Filter = compiled(".").expect("it is jq"));
     let mut same = Vec::new();
     if !json.trim_start().starts_with('"')

@@ -1,7 +1,7 @@
-//! The part of a result that the agent asked for.
+//! Projection: the part of a result that the agent's filter selects.
 //!
-//! A filter is a program by somebody else: it may never end, or fill the memory. So it runs in a process of its own, this
-//! binary under a hidden command, with limits that the system enforces, no environment and nothing open but its pipes.
+//! A filter is an untrusted program that may run forever or exhaust the memory. So it runs in a process of its own,
+//! this binary with a hidden command, with limits that the system enforces, no environment, and only its pipes open.
 
 mod data;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -28,18 +28,18 @@ pub(in crate::proxy) use data::texts_of;
 pub(crate) use shape::shape_of;
 pub(crate) use worker::{COMMAND, run as run_worker};
 
-/// How long a filter may take, the wait for a worker included.
+/// The time limit of a filter, including the wait for a worker.
 const TIME_LIMIT: Duration = Duration::from_millis(1800);
 
-/// With less than this left, a filter is not begun.
+/// A filter does not start with less than this time left.
 const LEAST_TIME: Duration = Duration::from_millis(50);
 
-/// What a filter may put out, in bytes.
+/// The output limit of a filter, in bytes.
 const OUTPUT_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// Filters that run side by side,
+/// The maximum number of filters that run in parallel.
 const SIDE_BY_SIDE: usize = 4;
-/// and those of one client among them, so that it cannot keep the others waiting.
+/// The maximum number of one client's filters among them, so that it cannot delay the others.
 const OF_ONE_CLIENT: usize = 3;
 
 /// Runs filters.
@@ -49,30 +49,30 @@ pub(crate) struct Projection {
     shares: Mutex<HashMap<u64, Weak<Semaphore>>>,
 }
 
-/// Why a filter gave nothing.
+/// The reason why a filter gave no output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The filter is wrong, or fails on this data.
+    /// The filter is invalid, or fails on this data.
     #[error("{0}")]
     Filter(String),
-    /// It put out nothing.
+    /// It has no output.
     #[error("the filter put out nothing")]
     Empty,
-    /// It took too long.
+    /// It exceeded its time limit.
     #[error("the filter was ended after {TIME_LIMIT:?}")]
     TooLong,
-    /// It had not begun by the time it had to end.
+    /// It could not start within its time limit.
     #[error(
         "the filter was not begun within {TIME_LIMIT:?}, as other filters took all workers: run fewer at once"
     )]
     NotBegun,
-    /// It put out too much.
+    /// It exceeded its output limit.
     #[error("the filter put out more than {} MB", OUTPUT_LIMIT / 1024 / 1024)]
     TooMuch,
-    /// It was ended by the system, most likely for the memory it took.
+    /// The system ended it, most likely because of its memory.
     #[error("the filter needed too much memory")]
     TooLarge,
-    /// It could not be run.
+    /// Its process failed.
     #[error("the filter could not be run: {0}")]
     Process(#[from] io::Error),
 }
@@ -87,11 +87,11 @@ impl Default for Projection {
 }
 
 impl Projection {
-    /// What `filter`, in the language of jq, makes of `data`: strings as they are, all else as JSON, a line each. `share`
-    /// tells clients apart.
+    /// Runs `filter`, a jq program, on `data`. The output has one value per line: strings raw, other values as JSON.
+    /// `share` identifies the client.
     ///
     /// # Errors
-    /// When it fails, puts out nothing, or goes beyond its limits.
+    /// When it fails, has no output, or exceeds its limits.
     pub(crate) async fn select(
         &self,
         share: u64,
@@ -100,7 +100,7 @@ impl Projection {
     ) -> Result<String, Error> {
         let end = Instant::now() + TIME_LIMIT;
         let share = self.share(share);
-        // A client's own share comes first: what waits for that does not stand in the way of others.
+        // The client's own share comes first: while a filter waits for it, it does not block others.
         let begin = async { (share.acquire().await, self.workers.acquire().await) };
         let (_own, _worker) = tokio::time::timeout_at(end - LEAST_TIME, begin)
             .await
@@ -110,7 +110,7 @@ impl Projection {
             .unwrap_or(Err(Error::TooLong))
     }
 
-    /// The workers that the filters of one client may take; they are forgotten with the last of these.
+    /// The workers that one client's filters may use; dropped with its last filter.
     fn share(&self, share: u64) -> Arc<Semaphore> {
         let mut shares = self.shares.lock();
         shares.retain(|_, own| own.strong_count() > 0);
@@ -139,7 +139,7 @@ async fn run(filter: &str, data: &RawValue) -> Result<String, Error> {
     let errors = child.stderr.take().expect("stderr is piped");
     let write = async {
         let filter = crate::mcp::object::quoted(filter);
-        // A worker that has ended, or was ended, says why in other ways.
+        // If the worker has ended, its exit status or stderr says why.
         let _ = input.write_all(filter.as_bytes()).await;
         let _ = input.write_all(b"\n").await;
         let _ = input.write_all(data.get().as_bytes()).await;

@@ -1,11 +1,11 @@
-//! What data looks like, in few words: for whoever has to write a filter for it.
+//! A short description of the structure of data, for writing a filter.
 
 use serde_json::value::RawValue;
 
 use crate::mcp::Object;
 use crate::mcp::object::text;
 
-/// The most characters a shape has.
+/// The maximum length of a shape, in characters.
 const LONGEST: usize = 1000;
 
 const DEEPEST: usize = 4;
@@ -75,7 +75,7 @@ fn string(raw: &RawValue) -> String {
     format!("string[{length}] {}…", crate::mcp::object::quoted(&start))
 }
 
-/// A key as a filter writes it.
+/// A key in the syntax of filters.
 fn name(key: &str) -> String {
     let is_plain = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !key.starts_with(|c: char| c.is_ascii_digit());

@@ -1,25 +1,28 @@
+//! The worker process that runs one filter.
+
 use std::io::{self, Read as _, Write as _};
 
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
 
-/// The hidden command under which the binary runs one filter.
+/// The hidden command that runs one filter.
 pub(crate) const COMMAND: &str = "__select";
 
-/// The exit code that says: the filter, not the worker, is at fault; its message is on stderr.
+/// The exit code for a failed filter, in contrast to a failed worker; the message is on stderr.
 pub(super) const FILTER_FAILED: i32 = 3;
 
-/// What a filter may take of memory, in bytes, and of the processor, in seconds.
+/// The memory limit of a filter, in bytes.
 #[cfg(unix)]
 const MEMORY: u64 = 1024 * 1024 * 1024;
+/// The processor time of a filter, in seconds.
 #[cfg(unix)]
 const SECONDS: u64 = 3;
 
-/// Reads a filter as a JSON string on the first line of stdin and its data from the rest; writes what it puts out.
+/// Reads a filter as a JSON string from the first line of stdin and its data from the rest; writes the output.
 ///
 /// # Errors
-/// When stdin or stdout fail; the exit code to end with otherwise.
+/// When stdin or stdout fails. Otherwise returns the exit code.
 pub(crate) fn run() -> io::Result<i32> {
     limit()?;
     let mut input = Vec::new();
@@ -50,7 +53,7 @@ pub(super) enum Stopped {
     Output(io::Error),
 }
 
-/// A filter that was read, and with it all that jq defines in its own language.
+/// A compiled filter with jq's own definitions.
 pub(super) type Filter = jaq_core::Filter<data::JustLut<Val>>;
 
 pub(super) fn filtered(
@@ -93,7 +96,7 @@ pub(super) fn compiled(code: &str) -> Result<Filter, Stopped> {
         })
 }
 
-/// Puts out what comes of `input` behind the filter.
+/// Runs the filter on `input` and writes the output.
 pub(super) fn passed(
     filter: &Filter,
     input: &[u8],
