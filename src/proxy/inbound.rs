@@ -1,4 +1,4 @@
-//! Servers' messages outside of any request: to the clients, or to the part of the proxy that they concern.
+//! Servers' messages outside of any request: passed to the clients, or to the part of the proxy that handles them.
 
 use std::sync::{Arc, Weak};
 
@@ -8,7 +8,7 @@ use crate::mcp::{ClientCapabilities, Frame, LogLevel};
 use crate::tool::{ServerName, ToolName};
 use crate::upstream::{self, Comparing, Host, Listing, NotListed, Notice};
 
-/// The proxy as its servers reach it.
+/// The receiver of the servers' messages.
 pub(super) struct Inbound(pub(super) Weak<Proxy>);
 
 impl upstream::Audience for Inbound {

@@ -1,4 +1,4 @@
-//! The events of calls in the audit log: one each, written before the answer.
+//! The calls in the audit log: one event each, written before the answer is sent.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::upstream::required_input;
 /// The audit log, if the configuration has one.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// Below which it is; `None` keeps none.
+    /// The directory that contains it; `None` keeps none.
     state_dir: Option<PathBuf>,
     audit: RwLock<Option<(AuditOptions, Arc<Audit>)>>,
     tasks: Tasks,
 }
 
-/// A call from its beginning, for its event.
+/// The event of a call in progress.
 pub(super) struct Entry<'a> {
     audit: Arc<Audit>,
-    /// The tool as the agent wrote it.
+    /// The tool's name, as written by the agent.
     written: &'a str,
     arguments: &'a str,
     caller: Option<&'a Caller>,
@@ -47,7 +47,7 @@ impl Ledger {
         Arc::new(ledger)
     }
 
-    /// Takes over an edited configuration, which is an event itself.
+    /// Applies an edited configuration, which is an event itself.
     pub(super) fn configure(&self, config: &Config) {
         let mut audit = self.audit.write();
         let Some(state_dir) = self.state_dir.as_deref().filter(|_| config.audit.is_on) else {
@@ -70,19 +70,19 @@ impl Ledger {
         }
     }
 
-    /// Syncs what was written last.
+    /// Syncs the log to disk.
     pub(super) fn close(&self) {
         if let Some((_, audit)) = &*self.audit.read() {
             audit.sync();
         }
     }
 
-    /// The log; `None` where none is kept.
+    /// The log; `None` if there is none.
     pub(super) fn audit(&self) -> Option<Arc<Audit>> {
         self.audit.read().as_ref().map(|(_, audit)| audit.clone())
     }
 
-    /// Writes an event other than a call. One that cannot be written is counted, and stops the next call.
+    /// Writes an event that is not a call. A failure is counted and prevents the next call.
     pub(crate) fn note(
         &self,
         kind: Kind,
@@ -108,7 +108,7 @@ impl<'a> Entry<'a> {
     /// Begins the event of a call of the tool that the agent wrote as `written`.
     ///
     /// # Errors
-    /// When the log cannot be written, so that the call must not be made.
+    /// When the log cannot be written; the call must then not be made.
     pub(super) fn begin(
         audit: Arc<Audit>,
         caller: Option<&'a Caller>,
@@ -127,10 +127,10 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Writes the event of a call with its outcome; `tool` is what `view` knows under the name.
+    /// Writes the event of a call with its outcome; `tool` is the tool that `view` has under the name.
     ///
     /// # Errors
-    /// When it cannot be written; the answer must not be given then.
+    /// When it cannot be written; the answer must then not be sent.
     pub(super) fn end(
         &self,
         view: &View,
@@ -145,7 +145,7 @@ impl<'a> Entry<'a> {
         let identity = self.caller.map(|caller| caller.client.identity());
         let (session, software) = match &identity {
             Some(identity) => (identity.session.as_str(), identity.software.as_ref()),
-            // The user at a terminal.
+            // A user at a terminal.
             None => ("command-line", None),
         };
         event.session = Some(session);

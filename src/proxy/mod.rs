@@ -1,7 +1,7 @@
-//! The MCP server that clients see: three tools in front of all the others.
+//! The MCP server that clients see: three tools in front of all configured servers.
 //!
-//! A [`Proxy`] joins catalog, search and upstream; it serves any number of sessions, and keeps nothing of any of them.
-//! What a session needs of its own comes with each request, in a [`Caller`].
+//! A [`Proxy`] joins catalog, search and upstream. It serves any number of sessions and keeps no state of them; the
+//! state of a session comes with each request, in a [`Caller`].
 //!
 //! *Invariant*: nothing here reads from or writes to a transport.
 
@@ -59,45 +59,45 @@ use relay::Relay;
 use tools::{Tools, definitions};
 use view::{Views, Workspace};
 
-/// Everything behind the three tools.
+/// The proxy: dispatches requests by method.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     callers: Arc<Callers>,
-    /// What is known of the servers.
+    /// The servers' lists.
     pub(crate) inventory: Arc<Inventory>,
-    /// The tools, for commands of the user.
+    /// The tools, also for commands of the user.
     pub(crate) tools: Tools,
     features: Arc<Features>,
     relay: Arc<Relay>,
-    /// What is counted.
+    /// The metrics.
     pub(crate) metrics: Metrics,
 }
 
-/// Where a proxy keeps what outlives it.
+/// The directories for data that outlive a proxy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Directories {
-    /// Tool lists and search indexes; `None` keeps them in memory.
+    /// The cache of tool lists and search indexes; `None` keeps them in memory.
     pub cache: Option<PathBuf>,
     /// The servers' logs; `None` keeps none.
     pub logs: Option<PathBuf>,
-    /// Results that were too large to be shown; a temporary directory without it.
+    /// Stored results; `None` uses a temporary directory.
     pub results: Option<PathBuf>,
-    /// Whose results these are.
+    /// The owner of these results.
     pub owner: Owner,
-    /// What was counted; `None` keeps it in memory.
+    /// The statistics; `None` keeps them in memory.
     pub statistics: Option<PathBuf>,
-    /// What tools were like when they were first seen; `None` notices no change.
+    /// The pins of tools; `None` notices no changes.
     pub pins: Option<PathBuf>,
-    /// The servers that asked for roots; `None` forgets them.
+    /// The records of servers that asked for roots; `None` keeps none.
     pub sharing: Option<PathBuf>,
-    /// The logins at remote servers; `None` knows none.
+    /// The logins at remote servers; `None` keeps none.
     pub logins: Option<PathBuf>,
-    /// Below which the audit log is; `None` keeps none.
+    /// The directory that contains the audit log; `None` keeps none.
     pub audit: Option<PathBuf>,
 }
 
 impl Proxy {
-    /// A proxy for the servers of `config`. It knows what the cache knows as soon as that is read, in the background.
+    /// Creates a proxy for the servers of `config`. The cache is read in the background.
     #[must_use]
     pub(crate) fn new(
         config: Config,
@@ -170,7 +170,7 @@ impl Proxy {
         })
     }
 
-    /// Takes over an edited configuration.
+    /// Applies an edited configuration.
     pub(crate) fn configure(&self, config: Config) {
         self.tools.configure(&config);
         self.tools.ledger.configure(&config);
@@ -180,25 +180,25 @@ impl Proxy {
         self.inventory.configure(config);
     }
 
-    /// The view of every server: for commands of the user in person, and for what belongs to no client. What works for a
-    /// client gets its view with the request.
+    /// The view of every server: for commands of the user, and for work that belongs to no client. Requests of
+    /// clients carry their own view.
     #[must_use]
     pub(crate) fn unscoped(&self) -> View {
         self.callers.unscoped()
     }
 
-    /// Ends what the tasks of the run leave open, after they have ended.
+    /// Closes everything that the tasks of the run leave open. Call it after they have ended.
     pub(crate) async fn close(&self) {
         self.relay.close().await;
         self.tools.ledger.close();
     }
 
-    /// From now on, requests have spans of this tracer; the first one stays.
+    /// Records spans with this tracer from now on. Only the first tracer counts.
     pub(crate) fn trace_with(&self, tracer: Arc<Tracer>) {
         self.relay.trace_with(tracer);
     }
 
-    /// The maker of spans, if traces are sent anywhere.
+    /// The tracer, if traces are exported.
     #[must_use]
     pub(crate) fn tracer(&self) -> Option<&Arc<Tracer>> {
         self.relay.tracer()
@@ -224,7 +224,8 @@ impl Proxy {
         }
     }
 
-    /// The view of a client, as far as its workspace is known. Servers that are reachable from there are listed too.
+    /// The view of a client, as far as its workspace is known. It also triggers the listing of servers that become
+    /// reachable.
     fn enter(&self, client: &Client) -> View {
         let workspace = client.workspace();
         if self.callers.enter(&workspace) {
@@ -233,18 +234,18 @@ impl Proxy {
         self.callers.view(workspace)
     }
 
-    /// Tells `listener` of changes, as long as somebody holds it.
+    /// Sends changes to `listener` as long as it exists.
     pub(crate) fn listen(&self, listener: &Arc<Listener>) {
         self.callers.listen(listener);
     }
 
-    /// What of a client's `interests` there can be news of.
+    /// The part of a client's `interests` that can change.
     pub(crate) async fn offered(&self, client: &Client, interests: Interests) -> Interests {
         let view = self.callers.view(client.workspace());
         self.features.offered(&view, interests).await
     }
 
-    /// The result of `initialize` for a client of `revision`, which hears from now on what is told unasked.
+    /// The result of `initialize` for a client of `revision`, which gets notifications from now on.
     #[must_use]
     pub(crate) fn initialize(
         &self,
@@ -258,10 +259,10 @@ impl Proxy {
         Reply::Result(definitions::initialize(revision, &view, &instructions).into())
     }
 
-    /// Answers a request; `line` is what its `params` are a part of.
+    /// Answers a request; `line` contains its `params`.
     ///
-    /// What calls seldom need is boxed on the way, here and below: the task of a request has room for the largest of all
-    /// ways, and is copied several times before it runs.
+    /// Rare parts of the way are boxed, here and below: a request's future is as large as its largest branch, and is
+    /// moved several times before it runs.
     pub(crate) async fn handle(
         &self,
         caller: &Caller,
@@ -294,10 +295,10 @@ impl Proxy {
         }
     }
 
-    /// What the client of a request may see.
+    /// The view of a request's client.
     async fn view_for(&self, caller: &Caller, method: &str) -> View {
         match method {
-            // What is the same for everybody is answered at once.
+            // The list of meta-tools does not depend on the client.
             "tools/list" if self.callers.mode() == Mode::MetaTools => {
                 self.callers.view(caller.client.workspace())
             }
@@ -317,7 +318,7 @@ impl Proxy {
         definitions::discover(view, &self.inventory.instructions(view))
     }
 
-    /// Passes the level on to the servers that can be told; what is below it is left out here as well.
+    /// Sets the log level at the servers that support one; messages below it are dropped here as well.
     fn set_log_level(&self, caller: &Caller, params: &Object<'_>) -> Reply {
         let Some(level) = params
             .text("level")
@@ -334,7 +335,7 @@ impl Proxy {
     }
 }
 
-/// The connections to the servers.
+/// The pool of connections to the servers.
 fn pool(
     config: &Config,
     directories: &Directories,

@@ -1,8 +1,8 @@
 //! Project scope: a client sees every server except those of projects outside its workspace.
 //!
-//! Code that works for a client gets a [`View`] with the request and passes it on. A view reads the configuration and the
-//! tools as they are now, without the servers hidden from its client. Nothing widens a view: a task or thread that it is
-//! handed to sees no more than the request did, and code without one sees nothing.
+//! Code that works for a client gets a [`View`] with the request and passes it on. A view reads the current
+//! configuration and tools, without the servers hidden from its client. Nothing widens a view: a task or thread that
+//! gets it sees no more than the request did, and code without one sees nothing.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use crate::catalog::{Catalog, ServerTools, Snapshot, Tool};
 use crate::config::{Config, Exposure, Inspected, Verdict};
 use crate::tool::{QualifiedName, ServerName};
 
-/// Scopes that are kept; each is computed anew in no time.
+/// The number of cached scopes; computing one again is fast.
 const MOST_SCOPES: usize = 32;
 
-/// Workspaces that are remembered after their clients have gone; servers are listed for all of them.
+/// The number of workspaces that are remembered after their clients have gone; servers are listed for all of them.
 const MOST_WORKSPACES: usize = 256;
 
-/// What clients see of the servers' tools.
+/// How clients see the servers' tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Mode {
     /// The three meta-tools.
     #[default]
     MetaTools,
-    /// Every tool by itself.
+    /// Every tool under its own name.
     Direct,
 }
 
@@ -38,7 +38,7 @@ pub(super) type Workspace = Arc<[PathBuf]>;
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     views: Arc<Views>,
-    /// `None` sees every server.
+    /// The workspace; `None` sees every server.
     workspace: Option<Workspace>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Views {
     /// The workspaces of current clients, and the latest of former ones, oldest first.
     workspaces: Mutex<Vec<Workspace>>,
     scopes: Mutex<Vec<Scope>>,
-    /// The working directory of servers whose entries name none.
+    /// The default working directory of servers.
     directory: OnceLock<PathBuf>,
 }
 
@@ -62,25 +62,25 @@ struct Scope {
     workspace: Workspace,
     hidden: Arc<BTreeSet<ServerName>>,
     config: Arc<Config>,
-    /// The latest snapshot, and what is visible of it.
+    /// The latest snapshot, and the visible part of it.
     snapshot: Option<(Arc<Snapshot>, Arc<Snapshot>)>,
 }
 
 impl View {
-    /// What the client sees of the servers' tools.
+    /// How the client sees the servers' tools.
     #[must_use]
     pub(crate) fn mode(&self) -> Mode {
         self.views.mode
     }
 
-    /// The configuration in force, without hidden servers.
+    /// The current configuration, without hidden servers.
     #[must_use]
     pub(crate) fn config(&self) -> Arc<Config> {
         let config = self.views.config();
         self.scope(&config).map_or(config, |scope| scope.config)
     }
 
-    /// What is known of the servers' tools now, without hidden servers.
+    /// The current catalog, without hidden servers.
     #[must_use]
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         let (config, snapshot) = (self.views.config(), self.views.catalog.snapshot());
@@ -90,7 +90,7 @@ impl View {
         }
     }
 
-    /// What the rules say of a call with these arguments, which are JSON, and the rule that decides.
+    /// The rules' decision about a call with these arguments, which are JSON, and the rule that decides.
     pub(super) fn judge(
         &self,
         tool: &Tool,
@@ -101,7 +101,7 @@ impl View {
         if !config.inspects(&name.server) {
             return config.decide(name, hints, None);
         }
-        // What is no JSON cannot be read, which no rule permits.
+        // Invalid JSON becomes `null`, which no rule permits.
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
         let directory = config.directory_of(&name.server);
         let directory = directory.or_else(|| self.views.directory.get().cloned());
@@ -119,7 +119,7 @@ impl View {
             .map_or_else(Vec::new, |scope| scope.hidden.iter().cloned().collect())
     }
 
-    /// The servers whose entries clients see according to `is_exposed`, by name.
+    /// The servers whose entries are exposed according to `is_exposed`, by name.
     pub(super) fn exposing(&self, is_exposed: fn(Exposure) -> bool) -> Vec<Arc<ServerTools>> {
         let (config, snapshot) = (self.config(), self.snapshot());
         snapshot
@@ -134,7 +134,7 @@ impl View {
         self.views.is_reachable(server)
     }
 
-    /// A text without the secrets of the configuration.
+    /// Masks the secrets of the configuration in a text.
     pub(super) fn masked(&self, text: &str) -> String {
         self.views.config().masker.mask(text).into_owned()
     }
@@ -156,7 +156,7 @@ impl Views {
         })
     }
 
-    /// Sets the working directory of servers whose entries name none, once.
+    /// Sets the default working directory of servers, once.
     pub(super) fn start_servers_in(&self, directory: Option<&PathBuf>) {
         if let Some(directory) = directory {
             self.directory.get_or_init(|| directory.clone());
@@ -175,7 +175,7 @@ impl Views {
         }
     }
 
-    /// The view of every server, for the user in person and for what belongs to no client.
+    /// The view of every server, for commands of the user and for work that belongs to no client.
     pub(super) fn unscoped(self: &Arc<Self>) -> View {
         View {
             views: self.clone(),
@@ -183,7 +183,7 @@ impl Views {
         }
     }
 
-    /// Takes over an edited configuration and returns the one before.
+    /// Replaces the configuration and returns the previous one.
     pub(super) fn replace(&self, config: Arc<Config>) -> Arc<Config> {
         let mut current = self.config.write();
         std::mem::replace(&mut *current, config)
@@ -221,7 +221,7 @@ impl Views {
         scope
     }
 
-    /// The part of `snapshot` that is visible in `scope`, made once for each snapshot.
+    /// The part of `snapshot` that is visible in `scope`, computed once for each snapshot.
     fn visible_part(&self, scope: &Scope, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
         if let Some((of, visible)) = &scope.snapshot
             && Arc::ptr_eq(of, &snapshot)
@@ -239,8 +239,8 @@ impl Views {
         visible
     }
 
-    /// Remembers a workspace and returns whether it is new. `in_use` gives those of the clients that are still there,
-    /// none of which is forgotten.
+    /// Remembers a workspace and returns whether it is new. `in_use` has the workspaces of current clients, none of
+    /// which is forgotten.
     pub(super) fn remember(
         &self,
         workspace: &Workspace,
@@ -260,7 +260,7 @@ impl Views {
         true
     }
 
-    /// `config` without the servers that are visible from no known workspace.
+    /// `config` without the servers that no known workspace makes visible.
     pub(super) fn reachable(&self, config: &Config) -> Config {
         let workspaces = self.workspaces().clone();
         let unreachable = config.servers.iter().filter(|(_, entry)| {

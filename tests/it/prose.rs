@@ -43,6 +43,7 @@ const SOURCES: &[&str] = &[
     "src/keychain",
     "src/lib.rs",
     "src/mcp",
+    "src/proxy",
     "src/registry",
     "src/results.rs",
     "src/search",

@@ -1,11 +1,11 @@
-//! Which of the clients' lists look different.
+//! The lists whose content has changed for clients.
 
 use crate::catalog::{Entries, ServerTools, Snapshot};
 use crate::config::Config;
 use crate::proxy::callers::listener::Change;
 use crate::tool::ServerName;
 
-/// The lists that another configuration shows.
+/// The lists that a change of the configuration affects.
 pub(super) fn by_configuration(before: &Config, now: &Config) -> &'static [Change] {
     let shown = |config: &Config| -> Vec<_> {
         config
@@ -21,7 +21,7 @@ pub(super) fn by_configuration(before: &Config, now: &Config) -> &'static [Chang
     }
 }
 
-/// The lists in which `server` has other entries.
+/// The lists in which the entries of `server` have changed.
 pub(super) fn by_listing(server: &ServerName, before: &Snapshot, now: &Snapshot) -> Vec<Change> {
     let differs =
         |list: fn(&ServerTools) -> &Entries| match (before.server(server), now.server(server)) {

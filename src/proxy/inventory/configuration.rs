@@ -1,4 +1,4 @@
-//! The configuration as it changes: which servers are listed, and which of their tools are withheld.
+//! Applies the configuration: the servers to list, and the tools to withhold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::mcp::Revision;
 use crate::proxy::callers::listener::Change;
 use crate::tool::ServerName;
 
-/// How long the cache is left alone for a client's handshake at most.
+/// The longest time for which reading the cache waits for a client's handshake.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// The servers that a configuration adds and takes away; one whose entry has changed is both.
+/// The servers that a configuration adds and removes. A server whose entry has changed is in both.
 struct Difference {
     fresh: Vec<Watched>,
     gone: Vec<ServerName>,
-    /// No server was listed before.
+    /// Whether no server was listed before.
     is_first: bool,
 }
 
 impl Inventory {
-    /// Takes over an edited configuration.
+    /// Applies an edited configuration.
     pub(in crate::proxy) fn configure(self: &Arc<Self>, config: Config) {
         self.catalog.reserve(config.names.iter().cloned());
         self.pins.require(policy::pinned(&config));
@@ -42,7 +42,7 @@ impl Inventory {
         }
     }
 
-    /// Withholds the tools that the rules of `config` forbid, and no others.
+    /// Withholds the tools that the rules of `config` deny.
     pub(super) fn restrict(&self, config: &Config) {
         let mode = self.callers.mode();
         self.catalog
@@ -50,13 +50,13 @@ impl Inventory {
         self.index.catalog_changed();
     }
 
-    /// Lists the servers that are visible from the workspace of any client.
+    /// Lists the servers that any client's workspace makes visible.
     pub(in crate::proxy) fn list_reachable(self: &Arc<Self>) {
         let config = self.callers.unscoped().config();
         self.take_over(&self.callers.reachable(&config));
     }
 
-    /// Takes over the servers of `config`: new and changed ones are read from the cache, or listed, removed and disabled
+    /// Applies the servers of `config`: new and changed ones are read from the cache or listed; removed and disabled
     /// ones disappear.
     fn take_over(self: &Arc<Self>, config: &Config) {
         *self.max_age.lock() = config.max_age;
@@ -75,7 +75,7 @@ impl Inventory {
         }
     }
 
-    /// Watches the servers of `config`, and no others.
+    /// Watches exactly the servers of `config`.
     fn watch(&self, config: &Config) -> Difference {
         let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
         let wanted: BTreeMap<&ServerName, String> = used
@@ -109,14 +109,14 @@ impl Inventory {
         difference
     }
 
-    /// Brings the catalog up to date with what the cache knows, and begins to list.
+    /// Updates the catalog from the cache, then starts to list.
     async fn read(self: Arc<Self>, difference: Difference) {
         let Difference {
             fresh,
             gone,
             is_first,
         } = difference;
-        // Soon in any case: not everybody who looks at the catalog says so before.
+        // With a limit, because some readers of the catalog do not announce themselves.
         let _ = tokio::time::timeout(PATIENCE, self.begun.cancelled()).await;
         let keys = fresh.iter().map(|watched| watched.key.clone()).collect();
         let known = self.load(keys).await;
@@ -132,7 +132,7 @@ impl Inventory {
         });
         self.index.catalog_changed();
         self.loading.send_modify(|loading| *loading -= 1);
-        // At the start there is nothing that a client could have seen before.
+        // At the start, no client has seen an earlier state.
         if !is_first {
             let fresh = fresh.iter().map(|watched| &watched.key.server);
             let others = gone.iter().chain(fresh);

@@ -1,10 +1,10 @@
-//! A tool as the search index reads it.
+//! A tool as a document of the search index.
 
 use crate::catalog::Tool;
 use crate::search::Document;
 use crate::tool::Definition;
 
-/// What the index is told of a tool; nothing of one whose definition cannot be read.
+/// The document of a tool; `None` if its definition cannot be read.
 pub(super) fn document(tool: &Tool) -> Option<Document> {
     let json = tool
         .json()

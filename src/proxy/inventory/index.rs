@@ -15,26 +15,26 @@ use crate::search::{Document, Error, Explanation, Fingerprint, Hit, Request, Sea
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 
-/// Listings that come in close together become one index.
+/// Listings that arrive within this time are indexed together.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// A search by meaning that takes longer is answered by words alone; it takes a few milliseconds.
+/// The time limit of a search by meaning, which takes a few milliseconds; after it, words alone are used.
 const MEANING: Duration = Duration::from_millis(500);
 
-/// Search over the catalog's tools. While a new index is built, the old one answers.
+/// Search over the catalog's tools. While a new index is built, the previous one answers.
 pub(in crate::proxy) struct Index {
     catalog: Arc<Catalog>,
     search: Arc<Search>,
     wanted: Notify,
-    /// What the newest index holds, once there is one.
+    /// The content of the newest index; `None` before the first one.
     built: watch::Sender<Option<Built>>,
     vectors: Arc<Vectors>,
-    /// How many searches had been answered before.
+    /// The number of searches that were answered from the cache.
     pub(in crate::proxy) cached: AtomicU64,
     tasks: Tasks,
 }
 
-/// What an index was built of.
+/// The state of the catalog that an index was built from.
 #[derive(Debug)]
 struct Built {
     fingerprint: Fingerprint,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// An index that is not there yet; it is made when the catalog is first said to have changed.
+    /// Creates a search without an index. The first index is built after the first call of `catalog_changed`.
     pub(in crate::proxy) fn new(catalog: Arc<Catalog>, search: Search, tasks: Tasks) -> Arc<Self> {
         let (built, search) = (watch::Sender::new(None), Arc::new(search));
         let vectors = Vectors::new(catalog.clone(), search.clone(), tasks.clone());
@@ -73,13 +73,13 @@ impl Index {
         index
     }
 
-    /// To be told of every change of the catalog.
+    /// Rebuilds the index. Call it after every change of the catalog.
     pub(in crate::proxy) fn catalog_changed(&self) {
         self.wanted.notify_one();
     }
 
-    /// Resolves when every server that the catalog knows is in the index, however old its tools there may be, or after
-    /// `limit`. Only a server that was never listed before makes a search wait.
+    /// Resolves when every server in the catalog is in the index, even with outdated tools, or after `limit`. Only a
+    /// server that was never listed makes a search wait.
     pub(in crate::proxy) async fn wait(&self, limit: Duration) {
         let snapshot = self.catalog.snapshot();
         let holds_all = |built: &Option<Built>| {
@@ -90,15 +90,15 @@ impl Index {
             })
         };
         let mut built = self.built.subscribe();
-        // What is not there by then is missing from the answer, which says so where there is no index at all.
+        // Servers that are not indexed by then are missing from the answer, which reports a missing index.
         let _ = tokio::time::timeout(limit, built.wait_for(holds_all)).await;
     }
 
-    /// Resolves when the index holds what the catalog holds now, or after `limit`.
+    /// Resolves when the index equals the catalog, or after `limit`.
     pub(in crate::proxy) async fn wait_current(&self, limit: Duration) {
         let wanted = fingerprint(&self.catalog.snapshot());
         let mut built = self.built.subscribe();
-        // An index of another state answers well enough.
+        // If it does not, an index of another state suffices.
         let is_wanted = |built: &Option<Built>| {
             built
                 .as_ref()
@@ -107,12 +107,12 @@ impl Index {
         let _ = tokio::time::timeout(limit, built.wait_for(is_wanted)).await;
     }
 
-    /// To be called with a query that will be searched for as soon as there is an index.
+    /// Prepares `query`, which will be searched for as soon as there is an index.
     pub(in crate::proxy) fn prepare(&self, query: &str) {
         self.search.prepare(query);
     }
 
-    /// The best tools for a request; see [`Search::search`].
+    /// Finds the best tools for a request; see [`Search::search`].
     pub(in crate::proxy) async fn search(
         &self,
         request: &Request<'_>,
@@ -140,7 +140,7 @@ impl Index {
         &self.vectors
     }
 
-    /// Takes over whether to search by meaning.
+    /// Applies the search options.
     pub(in crate::proxy) fn configure(&self, options: &SearchOptions) {
         if self.search.set_semantic(options.semantic) {
             self.vectors.catalog_changed();
@@ -155,7 +155,7 @@ impl Index {
         self.run(request, Search::explain).await
     }
 
-    /// Runs what may take milliseconds where it delays no message.
+    /// Runs work that may take milliseconds on a blocking thread.
     async fn run<T: Send + 'static>(
         &self,
         request: &Request<'_>,
@@ -192,7 +192,7 @@ impl Index {
     async fn keep(&self) {
         loop {
             self.wanted.notified().await;
-            // The first search may be waiting for the first one, which is most often there already.
+            // The first search may be waiting for the first index, which is usually on disk already.
             if self.built.borrow().is_some() {
                 tokio::time::sleep(PAUSE).await;
             }
@@ -223,7 +223,7 @@ fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
         .servers()
         .map(|server| server.name().clone())
         .collect();
-    // A directory that cannot be read is as good as none: the index is then built in memory.
+    // If the directory cannot be read, the index is built in memory.
     if search.open(&whole).unwrap_or(false) {
         return Ok(Built {
             fingerprint: whole,
@@ -234,7 +234,8 @@ fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
         .tools()
         .filter_map(|tool| document(&tool))
         .collect();
-    // Named by what is in it: one that lacks a tool, whose definition is damaged, must not pass for the whole one later.
+    // Named by its real content: an index without a tool whose definition is damaged must not later pass for a
+    // complete one.
     let fingerprint = Fingerprint::of(
         documents
             .iter()

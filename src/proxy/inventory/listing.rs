@@ -1,4 +1,4 @@
-//! The listing of one server.
+//! The task that lists one server.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,16 +16,17 @@ use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, NotListed, backoff};
 
-/// How long a server has to list its tools, the start of its process included; longer if it may have to be installed first.
+/// The time limit for listing a server, including the start of its process; longer if it may have to be installed
+/// first.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
-/// The part of its time after which a server gives up its place among those that are listed side by side.
+/// The fraction of that time after which a server releases its permit for parallel listings.
 const TURN: u32 = 15;
 
-/// A server that says again and again that its tools changed is listed no more often than this.
+/// The minimum interval between listings of a server that keeps announcing changes.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The listing of one server, over and over.
+/// The repeated listing of one server.
 pub(super) struct Listing {
     pub(super) inventory: Arc<Inventory>,
     pub(super) server: ServerName,
@@ -33,7 +34,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Lists it whenever that is due, until `stop`.
+    /// Lists the server whenever that is due, until `stop`.
     pub(super) async fn run(self, stop: CancellationToken) {
         tokio::select! {
             () = self.repeat() => {}
@@ -57,7 +58,7 @@ impl Listing {
                     Progress::Listed
                 }
                 Err(reason) => {
-                    // What is known is not started again for its list alone; that has time.
+                    // A server with a known list is not started for a new one at once.
                     let has_time =
                         self.is_known() && !self.inventory.pool.is_connected(&self.server);
                     failures = if has_time { 0 } else { failures + 1 };
@@ -75,7 +76,7 @@ impl Listing {
         }
     }
 
-    /// Keeps the reason of a failure on disk, for commands that connect to nothing.
+    /// Stores the reason of a failure, for commands that connect to no server.
     async fn remember(&self, reason: &NotListed) {
         let masked = self
             .inventory
@@ -91,7 +92,7 @@ impl Listing {
             .inventory
             .tasks
             .spawn_blocking(move || failures.store(&key, &failure));
-        // It has said in the log what went wrong.
+        // A failure has been logged already.
         let _ = stored.await;
     }
 
@@ -100,12 +101,12 @@ impl Listing {
         snapshot.server(&self.server).is_some()
     }
 
-    /// Lists it when there is a place for it, and leaves that to the next server where this one is slow. It needs none
-    /// where a client waits for this server.
+    /// Lists the server when a permit is free, and releases the permit early if the server is slow. No permit is
+    /// needed if a client waits for this server.
     async fn in_turn(&self) -> Result<(), NotListed> {
         let turn = async {
             let permit = self.inventory.permits.acquire().await;
-            // Asked last: those that wait for a place do not start either while a client waits for another server.
+            // Checked last: while a client waits for another server, servers with a permit do not start either.
             self.inventory.pool.quiet().await;
             permit.expect("the semaphore is never closed")
         };
@@ -141,7 +142,7 @@ impl Listing {
 }
 
 impl Inventory {
-    /// Takes over what a server lists: into the cache, the pins, the catalog and the index; clients hear of what is new.
+    /// Stores a new listing in the cache, the pins, the catalog and the index; notifies clients of changes.
     pub(in crate::proxy) async fn keep(
         &self,
         server: &ServerName,
@@ -184,7 +185,7 @@ impl Inventory {
             }
             let server = key.server.clone();
             let snapshot = catalog.update(|servers| {
-                // Its entry may have been switched off or changed since it answered; what is gone stays gone.
+                // The entry may have been disabled or changed since the server answered.
                 if !stop.is_cancelled() {
                     servers.insert(key.server, tools);
                 }
@@ -202,7 +203,7 @@ impl Inventory {
     }
 }
 
-/// A list, or, where it did not come, what was known of it.
+/// A list, or the previously known one if it could not be fetched.
 fn or_known(
     list: &Result<Vec<Bytes>, ListError>,
     known: Option<&ServerTools>,

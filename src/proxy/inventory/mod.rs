@@ -1,8 +1,8 @@
-//! Keeps the catalog what the servers say it is.
+//! The inventory: keeps the catalog equal to the servers' lists.
 //!
-//! One task per server lists its tools: at the start if nothing is known of it, when the server says that they changed,
-//! when somebody asks, and again after a failure, later each time. What a server that failed had before stays. What is
-//! known is not started: old lists are renewed in the background.
+//! One task per server lists its tools: at the start if the cache has no list, after a change notification, on
+//! request, and again after a failure, with growing delays. A failed server keeps its previous tools. Servers with a
+//! list are not started; old lists are renewed in the background.
 
 mod changes;
 mod configuration;
@@ -47,19 +47,19 @@ use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream::Pool;
 
-/// Servers that begin to list side by side; each may be a process that starts.
+/// The number of servers that begin to list in parallel; each may start a process.
 const SIDE_BY_SIDE: usize = 16;
 
-/// When servers are listed without being asked for.
+/// Which servers are listed without a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Those of which the cache knows nothing, soon after the start, and those whose list is old, later.
+    /// Those without a list soon after the start, and those with an old list later.
     Serving,
-    /// None: a command says which it needs.
+    /// None: a command requests the servers it needs.
     Nothing,
 }
 
-/// What is known of the servers, and the listing that keeps it current.
+/// The state of the servers' lists, and the tasks that keep it current.
 #[derive(Debug)]
 pub(crate) struct Inventory {
     pool: Arc<Pool>,
@@ -71,25 +71,25 @@ pub(crate) struct Inventory {
     ledger: Arc<Ledger>,
     index: Arc<Index>,
     topics: Arc<Topics>,
-    /// The entry of our own server in the catalog.
+    /// Creates the built-in server's catalog entry.
     own_tools: fn(Management) -> ServerTools,
     start: Start,
     permits: Arc<Semaphore>,
     watched: Mutex<BTreeMap<ServerName, Watched>>,
-    /// How old a list may be (`catalog.max_age`).
+    /// The maximum age of a list (`catalog.max_age`).
     max_age: Mutex<Duration>,
-    /// When a listing last came through.
+    /// The time of the last successful listing.
     came: watch::Sender<Option<Instant>>,
-    /// Counts what the first reading of the cache has yet to do.
+    /// The number of readings of the cache in progress.
     loading: watch::Sender<usize>,
-    /// The cache may be read.
+    /// Cancelled when the cache may be read.
     begun: CancellationToken,
-    /// Cancelled once the client had its first answer, or nobody waits for one.
+    /// Cancelled when the client has its first response, or no client waits for one.
     released: CancellationToken,
     tasks: Tasks,
 }
 
-/// What an inventory works with.
+/// The dependencies of an inventory.
 pub(super) struct Parts<'a> {
     pub(super) ledger: Arc<Ledger>,
     pub(super) pool: Arc<Pool>,
@@ -101,7 +101,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl Inventory {
-    /// The servers of the configuration in force. What the cache knows of them is read in the background.
+    /// Creates an inventory for the servers of the configuration. The cache is read in the background.
     pub(super) fn new(parts: Parts<'_>, start: Start) -> Arc<Self> {
         let Parts {
             ledger,
@@ -148,7 +148,7 @@ impl Inventory {
         inventory
     }
 
-    /// What is known now of all servers. A client's part of it is in its [`View`].
+    /// The current catalog of all servers. A client sees the part in its [`View`].
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         self.catalog.snapshot()
     }
@@ -158,12 +158,12 @@ impl Inventory {
         &self.index
     }
 
-    /// What the handshake says of the servers that `view` shows.
+    /// The `instructions` of the handshake, about the servers that `view` shows.
     pub(super) fn instructions(&self, view: &View) -> String {
         self.topics.instructions(&view.config(), view.mode())
     }
 
-    /// The tool's definition; one that the cache has lost is asked for again.
+    /// A tool's definition. If the cache has lost it, its server is listed again.
     pub(super) fn definition(&self, tool: &Tool) -> Option<Box<RawValue>> {
         tool.json()
             .inspect_err(|error| {
@@ -173,31 +173,31 @@ impl Inventory {
             .ok()
     }
 
-    /// Lets the reading of the cache begin, which the answer to a handshake does not need, and should not have beside it.
+    /// Allows reading the cache. The response to a handshake does not need the cache and should not compete with it.
     pub(crate) fn begin(&self) {
         self.begun.cancel();
     }
 
-    /// Lets the listing begin: starting many processes takes time that the client's first answer must not wait for.
+    /// Allows listing. Starting many processes takes time and must not delay the client's first response.
     pub(crate) fn release(&self) {
         self.begin();
         self.released.cancel();
     }
 
-    /// Asks for a new list of one server, soon.
+    /// Requests a new listing of one server soon.
     pub(crate) fn poke(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             watched.watch.asked.notify_one();
         }
     }
 
-    /// Whether the cache is read.
+    /// Whether the cache has been read.
     #[must_use]
     pub(crate) fn is_loaded(&self) -> bool {
         *self.loading.borrow() == 0
     }
 
-    /// Resolves when the cache is read.
+    /// Resolves when the cache has been read.
     pub(crate) async fn loaded(&self) {
         self.begin();
         let mut loading = self.loading.subscribe();
@@ -207,7 +207,7 @@ impl Inventory {
             .expect("the sender lives as long as we do");
     }
 
-    /// How far each server's listing is.
+    /// The progress of each server's listing.
     #[must_use]
     pub(crate) fn progress(&self) -> BTreeMap<ServerName, Progress> {
         self.watched()
@@ -216,7 +216,7 @@ impl Inventory {
             .collect()
     }
 
-    /// Forgets a server's list that turned out unreadable, and asks again.
+    /// Discards a server's unreadable list, and requests a new one.
     pub(crate) fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             self.cache.discard(&watched.key);
@@ -224,7 +224,7 @@ impl Inventory {
         }
     }
 
-    /// The servers whose last listing failed, by what is on disk.
+    /// The servers whose last listing failed, as stored on disk.
     pub(super) async fn last_failures(&self) -> BTreeMap<ServerName, Failure> {
         let (failures, keys) = (self.failures.clone(), self.keys());
         let load = move || {
@@ -234,7 +234,7 @@ impl Inventory {
         self.tasks.spawn_blocking(load).await.unwrap_or_default()
     }
 
-    /// The entry of `server` that is in force, and the token that is cancelled once it is not.
+    /// The current entry of `server`, and the token that is cancelled when the entry changes.
     fn key(&self, server: &ServerName) -> Option<(Key, CancellationToken)> {
         let watched = self.watched();
         let known = watched.get(server)?;

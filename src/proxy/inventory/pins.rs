@@ -1,4 +1,4 @@
-//! Tools whose definitions have changed since they were first seen.
+//! Tools that differ from their pins, the definitions that were first seen.
 
 use super::Inventory;
 use crate::audit::{Kind, Outcome};
@@ -6,29 +6,29 @@ use crate::catalog::{Changes, Tool};
 use crate::proxy::callers::listener::Change;
 use crate::tool::ServerName;
 
-/// What is known of a tool that its pin withholds.
+/// The reason why a tool's pin withholds it.
 pub(in crate::proxy) enum PinState {
-    /// Its definition has changed.
+    /// Its definition differs from the pin.
     Changed,
-    /// It cannot be compared, for this reason or because its server was not listed yet.
+    /// It could not be compared: the reason, or `None` if its server was not listed yet.
     Unknown(Option<String>),
 }
 
 impl Inventory {
-    /// Takes over what another process has noticed or approved of changed tools, if it has.
+    /// Reads the changes and approvals of other processes.
     pub(crate) fn read_pins(&self) {
         if self.pins.load_again(self.keys().iter()) {
             self.pins_changed();
         }
     }
 
-    /// The tools of a server that are not what they were when they were first seen.
+    /// The tools of a server that differ from their pins.
     #[must_use]
     pub(crate) fn changed_tools(&self, server: &ServerName) -> Changes {
         self.pins.changes(server)
     }
 
-    /// Why a tool is withheld whose definition may have changed since it was first seen.
+    /// The reason why a tool with a pin is withheld.
     pub(in crate::proxy) fn pin_state(&self, tool: &Tool) -> PinState {
         let server = tool.server().name();
         if self.pins.is_changed(server, tool.entry()) {
@@ -38,10 +38,10 @@ impl Inventory {
         }
     }
 
-    /// Takes tools of a server as they are in `seen` for what they should be. Only ever called for a person.
+    /// Pins tools of a server to the definitions in `seen`. Only call it on behalf of a person.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When the pins cannot be written.
     pub(crate) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
         if let Some((key, _)) = self.key(server) {
             self.pins.approve(&key, seen)?;
@@ -55,7 +55,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Restricts tools anew, as other pins are known, and tells clients.
+    /// Applies changed pins to the catalog, and notifies clients.
     fn pins_changed(&self) {
         self.restrict(&self.callers.unscoped().config());
         self.callers.lists_changed(&[Change::Tools]);

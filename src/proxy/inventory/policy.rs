@@ -1,6 +1,6 @@
-//! The user's rules, as the catalog applies them: what is denied is neither found nor described nor called, and under
-//! `"trust": "pin"` neither is what has changed since it was first seen. A tool that its server keeps for its own interface
-//! is not there for a model either.
+//! The user's rules, applied to the catalog. A denied tool cannot be found, described or called. Under `"trust":
+//! "pin"`, the same applies to a tool that differs from its pin, and in meta-tools mode to a tool for its server's
+//! own interface.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::config::{Config, Policy, Trust, Verdict};
 use crate::proxy::view::Mode;
 use crate::tool::{QualifiedName, ServerName};
 
-/// What withholds the tools that `config` denies, that have changed behind the user's back, or that no model may see.
+/// The rules that withhold tools: those that `config` denies, that differ from their pins, or that no model may see.
 pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>, mode: Mode) -> Rules {
     let servers: BTreeMap<_, _> = config
         .servers
@@ -21,7 +21,7 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>, mode: Mode) -> 
     let is_free = config.tools.is_empty() && servers.values().all(is_free);
     let (all, pins) = (config.tools.clone(), pins.clone());
     Rules::new(move |server, entry| {
-        // In direct mode the client itself keeps these from its model.
+        // In direct mode, the client itself hides these from its model.
         if entry.is_app_only && mode == Mode::MetaTools {
             return true;
         }
@@ -42,7 +42,7 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>, mode: Mode) -> 
     })
 }
 
-/// The servers whose tools are held back where it is not known that they are what they were.
+/// The servers whose tools are withheld unless they are known to equal their pins.
 pub(in crate::proxy) fn pinned(config: &Config) -> BTreeSet<ServerName> {
     let pinned = config
         .servers

@@ -1,4 +1,4 @@
-//! Lists that are too old, and the servers that are asked again for them.
+//! Renews lists that are too old.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use super::{Inventory, changes};
 use crate::catalog::{Key, ServerTools};
 use crate::tool::ServerName;
 
-/// How long after the start old lists are left alone; what clients need first has the machine to itself.
+/// The time after the start before old lists are renewed, so that clients' first requests are not slowed down.
 const LATER: Duration = Duration::from_secs(30);
 
-/// The pause after the renewal of one list.
+/// The pause between two renewals.
 const BETWEEN: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether a list has become too old.
+/// The interval of checks for lists that are too old.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// A server that did not list its tools is asked for this alone no sooner.
+/// The time before a failed renewal is tried again.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Clocks of machines that share a cache may differ by so much.
+/// The tolerated difference between the clocks of machines that share a cache.
 const SKEW: Duration = Duration::from_secs(60 * 60);
 
-/// How long one renewal may take.
+/// The time limit of one renewal.
 const LIMIT: Duration = Duration::from_secs(200);
 
-/// Renews lists that are too old, one at a time, without end.
+/// Renews lists that are too old, one at a time; never ends.
 pub(super) async fn run(inventory: Arc<Inventory>) {
     inventory.released.cancelled().await;
     inventory.loaded().await;
@@ -50,7 +50,7 @@ pub(super) async fn run(inventory: Arc<Inventory>) {
 }
 
 impl Inventory {
-    /// Asks those servers again that run, and whose lists are too old or older than they said they would be good for.
+    /// Lists running servers again whose lists are too old, or older than the server's own limit.
     pub(in crate::proxy) fn renew(&self) {
         let snapshot = self.catalog.snapshot();
         let is_old = |tools: &ServerTools| {
@@ -64,7 +64,7 @@ impl Inventory {
         }
     }
 
-    /// Whether a list is to be used as it is, without its server being started for another.
+    /// Whether a list can be used without starting its server for a new one.
     pub(in crate::proxy) fn is_fresh(&self, tools: &ServerTools) -> bool {
         let limit = self.max_age().max(tools.fresh_for().unwrap_or_default());
         age(tools) < limit
@@ -74,7 +74,7 @@ impl Inventory {
         *self.max_age.lock()
     }
 
-    /// The server whose list is too old for the longest time, and was not tried lately.
+    /// The server whose list has been too old for the longest time, without a recent attempt.
     fn overdue(&self, tried: &HashMap<ServerName, Instant>) -> Option<Key> {
         let again = AGAIN.min(self.max_age());
         let was_tried = |server| {
@@ -92,7 +92,7 @@ impl Inventory {
             .map(|(_, key)| key)
     }
 
-    /// Takes over the list that another process has renewed, or asks the server.
+    /// Reads the list that another process has renewed, or lists the server.
     async fn renew_one(&self, key: Key) {
         let server = key.server.clone();
         let cache = self.cache.clone();
@@ -120,12 +120,12 @@ impl Inventory {
         };
         let rounds = state.borrow().rounds;
         let listed = state.wait_for(|state| state.rounds > rounds && !state.is_under_way());
-        // What does not come in time goes on beside the next.
+        // A renewal that exceeds the limit continues in parallel.
         let _ = tokio::time::timeout(LIMIT, listed).await;
     }
 }
 
-/// How old a list is. One from far in the future was written under another clock, and is as old as can be.
+/// The age of a list. A list from the far future was written with another clock, and counts as too old.
 fn age(tools: &ServerTools) -> Duration {
     match SystemTime::now().duration_since(tools.listed_at()) {
         Ok(age) => age,

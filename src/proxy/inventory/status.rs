@@ -1,4 +1,4 @@
-//! A view of everything, for agents, commands and people.
+//! The status of everything, for agents, commands and people.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,88 +14,90 @@ use crate::tool::ServerName;
 use crate::upstream::oauth::Account;
 use crate::upstream::{ServerStatus, State};
 
-/// How things stand.
+/// The status of mcpzip and its servers.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Status {
-    /// Our own version.
+    /// mcpzip's version.
     pub version: &'static str,
     /// The configuration file.
     pub configuration: Option<String>,
-    /// What is odd about it.
+    /// The warnings about it.
     pub warnings: Vec<String>,
     /// Every configured server.
     pub servers: Vec<ServerReport>,
-    /// How many tools there are in all, the built-in ones not counted.
+    /// The number of tools, without the built-in ones.
     pub tools: usize,
-    /// How many can be found by what they mean, the built-in ones included; nothing without search by meaning.
+    /// The number of tools that can be found by meaning, including the built-in ones; `None` without search by
+    /// meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search_by_meaning: Option<Coverage>,
 }
 
-/// How one server stands.
+/// The status of one server.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct ServerReport {
-    /// Its name.
+    /// The server's name.
     pub name: String,
-    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` for one of another project, or `faulty` for an entry that cannot be used.
+    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` for a server of another project, or `faulty`
+    /// for an entry that cannot be used.
     pub state: &'static str,
-    /// Why it is failed or faulty, and when it is tried again.
+    /// The reason why it is failed or faulty, and the time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why it could not be asked when that was last tried, by any process; gone once it answers.
+    /// The failure of the last attempt of any process; `None` once the server answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LastFailure>,
-    /// How many tools it is known to have.
+    /// The number of its known tools.
     pub tools: usize,
-    /// How many more are withheld, by the user's rules or because they have changed.
+    /// The number of withheld tools, because of the user's rules or changed definitions.
     #[serde(skip_serializing_if = "is_zero")]
     pub withheld: usize,
-    /// Tools that are not what they were when they were first seen.
+    /// The tools that differ from their pins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// How many prompts.
+    /// The number of its prompts.
     pub prompts: usize,
-    /// How many resources and templates of resources.
+    /// The number of its resources and resource templates.
     pub resources: usize,
-    /// How long ago, in seconds, it listed them.
+    /// The age of its list, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed_seconds_ago: Option<u64>,
-    /// Whether the list is too old, or from before a listing that is under way or failed.
+    /// Whether the list is too old, or precedes a listing that is in progress or has failed.
     pub stale: bool,
-    /// Entries of its lists that cannot be used.
+    /// The entries of its lists that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flaws: Vec<String>,
-    /// Its name and version for itself.
+    /// Its own name and version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
-    /// How its process is shared with other sessions, and whose values it has; nothing in a session that runs alone.
+    /// How its process is shared with other sessions, and whose values it has; `None` in a session that runs alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<String>,
 }
 
-/// A failure from before this process.
+/// A failure before this process started.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LastFailure {
-    /// Why, secrets masked.
+    /// The reason, with secrets masked.
     pub reason: String,
-    /// How long ago, in seconds.
+    /// Its age in seconds.
     pub seconds_ago: u64,
 }
 
 impl Inventory {
-    /// Whether `server` wanted a login that it did not get, when it was last tried.
+    /// Whether the last attempt to connect `server` failed because a login is missing.
     #[must_use]
     pub(crate) fn wants_login(&self, server: &ServerName) -> bool {
         self.pool.wants_login(server)
     }
 
-    /// The account at `server`, where it is one that may want a login.
+    /// The login at `server`, if it may need one.
     #[must_use]
     pub(crate) fn account(&self, server: &ServerName) -> Option<Account> {
         self.pool.account(server)
     }
 
-    /// Whether a server is being started or greeted right now.
+    /// Whether a server is being started or opened.
     #[must_use]
     pub(crate) fn is_connecting(&self) -> bool {
         let states = self.connections();
@@ -104,20 +106,20 @@ impl Inventory {
             .any(|status| matches!(status.state, State::Connecting))
     }
 
-    /// Every server of the configuration and the state of its connection.
+    /// The state of every server's connection.
     pub(in crate::proxy) fn connections(&self) -> Vec<ServerStatus> {
         self.pool.status()
     }
 
-    /// Resolves when every tool can be found by what it means, or after `limit`.
+    /// Resolves when every tool can be found by meaning, or after `limit`.
     pub(crate) async fn vectors_made(&self, limit: Duration) {
         self.index.vectors().wait(limit).await;
     }
 
-    /// Waits until the index holds what the catalog holds, and tries it.
+    /// Waits until the index equals the catalog, and runs a test search.
     ///
     /// # Errors
-    /// Why it cannot be searched.
+    /// The reason why it cannot be searched.
     pub(crate) async fn index_ready(&self, limit: Duration) -> Result<(), search::Error> {
         self.index.wait_current(limit).await;
         let request = Request {
@@ -129,7 +131,7 @@ impl Inventory {
         self.index.search(&request).await.map(drop)
     }
 
-    /// How things stand by what is on the disk: nothing is connected, and what another process has made is counted.
+    /// The status by the data on disk, including that of other processes. No server is connected.
     pub(crate) async fn status_of_caches(&self) -> Status {
         self.loaded().await;
         self.index.vectors().look().await;
@@ -152,7 +154,7 @@ impl Inventory {
         status
     }
 
-    /// How things stand now.
+    /// The current status.
     #[must_use]
     pub(crate) fn status(&self, view: &View) -> Status {
         let config = view.config();
@@ -292,7 +294,7 @@ impl Inventory {
 }
 
 impl ServerReport {
-    /// Which tools are not what they were, and what to do about it.
+    /// A text about tools that differ from their pins, with the next step; `None` if there are none.
     #[must_use]
     pub(crate) fn changed_text(&self) -> Option<String> {
         let (names, name) = (self.changed.join(", "), &self.name);
@@ -301,14 +303,14 @@ impl ServerReport {
         })
     }
 
-    /// How long ago it listed its tools, as a person would say it.
+    /// The age of its list, for display.
     #[must_use]
     pub(crate) fn listed_text(&self) -> Option<String> {
         self.listed_seconds_ago
             .map(|seconds| format!("listed {}", ago(Duration::from_secs(seconds))))
     }
 
-    /// Its last failure, as a person would say it.
+    /// Its last failure, for display.
     #[must_use]
     pub(crate) fn failed_text(&self) -> Option<String> {
         let failure = self.last_failure.as_ref()?;
@@ -316,13 +318,13 @@ impl ServerReport {
         Some(format!("failed {when}: {}", failure.reason))
     }
 
-    /// How many tools it has, with the noun.
+    /// The number of its tools, with the noun.
     #[must_use]
     pub(crate) fn tools_text(&self) -> String {
         counted(self.tools, "tool")
     }
 
-    /// What it has beside its tools, to be read after their number.
+    /// The numbers of its other entries, to follow the number of tools.
     #[must_use]
     pub(crate) fn beside_tools(&self) -> String {
         let counts = [(self.prompts, "prompt"), (self.resources, "resource")];
@@ -390,7 +392,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// A number of things: `1 tool`, `2 tools`.
+/// A count with its noun: `1 tool`, `2 tools`.
 #[must_use]
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

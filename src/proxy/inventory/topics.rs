@@ -1,7 +1,7 @@
-//! What a client tells its model about us: the servers and what they are about, most telling words first.
+//! The instructions for the client's model: the servers with their most telling words first.
 //!
-//! Some clients show 250 characters of this and nothing else until a tool is called, so there is no preamble. The words
-//! come from the servers' tool names; they are kept in a file, because a handshake is answered before the catalog is read.
+//! Some clients show only 250 characters of them until a tool is called, so there is no preamble. The words come from
+//! the servers' tool names. They are stored in a file, because a handshake is answered before the catalog is read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const WORDS_PER_SERVER: usize = 4;
 const HOW: &str =
     "Search here first for any of this: search_tools finds the tool, execute_tool calls it.";
 
-/// Words that tools of all kinds begin with: they say what is done, not what it is about.
+/// Common first words of tool names: they name the action, not the subject.
 const VERBS: &[&str] = &[
     "add",
     "all",
@@ -100,7 +100,7 @@ const VERBS: &[&str] = &[
     "write",
 ];
 
-/// A few words per server, from the names of its tools.
+/// A few words for each server, from the names of its tools.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Topics {
     path: Option<PathBuf>,
@@ -108,10 +108,10 @@ pub(in crate::proxy) struct Topics {
 }
 
 impl Topics {
-    /// What was noted under the cache directory.
+    /// Reads the words stored in the cache directory.
     pub(in crate::proxy) fn load(cache: Option<&Path>) -> Self {
         let path = cache.map(|cache| cache.join("catalog").join("topics.json"));
-        // Nothing is lost when it is missing or damaged: it is derived, and written anew with the next listing.
+        // A missing or damaged file does no harm: the next listing writes it anew.
         let words = path
             .as_deref()
             .and_then(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());
@@ -121,7 +121,7 @@ impl Topics {
         }
     }
 
-    /// Notes the words of all servers in `snapshot`.
+    /// Updates the words of all servers in `snapshot`.
     pub(in crate::proxy) fn note(&self, snapshot: &Snapshot) {
         let mut words: BTreeMap<_, _> = snapshot
             .servers()
@@ -138,7 +138,7 @@ impl Topics {
             let changed = words
                 .iter()
                 .any(|(server, words)| known.get(server) != Some(words));
-            // Those of servers that are not seen from here stay: another run notes them.
+            // The words of servers that are not visible here stay: another process updates them.
             known.extend(words);
             (changed, serde_json::to_vec(&*known).expect("text is JSON"))
         };
@@ -149,7 +149,7 @@ impl Topics {
         }
     }
 
-    /// The text for the handshake.
+    /// The instructions in the handshake.
     pub(in crate::proxy) fn instructions(&self, config: &Config, mode: Mode) -> String {
         let words = self.words.lock();
         let mut text = String::new();
@@ -190,7 +190,7 @@ impl Topics {
     }
 }
 
-/// The words that most of a server's tools are named after.
+/// The most frequent words in a server's tool names.
 fn topics(server: &ServerName, tools: &[crate::catalog::ToolEntry]) -> Vec<String> {
     let own: Vec<String> = words(server.as_str()).collect();
     let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
@@ -210,7 +210,7 @@ fn topics(server: &ServerName, tools: &[crate::catalog::ToolEntry]) -> Vec<Strin
         .collect()
 }
 
-/// One of what a plural names, by the plainest rules; a word they spoil is still understood.
+/// The singular of a word, by simple rules; a misspelled word is still understood.
 fn singular(word: &str) -> String {
     match word.strip_suffix("ies") {
         Some(stem) if stem.len() > 2 => format!("{stem}y"),

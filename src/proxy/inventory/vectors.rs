@@ -1,7 +1,7 @@
-//! Gives every tool its vector, in the background, so that it can be found by what it means.
+//! Embeds every tool in the background, so that it can be found by meaning.
 //!
-//! The work has a thread of its own, which yields to everything else: a thread of the pool would stay slow after it.
-//! The end of a run waits for it shortly, so that it can keep what it has; what is not kept is made the next time.
+//! The work has a thread of its own with the lowest priority; a pool thread would keep that priority afterwards. The
+//! end of a run waits briefly for the thread to store its results; lost results are computed again next time.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,24 +16,24 @@ use crate::catalog::{Catalog, Tool};
 use crate::search::{Document, Search, VectorKey};
 use crate::shutdown::{Tasks, spawn_thread};
 
-/// Starting up and the first search go before.
+/// The delay before the work starts, so that startup and the first search go first.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often to look whether another process, which does the work, has made progress.
+/// The interval of checks for progress when another process does the work.
 const ELSEWHERE: Duration = Duration::from_secs(3);
-/// Tools that are embedded together. Between two batches the work can be stopped.
+/// The number of tools that are embedded together. The work can stop between two batches.
 const BATCH: usize = 8;
-/// How long vectors may be in memory only; the first ones are used sooner.
+/// The longest time for which vectors are in memory only; the first ones are used sooner.
 const FIRST_KEPT: Duration = Duration::from_secs(2);
 const KEPT: Duration = Duration::from_secs(10);
-/// How long the end of a run waits for what was made to be kept.
+/// The time that the end of a run waits for vectors to be stored.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// How many of the tools can be found by meaning.
+/// The number of tools that can be found by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Coverage {
-    /// All tools.
+    /// The number of tools.
     pub tools: usize,
-    /// Those with a vector.
+    /// The number of tools with a vector.
     pub embedded: usize,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// Keeps the tools' vectors in step with the catalog.
+/// Keeps the tools' vectors equal to the catalog.
 pub(in crate::proxy) struct Vectors {
     catalog: Arc<Catalog>,
     search: Arc<Search>,
@@ -57,11 +57,11 @@ pub(in crate::proxy) struct Vectors {
     tasks: Tasks,
 }
 
-/// How a round of work ended.
+/// The result of a round of work.
 enum Round {
-    /// Every tool of the catalog that it began with has its vector, or never will.
+    /// Every tool of the catalog at its beginning has a vector, or can never have one.
     Done,
-    /// Another process is at it.
+    /// Another process does the work.
     Elsewhere,
 }
 
@@ -89,12 +89,12 @@ impl Vectors {
         vectors
     }
 
-    /// To be told when there is a new index.
+    /// Updates the vectors. Call it after building a new index.
     pub(in crate::proxy) fn catalog_changed(&self) {
         self.wanted.notify_one();
     }
 
-    /// How far the work is; nothing before it was looked at, and without search by meaning.
+    /// The progress of the work; `None` before the first check, and without search by meaning.
     pub(in crate::proxy) fn coverage(&self) -> Option<Coverage> {
         if self.search.is_semantic() {
             *self.coverage.borrow()
@@ -103,11 +103,11 @@ impl Vectors {
         }
     }
 
-    /// Counts how far the work is by now, whoever does it.
+    /// Updates the progress; this or another process may do the work.
     pub(in crate::proxy) async fn look(self: &Arc<Self>) {
         let looking = self.clone();
         if self.search.is_semantic() {
-            // Where it fails, the run is over.
+            // This fails only at the end of the run.
             let _ = self
                 .tasks
                 .spawn_blocking(move || drop(looking.lacking()))
@@ -115,7 +115,7 @@ impl Vectors {
         }
     }
 
-    /// Resolves when every tool has its vector, or after `limit`.
+    /// Resolves when every tool has a vector, or after `limit`.
     pub(in crate::proxy) async fn wait(&self, limit: Duration) {
         if !self.search.is_semantic() {
             return;
@@ -123,7 +123,7 @@ impl Vectors {
         let mut coverage = self.coverage.subscribe();
         let is_whole =
             |coverage: &Option<Coverage>| coverage.is_some_and(|c| c.embedded == c.tools);
-        // What has no vector by then is found by its words.
+        // Tools without a vector by then are found by words.
         let _ = tokio::time::timeout(limit, coverage.wait_for(is_whole)).await;
     }
 
@@ -151,7 +151,7 @@ impl Vectors {
         let (ended, end) = oneshot::channel();
         let working = self.clone();
         let work = move || {
-            // Whoever waited has gone when the run is over.
+            // The receiver is gone at the end of the run.
             let _ = ended.send(working.work());
         };
         if let Err(error) = spawn_thread("vectors", work) {
@@ -168,7 +168,7 @@ impl Vectors {
         }
     }
 
-    /// The tools without a vector, by their keys.
+    /// The tools without a vector, by key.
     fn lacking(&self) -> HashMap<VectorKey, Tool> {
         let snapshot = self.catalog.snapshot();
         let mut tools: HashMap<VectorKey, Tool> = snapshot
@@ -185,12 +185,12 @@ impl Vectors {
         tools
     }
 
-    /// Makes what is lacking.
+    /// Computes the missing vectors.
     fn work(&self) -> Round {
         let Some(embedding) = self.search.begin_embedding() else {
             return Round::Elsewhere;
         };
-        // Once more: another process may have done it just now.
+        // Checked again: another process may have just computed them.
         let lacking: Vec<Tool> = self.lacking().into_values().collect();
         let all: HashSet<VectorKey> = self
             .catalog
@@ -218,7 +218,7 @@ impl Vectors {
                     break;
                 }
             }
-            // A tool whose definition cannot be read counts as done: it is not in the index either.
+            // A tool with an unreadable definition counts as done, because it is not in the index either.
             coverage.embedded += batch.len();
             if kept.elapsed() > patience {
                 embedding.keep(&std::mem::take(&mut made), &all);
@@ -239,14 +239,14 @@ impl Vectors {
     }
 }
 
-/// Gives this thread the lowest priority. Elsewhere than on Linux that would be the whole process's.
+/// Gives this thread the lowest priority. On systems other than Linux, that would affect the whole process.
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
-    // At the usual priority it is still one thread only.
+    // If this fails, it is one thread at normal priority.
     let _ = rustix::process::nice(19);
 }
 
-/// Leaves the processor to others after some work, where priorities don't see to it.
+/// Sleeps after some work, on systems without a priority for threads.
 fn rest(work: Duration) {
     if !cfg!(target_os = "linux") {
         std::thread::sleep(work / 3);

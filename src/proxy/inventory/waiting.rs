@@ -1,4 +1,4 @@
-//! Those who wait for the listing of servers: calls, searches and commands.
+//! Waiting for servers to be listed, in calls, searches and commands.
 
 use std::time::Duration;
 
@@ -8,18 +8,17 @@ use super::{Inventory, Progress};
 use crate::tool::ServerName;
 use crate::upstream::Urgent;
 
-/// How long a search waits for servers that are listed for the first time, from the beginning of that.
+/// How long a search waits for servers that are listed for the first time, from the start of the listing.
 const FIRST: Duration = Duration::from_secs(4);
 
-/// How long it waits after another server came, as the next may come soon.
+/// How long it waits after another server was listed, because the next one may follow soon.
 const NEXT: Duration = Duration::from_secs(3);
 
-/// How long it waits in any case at most.
+/// The longest time that it waits.
 const LONGEST: Duration = Duration::from_secs(15);
 
 impl Inventory {
-    /// Asks for new lists of `servers`, all if there is no name, and waits until each was asked once, at most for
-    /// `limit`.
+    /// Lists `server`, or all servers for `None`, and waits for the result for at most `limit`.
     pub(crate) async fn list(&self, server: Option<&ServerName>, limit: Duration) {
         self.release();
         self.loaded().await;
@@ -39,16 +38,15 @@ impl Inventory {
             .collect();
         let all = async {
             for (mut state, until) in rounds {
-                // A server that is taken out of the configuration meanwhile has no more rounds.
+                // It fails if the server is removed from the configuration meanwhile.
                 let _ = state.wait_for(|state| state.rounds >= until).await;
             }
         };
-        // What is not through by then is seen in the progress of each.
+        // Listings that are not finished by then can be seen in the progress of each server.
         let _ = tokio::time::timeout(limit, all).await;
     }
 
-    /// Resolves when the cache is read and, where it knew nothing of a server, that server was asked, at most after
-    /// `limit`.
+    /// Resolves when the cache has been read and the servers without a list have been listed, or after `limit`.
     pub(crate) async fn known(&self, server: Option<&ServerName>, limit: Duration) {
         self.release();
         self.loaded().await;
@@ -69,20 +67,20 @@ impl Inventory {
             .map(|server| self.hurry(server));
         let all = async {
             for mut state in missing {
-                // As above.
+                // It fails if the server is removed from the configuration meanwhile.
                 let _ = state.wait_for(|state| state.rounds > 0).await;
             }
         };
         let _ = tokio::time::timeout(limit, all).await;
     }
 
-    /// Lists `server` before any other, for a client that waits for it, at most for `limit`.
+    /// Lists `server` before all others, for a client that waits for it, and waits for at most `limit`.
     pub(in crate::proxy) async fn list_now(&self, server: &ServerName, limit: Duration) {
         let _urgent = self.hurry(server);
         self.list(Some(server), limit).await;
     }
 
-    /// Lets the listing of `server` go before all others, which begin no more of them until this is dropped.
+    /// Lists `server` before all others: no other listing begins until the result is dropped.
     fn hurry(&self, server: &ServerName) -> Urgent {
         if let Some(watched) = self.watched().get(server) {
             watched.watch.urgent.notify_one();
@@ -90,8 +88,8 @@ impl Inventory {
         self.pool.urgent()
     }
 
-    /// The same for a client that wants to use `server`: where it failed before, or fails in an attempt that was under way
-    /// already, it is asked once more at once, whatever its backoff.
+    /// Like `known`, for a client that is about to use `server`: if its last attempt failed, or the one in progress
+    /// fails, it is tried again at once, regardless of its backoff.
     pub(in crate::proxy) async fn known_now(&self, server: Option<&ServerName>, limit: Duration) {
         let state = server.and_then(|server| {
             let watched = self.watched();
@@ -115,8 +113,8 @@ impl Inventory {
         self.list_now(server, rest).await;
     }
 
-    /// Waits while servers are listed for the first time: a few seconds, and longer as long as one after the other comes;
-    /// of a `server` for that one alone. Where nothing is known yet, the time begins now. Whether it waited.
+    /// Waits while servers, or only `server`, are listed for the first time: a few seconds, and longer while others
+    /// finish one after the other. With `is_blind`, the time starts now. Returns whether it waited.
     pub(crate) async fn settled(&self, server: Option<&str>, is_blind: bool) -> bool {
         let start = Instant::now();
         let mut came = self.came.subscribe();
@@ -137,7 +135,7 @@ impl Inventory {
         }
     }
 
-    /// When the latest of those servers was first asked that did not come yet, if there is one.
+    /// The latest start of a first listing that is not finished; `None` if there is none.
     fn first_asked(&self, server: Option<&str>) -> Option<Instant> {
         let watched = self.watched();
         let first = watched.iter().filter(|(name, watched)| {

@@ -10,20 +10,20 @@ use tokio_util::sync::CancellationToken;
 use crate::catalog::Key;
 use crate::upstream::NotListed;
 
-/// How far the listing of one server is.
+/// The progress of one server's listing.
 #[derive(Debug, Clone)]
 pub(crate) enum Progress {
-    /// It was not asked in this run.
+    /// It was not requested in this run.
     NotAsked,
-    /// It is being asked.
+    /// It is in progress.
     UnderWay,
-    /// It answered.
+    /// It succeeded.
     Listed,
-    /// It did not, with the reason; it will be asked again.
+    /// It failed for this reason, and will be repeated.
     Failed(Arc<NotListed>),
 }
 
-/// A server that is listed, its entry in the configuration, and what ends that.
+/// A listed server: its configuration entry, and the token that ends the listing.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
     pub(super) key: Key,
@@ -31,13 +31,13 @@ pub(super) struct Watched {
     pub(super) stop: CancellationToken,
 }
 
-/// The listing of one server, as its task and those who wait for it see it.
+/// The listing of one server, shared by its task and those who wait for it.
 #[derive(Debug)]
 pub(super) struct Watch {
     pub(super) asked: Notify,
-    /// A client waits for this listing.
+    /// Notified when a client waits for this listing.
     pub(super) urgent: Notify,
-    /// The server is started for the next listing alone, and ends after it.
+    /// Whether the server is started for the next listing only, and ends afterwards.
     pub(super) is_brief: AtomicBool,
     pub(super) state: watch::Sender<State>,
 }
@@ -45,9 +45,9 @@ pub(super) struct Watch {
 #[derive(Debug, Clone)]
 pub(super) struct State {
     pub(super) progress: Progress,
-    /// How many listings are through, failed ones included.
+    /// The number of finished listings, including failed ones.
     pub(super) rounds: u64,
-    /// When it was first asked for in this run.
+    /// When it was first requested in this run.
     pub(super) since: Option<Instant>,
 }
 
@@ -76,7 +76,7 @@ impl Watch {
         })
     }
 
-    /// Asks for a first listing, unless that was done before.
+    /// Requests a first listing, once.
     pub(super) fn begin(&self) {
         let is_new = self.state.send_if_modified(|state| {
             let is_new = matches!(state.progress, Progress::NotAsked);
@@ -91,7 +91,7 @@ impl Watch {
         }
     }
 
-    /// Whether it was asked for, and never came through in this run.
+    /// Whether it was requested and has not succeeded in this run.
     pub(super) fn is_first(&self) -> bool {
         let state = self.state.borrow();
         state.is_under_way() && state.rounds == 0

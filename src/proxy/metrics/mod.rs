@@ -1,7 +1,7 @@
-//! Figures for Prometheus, made when somebody asks for them.
+//! Prometheus metrics, computed on request.
 //!
-//! Labels are the names of the configured servers and words of our own; a tool's name is none, as a server can have any
-//! number of them.
+//! Labels are the names of configured servers and fixed words. Tool names are not labels, because a server can have
+//! any number of tools.
 
 mod otlp;
 mod process;
@@ -21,7 +21,7 @@ use text::{Family, Kind, Text};
 
 pub(crate) use text::CONTENT_TYPE;
 
-/// Where the figures come from.
+/// The sources of the metrics.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     pub(super) inventory: Arc<Inventory>,
@@ -30,8 +30,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// What this process has counted since it began, and how things stand; `sessions` is how many clients have one.
-    /// Looks at the process in the system, which may block for a moment.
+    /// All metrics as text: the counters of this process and the current state; `sessions` is the number of clients
+    /// with a session. It blocks briefly to read the process's figures from the system.
     #[must_use]
     pub(crate) fn text(&self, sessions: usize) -> String {
         let mut text = Text::default();
@@ -45,7 +45,8 @@ impl Metrics {
         text.into_string()
     }
 
-    /// The figures for a collector that knows this process by `resource`. Blocks as [`Metrics::text`] does.
+    /// All metrics for an OTLP collector, with the process's attributes `resource`. It blocks as [`Metrics::text`]
+    /// does.
     #[must_use]
     pub(crate) fn request(&self, resource: &BTreeMap<String, String>) -> String {
         let mut text = Text::default();
@@ -77,7 +78,7 @@ impl Metrics {
         process::write(text, self.relay.live().since());
     }
 
-    /// How many servers of the configuration have a connection in each state.
+    /// The number of configured servers in each connection state.
     #[must_use]
     pub(crate) fn connections(&self) -> [(&'static str, usize); 5] {
         let states = self.inventory.connections();
@@ -87,7 +88,7 @@ impl Metrics {
         })
     }
 
-    /// How many tools of the servers are known.
+    /// The number of known tools.
     #[must_use]
     pub(crate) fn tool_count(&self) -> usize {
         let snapshot = self.inventory.snapshot();
@@ -218,7 +219,7 @@ impl Metrics {
     }
 }
 
-/// A state of a connection in a word.
+/// The label of a connection state.
 fn word(state: &State) -> &'static str {
     match state {
         State::Disabled => "disabled",

@@ -1,4 +1,5 @@
-//! The figures as OTLP has them in JSON (opentelemetry-proto, `metrics.proto`): sums, gauges and histograms, all cumulative.
+//! The metrics in OTLP's JSON encoding (opentelemetry-proto, `metrics.proto`): sums, gauges and histograms, all
+//! cumulative.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,14 +12,14 @@ use crate::telemetry::collector;
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u8 = 2;
 
-/// The time that a figure is of.
+/// The time span of the metrics.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: SystemTime,
     now: SystemTime,
 }
 
-/// The body of an `ExportMetricsServiceRequest` with the figures of a process that began at `start`.
+/// The body of an `ExportMetricsServiceRequest`, for a process that started at `start`.
 pub(super) fn request(
     text: &Text,
     resource: &BTreeMap<String, String>,
@@ -44,7 +45,7 @@ pub(super) fn request(
 }
 
 fn metric(family: &Family, samples: &[Sample], span: Span) -> Value {
-    // A collector that writes for Prometheus puts the ending there again.
+    // A collector that exports to Prometheus appends this suffix again.
     let name = family.name.strip_suffix("_total").unwrap_or(family.name);
     let mut metric = json!({ "name": name, "description": family.help });
     if let Some(unit) = unit(name) {
@@ -79,7 +80,7 @@ fn unit(name: &str) -> Option<&'static str> {
 
 fn point(sample: &Sample, span: Span) -> Value {
     let mut point = head(&sample.labels, span);
-    // A whole number of 64 bits is a text in this encoding.
+    // In this encoding, 64-bit integers are strings.
     match sample.value.parse::<i64>() {
         Ok(number) => point["asInt"] = number.to_string().into(),
         Err(_) => point["asDouble"] = number(&sample.value),
@@ -87,7 +88,7 @@ fn point(sample: &Sample, span: Span) -> Value {
     point
 }
 
-/// The histograms of a family, one for each set of labels; buckets that count all below become buckets of their own.
+/// The histograms of a family, one for each set of labels. Prometheus's cumulative buckets become separate ones.
 fn histograms(samples: &[Sample], span: Span) -> Vec<Value> {
     let mut all: Vec<(Vec<(&'static str, String)>, Value)> = Vec::new();
     let mut before = 0;
@@ -147,7 +148,7 @@ fn number(text: &str) -> Value {
 }
 
 fn nanoseconds(time: SystemTime) -> String {
-    // A clock before 1970 is no clock.
+    // A clock before 1970 counts as 1970.
     let time = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     time.as_nanos().to_string()
 }

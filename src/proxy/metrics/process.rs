@@ -1,10 +1,10 @@
-//! The process as the system sees it, under the names that Prometheus has for that; what a system does not tell is left out.
+//! Metrics of the process, with Prometheus's standard names. Values that the system does not provide are left out.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::text::{Family, Kind, Text};
 
-/// Writes what is known of the process, which began at `start`.
+/// Writes the metrics of the process, which started at `start`.
 pub(super) fn write(text: &mut Text, start: SystemTime) {
     let mut gauge = |name, help, value: Option<u64>| {
         if let Some(value) = value {
@@ -48,7 +48,7 @@ pub(super) fn write(text: &mut Text, start: SystemTime) {
     }
 }
 
-/// A size in `/proc/self/status`, which has it in kilobytes.
+/// A size in `/proc/self/status`, converted from kilobytes to bytes.
 fn memory(key: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
@@ -59,7 +59,7 @@ fn descriptors() -> Option<u64> {
     let open = std::fs::read_dir("/proc/self/fd")
         .or_else(|_| std::fs::read_dir("/dev/fd"))
         .ok()?;
-    // The one that they are read by is not counted.
+    // Without the descriptor that is used for reading the directory.
     Some((open.count() as u64).saturating_sub(1))
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt::{Display, Write as _};
 
-/// What the text is, for HTTP.
+/// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a figure is called, and what it is.
+/// The name, help and type of a metric.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Family {
     pub(super) name: &'static str,
@@ -20,16 +20,16 @@ pub(super) enum Kind {
     Histogram,
 }
 
-/// Families one after the other, each with its samples.
+/// Metric families with their samples, in order.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) families: Vec<(Family, Vec<Sample>)>,
 }
 
-/// A figure.
+/// One value of a metric.
 #[derive(Debug)]
 pub(super) struct Sample {
-    /// What of its family it is, which is the end of its name.
+    /// The suffix of its family's name.
     pub(super) part: &'static str,
     pub(super) labels: Vec<(&'static str, String)>,
     pub(super) value: String,
@@ -48,12 +48,12 @@ impl Text {
         self
     }
 
-    /// A sample of the family.
+    /// Adds a sample of the family.
     pub(super) fn sample(&mut self, labels: &[(&'static str, &str)], value: impl Display) {
         self.part("", labels, value);
     }
 
-    /// A sample of a part of the family, which its name says at its end.
+    /// Adds a sample with a suffix to the family's name.
     pub(super) fn part(
         &mut self,
         part: &'static str,
@@ -105,7 +105,7 @@ impl Sample {
             // Writing to memory cannot fail.
             let _ = write!(text, "{{{}}}", labels.join(","));
         }
-        // Nor can this.
+        // Writing to memory cannot fail.
         let _ = writeln!(text, " {}", self.value);
     }
 }

@@ -1,7 +1,7 @@
-//! The user's word before a call, where the rules want it (`tools.ask`).
+//! The user's consent before a call, if the rules require it (`tools.ask`).
 //!
-//! A client of the handshake era is asked by a request, one of the modern era by the answer to its own request, which it
-//! then repeats. A server that asks back makes it repeat the request once more; the user has agreed to that already.
+//! A legacy client is asked by a request; a modern one in the response to its own request, which it then repeats. If
+//! the server asks something too, the client repeats its request once more; the consent stays valid.
 
 use std::collections::HashMap;
 
@@ -25,26 +25,26 @@ use crate::secret::random_token;
 use crate::tool::QualifiedName;
 use crate::upstream::{self, Host as _, Question, required_input};
 
-/// What a question is asked under.
+/// The key of the question.
 const KEY: &str = "consent";
 
-/// What our own request states begin with; those of calls that wait for a client begin otherwise.
+/// The prefix of our own request states about consent; those of open calls have another.
 const STATE_PREFIX: &str = "mcpzip.consent.";
 
-/// How long a client may take to come back.
+/// The time that a client has to repeat its request.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// The open questions of one client; beyond that, its oldest one is dropped.
+/// The maximum number of open questions of one client; beyond it, the oldest one is dropped.
 const MOST_OF_ONE: usize = 256;
 
-/// The open questions of all clients; beyond that, no other client's question is opened.
+/// The maximum number of open questions of all clients; beyond it, only a client's own questions are replaced.
 const MOST: usize = 8192;
 
-/// The hash of a call, which nobody finds another for.
+/// A collision-resistant hash of a call.
 type Fingerprint = [u8; 32];
 
-/// Calls that the user was asked about, or has agreed to, by the request state that the client holds and a hash of the
-/// call, so that a state opens nothing else.
+/// Calls that the user was asked about or has consented to. The key is the client's request state with a hash of the
+/// call, so that a state is valid for one call only.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Consents(Mutex<HashMap<(String, Fingerprint), Known>>);
 
@@ -56,18 +56,18 @@ struct Known {
     since: Instant,
 }
 
-/// What the rules say of a call.
+/// The decision about a call.
 pub(in crate::proxy) enum Consent {
-    /// It may go out, and nobody need be asked.
+    /// No consent is needed.
     Needless,
-    /// The user has agreed: the call may be sent with this request context.
+    /// The user has consented; the call may be sent with this request context.
     Given(RequestContext),
-    /// The client is to be asked first, by this answer.
+    /// The client must be asked first, by this answer.
     Asked(Reply),
 }
 
 impl Consent {
-    /// The request context with which the call is sent; `own` is that of its request.
+    /// The request context for sending the call; `own` is that of its request.
     pub(in crate::proxy) fn context<'a>(
         &'a self,
         own: Option<&'a RequestContext>,
@@ -80,11 +80,11 @@ impl Consent {
 }
 
 impl Relay {
-    /// Whether a call may go out; the user is asked where the rules want it and has not agreed in person. Nothing was sent when
-    /// it may not.
+    /// Decides whether a call may be sent, and asks the user if the rules require it and the user has not consented
+    /// in person. Nothing has been sent so far.
     ///
     /// # Errors
-    /// When it may not, with the reason.
+    /// The reason why it may not be sent.
     pub(in crate::proxy) async fn consent(
         &self,
         view: &View,
@@ -134,7 +134,7 @@ impl Relay {
         consent.map_err(refusal)
     }
 
-    /// Asks a client of the modern era by the answer to its own request, or reads what it answers in repeating that.
+    /// Asks a modern client in the response to its own request, or reads the answer from the repeated request.
     fn ask_by_answer(
         &self,
         context: &RequestContext,
@@ -149,7 +149,7 @@ impl Relay {
             .as_deref()
             .and_then(|state| serde_json::from_str(state).ok());
         match state {
-            // A call that waits for the client was agreed to before it went out, and its state opens no other.
+            // The user consented to an open call before it was sent, and its state is valid for this call only.
             Some(state) if self.open_calls.has(&state) => Ok(Consent::Given(context.clone())),
             Some(state) => match self.consents.take(state, call) {
                 Some(Known {
@@ -159,7 +159,7 @@ impl Relay {
                     Ok(Consent::Given(context.unanswered()))
                 }
                 Some(_) => Err(NoConsent::Declined),
-                // What was asked before is not what is asked now.
+                // The open question was about another call.
                 None if context.answers_login() => self
                     .asked(context, question, call)
                     .ok_or(NoConsent::TooMany),
@@ -171,7 +171,7 @@ impl Relay {
         }
     }
 
-    /// The answer that asks a client of the modern era; nothing if too many questions are open.
+    /// The answer that asks a modern client; `None` if too many questions are open.
     fn asked(
         &self,
         context: &RequestContext,
@@ -189,7 +189,7 @@ impl Relay {
         is_kept.then(|| Consent::Asked(Reply::Relayed(result.into())))
     }
 
-    /// Notes what the client will repeat a call with that the user has agreed to.
+    /// Records the consent for the request that the client will repeat.
     pub(in crate::proxy) fn agreed(
         &self,
         context: &RequestContext,
@@ -202,14 +202,14 @@ impl Relay {
         };
         if let Some(state) = required_input(result).and_then(|object| object.text("requestState")) {
             let call = fingerprint(name, arguments);
-            // Without room, the user is asked once more.
+            // If there are too many, the user is asked once more.
             let client = context.caller.client.share();
             self.consents.keep(client, state, call, true);
         }
     }
 }
 
-/// Asks a client of the handshake era by a request.
+/// Asks a legacy client by a request.
 async fn ask_by_request(
     context: &RequestContext,
     question: Question,
@@ -226,14 +226,14 @@ async fn ask_by_request(
     }
 }
 
-/// Whether a call of this tool may be asked about, or denied for its arguments.
+/// Whether a call of this tool may require consent, or be denied because of its arguments.
 pub(in crate::proxy) fn needs_decision(view: &View, name: &QualifiedName, tool: &Tool) -> bool {
     let config = view.config();
     config.judge(name, tool.entry().hints) == Verdict::Asked || config.inspects(&name.server)
 }
 
 impl Consents {
-    /// Keeps a question of `client`, if there is room; questions of other clients stay.
+    /// Stores a question of `client`, if the limits permit; questions of other clients are kept.
     fn keep(&self, client: u64, state: String, call: Fingerprint, is_agreed: bool) -> bool {
         let mut known = self.known();
         known.retain(|_, known| known.since.elapsed() < PATIENCE);
@@ -275,7 +275,7 @@ fn is_accepted(answer: &[u8]) -> bool {
         == Some("accept")
 }
 
-/// Whether `inputResponses` hold the user's consent.
+/// Whether `inputResponses` contain the user's consent.
 fn has_accepted(responses: &str) -> bool {
     let raw: Option<&RawValue> = serde_json::from_str(responses).ok();
     let answer = raw.and_then(|raw| {

@@ -1,5 +1,4 @@
-//! Requests to servers as somebody watches them: the log, who asks for figures, a collector of traces. Where nobody does,
-//! nothing is done but to find that out.
+//! Instrumentation of upstream requests: log, metrics and trace spans. If all are off, it costs one check.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +14,7 @@ use crate::telemetry::trace::{Hop, Kind, Span, Trace, Tracer};
 use crate::tool::ServerName;
 use crate::upstream::{CallError, Pool, ServerCall, ServerReply, code_of, message_of};
 
-/// Who watches, and what requests go through.
+/// The instrumentation and the pool that it wraps.
 #[derive(Debug, Clone)]
 pub(in crate::proxy) struct Watched {
     pool: Arc<Pool>,
@@ -24,7 +23,7 @@ pub(in crate::proxy) struct Watched {
 }
 
 impl Relay {
-    /// The way to servers.
+    /// The instrumented pool.
     pub(in crate::proxy) fn watched(&self) -> Watched {
         let (pool, live) = (self.pool.clone(), self.statistics.live().clone());
         Watched {
@@ -34,13 +33,13 @@ impl Relay {
         }
     }
 
-    /// From now on, requests have spans of this tracer; the first one stays.
+    /// Records spans with this tracer from now on. Only the first tracer counts.
     pub(in crate::proxy) fn trace_with(&self, tracer: Arc<Tracer>) {
-        // Whoever serves says so once.
+        // It is set once, when serving begins.
         let _ = self.tracer.set(tracer);
     }
 
-    /// What makes spans, where traces go anywhere.
+    /// The tracer, if traces are exported.
     pub(in crate::proxy) fn tracer(&self) -> Option<&Arc<Tracer>> {
         self.tracer.get()
     }
@@ -118,7 +117,7 @@ impl Watched {
         outcome
     }
 
-    /// The span of a request that is a part of one of ours (semantic conventions for MCP, "Client").
+    /// The span of an upstream request (semantic conventions for MCP, "Client").
     fn span(&self, server: &ServerName, call: &ServerCall<'_>, trace: &Trace) -> Option<Span> {
         let (Some(tracer), Trace::Ours(parent)) = (&self.tracer, trace) else {
             return None;
@@ -129,7 +128,7 @@ impl Watched {
         if span.is_recorded() {
             describe(&mut span, call.method, call.name);
             span.set("mcpzip.server", server.as_str());
-            // Until it is known better.
+            // The status if the request is dropped.
             span.fail("cancelled", None);
             match self.pool.address_of(server) {
                 Some((host, port)) => {
@@ -146,7 +145,7 @@ impl Watched {
     }
 }
 
-/// The name of a span: the method, and what it is about where that is one of a few.
+/// The name of a span: the method, with its target if there are few possible targets.
 pub(crate) fn span_name(method: &str, name: Option<&str>) -> String {
     match name.filter(|_| matches!(method, "tools/call" | "prompts/get")) {
         Some(name) => format!("{method} {name}"),
@@ -154,7 +153,7 @@ pub(crate) fn span_name(method: &str, name: Option<&str>) -> String {
     }
 }
 
-/// Says what a request is and what it is about.
+/// Records the method and the target of a request.
 pub(crate) fn describe(span: &mut Span, method: &str, name: Option<&str>) {
     span.set("mcp.method.name", method);
     let key = match method {
@@ -169,7 +168,7 @@ pub(crate) fn describe(span: &mut Span, method: &str, name: Option<&str>) {
     name.into_iter().for_each(|name| span.set(key, name));
 }
 
-/// Says how a request to a server ended.
+/// Records the outcome of an upstream request.
 fn note(span: &mut Span, outcome: &Result<ServerReply, CallError>, end: End) {
     match outcome {
         Ok(ServerReply::Error(error)) => refused(span, code_of(error), message_of(error)),
@@ -179,7 +178,7 @@ fn note(span: &mut Span, outcome: &Result<ServerReply, CallError>, end: End) {
     }
 }
 
-/// Says how a client's request is answered.
+/// Records the answer to a client's request.
 pub(crate) fn note_reply(span: &mut Span, reply: &Answer) {
     match reply {
         Answer::Error { code, message, .. } => refused(span, Some(*code), message.clone()),
@@ -194,7 +193,7 @@ pub(crate) fn note_reply(span: &mut Span, reply: &Answer) {
     }
 }
 
-/// Says with which JSON-RPC error a request ended.
+/// Records the JSON-RPC error of a request.
 fn refused(span: &mut Span, code: Option<ErrorCode>, message: String) {
     let code = code.map_or_else(|| "_OTHER".to_owned(), |code| code.to_string());
     span.set("rpc.response.status_code", code.as_str());

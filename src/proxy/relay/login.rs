@@ -1,8 +1,9 @@
-//! Logins by way of the client: one that can send its user to a page is asked to, and the call goes on when they have been there
-//! (2025-11-25 and 2026-07-28, client/elicitation, URL mode). Others read which command to run.
+//! Logins with the client's help: a client that supports elicitation by URL is asked to open the login page, and the
+//! call continues after the login (2025-11-25 and 2026-07-28, client/elicitation, URL mode). Other clients get the
+//! command to run.
 //!
-//! However many calls want a login at one server, there is one page for it. Nothing is opened from here: whether the user goes
-//! there is between the client and them.
+//! All calls that need a login at one server share one page. mcpzip does not open the page itself: that is between
+//! the client and its user.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,23 +24,23 @@ use crate::tool::ServerName;
 use crate::upstream::oauth::{Account, Flow, LoginError, LoginRequest};
 use crate::upstream::{self, Host as _, Question};
 
-/// The request state of a client that was sent to a login's page; it begins as all of ours do.
+/// The request state of a client that was sent to a login page; it has the prefix of all our states.
 pub(in crate::proxy) const LOGIN_STATE: &str = "mcpzip.login";
 
 /// The key of the question.
 const QUESTION: &str = "login";
 
-/// How long a call waits for a person; a login ends a moment before.
+/// The time that a call waits for a login; the login itself ends a moment earlier.
 const PATIENCE: Duration = Duration::from_secs(5 * 60 + 15);
 
-/// The logins under way.
+/// The logins in progress.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Logins(Mutex<HashMap<ServerName, Attempt>>);
 
 /// One login, which several calls may wait for.
 #[derive(Debug, Clone)]
 struct Attempt {
-    /// Names it to clients.
+    /// The id of its elicitation.
     id: String,
     phase: watch::Receiver<Phase>,
     /// The clients that were asked already.
@@ -55,25 +56,25 @@ enum Phase {
     Failed,
 }
 
-/// What a client's help came to.
+/// The result of asking the client.
 pub(in crate::proxy) enum LoggedIn {
-    /// There is a login now.
+    /// The login succeeded.
     Yes,
-    /// The client is asked by this result, and comes back.
+    /// The client is asked by this result, and repeats its request.
     Asked(Bytes),
-    /// There is none.
+    /// There is no login.
     No,
 }
 
 impl RequestContext {
-    /// Whether the client comes back from a login's page.
+    /// Whether the client returns from a login page.
     pub(in crate::proxy) fn answers_login(&self) -> bool {
         self.state
             .as_deref()
             .is_some_and(|state| state.trim_matches('"') == LOGIN_STATE)
     }
 
-    /// The request context without the answers to our questions, which concern no server.
+    /// The request context without the answers to our own questions, which are not for the server.
     pub(in crate::proxy) fn unanswered(&self) -> Self {
         Self {
             responses: None,
@@ -82,12 +83,12 @@ impl RequestContext {
         }
     }
 
-    /// Whether its client can send its user to a page.
+    /// Whether its client supports elicitation by URL.
     pub(in crate::proxy) fn can_log_in(&self) -> bool {
         self.is_askable && self.caller.capabilities.elicits_urls()
     }
 
-    /// Whether the user agreed to go there.
+    /// Whether the user agreed to open the page.
     fn agrees(&self) -> bool {
         let raw: Option<&RawValue> = self
             .responses
@@ -103,7 +104,7 @@ impl RequestContext {
 }
 
 impl Relay {
-    /// Asks the client of `context` to send its user to the page of a login at `server`.
+    /// Asks the client of `context` to open the page of a login at `server`.
     pub(in crate::proxy) async fn log_in(
         &self,
         server: &ServerName,
@@ -127,7 +128,7 @@ impl Relay {
         };
         let is_modern = context.caller.revision.is_modern();
         let message = format!("a login is needed before it can be used. Log in at {issuer}?");
-        // The modern era has no ids of questions (2026-07-28, changelog).
+        // The modern era has no elicitation ids (2026-07-28, changelog).
         let id = if is_modern {
             String::new()
         } else {
@@ -153,7 +154,7 @@ impl Relay {
             let mut finished = attempt.phase.clone();
             let answer = tokio::select! {
                 answer = host.ask(question) => Some(answer),
-                // The user may have been there without telling their client.
+                // The user may log in without answering the client.
                 _ = finished.wait_for(|phase| !matches!(phase, Phase::Waiting { .. })) => None,
             };
             if answer.is_some_and(
@@ -174,7 +175,7 @@ impl Relay {
         outcome
     }
 
-    /// Waits for the login of a client that comes back, if one is under way.
+    /// Waits for the login of a client that returns, if one is in progress.
     pub(in crate::proxy) async fn returned(
         &self,
         server: &ServerName,
@@ -190,7 +191,7 @@ impl Relay {
         attempt.outcome().await
     }
 
-    /// The login at `server` that is under way, begun where there is none; nothing where no person could log in.
+    /// The login at `server` in progress; starts one if there is none. `None` if no person can log in.
     fn attempt(&self, server: &ServerName) -> Option<Attempt> {
         let mut table = self.logins.table();
         if let Some(attempt) = table.get(server) {
@@ -202,7 +203,7 @@ impl Relay {
             id: random_token(),
             phase: seen,
             asked: Arc::default(),
-            // The end of the run ends it too.
+            // The end of the run ends it, too.
             stop: self.tasks.stop().child_token(),
         };
         table.insert(server.clone(), attempt.clone());
@@ -225,7 +226,7 @@ impl Relay {
 }
 
 impl Attempt {
-    /// How it ends; no later than a person may take.
+    /// Waits for its result, within the time limit.
     async fn outcome(&mut self) -> LoggedIn {
         let ended = self
             .phase
@@ -244,7 +245,7 @@ impl Logins {
     }
 }
 
-/// One login, from its page to its token.
+/// Runs one login, from its page to its token.
 async fn person(account: Account, phase: &watch::Sender<Phase>) -> Result<(), LoginError> {
     let flow = Flow::begin(account, &LoginRequest::default()).await?;
     phase.send_replace(Phase::Waiting {
@@ -255,7 +256,7 @@ async fn person(account: Account, phase: &watch::Sender<Phase>) -> Result<(), Lo
     flow.finish(answer).await.map(drop)
 }
 
-/// A question as the answer to its client's own request.
+/// A question as the response to its client's own request.
 fn in_result(question: &Question) -> Bytes {
     let params = named(question);
     format!(
@@ -266,7 +267,7 @@ fn in_result(question: &Question) -> Bytes {
     .into()
 }
 
-/// Whether an answer to an elicitation is that the user goes there.
+/// Whether the response to an elicitation is `accept`.
 fn is_accepted(json: &[u8]) -> bool {
     let raw: Option<&RawValue> = serde_json::from_slice(json).ok();
     raw.and_then(|raw| Object::parse(raw).ok())

@@ -1,9 +1,8 @@
-//! A client's request on its way to one server, whatever eras the two speak.
+//! Relays a client's request to one server, in every combination of protocol eras.
 //!
-//! A server may need something of the client before it answers: the user's word, a model's, the roots. A legacy server
-//! asks by a request of its own, a modern one by an answer that says what it needs, after which the request is made
-//! again. All four pairs are joined here; where a legacy server's question meets a modern client,
-//! `open_calls.rs` keeps the call.
+//! A server may ask the client something before it answers: elicitation, sampling, roots. A legacy server sends a
+//! request of its own; a modern one responds with the questions, and gets the request again with the answers. This
+//! module joins all four combinations. If a legacy server asks a modern client, `open_calls.rs` keeps the call open.
 
 pub(in crate::proxy) mod consent;
 pub(crate) mod instrument;
@@ -36,10 +35,10 @@ use crate::upstream::{
     self, CallError, Host, Pool, Question, ServerCall, ServerReply, required_input,
 };
 
-/// How often one request may ask back.
+/// The maximum number of times that one request may ask back.
 const MOST_ROUNDS: usize = 16;
 
-/// Sends requests to servers, after the user's consent and a login where these are needed.
+/// Sends requests to servers, after the user's consent and a login if these are required.
 #[derive(Debug)]
 pub(super) struct Relay {
     pool: Arc<Pool>,
@@ -49,44 +48,44 @@ pub(super) struct Relay {
     open_calls: Arc<OpenCalls>,
     consents: Consents,
     logins: Arc<Logins>,
-    /// Makes spans, once a collector is configured.
+    /// The tracer, once a collector is configured.
     tracer: OnceLock<Arc<Tracer>>,
     tasks: Tasks,
 }
 
-/// What a client's request says besides what it asks for.
+/// The context of a client's request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
     pub(super) caller: Caller,
-    /// What the caller may see.
+    /// The view of the caller.
     pub(super) view: View,
-    /// Whether the client can be asked back.
+    /// Whether the client can be asked.
     pub(super) is_askable: bool,
-    /// Members for the server's `_meta`; nothing of the trace where it has a span of ours.
+    /// Members for the server's `_meta`; without the trace context if mcpzip has a span of its own.
     pub(super) meta: String,
     pub(super) trace: Trace,
-    /// The client's token for progress, as JSON.
+    /// The client's progress token, as JSON.
     pub(super) progress_token: Option<String>,
-    /// `inputResponses` and `requestState`, as JSON, where the client repeats a request to answer a question.
+    /// `inputResponses` and `requestState` as JSON, if the client repeats a request to answer a question.
     pub(super) responses: Option<String>,
     pub(super) state: Option<String>,
 }
 
-/// What is relayed.
+/// The request to relay.
 #[derive(Clone)]
 pub(super) struct Relayed<'a> {
     pub(super) method: &'a str,
-    /// The tool, prompt or resource, as its server knows it.
+    /// The tool, prompt or resource, by the server's name for it.
     pub(super) name: Option<&'a str>,
     /// The parameters without the closing brace and `_meta`.
     pub(super) params: Frame,
     pub(super) limit: Duration,
-    /// Whether it may be sent again when the connection was lost under it.
+    /// Whether it may be repeated if the connection was lost.
     pub(super) is_repeatable: bool,
 }
 
 impl RequestContext {
-    /// Reads what `params` of a request of `caller` say besides what it asks for.
+    /// Reads the context from the `params` of a request of `caller`.
     #[must_use]
     pub(crate) fn of(caller: &Caller, view: &View, params: &Object<'_>) -> Self {
         let meta = params
@@ -109,8 +108,8 @@ impl RequestContext {
         }
     }
 
-    /// Whether an error of the server is for the client rather than for the agent: a place to send the user to, a capability
-    /// that the client did not declare, a state that it did not keep.
+    /// Whether an error of the server is meant for the client and not for the agent: a URL to visit, a missing
+    /// capability, or a lost request state.
     pub(super) fn concerns_client(&self, refusal: &[u8]) -> bool {
         let is_modern = self.caller.revision.is_modern();
         match upstream::code_of(refusal) {
@@ -122,8 +121,8 @@ impl RequestContext {
         }
     }
 
-    /// The same for one of several calls in one request: a modern client cannot be asked back for one of them, and
-    /// progress would be several at once.
+    /// The context for one of several calls in a request: a modern client cannot be asked about one of them, and
+    /// their progress would be mixed.
     #[must_use]
     pub(crate) fn in_company(&self) -> Self {
         let is_askable = !self.caller.revision.is_modern();
@@ -151,43 +150,44 @@ impl Relay {
         }
     }
 
-    /// Takes over an edited configuration; `known` is what was known of the servers before.
+    /// Applies an edited configuration; `known` is the catalog before it.
     pub(super) fn configure(&self, before: &Config, now: &Config, known: &Snapshot) {
         let is_kept = |server: &ServerName| before.servers.get(server) == now.servers.get(server);
         self.named_uris.retire(known, is_kept);
         self.statistics.live().count_calls(now.counts_calls());
     }
 
-    /// Closes the connections and keeps what was counted, after the tasks of the run have ended.
+    /// Closes the connections and stores the statistics. Call it after the tasks of the run have ended.
     pub(super) async fn close(&self) {
         let statistics = self.statistics.clone();
-        // Beside it, since a busy disk must not keep servers alive.
+        // In parallel, because a slow disk must not delay the end of the servers.
         let written = self.tasks.spawn_blocking(move || statistics.flush());
         let ((), _) = tokio::join!(self.pool.close(), written);
     }
 
-    /// Has the servers asked for the level of log messages that clients want.
+    /// Sends the clients' log level to the servers.
     pub(super) fn set_log_level(&self) {
         self.pool.set_log_level();
     }
 
-    /// How long a request to `server` may take if its client says nothing.
+    /// The default time limit of a request to `server`.
     pub(super) fn limit(&self, view: &View, server: &ServerName) -> Duration {
         self.pool
             .timeout_of(server)
             .unwrap_or(view.config().call_timeout)
     }
 
-    /// What is counted of calls while this process runs.
+    /// The live statistics of this process.
     pub(super) fn live(&self) -> &Arc<Live> {
         self.statistics.live()
     }
 
-    /// Sends a request to `server` and brings its answer, and whatever it says or asks before that. Where the server wants a
-    /// login, and the client can help with one, the request is made again after it: what was refused for its login did nothing.
+    /// Sends a request to `server` and returns the response; relays messages and questions in between. If the server
+    /// requires a login and the client can help, the request is repeated after it, because a request that is refused
+    /// for its credentials has not acted.
     ///
     /// # Errors
-    /// When no usable answer comes.
+    /// When no usable response arrives.
     pub(super) async fn request(
         &self,
         server: &ServerName,
@@ -198,7 +198,7 @@ impl Relay {
             return self.relay_once(server, relayed, context).await;
         };
         if able.answers_login() {
-            // Whatever came of it, the server says whether it is enough.
+            // The result of the login is ignored: the server decides whether it suffices.
             Box::pin(self.returned(server, able)).await;
             return Box::pin(self.relay_once(server, relayed, Some(&able.unanswered()))).await;
         }
@@ -238,8 +238,8 @@ impl Relay {
         }
     }
 
-    /// For a client that is asked by requests: where a modern server needs something, it is asked, and the request made
-    /// again with the answers.
+    /// Relays a request for a client that is asked by requests: answers a modern server's questions by asking the
+    /// client, and repeats the request with the answers.
     async fn relay_rounds(
         &self,
         server: &ServerName,
@@ -260,7 +260,7 @@ impl Relay {
         }
     }
 
-    /// The rounds after the first, as long as the server needs something.
+    /// Asks the client and repeats the request as long as the server has questions.
     async fn relay_again(
         &self,
         server: &ServerName,
@@ -295,7 +295,7 @@ impl Relay {
                     ServerReply::Result(result) => {
                         responses.push(format!("{key}:{}", String::from_utf8_lossy(&result)));
                     }
-                    // There is no form in which a modern server could be told.
+                    // The protocol has no form for a refused question.
                     refusal @ ServerReply::Error(_) => return Ok(refusal),
                 }
             }
@@ -353,9 +353,9 @@ impl Relay {
     }
 }
 
-/// What a modern server needs before it answers (2026-07-28, basic/patterns/mrtr).
+/// The questions of a modern server (2026-07-28, basic/patterns/mrtr).
 struct Needs {
-    /// Key as JSON, method, parameters.
+    /// The questions: key as JSON, method, parameters.
     questions: Vec<(String, String, Option<Bytes>)>,
     /// `requestState`, as JSON.
     state: Option<String>,
@@ -390,7 +390,7 @@ pub(super) fn error(code: ErrorCode, message: &str) -> ServerReply {
     ServerReply::Error(format!(r#"{{"code":{code},"message":{}}}"#, quoted(message)).into())
 }
 
-/// Parameters with the answers that a server asked for; what was not there is not added.
+/// Adds the answers that a server asked for to the parameters.
 pub(super) fn with_answers(
     mut params: Frame,
     responses: Option<&str>,
@@ -408,8 +408,8 @@ pub(super) fn with_answers(
     params
 }
 
-/// What of a request's `_meta` concerns the server, and the trace that the request is a part of. What a client says of that
-/// passes as it came, in whichever way it came, unless the request has a span of ours.
+/// The parts of a request's `_meta` for the server, and the request's trace. A client's trace context is relayed
+/// unchanged, unless the request has a span of ours.
 fn traced_meta(own: &Trace, meta: &Object<'_>) -> (String, Trace) {
     if let Trace::Ours(_) = own {
         return (
@@ -434,7 +434,7 @@ fn traced_meta(own: &Trace, meta: &Object<'_>) -> (String, Trace) {
     }
 }
 
-/// The members of a request's `_meta` but those of this hop, and of the others those that are `wanted`.
+/// The members of a request's `_meta` except those of this hop; of the others, those for which `wanted` is true.
 fn relayed_meta(meta: &Object<'_>, wanted: impl Fn(&str) -> bool) -> String {
     let members = meta
         .members()

@@ -1,7 +1,7 @@
-//! Which server named which resource in a result.
+//! The resources that servers named in results.
 //!
-//! A link in a result leads to the server that gave it and to no other, though it stands in no list. What is remembered is a
-//! keyed hash of each URI, so many per server that a flood of one server pushes out none of another's.
+//! A link in a result belongs to the server that returned it, even if no list has it. A keyed hash of each URI is
+//! stored. The limit applies to each server, so that many URIs of one server do not displace those of others.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,13 +15,13 @@ use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::object::{Object, text};
 use crate::tool::ServerName;
 
-/// URIs that are remembered of each server.
+/// The maximum number of stored URIs of one server.
 const MOST: usize = 4096;
 
-/// Levels of a result that are looked through.
+/// The depth to which a result is searched.
 const DEEPEST: usize = 16;
 
-/// What the names of all members end in that hold a URI of a resource.
+/// The endings of the names of all members that contain the URI of a resource.
 static ENDINGS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
     [
         Finder::new(b"uri\""),
@@ -35,7 +35,7 @@ static ENDINGS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
 pub(in crate::proxy) struct NamedUris {
     keys: RandomState,
     servers: Mutex<HashMap<ServerName, Named>>,
-    /// What servers listed when their entries were last taken away or changed.
+    /// The lists of servers whose entries were removed or changed.
     retired: Mutex<HashMap<ServerName, Arc<ServerTools>>>,
 }
 
@@ -46,7 +46,7 @@ struct Named {
 }
 
 impl NamedUris {
-    /// Notes the URIs in a result of `server`.
+    /// Stores the URIs in a result of `server`.
     pub(super) fn note(&self, server: &ServerName, result: &[u8]) {
         if !may_name(result) {
             return;
@@ -75,7 +75,7 @@ impl NamedUris {
         }
     }
 
-    /// Remembers what servers of `snapshot` listed whose entries `is_kept` does not hold for.
+    /// Stores the lists of servers in `snapshot` for which `is_kept` is false.
     pub(super) fn retire(&self, snapshot: &Snapshot, is_kept: impl Fn(&ServerName) -> bool) {
         let gone = snapshot
             .servers()
@@ -85,7 +85,7 @@ impl NamedUris {
         retired.extend(gone);
     }
 
-    /// The servers that named `uri`, in whatever state they are now.
+    /// The servers that named `uri`, in any state.
     pub(in crate::proxy) fn namers(&self, uri: &str) -> Vec<ServerName> {
         let hash = self.keys.hash_one(uri);
         let servers = self.servers.lock();
@@ -101,7 +101,7 @@ impl NamedUris {
     }
 }
 
-/// Whether a member of that kind may be in there; results may be large, and few name a resource.
+/// Whether a result may contain such a member. It may be large, and few results name a resource.
 fn may_name(json: &[u8]) -> bool {
     ENDINGS.iter().any(|ending| ending.find(json).is_some())
 }

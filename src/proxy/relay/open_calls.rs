@@ -1,7 +1,8 @@
-//! The calls of legacy servers that wait for answers of modern clients.
+//! Open calls: calls of legacy servers that wait for the answers of modern clients.
 //!
-//! Such a server asks in the midst of a call, such a client is asked by the answer to its own request. So the call outlives
-//! that request, behind a random token, until the client repeats it with the token and the answers, or does not come back.
+//! A legacy server asks during a call; a modern client is asked in the response to its own request. So the call
+//! outlives that request: it is stored with a random token until the client repeats the request with the token and
+//! the answers, or does not return in time.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -23,32 +24,32 @@ use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
 use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply, required_input};
 
-/// How long a modern client has to come back with answers; a person may be thinking.
+/// The time that a modern client has to return with answers; a person may be thinking.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// Calls that may wait for answers of modern clients at once; more are refused their questions.
+/// The maximum number of open calls; the questions of further ones are refused.
 const MOST_OPEN: usize = 256;
 
-/// What our own request states begin with: none of them ever goes to a server.
+/// The prefix of our own request states, which are never sent to a server.
 const STATE_PREFIX: &str = "mcpzip.";
 
-/// A request state that stands for nothing: the user was sent somewhere, and the request is made anew.
+/// A request state without a stored call: the user was sent to a URL, and the request is started anew.
 const MAKE_ANEW: &str = "mcpzip.anew";
 
-/// The calls that wait for answers of modern clients, by the token that the client holds.
+/// The open calls, by the client's token.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct OpenCalls(Mutex<HashMap<String, OpenCall>>);
 
-/// A call of a legacy server for a modern client.
+/// A call to a legacy server on behalf of a modern client.
 struct OpenCall {
-    /// What was asked for, so that a token opens nothing else.
+    /// A hash of the request, so that a token is valid for this request only.
     fingerprint: u64,
     host: Arc<CallHost>,
     questions: mpsc::UnboundedReceiver<Asked>,
     outcome: oneshot::Receiver<Result<ServerReply, CallError>>,
-    /// What the client has yet to answer, by the key it was asked under.
+    /// The questions that the client has not answered, by key.
     pending: Vec<(String, Asked)>,
-    /// Ends the call when nobody holds this any more.
+    /// Cancels the call when dropped.
     _call: DropGuard,
 }
 
@@ -61,7 +62,7 @@ impl std::fmt::Debug for OpenCall {
 }
 
 impl Relay {
-    /// For a client that is asked by the answer to its own request.
+    /// Relays a request for a client that is asked in the response to its own request.
     pub(in crate::proxy) async fn relay_open(
         &self,
         server: &ServerName,
@@ -85,7 +86,7 @@ impl Relay {
                     open.answer(context.responses.as_deref());
                     open
                 }
-                // To begin anew could act twice.
+                // Starting the call anew could act twice.
                 None => {
                     let message = "the `requestState` is unknown or has expired, or belongs to another request";
                     return Ok(error(ErrorCode::INVALID_PARAMS, message));
@@ -95,7 +96,7 @@ impl Relay {
         self.until_asked(server, open).await
     }
 
-    /// Starts a call that outlives the request it is made for.
+    /// Starts a call that outlives its request.
     fn open_call(
         &self,
         server: &ServerName,
@@ -151,19 +152,19 @@ impl Relay {
                 () = call.cancelled() => return,
                 () = stop.cancelled() => return,
             };
-            // Whoever waited may have gone.
+            // The receiver may have gone.
             let _ = answer.send(outcome);
         });
         Ok(open)
     }
 
-    /// Waits for the outcome of a call, or for the first question that has to be answered before.
+    /// Waits for the outcome of a call, or for the first question that must be answered before.
     async fn until_asked(
         &self,
         server: &ServerName,
         mut open: OpenCall,
     ) -> Result<ServerReply, CallError> {
-        // What the server has taken back meanwhile need not be answered.
+        // Questions that the server has cancelled need no answer.
         open.pending.retain(|(_, asked)| !asked.answer.is_closed());
         let is_waiting = !open.pending.is_empty();
         tokio::select! {
@@ -176,7 +177,7 @@ impl Relay {
                 };
             }
             Some(asked) = open.questions.recv() => open.note(asked),
-            // There is something to answer already.
+            // There is a question already.
             () = std::future::ready(()), if is_waiting => {}
         }
         while let Ok(asked) = open.questions.try_recv() {
@@ -216,7 +217,7 @@ impl Relay {
         Ok(ServerReply::Result(result.into()))
     }
 
-    /// Gives up a call whose client does not come back.
+    /// Cancels the call if its client does not return.
     fn forget_later(&self, token: String) {
         let (calls, stop) = (self.open_calls.clone(), self.tasks.stop().clone());
         self.tasks.spawn(async move {
@@ -230,7 +231,7 @@ impl Relay {
 }
 
 impl OpenCalls {
-    /// Takes the call behind a token, if it is there and was made for the same thing.
+    /// Takes the call with this token, if it exists and was made for this request.
     fn take(&self, token: &str, fingerprint: u64) -> Option<OpenCall> {
         let mut calls = self.table();
         calls
@@ -239,7 +240,7 @@ impl OpenCalls {
             .then(|| calls.remove(token))?
     }
 
-    /// Whether a call waits behind this token, which nobody can guess.
+    /// Whether there is a call with this token, which cannot be guessed.
     pub(in crate::proxy) fn has(&self, token: &str) -> bool {
         self.table().contains_key(token)
     }
@@ -265,7 +266,7 @@ impl OpenCall {
         self.pending.push((key, asked));
     }
 
-    /// Hands the client's answers to whoever asked; what it did not answer is asked again.
+    /// Passes the client's answers to the server; unanswered questions are asked again.
     fn answer(&mut self, responses: Option<&str>) {
         let raw: Option<&RawValue> = responses.and_then(|json| serde_json::from_str(json).ok());
         let responses = raw
@@ -274,7 +275,7 @@ impl OpenCall {
         for (key, asked) in std::mem::take(&mut self.pending) {
             match responses.get(&key).filter(|raw| raw.get().starts_with('{')) {
                 Some(raw) => {
-                    // The server may have taken the question back.
+                    // The server may have cancelled the question.
                     let _ = asked
                         .answer
                         .send(ServerReply::Result(Bytes::copy_from_slice(
@@ -287,8 +288,8 @@ impl OpenCall {
     }
 }
 
-/// A legacy server's refusal until the user has been at a URL (2025-11-25, client/elicitation), as the question that it is
-/// in the modern era.
+/// Converts a legacy server's error that the user must visit a URL (2025-11-25, client/elicitation) to the question
+/// of the modern era.
 fn sent_elsewhere(server: &ServerName, reply: &ServerReply) -> Option<ServerReply> {
     let ServerReply::Error(refusal) = reply else {
         return None;
@@ -325,7 +326,7 @@ fn sent_elsewhere(server: &ServerName, reply: &ServerReply) -> Option<ServerRepl
     Some(ServerReply::Result(result.into()))
 }
 
-/// A modern server's questions, with the server named to the user.
+/// Adds the server's name to a modern server's questions, for the user.
 fn with_server_named(server: &ServerName, reply: ServerReply) -> ServerReply {
     let ServerReply::Result(result) = &reply else {
         return reply;

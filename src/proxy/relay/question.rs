@@ -1,8 +1,8 @@
-//! What a user reads before a call that needs their consent: all of it, as it is.
+//! The question to a user before a call that requires consent, with the complete arguments.
 //!
-//! Names, keys, numbers and texts are shown whole, in the order in which they are sent. A long text alone is shown by its
-//! beginning and its end, with its length and its hash, outside of the quotes, where no text can imitate them. What is too
-//! large to be looked at even so is not asked for.
+//! Names, keys, numbers and texts are shown in full, in the order in which they are sent. Only a long text is
+//! shortened to its beginning and end, with its length and hash outside the quotes, where no text can imitate them.
+//! Arguments that are still too large to read are refused.
 
 use std::fmt::Write as _;
 
@@ -13,23 +13,23 @@ use crate::mcp::object::quoted;
 use crate::proxy::failure::NoConsent;
 use crate::tool::is_hidden;
 
-/// A text is shown whole up to this length; of a longer one this much of either end. In characters.
+/// The length up to which a text is shown in full, and the length of each end of a longer one, in characters.
 const WHOLE: usize = 4_000;
 const END: usize = 1_500;
 
-/// The most characters that a question has.
+/// The maximum length of a question, in characters.
 const LONGEST: usize = 16_000;
 
-/// So many spaces in a row are shown as they are: the indentation of a program's text.
+/// The longest run of spaces that is shown unchanged, as in the indentation of program text.
 const MOST_SPACES: usize = 40;
 
-/// So many marks may stand on one character: no script stacks more.
+/// The maximum number of combining marks on one character; no script uses more.
 const MOST_MARKS: usize = 4;
 
 /// The question whether the tool `name` may be called with `arguments`, which are JSON.
 ///
 /// # Errors
-/// When they are too large to be shown.
+/// When the arguments are too large to show.
 pub(in crate::proxy) fn question(name: &str, arguments: &str) -> Result<String, NoConsent> {
     let name = visible(name).replace('`', r"\u{60}");
     let question = format!(
@@ -46,7 +46,7 @@ pub(in crate::proxy) fn question(name: &str, arguments: &str) -> Result<String, 
     Ok(question)
 }
 
-/// JSON without the space between its parts, each of its texts as it is read rather than as it is written.
+/// JSON without white space between its tokens, with its texts decoded for reading.
 fn shown(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     let mut rest = json;
@@ -67,7 +67,7 @@ fn shown(json: &str) -> String {
     shown
 }
 
-/// The length of the text that `json` begins with, its quotes included.
+/// The length of the string at the beginning of `json`, with its quotes.
 fn length_of_text(json: &str) -> usize {
     let mut is_escaped = false;
     let end = json.char_indices().skip(1).find(|(_, c)| {
@@ -78,7 +78,7 @@ fn length_of_text(json: &str) -> usize {
     end.map_or(json.len(), |(at, _)| at + 1)
 }
 
-/// A text of JSON; one that stands for no characters stays as it is written.
+/// The text of a JSON string; an invalid one stays as it is written.
 fn text(json: &str) -> String {
     let Ok(text) = serde_json::from_str::<String>(json) else {
         return visible(json);
@@ -98,8 +98,8 @@ fn text(json: &str) -> String {
     )
 }
 
-/// A text with everything that a reader would not see, or see elsewhere, written as `\u{202e}`, and a run of spaces that may
-/// push the rest out of sight as `\u{20}×3000`.
+/// A text with every character that is invisible or moves others written as `\u{202e}`, and a run of spaces that
+/// could push the rest out of view as `\u{20}×3000`.
 fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -128,15 +128,15 @@ fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether `c` shows nothing, beside what is hidden everywhere, or changes the look of the character before it: a blank of
-/// Braille, and what Unicode lets programs leave out (Default_Ignorable_Code_Point).
+/// Whether `c` is invisible in addition to the characters of `is_hidden`, or changes the look of the previous
+/// character: the Braille blank, and Unicode's Default_Ignorable_Code_Point.
 fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{34f}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2065}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}'
         | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}')
 }
 
-/// Whether `c` combines with the character before it, in the blocks of such marks that scripts share.
+/// Whether `c` is a combining mark, in the blocks of marks that scripts share.
 fn is_mark(c: char) -> bool {
     matches!(c,
         '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5bd}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}'

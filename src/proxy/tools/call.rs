@@ -1,4 +1,4 @@
-//! One call, step by step: the tool is found, its arguments are checked, the user is asked, the server answers.
+//! One call, step by step: find the tool, check the arguments, ask the user, send the call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,38 +23,38 @@ use crate::proxy::{Reply, RequestContext};
 use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
 use crate::upstream::{CallError, ServerReply, message_of};
 
-/// Compiled schemas that are kept.
+/// The number of compiled schemas that are kept.
 const MOST_SCHEMAS: usize = 512;
 
-/// A call as the agent put it.
+/// A call, as requested by the agent.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
-    /// The tool, however it is written.
+    /// The tool's name, in any spelling.
     pub name: &'a str,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Option<&'a RawValue>,
-    /// What `arguments` is a part of, so that they need not be copied.
+    /// The line that contains `arguments`, so that they need not be copied.
     pub line: Option<&'a Bytes>,
-    /// The time it may take, if not the configured one.
+    /// The time limit, if not the configured one.
     pub limit: Option<Duration>,
-    /// What the caller may see.
+    /// The view of the caller.
     pub view: &'a View,
-    /// The request it is made in, if there is one.
+    /// The context of its request, if there is one.
     pub context: Option<&'a RequestContext>,
-    /// The user, who calls in person, has agreed to this very call.
+    /// Whether the user, calling in person, has consented to this call.
     pub is_agreed: bool,
 }
 
-/// A call that has a reply.
+/// A call with a reply.
 pub(super) struct Ran {
-    /// The tool; none where that is not known before the client has answered a question.
+    /// The tool; `None` if it is unknown until the client has answered a question.
     pub(super) name: Option<QualifiedName>,
     pub(super) reply: Reply,
     pub(super) repairs: Vec<Repair>,
 }
 
 impl Tools {
-    /// Calls a tool and returns its result as the server gave it.
+    /// Calls a tool and returns its result unchanged.
     ///
     /// # Errors
     /// When there is no result.
@@ -69,7 +69,7 @@ impl Tools {
         }
     }
 
-    /// Makes a call, and writes its event before its answer is given.
+    /// Makes a call, and writes its audit event before the answer is returned.
     async fn run_audited(&self, audit: Arc<Audit>, call: Call<'_>) -> Result<Ran, Failure> {
         let caller = call.context.map(|context| &context.caller);
         let arguments = call.arguments.map_or("{}", RawValue::get);
@@ -134,7 +134,7 @@ impl Tools {
         })
     }
 
-    /// Checks arguments against the tool's schema, and repairs what has one meaning.
+    /// Checks arguments against the tool's schema, and repairs unambiguous mistakes.
     async fn checked<'a>(
         &self,
         tool: &Tool,
@@ -159,7 +159,7 @@ impl Tools {
         })
     }
 
-    /// The schema of a tool that is called for the first time.
+    /// The compiled schema of a tool, created at its first call.
     async fn compiled(&self, tool: &Tool) -> Arc<Schema> {
         let json = self.inventory.definition(tool);
         let compile = move || {
@@ -168,7 +168,7 @@ impl Tools {
                 .and_then(|json| Definition::parse(json).ok());
             Schema::compile(definition.and_then(|definition| definition.input_schema))
         };
-        // A compilation that panics says nothing about the arguments.
+        // If the compilation panics, the arguments are not checked.
         let schema = self
             .tasks
             .spawn_blocking(compile)
@@ -221,7 +221,7 @@ impl Tools {
     }
 }
 
-/// The current name of a built-in tool that has this name in mcpzip 0.1, unless the name addresses a configured server.
+/// The current name of a built-in tool that mcpzip 0.1 called `name`, unless the name addresses a configured server.
 fn current_name<'n>(view: &View, name: &'n str) -> &'n str {
     match builtin::name_since_older(name.trim()) {
         Some(now) if view.snapshot().addressed(name).is_empty() => now,
@@ -262,7 +262,7 @@ fn reply_of(
     }
 }
 
-/// Schemas by the hash of their tool.
+/// Compiled schemas, by the hash of their tool.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Schemas(Mutex<HashMap<ToolHash, Arc<Schema>>>);
 
@@ -275,7 +275,7 @@ impl Schemas {
         let schema = Arc::new(schema);
         let mut schemas = self.0.lock();
         if schemas.len() >= MOST_SCHEMAS {
-            // Any of them will do: they are compiled again in less time than a call takes.
+            // All of them: compiling one again takes less time than a call.
             schemas.clear();
         }
         schemas.insert(hash, schema.clone());

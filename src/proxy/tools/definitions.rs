@@ -1,4 +1,4 @@
-//! What every client is shown: constants, because clients cache prompts by their bytes.
+//! The definitions that every client gets. They are constants, because clients cache prompts by their bytes.
 
 use crate::mcp::Revision;
 use crate::mcp::object::quoted;
@@ -14,16 +14,16 @@ pub(crate) const DEFINITIONS: &str = concat!(
     r"]}"
 );
 
-/// What we offer (specification, `ServerCapabilities`): what is relayed, and nothing else.
+/// The capabilities that mcpzip declares (specification, `ServerCapabilities`): exactly what it relays.
 fn capabilities(view: &View, is_modern: bool) -> String {
     let exposed = view.config().exposes_any();
     let tools = match view.mode() {
-        // Three constants never change.
+        // The three constants never change.
         Mode::MetaTools => "{}",
         Mode::Direct => r#"{"listChanged":true}"#,
     };
     let parts = [
-        // Without a handshake the level comes with each request.
+        // Without a handshake, each request has its own level.
         (!is_modern, r#","logging":{}"#),
         (exposed.prompts, r#","prompts":{"listChanged":true}"#),
         (
@@ -50,7 +50,7 @@ pub(in crate::proxy) fn initialize(revision: Revision, view: &View, instructions
     )
 }
 
-/// The result of `server/discover` (2026-07-28, server/discover), before what every modern result has.
+/// The result of `server/discover` (2026-07-28, server/discover), without the members of every modern result.
 pub(in crate::proxy) fn discover(view: &View, instructions: &str) -> String {
     format!(
         r#"{{"supportedVersions":["{}"],"capabilities":{},"instructions":{}}}"#,

@@ -1,3 +1,5 @@
+//! The meta-tool `describe_tool`.
+
 use serde_json::value::RawValue;
 
 use super::Tools;
@@ -7,11 +9,11 @@ use crate::proxy::view::View;
 use crate::proxy::{Failure, Reply};
 use crate::tool::{ServerName, is_hidden};
 
-/// Descriptions that are given at once.
+/// The maximum number of descriptions in one answer.
 const MOST_NAMES: usize = 50;
 
 impl Tools {
-    /// Says all that is known of tools: `{name}` or `{names}`.
+    /// Describes tools completely: `{name}` or `{names}`.
     pub(in crate::proxy) async fn describe_tool(
         &self,
         view: &View,
@@ -68,7 +70,7 @@ impl Tools {
     /// The tool that `name` means, and its definition in its server's own bytes.
     ///
     /// # Errors
-    /// With a text for whoever asked, when there is none.
+    /// A text for the caller, if there is no such tool.
     pub(crate) async fn describe(
         &self,
         view: &View,
@@ -85,8 +87,8 @@ impl Tools {
     }
 }
 
-/// A text as a citation: every line of it is marked, so that none passes for ours or another server's, and characters that
-/// hide or turn around what stands beside them are left out.
+/// A text as a quotation: each line is marked, so that none can pass for mcpzip's or another server's, and characters
+/// that hide or reorder their neighbours are removed.
 fn cited(text: &str) -> String {
     let is_break = |c: char| {
         matches!(
@@ -102,7 +104,7 @@ fn cited(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A name without anything that ends its line.
+/// A name without characters that end a line.
 fn on_one_line(name: &str) -> String {
     name.chars()
         .map(|c| match c {

@@ -1,6 +1,6 @@
-//! Direct mode: every tool under a name of its own, in its server's own words, for clients that search by themselves.
+//! Direct mode: every tool under its own name with its server's own definition, for clients that search themselves.
 //!
-//! Nothing is checked, repaired, selected or shortened here; what a server says is what the client gets.
+//! Nothing is checked, repaired, selected or shortened here; the client gets the server's response.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::proxy::{Caller, Failure, Reply};
 use crate::tool::{SEPARATOR, ToolName};
 use crate::upstream::{self, mirrored};
 
-/// The longest name that every client and model takes.
+/// The longest name that every client and model accepts, in characters.
 const LONGEST: usize = 64;
 
-/// The tools of a snapshot by the names that clients see, made when they are first wanted.
+/// The tools of a snapshot by the names that clients see; computed on first use.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct DirectNames(Mutex<Option<Named>>);
 
@@ -40,7 +40,7 @@ struct Named {
 }
 
 impl DirectNames {
-    /// The names of `snapshot`, made once.
+    /// The names of `snapshot`, computed once.
     fn of(&self, snapshot: &Arc<Snapshot>) -> Arc<HashMap<String, Tool>> {
         let mut known = self.0.lock();
         if let Some(named) = known
@@ -81,7 +81,7 @@ const NO_DEFINITION: &str =
     "the tool's definition cannot be read now, so no headers can be compared with it; try again";
 
 impl Tools {
-    /// A page of all tools of all servers, each entry in its server's own bytes but for the name.
+    /// A page of all tools of all servers. Each entry has its server's own bytes, except for the name.
     pub(in crate::proxy) async fn direct_tools(
         &self,
         view: &View,
@@ -132,7 +132,7 @@ impl Tools {
                 let name = direct_name(&tool);
                 named.get(&name)?;
                 let json = self.inventory.definition(&tool)?;
-                // What is in the catalog was read as an object.
+                // An entry in the catalog was parsed as an object.
                 Some(Object::parse(&json).ok()?.with("name", &quoted(&name)))
             })
             .collect();
@@ -143,7 +143,7 @@ impl Tools {
         )
     }
 
-    /// Calls a tool with what the client gave, and brings what its server answers.
+    /// Calls a tool with the client's arguments, and returns the server's response.
     pub(in crate::proxy) async fn direct_call(
         &self,
         view: &View,
@@ -236,11 +236,8 @@ impl Tools {
         }
     }
 
-    /// Checks that headers over which the call came say what its arguments say (2026-07-28,
-    /// basic/transports/streamable-http): a server, and what stands before us, may go by either.
-    ///
-    /// # Errors
-    /// The mismatch; `None` if the tool's definition cannot be read.
+    /// Checks that headers of the call equal its arguments (2026-07-28, basic/transports/streamable-http), because a
+    /// server or a proxy in front may use either.
     fn check_params(
         &self,
         caller: &Caller,
@@ -257,13 +254,13 @@ impl Tools {
             .map_err(Some)
     }
 
-    /// The tool that clients see as `name`, or mean by it.
+    /// The tool that clients see as `name`, or may mean by it.
     async fn direct_tool(&self, view: &View, name: &str) -> Result<Tool, Failure> {
         self.inventory.loaded().await;
         let listed = || self.direct_names.of(&view.snapshot()).get(name).cloned();
         match listed() {
             Some(tool) => Ok(tool),
-            // It may be of a server that was never listed, or a bare name.
+            // It may be a bare name, or a tool of a server that was never listed.
             None => match self.find(view, name).await {
                 Ok(tool) if tool.server().name().as_str() != BUILT_IN_SERVER => Ok(tool),
                 Ok(_) => Err(Failure::NotShown {
@@ -275,7 +272,7 @@ impl Tools {
     }
 }
 
-/// A call's outcome for the client: an unknown name is an error of the protocol, other failures are a tool's.
+/// The client's reply for a call: an unknown name is a protocol error, other failures are tool errors.
 fn direct_reply(view: &View, called: Result<Reply, Failure>) -> Reply {
     match called {
         Ok(reply) => reply,
@@ -286,7 +283,7 @@ fn direct_reply(view: &View, called: Result<Reply, Failure>) -> Reply {
     }
 }
 
-/// `server__tool` where every client takes that; otherwise as much of it as they do, and a mark that tells it apart.
+/// `server__tool`, if every client accepts it; else as much of it as they accept, with a unique suffix.
 fn direct_name(tool: &Tool) -> String {
     let name = tool.qualified_name();
     shortened(name.server.as_str(), name.tool.as_str())
@@ -294,7 +291,7 @@ fn direct_name(tool: &Tool) -> String {
 
 fn shortened(server: &str, tool: &str) -> String {
     let name = format!("{server}{SEPARATOR}{tool}");
-    // `a_` with `x` would read as `a` with `_x`.
+    // `a_` with `x` would be parsed as `a` with `_x`.
     let is_clear = !server.ends_with('_');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if is_clear && name.len() <= LONGEST && name.chars().all(is_plain) {

@@ -1,3 +1,5 @@
+//! The meta-tool `execute_tool`.
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,16 +16,16 @@ use crate::proxy::arguments::Repair;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 
-/// The bounds of a caller's `timeout`, in seconds.
+/// The range of a caller's `timeout`, in seconds.
 const TIMEOUTS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
-/// Calls that one request may hold.
+/// The maximum number of calls in one request.
 const MOST_CALLS: usize = 32;
 
-/// Where the `_meta` of a result says which arguments were repaired, and how.
+/// The key in a result's `_meta` for the repairs of arguments.
 const REPAIRS: &str = "mcpzip/repairs";
 
-/// What the calls of one request share.
+/// The data that the calls of one request share.
 struct Shared<'a> {
     line: &'a Bytes,
     limit: Option<Duration>,
@@ -132,7 +134,7 @@ impl Tools {
         }
     }
 
-    /// Several calls side by side; one answer with the results in order, each under a line that names it.
+    /// Makes several calls in parallel; one answer has the results in order, each under a line with the tool's name.
     async fn execute_all(&self, calls: &RawValue, shared: &Shared<'_>) -> Reply {
         let calls: Result<Vec<&RawValue>, _> = serde_json::from_str(calls.get());
         let calls: Option<Vec<Object<'_>>> = calls.ok().and_then(|calls| {
@@ -154,7 +156,7 @@ impl Tools {
     }
 }
 
-/// The arguments of a call; `args` is another name for `arguments`.
+/// The arguments of a call; `args` is an alias of `arguments`.
 fn arguments_of<'a>(call: &Object<'a>) -> Result<Option<&'a RawValue>, &'static str> {
     let given = |key: &str| call.get(key).filter(|raw| raw.get() != "null");
     match (given("arguments"), given("args")) {
@@ -175,8 +177,8 @@ fn listed(repairs: &[Repair]) -> String {
     format!("[{}]", repairs.collect::<Vec<_>>().join(","))
 }
 
-/// One result of several: the content of each in its own bytes, under a text block that names the call. Structured
-/// content follows as text where the content does not say the same. What was repaired stands in `_meta`, a list for each call.
+/// Combines several results: the content of each in its own bytes, under a text block that names the call. Structured
+/// content follows as text, unless the content equals it. `_meta` has a list of repairs for each call.
 fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
     let (mut blocks, mut failed, mut count) = (Vec::new(), 0, 0);
     let mut repairs: Vec<String> = Vec::new();

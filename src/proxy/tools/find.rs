@@ -1,4 +1,4 @@
-//! The tool that a name means.
+//! Finds the tool that a name means.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::proxy::{Reply, RequestContext};
 use crate::search::Request;
 use crate::tool::{QualifiedName, ServerName};
 
-/// How long a call or description waits for a server of which nothing is known yet.
+/// How long a call or description waits for a server that was never listed.
 const FIRST_LISTING: Duration = Duration::from_secs(30);
 
-/// How long a server that lets us in at last may take to list its tools.
+/// The time limit for listing a server after a login.
 const LISTING: Duration = Duration::from_secs(30);
 
 impl Tools {
-    /// The tool that `name` means. Where its server was never listed, that is waited for.
+    /// Finds the tool that `name` means; waits for its server if that was never listed.
     pub(in crate::proxy) async fn find(&self, view: &View, name: &str) -> Result<Tool, Failure> {
         self.find_within(view, name, FIRST_LISTING).await
     }
 
-    /// The tool that `name` means, where nothing has to be waited for to know that.
+    /// Finds the tool that `name` means, without waiting.
     pub(in crate::proxy) fn known_tool(&self, view: &View, name: &str) -> Option<Tool> {
         if !self.inventory.is_loaded() {
             return None;
@@ -37,7 +37,7 @@ impl Tools {
         }
     }
 
-    /// The same for whoever has no more time than `limit`.
+    /// Like `find`, with a time limit.
     pub(in crate::proxy) async fn find_within(
         &self,
         view: &View,
@@ -45,7 +45,8 @@ impl Tools {
         limit: Duration,
     ) -> Result<Tool, Failure> {
         self.inventory.loaded().await;
-        // One snapshot for both questions: a list that comes in between would be missed by the first and seen by the second.
+        // One snapshot for both questions: a list that arrives in between would be missed by the first and seen by
+        // the second.
         let snapshot = view.snapshot();
         let mut resolution = snapshot.resolve(name);
         if !matches!(resolution, Resolution::Tool(_)) {
@@ -69,8 +70,8 @@ impl Tools {
         }
     }
 
-    /// The tool that `name` means. Where its server requires a login before it says what it has, the client is asked to help; then
-    /// the reply may be that question.
+    /// Finds the tool that `name` means. If its server requires a login before it lists its tools, the client is
+    /// asked to help; the reply may then be that question.
     ///
     /// # Errors
     /// As [`Tools::find`].
@@ -109,7 +110,7 @@ impl Tools {
         }
     }
 
-    /// Why a tool that is there is not for whoever asks.
+    /// The reason why an existing tool is not available to the caller.
     fn withheld(&self, config: &Config, tool: &Tool) -> Failure {
         let name = tool.qualified_name();
         let (verdict, rule) = config.decide(&name, tool.entry().hints, None);
@@ -152,7 +153,7 @@ impl Tools {
             };
         }
         self.inventory.index().wait(Duration::from_secs(1)).await;
-        // Without an index there is nothing to suggest.
+        // Without an index, there are no suggestions.
         let without = view.hidden_servers();
         let hits = self
             .inventory
@@ -180,7 +181,7 @@ impl Tools {
     }
 }
 
-/// The configured server whose tool `name` would be, if its tools are not known.
+/// The configured server that `name` addresses, if its tools are not known.
 fn unlisted_server(view: &View, snapshot: &Snapshot, name: &str) -> Option<ServerName> {
     let config = view.config();
     snapshot

@@ -44,12 +44,12 @@ pub(crate) struct Tools {
     reranking: Reranking,
     direct_names: DirectNames,
     builtin: Builtin,
-    /// What is recorded of calls and of what belongs to them.
+    /// The audit log of calls and related events.
     pub(crate) ledger: Arc<Ledger>,
     tasks: Tasks,
 }
 
-/// What tools work with.
+/// The dependencies of the tools.
 pub(super) struct Parts<'a> {
     pub(super) ledger: Arc<Ledger>,
     pub(super) inventory: Arc<Inventory>,
@@ -58,7 +58,7 @@ pub(super) struct Parts<'a> {
     pub(super) statistics: Arc<Statistics>,
     pub(super) directories: &'a Directories,
     pub(super) variables: Environment,
-    /// What takes over a configuration that an agent has changed.
+    /// Applies a configuration that an agent has changed.
     pub(super) proxy: Weak<Proxy>,
     pub(super) tasks: Tasks,
 }
@@ -98,7 +98,7 @@ impl Tools {
         }
     }
 
-    /// Takes over an edited configuration.
+    /// Applies an edited configuration.
     pub(super) fn configure(&self, config: &Config) {
         self.builtin.switches.compare(config);
     }
@@ -117,7 +117,7 @@ impl Tools {
         }
     }
 
-    /// Answers `tools/call`; `line` is what its `params` are a part of.
+    /// Answers `tools/call`; `line` contains its `params`.
     pub(super) async fn call(
         &self,
         view: &View,
@@ -154,7 +154,7 @@ impl Tools {
                 counting::Answer::Description,
                 Box::pin(self.describe_tool(view, &arguments)).await,
             ),
-            // In a box too: it is moved once, and not again with each of the futures around it.
+            // Boxed, so that it is moved once and not with each of the futures around it.
             "execute_tool" => {
                 Box::pin(self.execute_tool(view, caller, &arguments, params, line)).await
             }

@@ -1,4 +1,4 @@
-//! The search's last stage, where a language model is configured.
+//! The last stage of a search: reordering by a language model, if one is configured.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::search::rerank::Reranker;
 use crate::secret::Secret;
 use crate::shutdown::Tasks;
 
-/// The language model in use; made when it is first needed, and anew when the configuration names another.
+/// The configured language model; created on first use, and again when the configuration names another one.
 #[derive(Debug)]
 pub(super) struct Reranking {
     reranker: RwLock<Option<Arc<Reranker>>>,
@@ -36,14 +36,14 @@ impl Reranking {
             .cloned()
     }
 
-    /// The last stage, where one is configured and has the key that it needs.
+    /// The reranker, if a model is configured and has the key that it needs.
     pub(in crate::proxy) async fn reranker(&self, view: &View) -> Option<Arc<Reranker>> {
         let config = view.config();
         let model = config.search.llm.as_ref()?;
         self.reranker_of(model).await
     }
 
-    /// The stage that asks `model`, made if there is none; without a key that it needs there is none.
+    /// The reranker with `model`, created on first use; `None` without a required key.
     async fn reranker_of(&self, model: &LanguageModel) -> Option<Arc<Reranker>> {
         if let Some(known) = self.known(model) {
             return Some(known);
@@ -78,7 +78,7 @@ impl Reranking {
             made.inspect_err(|error| tracing::error!(%error, "the language model is not asked"))
                 .ok()?,
         );
-        // Of two that were made at once the last stays; both work.
+        // If two were created in parallel, the last one is kept; both work.
         *self.reranker.write() = Some(made.clone());
         Some(made)
     }

@@ -1,3 +1,5 @@
+//! The meta-tool `search_tools`, and searches of the command line.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +13,10 @@ use crate::search::rerank::{CANDIDATES, Reranker};
 use crate::search::{Error, Explained, Explanation, Hit, Request};
 use crate::tool::{Definition, ServerName, render_hits};
 
-/// What a hit may cost on average: 400 tokens for five.
+/// The average token budget of a hit: 400 tokens for five.
 const TOKENS_PER_HIT: usize = 80;
 
-/// How long a search waits for an index, where there is none or it lacks a server.
+/// How long a search waits for an index, if there is none or it lacks a server.
 const FIRST_INDEX: Duration = Duration::from_secs(10);
 
 impl Tools {
@@ -58,10 +60,10 @@ impl Tools {
         }
     }
 
-    /// The answer to a search, as agents and people read it.
+    /// Searches, with the answer for agents and people.
     ///
     /// # Errors
-    /// When there can be no answer.
+    /// When there is no answer.
     pub(crate) async fn search(
         &self,
         view: &View,
@@ -88,10 +90,10 @@ impl Tools {
         })
     }
 
-    /// What each stage of a search says of its hits.
+    /// Explains the scores of each stage of a search.
     ///
     /// # Errors
-    /// As those of [`Tools::search`].
+    /// Like [`Tools::search`].
     pub(crate) async fn explain(
         &self,
         view: &View,
@@ -128,10 +130,10 @@ impl Tools {
         Ok(explanation)
     }
 
-    /// The hits for a need, the best `limit` of them, ordered by the language model if there is one.
+    /// The best `limit` hits for a query, ordered by the language model if there is one.
     ///
     /// # Errors
-    /// As [`crate::search::Search::search`].
+    /// Like [`crate::search::Search::search`].
     pub(in crate::proxy) async fn hits(
         &self,
         view: &View,
@@ -168,7 +170,7 @@ impl Tools {
         })
     }
 
-    /// The order that the language model gives to `hits`, by their places; `None` where the local order stays.
+    /// The language model's order of `hits`, as indexes; `None` if the local order is kept.
     pub(in crate::proxy) async fn order(
         &self,
         reranker: &Reranker,
@@ -181,7 +183,7 @@ impl Tools {
             .into_iter()
             .map(|found| found.text)
             .collect();
-        // A hit that cannot be shown has no number.
+        // A hit that cannot be rendered has no number.
         if shown.len() == hits.len() {
             reranker.order(query, &shown).await
         } else {
@@ -189,7 +191,7 @@ impl Tools {
         }
     }
 
-    /// Waits until there is something to search in, and finds the server that is meant.
+    /// Waits until there are tools to search, and resolves the server's name.
     async fn searchable(
         &self,
         view: &View,
@@ -243,7 +245,7 @@ impl Tools {
             .collect()
     }
 
-    /// The configured server that `name` means, whatever its letter case and dashes.
+    /// The configured server that `name` means, ignoring letter case and dashes.
     fn server_name(
         &self,
         view: &View,
@@ -266,7 +268,7 @@ impl Tools {
             })
     }
 
-    /// The configured servers, those with faults too.
+    /// The names of the configured servers, including faulty ones.
     fn server_names(&self, view: &View) -> Vec<String> {
         let config = view.config();
         let usable = config
@@ -313,7 +315,7 @@ impl Tools {
     }
 }
 
-/// Words of which a query has one if it is about mcpzip itself: those of the built-in tools' names, and mcpzip's own.
+/// The words of queries about mcpzip itself: those of the built-in tools' names, and its own name.
 const OWN_WORDS: [&str; 10] = [
     "mcpzip",
     "mcp",
@@ -327,8 +329,8 @@ const OWN_WORDS: [&str; 10] = [
     "result",
 ];
 
-/// The servers that a search leaves out: those that the client does not see, and the built-in one unless the query is about
-/// it. Its tools are few and general, so they are the nearest to a query that nothing fits.
+/// The servers that a search leaves out: those hidden from the client, and the built-in one unless the query is about
+/// it. Its tools are few and general, so they would be the closest match of every query without a real one.
 fn left_out(view: &View, query: &str, server: Option<&str>) -> Vec<ServerName> {
     let mut without = view.hidden_servers();
     let query = query.to_lowercase();
@@ -343,21 +345,21 @@ fn left_out(view: &View, query: &str, server: Option<&str>) -> Vec<ServerName> {
     without
 }
 
-/// Why a search has no answer.
+/// The reason why a search has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SearchError {
-    /// No server has the name.
+    /// No server has this name.
     #[error("there is no server `{name}`; there are {}", list(.servers))]
     UnknownServer {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// Those that there are.
+        /// The names of the configured servers.
         servers: Vec<String>,
     },
     /// There is no index yet.
     #[error("the search index is still being built; try again in a moment")]
     Building,
-    /// The index cannot be used; the log says why.
+    /// The index is unusable; the log has the reason.
     #[error("the search index could not be read and is being built again; try again in a moment")]
     Unreadable,
 }
@@ -372,15 +374,15 @@ impl From<Error> for SearchError {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     /// The hits, best first.
     pub found: Vec<Found>,
-    /// Servers that could not be searched, each with the reason.
+    /// The servers that could not be searched, each with the reason.
     pub missing: Vec<String>,
     servers: Vec<String>,
-    /// No server's tools were known, so that nothing can be said of what there is.
+    /// Whether no server's tools were known, so that the result says nothing about which tools exist.
     is_blind: bool,
 }
 
@@ -389,7 +391,7 @@ pub(crate) struct Answer {
 pub(crate) struct Found {
     /// `server__tool`.
     pub name: String,
-    /// How well it fits.
+    /// The score.
     pub score: f32,
     /// The signature and the first sentence of the description.
     pub text: String,
@@ -415,7 +417,7 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// A few of `names`, and how many more there are.
+/// Some of `names`, and the number of the others.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 30;
     match names.len() {

@@ -1,8 +1,9 @@
-//! Whether an entry may run a server that a person keeps within bounds, under another name.
+//! Whether an entry may run a server that a person has restricted, under another name.
 //!
-//! Compared is what a command or a URL is about: packages, scripts, images and hosts, in whatever order and beside whatever
-//! else. What hides that, variables and shells, is refused while there is any server within bounds. An agent that may start
-//! any program can still write one that starts the server; this keeps it from doing so by an entry alone.
+//! Two entries are compared by the words of their command or URL: packages, scripts, images and hosts, in any order
+//! and with any other words. Entries that hide these words, with variables or shells, are refused while there is any
+//! restricted server. An agent that may start any program can still write one that starts the server; this prevents
+//! only that an entry alone does so.
 
 use std::net::IpAddr;
 
@@ -14,7 +15,7 @@ use super::denied::Denied;
 use super::restrictions::{is_disabled, restrictions};
 use crate::config::{Config, Document, Transport};
 
-/// Programs that run others, by their names without an ending.
+/// Programs that run other programs, without their file extension.
 const RUNNERS: &[&str] = &[
     "bash",
     "bun",
@@ -47,7 +48,7 @@ const RUNNERS: &[&str] = &[
     "zsh",
 ];
 
-/// Programs that run what their arguments or variables spell.
+/// Programs that run the text of their arguments or variables.
 const SHELLS: &[&str] = &[
     "ash",
     "bash",
@@ -76,11 +77,11 @@ const SHELLS: &[&str] = &[
     "zsh",
 ];
 
-/// Options by which programs that run others, but those of containers, take a program's text.
+/// Options with a program's text, of programs that run others, except container tools.
 const TEXT_OPTIONS: &[&str] = &["c", "e", "r", "p", "pe", "call", "eval", "print"];
 const CONTAINERS: &[&str] = &["docker", "podman"];
 
-/// Arguments that say nothing of what is run.
+/// Arguments that do not identify what is run.
 const GENERIC: &[&str] = &[
     "dlx",
     "exec",
@@ -97,17 +98,17 @@ const GENERIC: &[&str] = &[
     "true",
 ];
 
-/// The shortest word that says something.
+/// The shortest word that identifies something.
 const SHORTEST: usize = 3;
 
-/// Why an agent may not have `entry` under the name `name`, because of a server that a person keeps within bounds.
+/// The reason why an agent may not have `entry` under the name `name`: a server that a person has restricted.
 pub(super) fn refusal(
     name: &str,
     entry: &Value,
     document: &Document,
     config: &Config,
 ) -> Option<Denied> {
-    // Rules for all servers go by names: another name may be under none of them.
+    // Rules for all servers go by name, and another name may have no rule.
     let are_all_held = !document.keys(&["tools"]).is_empty();
     let mut others = document.keys(&["mcpServers"]);
     others.retain(|other| {
@@ -138,7 +139,8 @@ pub(super) fn refusal(
     Some(Denied::Unclear { cause, server })
 }
 
-/// What the entry `name` is about, in words, as it is written and with its variables; `None` where those are not known.
+/// The words that identify the server of the entry `name`, as written and with its variables expanded; `None` if a
+/// variable is unknown.
 fn subject(name: &str, document: &Document, config: &Config) -> Option<Vec<String>> {
     let text = |key: &str| -> Value {
         let json = document.get(&["mcpServers", name, key]);
@@ -192,7 +194,7 @@ fn has_variable(value: &Value) -> bool {
     }
 }
 
-/// Whether an entry has a shell, or another program that is given a program's text.
+/// Whether an entry runs a shell, or another program with a program's text.
 fn runs_text(entry: &Value) -> bool {
     let (mut program, mut words) = (Vec::new(), Vec::new());
     collect(&entry["command"], false, &mut program);
@@ -211,12 +213,12 @@ fn runs_text(entry: &Value) -> bool {
                 .any(|option| TEXT_OPTIONS.contains(&option.split('=').next().unwrap_or(option)))
 }
 
-/// The words of the texts in `value`; with `all`, also those that only may say what is run, as a directory does.
+/// The words of the texts in `value`; with `all`, also those that may only describe what is run, such as a directory.
 fn collect(value: &Value, all: bool, words: &mut Vec<String>) {
     match value {
         Value::String(text) => {
             let text = text.to_lowercase();
-            // A separator may stand within a URL.
+            // A URL may contain a separator.
             let urls = ["http", "ws"].map(|scheme| text.match_indices(scheme));
             for (at, _) in urls.into_iter().flatten() {
                 url(&text[at..], all, words);
@@ -232,7 +234,7 @@ fn collect(value: &Value, all: bool, words: &mut Vec<String>) {
     }
 }
 
-/// The host of a URL, as the programs that open it read it; of one on this machine, any of its names with the port.
+/// The host of a URL, as programs parse it. For this machine, any of its names with the port.
 fn url(text: &str, all: bool, words: &mut Vec<String>) {
     let Ok(url) = Url::parse(text) else { return };
     let Some(host) = url.host_str() else { return };
@@ -253,7 +255,7 @@ fn url(text: &str, all: bool, words: &mut Vec<String>) {
     }
 }
 
-/// Each part of a path, and two that may be a package with its scope.
+/// Each part of a path, and each pair that may be a package with its scope.
 fn path(text: &str, words: &mut Vec<String>) {
     let text = percent_decode_str(text).decode_utf8_lossy().to_lowercase();
     let parts: Vec<&str> = text
@@ -269,7 +271,8 @@ fn path(text: &str, words: &mut Vec<String>) {
     );
 }
 
-/// A URL's host; a package without its version; a file's name without its directory and, of a program, its ending.
+/// The host of a URL; a package without its version; a file's name without its directory and, for a program, without
+/// its extension.
 fn word(part: &str, all: bool, words: &mut Vec<String>) {
     if let Some((scheme, rest)) = part.split_once("://") {
         // `git+https`.
@@ -298,7 +301,7 @@ fn word(part: &str, all: bool, words: &mut Vec<String>) {
     }
 }
 
-/// A name without the ending of a program, and with the signs that package indexes take for one as one.
+/// A name without a program's extension, with the separators that package indexes treat as equal unified.
 fn plain(name: &str) -> String {
     let endings = [".exe", ".cmd", ".bat", ".tgz", ".git"];
     let bare = endings.iter().find_map(|ending| name.strip_suffix(ending));

@@ -1,8 +1,8 @@
-//! What an agent may write into the configuration, where it may write at all.
+//! The changes that an agent may make to the configuration, if it may make any.
 //!
-//! Whoever adds a server lets a program run, so that much is granted. What is not: to change what restricts a server
-//! (`tools`, `trust`, `projects`, `disabled`) or get rid of it, to use the user's secrets, and to send a server's credentials
-//! elsewhere. The rules are lists of what an agent may do, so that a member they do not know is a person's.
+//! Adding a server lets a program run, so that much is permitted. An agent may not change what restricts a server
+//! (`tools`, `trust`, `projects`, `disabled`) or remove a restricted one, use the user's secrets, or send a server's
+//! credentials elsewhere. The rules list the permitted changes, so an unknown member is refused.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,16 +16,16 @@ use crate::config::{Change, Config, Document};
 use crate::mcp::Object;
 use crate::secret::Masker;
 
-/// What decides who gets a server's credentials.
+/// The members that determine who gets a server's credentials.
 const DESTINATION: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
 
-/// What an entry may have credentials in, of what an agent may set.
+/// The members that an agent may set and that may contain credentials.
 const CREDENTIALS: &[&str] = &["env", "headers"];
 
-/// The update that an agent asks for by an object of members.
+/// Parses an agent's update, an object of members.
 ///
 /// # Errors
-/// When it is no object.
+/// When it is not an object.
 pub(super) fn update(entry: &RawValue) -> Result<Change, Denied> {
     let members = Object::parse(entry).map_err(|_| Denied::NoObject)?;
     Ok(Change::Update(
@@ -36,10 +36,11 @@ pub(super) fn update(entry: &RawValue) -> Result<Change, Denied> {
     ))
 }
 
-/// Whether an agent may make a change of `document`, which reads as `config`; `switches` knows what agents have switched off.
+/// Checks that an agent may make a change of `document`, which parses as `config`; `switches` has the servers that
+/// agents have disabled.
 ///
 /// # Errors
-/// Why not, for the agent.
+/// The reason why not, for the agent.
 pub(super) fn permit(
     change: &Change,
     name: &str,
@@ -70,7 +71,7 @@ pub(super) fn permit(
             if has_credentials(document, name, &config.masker) {
                 return Err(Denied::Credentials { key });
             }
-            // What it will be as a whole.
+            // The whole entry after the change.
             let mut whole = document.clone();
             change.make(name, &mut whole)?;
             let whole = whole.get(&["mcpServers", name]).unwrap_or_default();
@@ -94,13 +95,13 @@ pub(super) fn permit(
 }
 
 /// # Errors
-/// When an entry of this JSON may run what a person keeps within bounds under another name.
+/// When an entry with this JSON may run a restricted server under another name.
 fn refuse_held(name: &str, document: &Document, config: &Config, json: &str) -> Result<(), Denied> {
     let entry: Value = serde_json::from_str(json)?;
     refusal(name, &entry, document, config).map_or(Ok(()), Err)
 }
 
-/// Whether an entry holds what only its server may see.
+/// Whether an entry contains credentials, which only its server may see.
 fn has_credentials(document: &Document, name: &str, masker: &Masker) -> bool {
     let json = document.get(&["mcpServers", name]).unwrap_or_default();
     let has_own = CREDENTIALS
@@ -109,7 +110,7 @@ fn has_credentials(document: &Document, name: &str, masker: &Masker) -> bool {
     has_own || json.contains("${") || masker.mask(&json) != json
 }
 
-/// Whether an agent may write this member.
+/// Checks that an agent may write this member.
 fn check(key: &str, json: &str) -> Result<(), Denied> {
     if !SETTABLE.contains(&key) {
         let key = key.to_owned();
@@ -119,7 +120,7 @@ fn check(key: &str, json: &str) -> Result<(), Denied> {
     variable_in(&value).map_or(Ok(()), |name| Err(Denied::Variable { name }))
 }
 
-/// A variable in a text of `value` that a server's process would not get anyway.
+/// A variable in a text of `value` that a server's process would not inherit anyway.
 fn variable_in(value: &serde_json::Value) -> Option<String> {
     match value {
         serde_json::Value::String(text) => text.match_indices("${").find_map(|(at, _)| {

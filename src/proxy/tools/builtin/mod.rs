@@ -1,7 +1,7 @@
-//! The built-in server `mcpzip`: management behind the same three tools, found and called as any other.
+//! The built-in server `mcpzip`: management tools, found and called like any other tool.
 //!
-//! What an agent may do here is a setting that it cannot change. Reading on in a stored result is possible
-//! unless a rule names `mcpzip__read_result`: without it what was shortened would be lost.
+//! A setting decides what an agent may do here; the agent cannot change it. Reading stored results is possible unless
+//! a rule names `mcpzip__read_result`, because otherwise the rest of a shortened result would be lost.
 
 mod denied;
 mod duplicates;
@@ -30,7 +30,7 @@ use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 
-/// How long a refresh may take before the answer says what is still missing.
+/// The time limit of a refresh; after it, the answer names the missing servers.
 const REFRESH_LIMIT: Duration = Duration::from_secs(30);
 
 const STATUS: &str = r#"{"name":"status","description":"Shows every connected MCP server with its state, number of tools and the reason of any failure.","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true}}"#;
@@ -53,7 +53,7 @@ pub(in crate::proxy) enum Tool {
 }
 
 impl Tool {
-    /// The built-in tool that a catalog entry stands for, if it is one.
+    /// The built-in tool of a catalog entry, if it is one.
     pub(in crate::proxy) fn of(tool: &catalog::Tool) -> Option<Self> {
         if tool.server().name().as_str() != BUILT_IN_SERVER {
             return None;
@@ -90,7 +90,7 @@ pub(in crate::proxy) fn tools(management: Management) -> ServerTools {
     )
 }
 
-/// The name of the built-in tool that mcpzip 0.1 called `name`.
+/// The current name of the built-in tool that mcpzip 0.1 called `name`.
 pub(in crate::proxy) fn name_since_older(name: &str) -> Option<&'static str> {
     match name {
         "proxy_status" => Some("mcpzip__status"),
@@ -99,7 +99,7 @@ pub(in crate::proxy) fn name_since_older(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What the built-in server is called.
+/// The name of the built-in server.
 pub(in crate::proxy) fn name() -> ServerName {
     ServerName::new(BUILT_IN_SERVER).expect("the constant is a name")
 }
@@ -114,7 +114,7 @@ pub(super) struct Builtin {
     pub(super) logs: Option<PathBuf>,
     pub(super) variables: Environment,
     pub(super) switches: Arc<Switches>,
-    /// What takes over a configuration that an agent has changed.
+    /// Applies a configuration that an agent has changed.
     pub(super) proxy: Weak<Proxy>,
     pub(super) tasks: Tasks,
 }
@@ -166,7 +166,7 @@ impl Builtin {
         }
     }
 
-    /// Runs a built-in tool under the name it had in 0.1, by the same rules.
+    /// Runs a built-in tool by its name in 0.1, under the rules of its current name.
     pub(super) async fn older(
         &self,
         view: &View,
@@ -197,7 +197,7 @@ impl Builtin {
         }
     }
 
-    /// The usable server of this name, or why there is none.
+    /// The valid server of this name, or the reason why there is none.
     fn configured(&self, view: &View, name: &str) -> Result<ServerName, Reply> {
         let server = ServerName::new(name)
             .ok()

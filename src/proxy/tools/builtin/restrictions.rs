@@ -1,8 +1,8 @@
-//! How a person restricts a server: the members of its entry that an agent may not set.
+//! The members of a server's entry by which a person restricts it; an agent may not set them.
 
 use crate::config::Document;
 
-/// The members of an entry that an agent may set. A server goes elsewhere only where its entry has no other.
+/// The members of an entry that an agent may set. A server may be redirected only if its entry has no others.
 pub(super) const SETTABLE: &[&str] = &[
     "type",
     "command",
@@ -20,7 +20,7 @@ pub(super) const SETTABLE: &[&str] = &[
     "description",
 ];
 
-/// Members that restrict nothing, beside those: an agent may remove an entry that has them.
+/// Further members that restrict nothing: an agent may remove an entry that has them.
 const UNRESTRICTING: &[&str] = &[
     "registry",
     "oauth",
@@ -30,19 +30,19 @@ const UNRESTRICTING: &[&str] = &[
     "ca_file",
 ];
 
-/// Whether an entry is switched off; what is no `false` counts as if it were `true`.
+/// Whether an entry is disabled. A value other than `false` counts as `true`.
 pub(super) fn is_disabled(name: &str, document: &Document) -> bool {
     let value = document.get(&["mcpServers", name, "disabled"]);
     value.is_some_and(|value| value.trim() != "false")
 }
 
-/// The members by which a person keeps a server within bounds.
+/// The members by which a person restricts a server.
 pub(super) fn restrictions(name: &str, document: &Document) -> Vec<String> {
     let known: Vec<&str> = SETTABLE.iter().chain(UNRESTRICTING).copied().collect();
     beyond(name, document, &known)
 }
 
-/// The members of an entry that are none of `known`, and say something.
+/// The members of an entry that are not in `known` and have a value.
 pub(super) fn beyond(name: &str, document: &Document, known: &[&str]) -> Vec<String> {
     let mut members = document.keys(&["mcpServers", name]);
     members.retain(|key| !known.contains(&key.as_str()));

@@ -1,3 +1,5 @@
+//! The built-in tool that lists and changes the configured servers.
+
 use std::path::PathBuf;
 
 use futures_util::future::join_all;
@@ -11,10 +13,10 @@ use crate::proxy::Reply;
 use crate::proxy::view::View;
 use crate::tool::ServerName;
 
-/// Servers that are changed at once.
+/// The maximum number of servers that are changed at once.
 const MOST_SERVERS: usize = 50;
 
-/// Changes of the configuration, each with the name of its server as the agent wrote it.
+/// Changes of the configuration, each with the server's name as written by the agent.
 type Changes = Vec<(String, Change)>;
 
 impl Builtin {
@@ -62,7 +64,7 @@ impl Builtin {
         Reply::text(&self.outcome(view, &names))
     }
 
-    /// Changes the configuration file at `path`, and takes it over.
+    /// Changes the configuration file at `path` and applies it.
     async fn change(&self, view: &View, path: PathBuf, changes: Changes) -> Result<(), Reply> {
         let variables = self.variables.clone();
         let switches = self.switches.clone();
@@ -82,12 +84,12 @@ impl Builtin {
         });
         let changed = changed.await;
         if !matches!(changed, Ok(Ok(_))) {
-            // What was not switched off is not remembered as if it were.
+            // An entry that is not disabled in the end must not be remembered as disabled by an agent.
             self.switches.compare(&view.config());
         }
         match changed {
             Ok(Ok(changed)) => {
-                // Without a proxy the run is over.
+                // Without a proxy, the run has ended.
                 if let Some(proxy) = self.proxy.upgrade() {
                     proxy.configure(changed.config);
                 }
@@ -111,7 +113,7 @@ impl Builtin {
         Ok(())
     }
 
-    /// How the changed servers stand.
+    /// The status of the changed servers.
     fn outcome(&self, view: &View, names: &[ServerName]) -> String {
         let status = self.inventory.status(view);
         let lines = names.iter().map(|name| {
@@ -134,7 +136,7 @@ impl Builtin {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Every server and how it is reached, as far as an agent may know.
+    /// Every server with its address, as far as an agent may know it.
     fn server_list(&self, view: &View) -> String {
         let config = view.config();
         let usable = config.servers.iter().map(|(name, entry)| {
@@ -154,10 +156,7 @@ impl Builtin {
     }
 }
 
-/// What an agent wants changed.
-///
-/// # Errors
-/// An answer that says what is wrong with the arguments.
+/// The changes that an agent requests.
 fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, Reply> {
     let refused = |text: &str| Reply::tool_error(text);
     let changes: Changes = match operation {

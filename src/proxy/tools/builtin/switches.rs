@@ -1,4 +1,4 @@
-//! Which servers agents have switched off, so that they may switch on those and no other.
+//! The servers that agents have disabled, so that they may enable those and no others.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::restrictions::is_disabled;
 use crate::config::{Change, Config, Document};
 
-/// The entries that agents of this process have switched off, as they were before. Another process, and one that is
-/// started anew, knows of none: a person switches them on then.
+/// The entries that agents of this process have disabled, as they were before. Other and later processes do not know
+/// them; there, a person must enable them.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Switches(Mutex<BTreeMap<String, Value>>);
 
 impl Switches {
-    /// Notes an entry that an agent is about to switch off, unless it is off already.
+    /// Records an entry that an agent is about to disable, unless it is disabled already.
     pub(super) fn note(&self, change: &Change, name: &str, document: &Document) {
         if *change == (Change::Switch { disabled: true })
             && !is_disabled(name, document)
@@ -24,12 +24,12 @@ impl Switches {
         }
     }
 
-    /// Whether an entry is off by an agent's hand, and otherwise as it was.
+    /// Whether an agent has disabled an entry that is otherwise unchanged.
     pub(super) fn is_agents(&self, name: &str, document: &Document) -> bool {
         entry(name, document).is_some_and(|entry| self.known().get(name) == Some(&entry))
     }
 
-    /// Forgets the servers that are not off in `config`: whoever switches them off next may be a person.
+    /// Forgets the servers that are enabled in `config`: the next one to disable them may be a person.
     pub(in crate::proxy) fn compare(&self, config: &Config) {
         self.known().retain(|name, _| {
             let mut servers = config.servers.iter();
@@ -43,7 +43,7 @@ impl Switches {
     }
 }
 
-/// An entry but for its switch.
+/// An entry without its switch.
 fn entry(name: &str, document: &Document) -> Option<Value> {
     let json = document.get(&["mcpServers", name])?;
     let mut entry: Value = serde_json::from_str(&json).ok()?;

@@ -1,3 +1,5 @@
+//! The built-in tool that shows the end of a server's log.
+
 use super::Builtin;
 use crate::mcp::Object;
 use crate::proxy::Reply;
@@ -5,14 +7,15 @@ use crate::proxy::view::View;
 use crate::telemetry::{OWN_LINE, tail};
 use crate::text::shortened;
 
-/// Lines that are shown when nothing else is said, and at most.
+/// The default number of lines.
 const LINES: usize = 50;
+/// The maximum number of lines.
 const MOST_LINES: usize = 500;
 
-/// Lines of a log that are looked at: what we wrote between them is left out.
+/// The number of lines of a log that are read; mcpzip's own lines among them are left out.
 const LOOKED_AT: usize = 5000;
 
-/// A longer line is cut there, in characters.
+/// The length at which a line is cut, in characters.
 const LONGEST_LINE: usize = 400;
 
 impl Builtin {
@@ -45,7 +48,7 @@ impl Builtin {
                 return Reply::tool_error(&format!("the log of server `{server}` cannot be read"));
             }
         };
-        // What we wrote there ourselves has internals in it, which are a person's to read.
+        // mcpzip's own lines in this log contain internals, which are meant for a person.
         let lines: Vec<String> = lines
             .iter()
             .filter(|line| !line.starts_with(OWN_LINE))
