@@ -126,11 +126,17 @@ fn lock(place: &Place) -> Result<File, String> {
     }
 }
 
-/// The lock, if nobody has it now.
-pub(super) fn try_lock(place: &Place) -> Option<File> {
-    let file = open_lock(place).ok()?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    Some(file)
+/// The lock, if no other process has it now.
+///
+/// # Errors
+/// When its file cannot be opened or locked at all.
+pub(super) fn try_lock(place: &Place) -> io::Result<Option<File>> {
+    let file = open_lock(place)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn open_lock(place: &Place) -> io::Result<File> {

@@ -79,7 +79,7 @@ mod linux {
     pub(crate) async fn run_here(paths: Paths, environment: &Environment) -> io::Result<()> {
         let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
         let listener = {
-            let _lock = election::try_lock(&place).ok_or_else(|| {
+            let _lock = election::try_lock(&place)?.ok_or_else(|| {
                 io::Error::other("another process starts or ends a daemon just now")
             })?;
             if election::connect(&place)

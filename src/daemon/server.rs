@@ -73,7 +73,7 @@ pub(super) async fn run(
         orders: watch::Sender::new(Order::GoOn),
         tasks: tasks.clone(),
     });
-    let own = inode(&place);
+    let own = Socket::at(&place);
     tracing::info!(socket = %place.socket().display(), "the daemon is there");
     let ordered = daemon.accept(&listener, &place, own).await;
     drop(listener);
@@ -90,7 +90,7 @@ impl Daemon {
         self: &Arc<Self>,
         listener: &tokio::net::UnixListener,
         place: &Place,
-        own: Option<u64>,
+        own: Option<Socket>,
     ) -> io::Result<()> {
         let signal = shutdown::signal();
         tokio::pin!(signal);
@@ -107,8 +107,7 @@ impl Daemon {
                     }
                 },
                 _ = look.tick() => {
-                    if self.is_idle() && let Some(_lock) = election::try_lock(place) {
-                        leave_socket(place, own);
+                    if self.ends_unused(place, own) {
                         return Ok(());
                     }
                 }
@@ -129,12 +128,14 @@ impl Daemon {
     fn begin(self: &Arc<Self>, socket: UnixStream) {
         let daemon = self.clone();
         self.connections.fetch_add(1, Ordering::Relaxed);
-        self.tasks.spawn(async move {
+        let stop = self.tasks.stop().clone();
+        // A process that keeps its connection open does not keep a daemon that ends.
+        self.tasks.spawn(stop.run_until_cancelled_owned(async move {
             let _counted = Counted(&daemon);
             if let Err(error) = daemon.meet(socket).await {
                 tracing::warn!(%error, "a connection to the daemon ended early");
             }
-        });
+        }));
     }
 
     /// Hears who connects, and serves it.
@@ -206,9 +207,27 @@ impl Daemon {
         *self.idle.lock()
     }
 
-    fn is_idle(&self) -> bool {
-        self.connections.load(Ordering::Relaxed) == 0
-            && self.last_used.lock().elapsed() >= self.idle()
+    /// Whether nothing is left to wait for; the socket is given up then.
+    fn ends_unused(&self, place: &Place, own: Option<Socket>) -> bool {
+        if self.connections.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
+        // No process can connect any more: the socket was removed, with its directory maybe, or another daemon listens there.
+        if own.is_none() || Socket::at(place) != own {
+            return true;
+        }
+        if self.last_used.lock().elapsed() < self.idle() {
+            return false;
+        }
+        match election::try_lock(place) {
+            Ok(None) => false,
+            // A lock that cannot be opened keeps others from starting a daemon, too.
+            lock @ (Ok(Some(_)) | Err(_)) => {
+                leave_socket(place, own);
+                drop(lock);
+                true
+            }
+        }
     }
 
     /// Waits for the sessions, which were told to go.
@@ -297,13 +316,20 @@ fn end(outcome: io::Result<()>) -> ToSession {
 }
 
 /// Removes the socket, if it is still this daemon's. Only with the lock.
-fn leave_socket(place: &Place, own: Option<u64>) {
-    if own.is_some() && inode(place) == own {
+fn leave_socket(place: &Place, own: Option<Socket>) {
+    if own.is_some() && Socket::at(place) == own {
         // A socket that stays refuses, and is replaced.
         let _ = std::fs::remove_file(place.socket());
     }
 }
 
-fn inode(place: &Place) -> Option<u64> {
-    Some(std::fs::symlink_metadata(place.socket()).ok()?.ino())
+/// Which file a socket is: its device and inode, which no other file gets while the socket is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Socket(u64, u64);
+
+impl Socket {
+    fn at(place: &Place) -> Option<Self> {
+        let metadata = std::fs::symlink_metadata(place.socket()).ok()?;
+        Some(Self(metadata.dev(), metadata.ino()))
+    }
 }

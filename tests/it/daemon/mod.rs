@@ -1,6 +1,7 @@
 //! One daemon for all sessions of a user: it is found or started, sessions attach to it, and any of the processes may die.
 
 mod attaching;
+mod ending;
 mod killing;
 mod load;
 mod sharing;

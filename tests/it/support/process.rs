@@ -69,10 +69,14 @@ impl Process {
         })
     }
 
+    /// All processes, zombies among them.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        all_ids().filter_map(Self::read)
+    }
+
     /// The children of a process, zombies among them.
     pub(crate) fn children_of(parent: u32) -> Vec<Self> {
-        all_ids()
-            .filter_map(Self::read)
+        Self::all()
             .filter(|process| process.parent == parent)
             .collect()
     }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -12,6 +14,8 @@ use tempfile::TempDir;
 use super::client::Client;
 use super::command::{self, Outcome};
 use super::process::Mark;
+#[cfg(target_os = "linux")]
+use super::process::{self, Process};
 use super::program;
 use super::script::Server;
 
@@ -224,6 +228,25 @@ impl Setup {
     }
 }
 
+/// A test that leaves a daemon fails, and the daemon goes with the home.
+#[cfg(target_os = "linux")]
+impl Drop for Home {
+    fn drop(&mut self) {
+        let start = Instant::now();
+        while !self.daemons().is_empty() {
+            if start.elapsed() > Duration::from_secs(5) {
+                let left = self.daemons();
+                for daemon in &left {
+                    process::signal(daemon.id, rustix::process::Signal::KILL);
+                }
+                assert!(std::thread::panicking(), "the test left a daemon: {left:?}");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
 impl Home {
     /// A place in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -271,6 +294,22 @@ impl Home {
         walk(self.directory.path(), &mut lines);
         lines.sort();
         lines.join("\n")
+    }
+
+    /// The daemons of this home that are alive. They have nothing of the environment that marks its other processes.
+    #[cfg(target_os = "linux")]
+    fn daemons(&self) -> Vec<Process> {
+        // Whoever starts one opens this first.
+        if !self.path("state/logs/mcpzip__daemon.log").exists() {
+            return Vec::new();
+        }
+        let state = self.path("state");
+        let is_own = |process: &Process| {
+            process.state != 'Z'
+                && process.command.contains(" __daemon ")
+                && process.command.contains(&format!("{} ", state.display()))
+        };
+        Process::all().filter(is_own).collect()
     }
 
     /// The logs of all fake servers, shortened.
