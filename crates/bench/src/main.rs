@@ -38,7 +38,8 @@ Usage: mcpzip-bench [OPTIONS] [PART...]
        mcpzip-bench upstream [--tools N] [--server N]   be the scripted server
        mcpzip-bench soak [--minutes N] [--mcpzip FILE] [--real]
                                                         load with faults, and whether anything is left of it
-       mcpzip-bench daemon [--mcpzip FILE]              sessions that share a daemon beside sessions that run alone (Linux)
+       mcpzip-bench daemon [--mcpzip FILE] [--update DIR]
+                                                        sessions that share a daemon beside sessions that run alone (Linux)
        mcpzip-bench faulty                              be a server that goes wrong on request
        mcpzip-bench relay COMMAND [ARGUMENT...]         be the minimal relay
 

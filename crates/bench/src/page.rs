@@ -1,4 +1,4 @@
-//! Updates the page in the documentation.
+//! Updates the pages in the documentation.
 
 use std::path::Path;
 
@@ -7,6 +7,8 @@ use anyhow::{Context as _, Result};
 use crate::table::Table;
 
 const PAGE: &str = "docs/performance.md";
+#[cfg(any(target_os = "linux", test))]
+const DAEMON_PAGE: &str = "docs/daemon.md";
 const BEGIN: &str = "<!-- measured: written by mcpzip-bench -->\n";
 const END: &str = "<!-- end of measured -->\n";
 
@@ -22,6 +24,16 @@ pub(crate) fn update(repository: &Path, table: &Table) -> Result<()> {
         repository.join("docs/performance.json"),
         table.to_json(),
     )?)
+}
+
+/// Writes the figures of the daemon into a clone of the repository.
+#[cfg(target_os = "linux")]
+pub(crate) fn update_daemon(repository: &Path, measured: &str) -> Result<()> {
+    let path = repository.join(DAEMON_PAGE);
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let text = replaced(&text, measured)
+        .with_context(|| format!("{DAEMON_PAGE} has no place for the table"))?;
+    Ok(std::fs::write(&path, text)?)
 }
 
 /// `text` with `measured` between the two marks. `None` if a mark is missing.
@@ -46,8 +58,11 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_a_place_for_it() {
-        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(PAGE);
-        assert!(replaced(&std::fs::read_to_string(path).unwrap(), "x").is_some());
+    fn the_pages_have_a_place_for_it() {
+        let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        for page in [PAGE, DAEMON_PAGE] {
+            let text = std::fs::read_to_string(repository.join(page)).unwrap();
+            assert!(replaced(&text, "x").is_some(), "{page}");
+        }
     }
 }

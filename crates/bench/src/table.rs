@@ -174,7 +174,7 @@ impl fmt::Display for Table {
 }
 
 /// A number with three significant digits.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 1000.0 {
         let digits = format!("{:.0}", magnitude);

@@ -44,25 +44,86 @@ impl Usage {
     }
 }
 
+/// A process of a home.
+#[cfg(target_os = "linux")]
+pub(crate) struct Process {
+    /// Its arguments, with a space behind each.
+    pub(crate) command: String,
+    /// Its proportional part of memory, in megabytes.
+    pub(crate) memory: f64,
+}
+
+/// The processes with `HOME` set to `home`, and their descendants.
+#[cfg(target_os = "linux")]
+pub(crate) fn processes_of(home: &Path) -> Result<Vec<Process>> {
+    let variable = format!("HOME={}\0", home.display());
+    let is_of_home = |id: &u32| {
+        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        memchr::memmem::find(&environment, variable.as_bytes()).is_some()
+    };
+    let own: Vec<u32> = ids().filter(is_of_home).collect();
+    let mut processes = Vec::new();
+    for id in with_descendants(own) {
+        // One that has just ended has none.
+        let Ok(command) = std::fs::read(format!("/proc/{id}/cmdline")) else {
+            continue;
+        };
+        let Ok(memory) = memory(id, &["Pss:"]) else {
+            continue;
+        };
+        processes.push(Process {
+            command: String::from_utf8_lossy(&command).replace('\0', " "),
+            memory,
+        });
+    }
+    Ok(processes)
+}
+
+/// The memory that a process has written and shares with no other, in megabytes.
+#[cfg(target_os = "linux")]
+pub(crate) fn private(id: u32) -> Result<f64> {
+    memory(id, &["Private_Dirty:"])
+}
+
+#[cfg(target_os = "linux")]
+fn memory(id: u32, fields: &[&str]) -> Result<f64> {
+    let rollup = std::fs::read_to_string(format!("/proc/{id}/smaps_rollup"))?;
+    let mut kilobytes = 0.0;
+    for line in rollup.lines() {
+        let mut words = line.split_whitespace();
+        if words.next().is_some_and(|name| fields.contains(&name)) {
+            kilobytes += words.next().context("no number")?.parse::<f64>()?;
+        }
+    }
+    Ok(kilobytes * 1024.0 / MEGABYTE)
+}
+
+fn ids() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The number of descendants of `id`.
 fn descendants(id: u32) -> usize {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = ids
+    with_descendants(vec![id]).len() - 1
+}
+
+/// These processes and all their descendants, each once.
+fn with_descendants(mut found: Vec<u32>) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = ids()
         .filter_map(|child| Some((child, parent(child)?)))
         .collect();
-    let (mut found, mut at) = (vec![id], 0);
+    let mut at = 0;
     while at < found.len() {
         let own = found[at];
-        found.extend(
-            parents
-                .iter()
-                .filter(|(_, parent)| *parent == own)
-                .map(|(child, _)| *child),
-        );
+        for (child, parent) in &parents {
+            if *parent == own && !found.contains(child) {
+                found.push(*child);
+            }
+        }
         at += 1;
     }
-    found.len() - 1
+    found
 }
 
 fn parent(id: u32) -> Option<u32> {
