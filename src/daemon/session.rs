@@ -132,8 +132,8 @@ impl Opened {
         let app = App::for_session(paths, env, mode, id, &surroundings.servers)?;
         let journal = Journal::open(&files)?;
         let streams = Streams {
-            input: Box::new(Input::open(stdin, relay, &files)?),
-            output: Box::new(Output::open(stdout, &files).await?),
+            input: Box::new(Input::open(stdin, relay, &journal)?),
+            output: Box::new(Output::open(stdout, &journal).await?),
             outbox: Outbox::within(surroundings.budget.clone()),
             journal: Some(journal.clone()),
         };

@@ -119,7 +119,17 @@ impl Session {
 
     /// Processes a line, or another text with one or several messages. It never waits: requests run as tasks.
     pub(crate) fn receive(self: &Arc<Self>, line: &Bytes, exchange: &Exchange) {
-        match Envelope::parse(line) {
+        self.receive_parsed(line, Envelope::parse(line), exchange);
+    }
+
+    /// Processes a line that was parsed before.
+    pub(super) fn receive_parsed(
+        self: &Arc<Self>,
+        line: &Bytes,
+        parsed: Result<Envelope<'_>, Malformed>,
+        exchange: &Exchange,
+    ) {
+        match parsed {
             Ok(envelope) => self.receive_envelope(line, envelope, exchange),
             Err(malformed) => self.refuse(&malformed, exchange),
         }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::exchange::Exchange;
 use super::{Session, pipes};
-use crate::mcp::{Journal, Line, LineReader, Outbox, Receipt, Received, RequestId};
+use crate::mcp::{Envelope, Journal, Line, LineReader, Outbox, Receipt, Received, RequestId};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 
@@ -170,8 +170,13 @@ impl Reading<'_> {
             let exchange = Exchange::Shared(self.outbox.clone());
             return self.session.receive(line, &exchange);
         };
-        match journal.received(Some(line), end) {
-            Received::New(receipt) => self.session.receive(line, &self.journaled(receipt)),
+        // Parsed once, for the journal and the session.
+        let parsed = Envelope::parse(line);
+        match journal.received(line, parsed.as_ref().ok(), end) {
+            Received::New(receipt) => {
+                let exchange = self.journaled(receipt);
+                self.session.receive_parsed(line, parsed, &exchange);
+            }
             Received::Interrupted(receipt) => {
                 self.session
                     .refuse_interrupted(line, &self.journaled(receipt));
@@ -185,7 +190,7 @@ impl Reading<'_> {
         let exchange = match self
             .journal
             .clone()
-            .map(|journal| journal.received(None, end))
+            .map(|journal| journal.received(&Bytes::new(), None, end))
         {
             None => Exchange::Shared(self.outbox.clone()),
             Some(Received::New(receipt) | Received::Interrupted(receipt)) => {

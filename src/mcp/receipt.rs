@@ -11,15 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
+use super::Envelope;
+
 /// A record of one client's input that outlives the process that serves it. A line is identified by the position of
 /// its end in the stream.
 pub(crate) trait Journal: fmt::Debug + Send + Sync {
     /// The lines of earlier processes that a new session must replay first. They were answered.
     fn kept(&self) -> Vec<Kept>;
 
-    /// Records that `line`, which ends at `end`, was read. An earlier process may have read it, too. `None` stands
-    /// for a line that was too long to keep.
-    fn received(self: Arc<Self>, line: Option<&Bytes>, end: u64) -> Received;
+    /// Records that `line`, which ends at `end` and holds `envelope`, was read. An earlier process may have read it, too.
+    /// A line that is malformed or was too long to keep has no envelope.
+    fn received(
+        self: Arc<Self>,
+        line: &Bytes,
+        envelope: Option<&Envelope<'_>>,
+        end: u64,
+    ) -> Received;
 
     /// Records that the request that ends at `end` is about to be sent to a server.
     fn handed_over(&self, end: u64);

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-use super::Files;
+use super::Journal;
 
 /// What is taken at once.
 const PIECE: usize = 256 * 1024;
@@ -48,13 +48,14 @@ impl Input {
     /// Goes on with the first line that is not done.
     ///
     /// # Errors
-    /// When the source cannot be awaited, or the journal not be read.
+    /// When the source cannot be awaited.
     pub(in crate::daemon) fn open(
         source: OwnedFd,
         relay: Option<Relay>,
-        files: &Files,
+        journal: &Journal,
     ) -> io::Result<Self> {
-        let journal = files.input.try_clone()?;
+        let start = journal.start;
+        let journal = journal.input.try_clone()?;
         let mut captured = journal.metadata()?.len();
         let source = match relay {
             None => Source::Pipe(pipe::Receiver::from_owned_fd(source)?),
@@ -72,7 +73,7 @@ impl Input {
         };
         Ok(Self {
             source,
-            read: files.done()?,
+            read: start,
             captured,
             journal,
             has_ended: false,

@@ -63,7 +63,8 @@ impl Kept {
             let length = usize::try_from(length).map_err(io::Error::other)?;
             let mut record = text.split_to(text.len().min(16 + length));
             let line = record.split_off(16);
-            if let Some(Effect::Keep(role)) = effect(&line) {
+            let role = Envelope::parse(&line).ok().as_ref().and_then(effect);
+            if let Some(Effect::Keep(role)) = role {
                 lines.push(KeptLine { end, line, role });
             }
         }
@@ -91,9 +92,15 @@ impl Kept {
         self.lines.iter().any(|kept| kept.end == end)
     }
 
-    /// Keeps `line` if it says how the session stands; whether it is a subscription, which stays open.
-    pub(super) fn note(&mut self, line: &Bytes, end: u64, marks: &Marks) -> io::Result<bool> {
-        let Some(effect) = effect(line) else {
+    /// Keeps `line`, which holds `envelope`, if it says how the session stands; whether it is a subscription, which stays open.
+    pub(super) fn note(
+        &mut self,
+        line: &Bytes,
+        envelope: &Envelope<'_>,
+        end: u64,
+        marks: &Marks,
+    ) -> io::Result<bool> {
+        let Some(effect) = effect(envelope).filter(|_| line.len() <= LONGEST) else {
             return Ok(false);
         };
         let before = self.lines.len();
@@ -138,12 +145,9 @@ impl Kept {
     }
 }
 
-/// What `line` does to the lines that are kept; nothing for nearly all.
-fn effect(line: &Bytes) -> Option<Effect> {
-    if line.len() > LONGEST {
-        return None;
-    }
-    let Ok(Envelope::Single(message)) = Envelope::parse(line) else {
+/// What a line that holds `envelope` does to the lines that are kept; nothing for nearly all.
+fn effect(envelope: &Envelope<'_>) -> Option<Effect> {
+    let Envelope::Single(message) = envelope else {
         return None;
     };
     match message {
@@ -154,14 +158,16 @@ fn effect(line: &Bytes) -> Option<Effect> {
                 "logging/setLevel" => Some(Effect::Keep(Role::LogLevel)),
                 "resources/subscribe" => Some(Effect::Keep(Role::Resource(uri()?))),
                 "resources/unsubscribe" => Some(Effect::Forget(Role::Resource(uri()?))),
-                "subscriptions/listen" => Some(Effect::Keep(Role::Subscription(request.id))),
+                "subscriptions/listen" => {
+                    Some(Effect::Keep(Role::Subscription(request.id.clone())))
+                }
                 _ => None,
             }
         }
-        Message::Notification { method, params } => match &*method {
+        Message::Notification { method, params } => match &**method {
             "notifications/initialized" => Some(Effect::Keep(Role::Initialized)),
             "notifications/cancelled" => {
-                let id = RequestId::parse(Object::parse(params?).ok()?.get("requestId")?)?;
+                let id = RequestId::parse(Object::parse((*params)?).ok()?.get("requestId")?)?;
                 Some(Effect::Forget(Role::Subscription(id)))
             }
             _ => None,

@@ -1,21 +1,29 @@
 //! How far each line has come: a head with a few numbers, behind it a record for each step of a line that is not finished.
 //!
-//! Every write has 16 bytes at most and stays within a page, so it is there whole or not at all. Records of lines that are done are
-//! ignored by whoever reads them; new ones are written over them once no line is open.
+//! Every number is one atomic word, so it is there whole or not at all. The file is mapped into this process: to note a step costs no
+//! system call. Records of lines that are done are ignored by whoever reads them; new ones are written over them once no line is
+//! open.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vm_memory::{FileOffset, MmapRegion, VolatileMemory as _};
 
 /// Where in the head each number is.
-const DONE: u64 = 0;
-const LINE_OPEN: u64 = 8;
+const DONE: usize = 0;
+const LINE_OPEN: usize = 8;
 const KEPT: u64 = 16;
 
 /// Where records begin.
-const RECORDS: u64 = 64;
-const RECORD: usize = 16;
+const RECORDS: usize = 64;
+const RECORD: usize = 8;
+
+/// What is mapped, in bytes: enough for the records of all usual sessions. Those behind it are written to the file.
+const MAPPED: usize = 64 * 1024;
 
 /// What happened to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,68 +34,126 @@ pub(super) enum Mark {
     Finished = 2,
 }
 
+/// The numbers at the beginning of the file, and the first records.
+#[derive(Debug, Clone)]
+pub(super) struct Head {
+    file: Arc<File>,
+    mapped: Arc<MmapRegion>,
+}
+
 #[derive(Debug)]
 pub(super) struct Marks {
-    file: File,
+    head: Head,
     /// Where the next record goes.
-    next: u64,
+    next: usize,
+}
+
+impl Head {
+    /// Writes the head of an empty file.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(super) fn prepare(file: &File) -> io::Result<()> {
+        file.set_len(MAPPED as u64)
+    }
+
+    /// The head of a file that was prepared.
+    ///
+    /// # Errors
+    /// When it cannot be mapped.
+    pub(super) fn open(file: &File) -> io::Result<Self> {
+        let file = Arc::new(file.try_clone()?);
+        let mapped = MmapRegion::from_file(FileOffset::from_arc(file.clone(), 0), MAPPED);
+        Ok(Self {
+            file,
+            mapped: Arc::new(mapped.map_err(io::Error::other)?),
+        })
+    }
+
+    /// All before this position is finished.
+    ///
+    /// # Errors
+    /// Never, as it is mapped.
+    pub(super) fn done(&self) -> io::Result<u64> {
+        Ok(u64::from_le(self.word(DONE)?.load(Ordering::Acquire)))
+    }
+
+    /// Notes that a line on the way to the client is not complete, or is.
+    pub(super) fn set_line_open(&self, is_open: bool) -> io::Result<()> {
+        self.set(LINE_OPEN, is_open.into())
+    }
+
+    /// Whether an earlier process may have left a line to the client incomplete.
+    pub(super) fn is_line_open(&self) -> io::Result<bool> {
+        Ok(self.word(LINE_OPEN)?.load(Ordering::Acquire) != 0)
+    }
+
+    fn set(&self, at: usize, number: u64) -> io::Result<()> {
+        self.word(at)?.store(number.to_le(), Ordering::Release);
+        Ok(())
+    }
+
+    fn word(&self, at: usize) -> io::Result<&AtomicU64> {
+        self.mapped
+            .get_atomic_ref(at)
+            .map_err(|error| io::Error::other(error.to_string()))
+    }
 }
 
 impl Marks {
-    /// Writes the head of an empty file.
-    pub(super) fn prepare(file: &File) -> io::Result<()> {
-        file.write_all_at(&[0; RECORDS as usize], 0)
-    }
-
     /// The marks, and what they say of lines that are not done; the later of two for one line.
-    pub(super) fn open(file: File) -> io::Result<(Self, HashMap<u64, Mark>)> {
-        let length = file.metadata()?.len();
-        let mut records = vec![0; usize::try_from(length.saturating_sub(RECORDS)).unwrap_or(0)];
-        file.read_exact_at(&mut records, RECORDS)?;
-        let next = RECORDS + (records.len() / RECORD * RECORD) as u64;
-        let marks = Self { file, next };
-        let done = marks.done()?;
+    pub(super) fn open(head: Head) -> io::Result<(Self, HashMap<u64, Mark>)> {
+        let length = usize::try_from(head.file.metadata()?.len()).map_err(io::Error::other)?;
+        let mut records = vec![0; length.saturating_sub(RECORDS)];
+        head.file.read_exact_at(&mut records, RECORDS as u64)?;
+        let done = head.done()?;
         let mut earlier = HashMap::new();
-        for record in records.chunks_exact(RECORD) {
-            let (end, kind) = (number(&record[..8]), number(&record[8..]));
-            let mark = match kind {
-                1 => Mark::HandedOver,
-                _ => Mark::Finished,
-            };
-            if end > done && earlier.get(&end) != Some(&Mark::Finished) {
-                earlier.insert(end, mark);
+        let mut next = RECORDS;
+        for (number, record) in records.chunks_exact(RECORD).enumerate() {
+            let (end, mark) = split(number_of(record));
+            if end > done {
+                next = RECORDS + (number + 1) * RECORD;
+                if earlier.get(&end) != Some(&Mark::Finished) {
+                    earlier.insert(end, mark);
+                }
             }
         }
-        Ok((marks, earlier))
+        Ok((Self { head, next }, earlier))
     }
 
     /// All before this position is finished.
     pub(super) fn done(&self) -> io::Result<u64> {
-        done(&self.file)
+        self.head.done()
     }
 
     pub(super) fn set_done(&self, position: u64) -> io::Result<()> {
-        self.file.write_all_at(&position.to_le_bytes(), DONE)
+        self.head.set(DONE, position)
     }
 
     /// Where in the third file the kept lines are, and how long they are.
     pub(super) fn kept(&self) -> io::Result<(u64, u64)> {
-        Ok((read(&self.file, KEPT)?, read(&self.file, KEPT + 8)?))
+        let mut both = [0; 16];
+        self.head.file.read_exact_at(&mut both, KEPT)?;
+        Ok((number_of(&both[..8]), number_of(&both[8..])))
     }
 
+    /// Sets both in one write, which a kill does not tear.
     pub(super) fn set_kept(&self, offset: u64, length: u64) -> io::Result<()> {
         let mut both = [0; 16];
         both[..8].copy_from_slice(&offset.to_le_bytes());
         both[8..].copy_from_slice(&length.to_le_bytes());
-        self.file.write_all_at(&both, KEPT)
+        self.head.file.write_all_at(&both, KEPT)
     }
 
     pub(super) fn note(&mut self, end: u64, mark: Mark) -> io::Result<()> {
-        let mut record = [0; RECORD];
-        record[..8].copy_from_slice(&end.to_le_bytes());
-        record[8..].copy_from_slice(&(mark as u64).to_le_bytes());
-        self.file.write_all_at(&record, self.next)?;
-        self.next += RECORD as u64;
+        let record = end << 2 | mark as u64;
+        if self.next < MAPPED {
+            self.head.set(self.next, record)?;
+        } else {
+            let at = self.next as u64;
+            self.head.file.write_all_at(&record.to_le_bytes(), at)?;
+        }
+        self.next += RECORD;
         Ok(())
     }
 
@@ -97,28 +163,17 @@ impl Marks {
     }
 }
 
-/// All before this position is finished.
-pub(super) fn done(file: &File) -> io::Result<u64> {
-    read(file, DONE)
+/// The end of the line that a record is about, and what happened to it.
+fn split(record: u64) -> (u64, Mark) {
+    let mark = if record & 3 == Mark::HandedOver as u64 {
+        Mark::HandedOver
+    } else {
+        Mark::Finished
+    };
+    (record >> 2, mark)
 }
 
-/// Notes in `file` that a line on the way to the client is not complete, or is.
-pub(super) fn set_line_open(file: &File, is_open: bool) -> io::Result<()> {
-    file.write_all_at(&u64::from(is_open).to_le_bytes(), LINE_OPEN)
-}
-
-/// Whether an earlier process may have left a line to the client incomplete.
-pub(super) fn is_line_open(file: &File) -> io::Result<bool> {
-    Ok(read(file, LINE_OPEN)? != 0)
-}
-
-fn read(file: &File, at: u64) -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    file.read_exact_at(&mut bytes, at)?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
-fn number(bytes: &[u8]) -> u64 {
+fn number_of(bytes: &[u8]) -> u64 {
     let mut eight = [0; 8];
     eight.copy_from_slice(&bytes[..8]);
     u64::from_le_bytes(eight)

@@ -1,7 +1,7 @@
 //! What of a client's input was read, and how far each line has come, in memory that outlives the process that serves the session.
 //!
 //! The attaching process makes three files without a name and hands them to the process that serves. Bytes get into the first before
-//! they leave the client's pipe. The second says how far they have come, by writes of at most 16 bytes, which a kill cannot tear.
+//! they leave the client's pipe. The second says how far they have come, in words that a kill cannot tear.
 //! The third has the lines that a session needs again whoever serves it: its handshake, its log level, its subscriptions.
 //!
 //! Positions are those of the whole stream. Memory of what is done is given back by holes, so nothing ever moves.
@@ -22,11 +22,11 @@ use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use crate::mcp;
-use crate::mcp::{Receipt, Received};
+use crate::mcp::{Envelope, Receipt, Received};
 
 pub(super) use input::{Input, Relay};
 use kept::Kept;
-use marks::{Mark, Marks};
+use marks::{Head, Mark, Marks};
 pub(super) use output::Output;
 
 /// Input that is done is given back in pieces of at least so many bytes.
@@ -44,6 +44,7 @@ pub(super) struct Files {
 #[derive(Debug)]
 pub(super) struct Journal {
     input: File,
+    head: Head,
     /// Where the stream goes on for this process.
     start: u64,
     state: Mutex<State>,
@@ -81,7 +82,7 @@ impl Files {
             marks: file("mcpzip-marks")?,
             kept: file("mcpzip-kept")?,
         };
-        Marks::prepare(&files.marks)?;
+        Head::prepare(&files.marks)?;
         Ok(files)
     }
 
@@ -96,14 +97,6 @@ impl Files {
             kept: self.kept.try_clone()?,
         })
     }
-
-    /// Where the first line of the stream begins that is not done.
-    ///
-    /// # Errors
-    /// When the files cannot be read.
-    pub(super) fn done(&self) -> io::Result<u64> {
-        marks::done(&self.marks)
-    }
 }
 
 impl Journal {
@@ -112,7 +105,8 @@ impl Journal {
     /// # Errors
     /// When the files cannot be read.
     pub(super) fn open(files: &Files) -> io::Result<Arc<Self>> {
-        let (marks, earlier) = Marks::open(files.marks.try_clone()?)?;
+        let head = Head::open(&files.marks)?;
+        let (marks, earlier) = Marks::open(head.clone())?;
         let start = marks.done()?;
         let kept = Kept::open(files.kept.try_clone()?, marks.kept()?)?;
         let state = State {
@@ -127,6 +121,7 @@ impl Journal {
         };
         Ok(Arc::new(Self {
             input: files.input.try_clone()?,
+            head,
             start,
             state: Mutex::new(state),
             is_frozen: AtomicBool::new(false),
@@ -157,7 +152,12 @@ impl mcp::Journal for Journal {
         self.state.lock().kept.before(self.start)
     }
 
-    fn received(self: Arc<Self>, line: Option<&Bytes>, end: u64) -> Received {
+    fn received(
+        self: Arc<Self>,
+        line: &Bytes,
+        envelope: Option<&Envelope<'_>>,
+        end: u64,
+    ) -> Received {
         let end = self.start + end;
         let mut state = self.state.lock();
         let begin = std::mem::replace(&mut state.parsed, end);
@@ -172,7 +172,7 @@ impl mcp::Journal for Journal {
                 Received::Answered
             };
         }
-        let stays_open = line.is_some_and(|line| state.keep(line, end));
+        let stays_open = envelope.is_some_and(|envelope| state.keep(line, envelope, end));
         if !stays_open {
             state.open.insert(end, begin);
         }
@@ -205,12 +205,13 @@ impl mcp::Journal for Journal {
 
 impl State {
     /// Keeps `line` if the session needs it again; whether it is one that stays open.
-    fn keep(&mut self, line: &Bytes, end: u64) -> bool {
+    fn keep(&mut self, line: &Bytes, envelope: &Envelope<'_>, end: u64) -> bool {
         let Self { kept, marks, .. } = self;
-        kept.note(line, end, marks).unwrap_or_else(|error| {
-            tracing::error!(%error, "the journal of a session cannot be written");
-            false
-        })
+        kept.note(line, envelope, end, marks)
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "the journal of a session cannot be written");
+                false
+            })
     }
 
     /// Notes that a line is finished; which part of the input can be given back.
@@ -243,8 +244,20 @@ mod tests {
 
     use super::*;
 
+    impl Files {
+        /// Where the first line of the stream begins that is not done.
+        fn done(&self) -> u64 {
+            Head::open(&self.marks).unwrap().done().unwrap()
+        }
+    }
+
     fn line(text: &'static str) -> Bytes {
         Bytes::from_static(text.as_bytes())
+    }
+
+    fn reads(journal: &Arc<Journal>, line: &Bytes, end: u64) -> Received {
+        let envelope = Envelope::parse(line).unwrap();
+        journal.clone().received(line, Some(&envelope), end)
     }
 
     fn call(id: u64) -> Bytes {
@@ -256,12 +269,10 @@ mod tests {
         let files = Files::new().unwrap();
         let journal = Journal::open(&files).unwrap();
         let receipts: Vec<_> = [10, 20, 30, 40]
-            .map(
-                |end| match journal.clone().received(Some(&call(end)), end) {
-                    Received::New(receipt) => receipt,
-                    received => panic!("{received:?}"),
-                },
-            )
+            .map(|end| match reads(&journal, &call(end), end) {
+                Received::New(receipt) => receipt,
+                received => panic!("{received:?}"),
+            })
             .into();
         receipts[0].finish();
         receipts[1].handed_over();
@@ -270,24 +281,17 @@ mod tests {
         journal.freeze();
         drop(receipts);
         let next = Journal::open(&files).unwrap();
-        assert_eq!(
-            files.done().unwrap(),
-            10,
-            "the first line that is not finished"
-        );
+        assert_eq!(files.done(), 10, "the first line that is not finished");
         let received: Vec<_> = [10, 20, 30]
-            .map(|end| next.clone().received(Some(&call(end + 10)), end))
+            .map(|end| reads(&next, &call(end + 10), end))
             .into();
         assert!(matches!(received[0], Received::Interrupted(_)));
         assert!(matches!(received[1], Received::Answered));
         assert!(matches!(received[2], Received::New(_)));
         drop(received);
-        assert_eq!(files.done().unwrap(), 40);
+        assert_eq!(files.done(), 40);
         // A line at the place of an earlier mark is a new one.
-        assert!(matches!(
-            next.received(Some(&call(50)), 40),
-            Received::New(_)
-        ));
+        assert!(matches!(reads(&next, &call(50), 40), Received::New(_)));
     }
 
     #[test]
@@ -307,17 +311,13 @@ mod tests {
         ];
         for (number, text) in lines.into_iter().enumerate() {
             // Each is finished at once, but for the subscriptions, which hold up nothing.
-            drop(
-                journal
-                    .clone()
-                    .received(Some(&line(text)), 100 * (number as u64 + 1)),
-            );
+            drop(reads(&journal, &line(text), 100 * (number as u64 + 1)));
         }
         let next = Journal::open(&files).unwrap();
         let kept: Vec<_> = next.kept();
         let texts: Vec<_> = kept.iter().map(|kept| kept.line.clone()).collect();
         assert_eq!(texts, [0, 2, 4, 7].map(|at| line(lines[at])));
         assert_eq!(kept.iter().filter(|kept| kept.is_open).count(), 1);
-        assert_eq!(files.done().unwrap(), 900);
+        assert_eq!(files.done(), 900);
     }
 }

@@ -1,6 +1,5 @@
 //! What a client reads: a line that a kill may tear is marked while it is on its way.
 
-use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
@@ -8,7 +7,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::{Files, marks};
+use super::Journal;
+use super::marks::Head;
 use crate::downstream::pipes;
 
 /// Writes of this size and below are there whole or not at all (`PIPE_BUF`).
@@ -17,7 +17,7 @@ const WHOLE: usize = 4096;
 /// Writes to a client's pipe or socket.
 pub(in crate::daemon) struct Output {
     sink: pipes::Output,
-    marks: File,
+    marks: Head,
     /// Whether a line is marked as not complete.
     is_open: bool,
 }
@@ -27,14 +27,14 @@ impl Output {
     ///
     /// # Errors
     /// When it cannot be awaited or written.
-    pub(in crate::daemon) async fn open(sink: OwnedFd, files: &Files) -> io::Result<Self> {
+    pub(in crate::daemon) async fn open(sink: OwnedFd, journal: &Journal) -> io::Result<Self> {
         let Some(mut sink) = pipes::output(sink)? else {
             return Err(io::Error::other("stdout is neither a pipe nor a socket"));
         };
-        let marks = files.marks.try_clone()?;
-        if marks::is_line_open(&marks)? {
+        let marks = journal.head.clone();
+        if marks.is_line_open()? {
             sink.write_all(b"\n").await?;
-            marks::set_line_open(&marks, false)?;
+            marks.set_line_open(false)?;
         }
         Ok(Self {
             sink,
@@ -46,7 +46,7 @@ impl Output {
     /// Notes that `length` bytes, which end with a line, are to be written.
     fn before(&mut self, length: usize) -> io::Result<()> {
         if length > WHOLE && !self.is_open {
-            marks::set_line_open(&self.marks, true)?;
+            self.marks.set_line_open(true)?;
             self.is_open = true;
         }
         Ok(())
@@ -55,7 +55,7 @@ impl Output {
     /// Notes that `written` of `length` bytes were written.
     fn after(&mut self, written: usize, length: usize) -> io::Result<()> {
         if written == length && self.is_open {
-            marks::set_line_open(&self.marks, false)?;
+            self.marks.set_line_open(false)?;
             self.is_open = false;
         }
         Ok(())
