@@ -323,7 +323,7 @@ fn starts(name: &str) -> Vec<usize> {
     let prefixes = words.iter().take_while(|(_, word)| is_prefix(word)).count();
     let last = match prefixes {
         0 => 0,
-        // The word after `mcp` may be a name of ours that the user chose.
+        // The word after `mcp` may be the name that the user gave mcpzip.
         _ => prefixes + 1,
     };
     let behind = words.iter().map(|(start, _)| *start).take(last + 1).skip(1);

@@ -10,7 +10,7 @@ use super::edit::{Edit, PlanError};
 use super::{Client, CodexApproval, ConfigLocation, Launch, Node, Survey, Target, Text, entry};
 use crate::config::Environment;
 
-/// An entry of ours in a client's file.
+/// An entry for mcpzip in a client's file.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnEntry {
     /// Its location.

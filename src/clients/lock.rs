@@ -45,7 +45,7 @@ pub(super) enum Lock {
 pub(super) struct ClientLock(PathBuf);
 
 impl Lock {
-    /// Waits for the lock of `path`, a file of the client or of ours. `None` if the client has no locks.
+    /// Waits for the lock of `path`, a file of the client or of mcpzip. `None` if the client has no locks.
     ///
     /// # Errors
     /// When another program holds it for too long, or it cannot be created.

@@ -188,7 +188,7 @@ impl Resolver<'_> {
         (traces, metrics)
     }
 
-    /// The settings for all signals, of the file and the variables; the endpoint is the file's, without a path of ours.
+    /// The settings for all signals, of the file and the variables; the endpoint is the file's, without an added path.
     fn common(&mut self, entry: OtlpEntry) -> Collector {
         let environment = self.environment;
         let variable = |variable: Variable| set(environment, variable);

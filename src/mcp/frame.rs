@@ -78,7 +78,7 @@ impl Frame {
         }
     }
 
-    /// Creates a request of ours; `params` is a frame around the relayed part of the parameters.
+    /// Creates a request of mcpzip; `params` is a frame around the relayed part of the parameters.
     #[must_use]
     pub fn request(id: u64, method: &str, params: Self) -> Self {
         // 96 bytes hold the envelope with any id.

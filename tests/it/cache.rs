@@ -14,7 +14,7 @@ pub(crate) const OUTCOMES: &[Outcome] = &[
         fault: "each file of the cache is damaged: a byte, a cut, zeros, emptied",
         gets: "search and calls work",
         after: "at once; what was damaged, when its server is listed",
-        then: "what is damaged is set aside and listed anew",
+        then: "what is damaged is set aside, and the server is listed again",
     },
     Outcome {
         fault: "the cache may only be read",

@@ -1,6 +1,7 @@
 //! The words of documents, help texts and comments: plain English, and no advice to install another program.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -54,6 +55,7 @@ const SOURCES: &[&str] = &[
     "src/text.rs",
     "src/tool",
     "src/upstream",
+    "tests/it/support",
 ];
 
 /// Patterns that make a sentence harder to read, each with better words.
@@ -78,6 +80,9 @@ const PATTERNS: &[(&str, &str)] = &[
         "automatically, alone",
     ),
     (r"(?i)\bbesides?\b", "next to, with, in addition to"),
+    (r"(?i)\banew\b", "again"),
+    (r"(?i)\bof (ours|theirs)\b", "of mcpzip, of the server"),
+    (r"(?i)\bhow things stand\b", "the current state"),
     (r"(?i)\bwhere one\b", "name the place"),
     (
         r"(^|[.:;] |\n- |\*\* )The same\b[^.?]*[.:;]",
@@ -125,20 +130,22 @@ fn markdown(path: &Path, found: &mut Vec<PathBuf>) {
 
 /// `text` without code and with each paragraph in one line.
 fn prose(text: &str) -> String {
-    let without = |pattern: &str, text: &str| {
-        Regex::new(pattern)
-            .unwrap()
-            .replace_all(text, "…")
-            .into_owned()
-    };
-    let text = without(r"(?s)\A---\n.*?\n---\n", text);
-    let text = without(r"(?s)```.*?\n\s*```", &text);
-    let text = without(r"`[^`]*`", &text);
-    let text = without(r"\]\([^)]*\)", &text);
-    Regex::new(r"([^\n])\n[ \t]*([^\s\-#|*\d])")
-        .unwrap()
-        .replace_all(&text, "$1 $2")
-        .into_owned()
+    // Compiled once: there are thousands of comments.
+    static LEFT_OUT: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+        let patterns = [
+            r"(?s)\A---\n.*?\n---\n",
+            r"(?s)```.*?\n\s*```",
+            r"`[^`]*`",
+            r"\]\([^)]*\)",
+        ];
+        patterns.map(|pattern| Regex::new(pattern).unwrap()).into()
+    });
+    static LINE_BREAK: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"([^\n])\n[ \t]*([^\s\-#|*\d])").unwrap());
+    let text = LEFT_OUT.iter().fold(text.to_owned(), |text, pattern| {
+        pattern.replace_all(&text, "…").into_owned()
+    });
+    LINE_BREAK.replace_all(&text, "$1 $2").into_owned()
 }
 
 /// The files below `path` that have this ending.
@@ -180,11 +187,16 @@ fn comments(code: &str) -> Vec<(usize, String)> {
 
 /// The findings of one text, with some words around each.
 fn findings(name: &str, text: &str) -> Vec<String> {
+    static COMPILED: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        let patterns = PATTERNS.iter();
+        let compiled = patterns.map(|(pattern, better)| (Regex::new(pattern).unwrap(), *better));
+        compiled.collect()
+    });
     let mut found = Vec::new();
-    for (pattern, better) in PATTERNS {
-        for hit in Regex::new(pattern).unwrap().find_iter(text) {
+    for (pattern, better) in COMPILED.iter() {
+        for hit in pattern.find_iter(text) {
             // "there is no" and "which is no more than" are ordinary.
-            if pattern.contains("is no ")
+            if pattern.as_str().contains("is no ")
                 && (text[..hit.start()].to_lowercase().ends_with("there ")
                     || hit.as_str().ends_with("longer"))
             {

@@ -79,9 +79,9 @@ fn left(file: &Path, draft: &mut Draft) {
         ));
     }
     if !files(&directory.join("cache")).is_empty() {
-        draft
-            .notes
-            .push("the cached lists stay behind: the servers are asked anew".to_owned());
+        draft.notes.push(
+            "the cached lists are not imported: the servers list their tools again".to_owned(),
+        );
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum Trace {
     None,
     /// A trace that others record: its context is passed unchanged.
     Passed(Arc<Context>),
-    /// A trace in which the request has a span of ours.
+    /// A trace in which mcpzip adds a span for the request.
     Ours(Arc<Context>),
 }
 

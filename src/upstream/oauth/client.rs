@@ -136,7 +136,7 @@ impl Client {
         })
     }
 
-    /// A client that another program registered. Its redirect belongs to that program, so no login of ours can use it.
+    /// A client that another program registered. Its redirect belongs to that program, so no login of mcpzip can use it.
     pub(super) fn registered_elsewhere(
         authority: &Authority,
         id: String,

@@ -1,5 +1,5 @@
-//! The token of a running server's requests: taken from the stored login, renewed before it ends, and obtained anew after a
-//! refusal. A refusal that needs the user becomes an [`AuthRequired`], which the error to the client explains.
+//! The token of a running server's requests: taken from the stored login, renewed before it ends, and requested again after
+//! a refusal. A refusal that needs the user becomes an [`AuthRequired`], which the error to the client explains.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -26,7 +26,7 @@ pub(super) const OUTCOMES: &[Outcome] = &[
     },
     Outcome {
         fault: "the clock was set back by a year",
-        gets: "search from the cache, calls, and lists that are taken anew",
+        gets: "search from the cache, calls, and lists that are fetched again",
         after: "at once",
         then: "",
     },

@@ -1,5 +1,6 @@
-//! An authorization server with an MCP server behind it: it registers clients, lets a browser in, and gives tokens that end,
-//! are replaced with each use, and can be revoked. Whatever breaks a rule is answered as a strict server would.
+//! An authorization server with an MCP server behind it. It registers clients, accepts logins, and issues tokens that
+//! expire, rotate with each use and can be revoked. It rejects every violation of the protocol as a strict server
+//! would.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,40 +20,40 @@ use super::client::until;
 use super::command::Outcome;
 use super::http::{HttpServer, Reply, Request, legacy};
 
-/// How the servers behave; what is not said here is as good as can be.
+/// The behaviour of both servers. A default is the best behaviour.
 #[derive(Debug, Clone)]
 pub(crate) struct Manner {
-    /// The path of the issuer that the MCP server names.
+    /// The issuer's path that the MCP server names.
     pub(crate) issuer: &'static str,
-    /// What it says a token's life is, in seconds; and what it is.
+    /// The stated lifetime of a token in seconds, and the real one.
     pub(crate) expires_in: Option<u64>,
     pub(crate) life: Duration,
-    /// The scopes that a call of the tool `t` needs, and whether the first 401 names them.
+    /// The scopes that a call of the tool `t` requires, and whether the first 401 names them.
     pub(crate) needed: &'static [&'static str],
-    /// How clients say who they are.
+    /// The method of client authentication.
     pub(crate) method: &'static str,
     pub(crate) registers: bool,
-    /// More members of the authorization server's metadata, over what it has.
+    /// Additional members of the authorization server's metadata.
     pub(crate) metadata: Value,
-    /// The `iss` that comes with the code; the real one without.
+    /// The `iss` of the authorization response. `None` for the real one.
     pub(crate) iss: Option<&'static str>,
-    /// The scopes that it gives, whatever is asked for.
+    /// The granted scopes, regardless of the requested ones.
     pub(crate) grants: Option<&'static str>,
-    /// How long it thinks before it gives a token.
+    /// The pause before a token is issued.
     pub(crate) pause: Duration,
-    /// How long it keeps the answer with a token to itself.
+    /// The delay of the answer with a token, after the token was issued.
     pub(crate) late: Duration,
-    /// What answers nothing as long as it stands here: a part of paths.
+    /// A part of paths whose requests get no answer while it is set.
     pub(crate) stall: Option<&'static str>,
-    /// Whether a refresh token is good once.
+    /// Whether a refresh token can be used only once.
     pub(crate) is_strict: bool,
-    /// The public key (P-256, as a point) of a client that signs.
+    /// The public key (P-256, as a point) of a client that signs assertions.
     pub(crate) key: Vec<u8>,
-    /// A client that was registered by hand.
+    /// A client that was registered by hand: its id and secret.
     pub(crate) known: Option<(&'static str, &'static str)>,
 }
 
-/// Both servers.
+/// The authorization server and the MCP server.
 #[derive(Clone)]
 pub(crate) struct Authority {
     pub(crate) web: HttpServer,
@@ -66,11 +67,11 @@ pub(crate) struct State {
     codes: BTreeMap<String, Grant>,
     access: BTreeMap<String, (Instant, BTreeSet<String>)>,
     refresh: BTreeMap<String, Grant>,
-    /// Every secret that ever was, to be looked for where it must not be.
+    /// Every secret that was ever issued. Tests check that it appears nowhere else.
     pub(crate) secrets: Vec<String>,
     pub(crate) registrations: usize,
     pub(crate) refreshes: usize,
-    /// Refresh tokens that came a second time.
+    /// The number of refresh tokens that were used twice.
     pub(crate) reuses: usize,
     pub(crate) token_requests: usize,
     next: usize,
@@ -114,7 +115,7 @@ impl Default for Manner {
 }
 
 impl Authority {
-    /// Starts both.
+    /// Starts both servers.
     pub(crate) fn start(manner: Manner) -> Self {
         let mut clients = BTreeMap::new();
         if let Some((id, secret)) = manner.known {
@@ -147,7 +148,7 @@ impl Authority {
         Self { web, state }
     }
 
-    /// A home with the MCP server in it as `web`.
+    /// A home with the MCP server configured as `web`.
     pub(crate) fn setup(&self, members: Value) -> Setup {
         Setup::new()
             .entry("web", &self.web.entry(members))
@@ -158,12 +159,12 @@ impl Authority {
         self.state.lock().unwrap()
     }
 
-    /// Looks at what came; `state` twice in one expression would wait for itself.
+    /// Reads the state. Calling this twice in one expression would deadlock.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.state())
     }
 
-    /// Ends all access tokens, as a server that lost its memory does; refresh tokens too, if `all`.
+    /// Revokes all access tokens, and refresh tokens too if `all`.
     pub(crate) fn revoke(&self, all: bool) {
         let mut state = self.state();
         state.access.clear();
@@ -172,14 +173,14 @@ impl Authority {
         }
     }
 
-    /// Makes its clients known to the issuer at `path`, and to no other.
+    /// Moves the registered clients to the issuer at `path`.
     pub(crate) fn move_clients(&self, path: &str) {
         for client in self.state().clients.values_mut() {
             client.issuer = path.to_owned();
         }
     }
 
-    /// Fails where a secret is in `text`.
+    /// Fails if `text` contains a secret.
     #[track_caller]
     pub(crate) fn is_silent(&self, what: &str, text: &str) {
         for secret in &self.state().secrets {
@@ -194,7 +195,7 @@ impl Authority {
         self.web.url(path)
     }
 
-    /// The issuer at `path`.
+    /// The URL of the issuer at `path`.
     pub(crate) fn issuer(&self, path: &str) -> String {
         self.url(path)
     }
@@ -305,7 +306,7 @@ fn mcp(state: &Mutex<State>, origin: &str, request: &Request, reply: &mut Reply)
         format!(r#"resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp""#);
     let Some((_, scopes)) = known else {
         let headers = format!("www-authenticate: Bearer {metadata}, scope=\"basic\"\r\n");
-        // It says what it was shown, as a careless server does.
+        // The answer repeats the token, as a careless server does.
         return reply.whole(
             "401 Unauthorized",
             &headers,
@@ -481,7 +482,7 @@ fn token(
                 .filter(|grant| grant.client == id)
             else {
                 state.reuses += 1;
-                // It says too much.
+                // The error repeats the token.
                 return refuse("invalid_grant", &format!("{token} is no good"));
             };
             state.refreshes += 1;
@@ -512,7 +513,7 @@ fn token(
     reply.json(&given.to_string());
 }
 
-/// Who signed an assertion for `issuer` (RFC 7523, section 3), if it is good.
+/// The client that signed an assertion for `issuer` (RFC 7523, section 3). `None` if the assertion is invalid.
 fn signer(assertion: &str, issuer: &str, key: &[u8]) -> Option<String> {
     let (message, signature) = assertion.rsplit_once('.')?;
     let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
@@ -541,18 +542,18 @@ pub(crate) struct Login {
     child: Child,
     stderr: BufReader<std::process::ChildStderr>,
     said: String,
-    /// The page to be opened.
+    /// The URL of the login page.
     pub(crate) url: String,
 }
 
 impl Login {
-    /// Starts `mcpzip login web` and waits until it names its page.
+    /// Starts `mcpzip login web` and waits for the URL of the login page.
     #[track_caller]
     pub(crate) fn start(setup: &Setup, more: &[&str]) -> Self {
         Self::start_with(setup, &[&["login", "web"], more].concat())
     }
 
-    /// The same with any arguments.
+    /// Starts `mcpzip login` with any arguments and waits for the URL of the login page.
     #[track_caller]
     pub(crate) fn start_with(setup: &Setup, arguments: &[&str]) -> Self {
         setup.save();
@@ -576,30 +577,30 @@ impl Login {
         }
     }
 
-    /// Opens the page as a browser does; what is shown at the end.
+    /// Opens the page like a browser. Returns the last page.
     #[track_caller]
     pub(crate) fn browse(&self) -> String {
         browse(&self.url)
     }
 
-    /// Writes a line to its prompt.
+    /// Writes a line to the command's prompt.
     pub(crate) fn paste(&mut self, text: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{text}").unwrap();
     }
 
-    /// Starts `mcpzip login web` and waits for nothing.
+    /// Starts `mcpzip login web` without waiting.
     pub(crate) fn spawn(setup: &Setup) -> Child {
         setup.save();
         setup.command(&["login", "web"]).spawn().unwrap()
     }
 
-    /// Kills it.
+    /// Kills the command.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// How it ended.
+    /// Waits for the end of the command.
     #[track_caller]
     pub(crate) fn end(mut self) -> Outcome {
         let status = until("the login to end", || self.child.try_wait().unwrap());
@@ -615,7 +616,7 @@ impl Login {
     }
 }
 
-/// Logs in at `web`, start to end; what the command says of it.
+/// Logs in at `web`. Returns the command's output.
 #[track_caller]
 pub(crate) fn log_in(setup: &Setup) -> Value {
     let login = Login::start(setup, &[]);
@@ -625,7 +626,7 @@ pub(crate) fn log_in(setup: &Setup) -> Value {
     outcome.json()
 }
 
-/// Gets a page, and follows where it leads.
+/// Gets a page and follows its redirects.
 #[track_caller]
 pub(crate) fn browse(url: &str) -> String {
     let page = get(url);
@@ -635,7 +636,7 @@ pub(crate) fn browse(url: &str) -> String {
     }
 }
 
-/// Where a page leads.
+/// The `Location` of a redirect.
 pub(crate) fn location(page: &str) -> Option<String> {
     let lines = page.split("\r\n").take_while(|line| !line.is_empty());
     lines
@@ -663,7 +664,7 @@ pub(crate) fn get(url: &str) -> String {
     );
     stream.write_all(head.as_bytes()).unwrap();
     let mut page = Vec::new();
-    // The scripted server keeps its connections, so a page ends with its length.
+    // The scripted server keeps connections open, so the length tells where a page ends.
     let mut buffer = [0; 4096];
     loop {
         let text = String::from_utf8_lossy(&page).into_owned();

@@ -1,7 +1,7 @@
-//! A fake server behind HTTP: what is posted goes to its stdin, and what it writes goes out as the transport has it.
+//! A fake server behind HTTP: posted messages go to its stdin, and its output is sent in the form of the transport.
 //!
-//! So one script runs over every transport. A process is a session; a modern server, which has none, is started again when
-//! it is gone.
+//! One script therefore runs over every transport. A process is a session. A stateless server of the newest revision is
+//! started again when its process has ended.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use serde_json::value::RawValue;
 use super::http::{HttpServer, Reply, Request};
 use super::program;
 
-/// How messages come back.
+/// The form of the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Streamable HTTP, each answer as JSON.
+    /// Streamable HTTP with answers in JSON.
     Json,
-    /// Streamable HTTP, each answer as a stream of events.
+    /// Streamable HTTP with answers as event streams.
     Events,
     /// HTTP+SSE.
     Old,
 }
 
-/// Where the fake server's script and log are, and its process, if there is one.
+/// The fake server's script, log and process.
 struct Bridge {
     form: Form,
     is_modern: bool,
@@ -43,12 +43,12 @@ struct Process {
     routes: Mutex<Routes>,
 }
 
-/// Who gets what the process writes.
+/// The receivers of the process's output.
 #[derive(Default)]
 struct Routes {
     ended: bool,
     waiting: Vec<Waiting>,
-    /// For all that answers nobody; for everything, where the transport has but one stream.
+    /// The stream for messages that belong to no request. With HTTP+SSE, the only stream.
     unasked: Option<Sender<Vec<u8>>>,
 }
 
@@ -81,7 +81,7 @@ struct Meta<'a> {
     token: Option<&'a RawValue>,
 }
 
-/// Puts the fake server with this script behind HTTP.
+/// Starts the fake server with this script behind HTTP.
 pub(crate) fn start(form: Form, is_modern: bool, script: PathBuf, log: PathBuf) -> HttpServer {
     let bridge = Bridge {
         form,
@@ -142,7 +142,7 @@ impl Bridge {
         }
     }
 
-    /// Passes on what belongs to a request, up to its answer. A modern client that lets go cancels it.
+    /// Relays the messages of a request up to its answer. A modern client cancels by closing the connection.
     fn answer(&self, process: &Process, lines: &Receiver<Vec<u8>>, id: &str, reply: &mut Reply) {
         let session = if self.is_modern {
             String::new()
@@ -210,7 +210,7 @@ impl Bridge {
         process.filter(|process| !process.routes.lock().unwrap().ended)
     }
 
-    /// A new process, which takes the place of the one there was.
+    /// Replaces the process.
     fn restart(&self) -> Arc<Process> {
         let mut place = self.process.lock().unwrap();
         if let Some(old) = place.take() {
@@ -238,7 +238,7 @@ impl Bridge {
 }
 
 impl Process {
-    /// A process that is gone reads nothing; whoever waits for it hears of that.
+    /// Writes to the process. If it has ended, the requests that wait for it get an error.
     fn write(&self, message: &str) {
         let _ = writeln!(self.stdin.lock().unwrap(), "{message}");
     }
@@ -249,7 +249,7 @@ impl Process {
         let _ = child.wait();
     }
 
-    /// What will come for a request.
+    /// Registers a request. Returns its messages.
     fn expect(&self, id: &str, token: Option<String>) -> Receiver<Vec<u8>> {
         let (lines, receiver) = channel();
         let mut routes = self.routes.lock().unwrap();
@@ -263,7 +263,7 @@ impl Process {
         receiver
     }
 
-    /// What will come for nobody.
+    /// Opens the stream for messages that belong to no request.
     fn hear(&self) -> Receiver<Vec<u8>> {
         let (lines, receiver) = channel();
         let mut routes = self.routes.lock().unwrap();
@@ -286,7 +286,7 @@ impl Process {
                 routes.receiver_of(&line)
             };
             let lines = waiting.or(routes.unasked.clone());
-            // Whoever it was for may have gone.
+            // The receiver may be gone.
             let _ = lines.map(|lines| lines.send(line));
         }
         *self.routes.lock().unwrap() = Routes {
@@ -297,7 +297,7 @@ impl Process {
 }
 
 impl Routes {
-    /// Who waits for a line: by its id, however damaged the rest is, or by its progress token.
+    /// The receiver of a line: found by its id, even if the rest is damaged, or by its progress token.
     fn receiver_of(&mut self, line: &[u8]) -> Option<Sender<Vec<u8>>> {
         let start = String::from_utf8_lossy(&line[..line.len().min(4096)]).into_owned();
         if is_progress(line) {
@@ -320,8 +320,8 @@ impl Routes {
     }
 }
 
-/// Writes events until there are no more, or nobody listens; those of a subscription say so, and the first of them is
-/// that there is one.
+/// Writes events until there are no more or the client has left. Those of a subscription name it, and the first of them
+/// acknowledges it.
 fn relay(lines: &Receiver<Vec<u8>>, subscription: Option<&str>, reply: &mut Reply) {
     let notification = |id: &str, method: &str| {
         let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#);
@@ -348,7 +348,7 @@ fn is_progress(line: &[u8]) -> bool {
     line.starts_with(br#"{"jsonrpc":"2.0","method":"notifications/progress""#)
 }
 
-/// The token in `_meta` of a request, or of a progress notification.
+/// The token in `_meta` of a request, or in a progress notification.
 fn token_of(params: Option<&RawValue>) -> Option<String> {
     let params: Params<'_> = serde_json::from_str(params?.get()).ok()?;
     let token = params.token.or(params.meta.and_then(|meta| meta.token))?;

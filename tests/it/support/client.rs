@@ -1,4 +1,4 @@
-//! A client of `mcpzip serve`: it writes lines, and waits for the messages it wants.
+//! A client of `mcpzip serve`: it writes lines and waits for messages.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, ChildStdin, Command, ExitStatus};
@@ -11,13 +11,13 @@ use serde_json::json;
 use super::message::{Message, start};
 use super::setup::Home;
 
-/// How long anything may take before the test fails; far more than it ever takes.
+/// Time limit for anything in a test, far above the usual time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What comes within this did not wait for something that hangs; a busy machine may need most of it.
+/// Time limit for an answer that must not wait for something that hangs. A busy machine may need most of it.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
-/// A running `mcpzip serve`. It is killed when this is dropped; a test that fails prints all that is known.
+/// A running `mcpzip serve`. It is killed on drop. A test that fails prints all output.
 #[derive(Debug)]
 pub(crate) struct Client {
     home: Arc<Home>,
@@ -37,12 +37,12 @@ struct Received {
 
 #[derive(Debug, Default)]
 struct ReceivedState {
-    /// Whole lines of stdout that nobody has taken yet, and all of them.
+    /// Lines of stdout that no test has taken yet. `all` has every line.
     waiting: Vec<Message>,
     all: Vec<String>,
     stderr: String,
     ended: bool,
-    /// Stdout is not read for now.
+    /// Whether reading stdout is paused.
     is_held: bool,
 }
 
@@ -77,24 +77,24 @@ impl Client {
         }
     }
 
-    /// Reads nothing more of stdout but what is under way, until [`Client::read_on`].
+    /// Pauses reading stdout until [`Client::read_on`]. A read in progress still ends.
     pub(crate) fn stop_reading(&self) {
         self.received.state().is_held = true;
     }
 
-    /// Reads again.
+    /// Continues reading stdout.
     pub(crate) fn read_on(&self) {
         self.received.state().is_held = false;
         self.received.changed.notify_all();
     }
 
-    /// Opens the connection as a client of `version` does; returns the answer to `initialize`.
+    /// Opens the connection as a client of `version`. Returns the answer to `initialize`.
     #[track_caller]
     pub(crate) fn shake_hands(&mut self, version: &str) -> Message {
         self.shake_hands_as(version, "{}")
     }
 
-    /// The same for a client of these capabilities, a JSON text.
+    /// Opens the connection as a client with these capabilities, a JSON text.
     #[track_caller]
     pub(crate) fn shake_hands_as(&mut self, version: &str, capabilities: &str) -> Message {
         let info = r#"{"name":"test","version":"1"}"#;
@@ -107,7 +107,7 @@ impl Client {
         answer
     }
 
-    /// The same for a client of this name.
+    /// Opens the connection as a client with this name.
     #[track_caller]
     pub(crate) fn shake_hands_named(&mut self, name: &str) -> Message {
         let params = json!({
@@ -139,7 +139,7 @@ impl Client {
             .expect("mcpzip reads its stdin");
     }
 
-    /// Sends a request with `params`, a JSON text, and returns its id.
+    /// Sends a request with `params`, a JSON text. Returns its id.
     #[track_caller]
     pub(crate) fn request(&mut self, method: &str, params: &str) -> u64 {
         let id = self.next_id;
@@ -150,22 +150,22 @@ impl Client {
         id
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and returns its answer.
     #[track_caller]
     pub(crate) fn ask(&mut self, method: &str, params: &str) -> Message {
         let id = self.request(method, params);
         self.answer(id)
     }
 
-    /// Sends a request of revision 2026-07-28 with these members in its `params`, and waits for its answer.
+    /// Sends a request of revision 2026-07-28 with these members in its `params`, and returns its answer.
     #[track_caller]
     pub(crate) fn ask_modern(&mut self, method: &str, members: &str) -> Message {
         let id = self.begin_modern(method, members, "{}", "");
         self.answer(id)
     }
 
-    /// Sends a request of revision 2026-07-28 of a client with these capabilities, a JSON text; `meta` are more members of
-    /// its `_meta`.
+    /// Sends a request of revision 2026-07-28 from a client with these capabilities, a JSON text. `meta` are additional
+    /// members of its `_meta`.
     #[track_caller]
     pub(crate) fn begin_modern(
         &mut self,
@@ -184,7 +184,7 @@ impl Client {
         )
     }
 
-    /// Begins to call one of the meta-tools; `arguments` is a JSON text.
+    /// Starts a call of a meta-tool. `arguments` is a JSON text.
     #[track_caller]
     pub(crate) fn begin(&mut self, tool: &str, arguments: &str) -> u64 {
         self.request(
@@ -193,14 +193,14 @@ impl Client {
         )
     }
 
-    /// Calls one of the meta-tools; `arguments` is a JSON text.
+    /// Calls a meta-tool. `arguments` is a JSON text.
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str, arguments: &str) -> Message {
         let id = self.begin(tool, arguments);
         self.answer(id)
     }
 
-    /// Begins to execute a tool without arguments.
+    /// Starts a call of a tool without arguments.
     #[track_caller]
     pub(crate) fn begin_execute(&mut self, name: &str) -> u64 {
         self.begin("execute_tool", &json!({ "name": name }).to_string())
@@ -213,7 +213,7 @@ impl Client {
         self.answer(id)
     }
 
-    /// Executes a tool; `arguments` is a JSON text.
+    /// Executes a tool. `arguments` is a JSON text.
     #[track_caller]
     pub(crate) fn execute_with(&mut self, name: &str, arguments: &str) -> Message {
         self.call(
@@ -222,7 +222,7 @@ impl Client {
         )
     }
 
-    /// Searches, and returns the text of the answer.
+    /// Searches. Returns the text of the answer.
     #[track_caller]
     pub(crate) fn search(&mut self, query: &str) -> String {
         self.call("search_tools", &json!({ "query": query }).to_string())
@@ -235,7 +235,7 @@ impl Client {
         self.answer_to(&id.to_string())
     }
 
-    /// Waits for the answer whose id is written so.
+    /// Waits for the answer with this id, as it is written.
     #[track_caller]
     pub(crate) fn answer_to(&mut self, id: &str) -> Message {
         self.expect(&format!("an answer to {id}"), |message| {
@@ -243,10 +243,10 @@ impl Client {
         })
     }
 
-    /// Waits for the first message of a kind.
+    /// Waits for the first message that `wanted` accepts.
     #[track_caller]
     pub(crate) fn expect(&mut self, what: &str, wanted: impl Fn(&Message) -> bool) -> Message {
-        // What was looked at is not looked at again: a flood of messages would take the test longer than the program.
+        // Messages are checked once. Otherwise a flood of messages would take the test longer than the program.
         let mut looked_at = 0;
         let message = self.received.wait(|state| {
             let new = state.waiting.get(looked_at..).unwrap_or_default();
@@ -257,13 +257,13 @@ impl Client {
         message.unwrap_or_else(|| panic!("{what} did not come"))
     }
 
-    /// Waits for the next message, whatever it is.
+    /// Waits for the next message of any kind.
     #[track_caller]
     pub(crate) fn next(&mut self) -> Message {
         self.expect("a message", |_| true)
     }
 
-    /// Asserts that the answer to `first` came before the one to `second`; both were waited for.
+    /// Asserts that the answer to `first` came before that to `second`. Both must have been waited for.
     #[track_caller]
     pub(crate) fn check_order(&self, first: u64, second: u64) {
         let state = self.received.state();
@@ -279,12 +279,12 @@ impl Client {
         );
     }
 
-    /// The messages that came and were not taken.
+    /// The messages that no test has taken.
     pub(crate) fn left_over(&self) -> Vec<Message> {
         self.received.state().waiting.clone()
     }
 
-    /// Waits until stderr has this text in it.
+    /// Waits until stderr contains this text.
     #[track_caller]
     pub(crate) fn wait_for_stderr(&self, text: &str) {
         let found = self
@@ -293,39 +293,39 @@ impl Client {
         found.unwrap_or_else(|| panic!("stderr never said `{text}`"));
     }
 
-    /// What came on stderr until now.
+    /// The output on stderr so far.
     pub(crate) fn stderr(&self) -> String {
         self.received.state().stderr.clone()
     }
 
-    /// All that came on stdout until now.
+    /// The output on stdout so far.
     pub(crate) fn stdout(&self) -> String {
         self.received.state().all.join("\n")
     }
 
-    /// The id of its process.
+    /// The process id.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// The home it runs in.
+    /// The home of the process.
     pub(crate) fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Closes its stdin.
+    /// Closes stdin.
     pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the process.
     #[cfg(unix)]
     #[track_caller]
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         super::process::signal(self.child.id(), signal);
     }
 
-    /// Sends it a signal, unless it has ended already.
+    /// Sends a signal to the process if it is still running.
     #[cfg(unix)]
     #[track_caller]
     pub(crate) fn try_signal(&mut self, signal: rustix::process::Signal) {
@@ -334,14 +334,14 @@ impl Client {
         }
     }
 
-    /// Ends it hard.
+    /// Kills the process.
     #[track_caller]
     #[cfg(windows)]
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it is our child");
     }
 
-    /// Waits for its end, and for that of its output.
+    /// Waits for the end of the process and of its output.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let status = until("mcpzip to end", || {
@@ -353,7 +353,7 @@ impl Client {
         status
     }
 
-    /// Closes its stdin and waits for its end, which must be a good one.
+    /// Closes stdin and waits for a successful exit.
     #[track_caller]
     pub(crate) fn finish(mut self) {
         self.close_stdin();
@@ -367,7 +367,7 @@ impl Received {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `found` finds something.
+    /// Waits until `found` returns a value.
     fn wait<T>(&self, mut found: impl FnMut(&mut ReceivedState) -> Option<T>) -> Option<T> {
         let start = Instant::now();
         let mut state = self.state();
@@ -419,7 +419,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.read_on();
         self.stdin = None;
-        // It has ended where the test saw to that.
+        // The test may have ended the process already.
         let _ = self.child.kill();
         let status = self.child.wait();
         if std::thread::panicking() {
@@ -436,7 +436,7 @@ impl Drop for Client {
             return;
         }
         for reader in self.readers.drain(..) {
-            // A process that kept the pipe open would be found by a test of its own; none hangs here.
+            // A separate test finds processes that keep the pipe open. This must not hang.
             if reader.is_finished() {
                 reader.join().expect("reading does not panic");
             }
@@ -444,7 +444,7 @@ impl Drop for Client {
     }
 }
 
-/// Waits until `condition` gives a value.
+/// Waits until `condition` returns a value.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();

@@ -1,7 +1,7 @@
-//! A port on which nobody listens, for as long as the test lasts.
+//! A port that refuses connections for as long as the test lasts.
 //!
-//! A listener that is bound and dropped gives its port back, and the next server of a test beside it may get it: a
-//! socket that is bound but does not listen keeps it, and refuses whoever comes.
+//! The port of a listener that is dropped may be given to the next server of another test. A socket that is bound but
+//! does not listen keeps the port and refuses connections.
 
 use std::net::SocketAddr;
 

@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::client::until;
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Outcome {
     command: String,
-    /// Its exit code; `None` when a signal ended it.
+    /// The exit code. `None` if a signal ended the command.
     pub(crate) code: Option<i32>,
-    /// What it wrote to stdout.
+    /// The output on stdout.
     pub(crate) stdout: String,
-    /// What it wrote to stderr.
+    /// The output on stderr.
     pub(crate) stderr: String,
 }
 
-/// Runs `command`, whose streams are piped, to its end.
+/// Runs `command`, whose streams are pipes, to its end.
 #[track_caller]
 pub(crate) fn run(mut command: Command, input: &str) -> Outcome {
     let mut child = command
@@ -50,14 +50,14 @@ pub(crate) fn run(mut command: Command, input: &str) -> Outcome {
 fn read_all(mut reader: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is worth printing.
+        // Output before an error is still printed.
         let _ = reader.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
 impl Outcome {
-    /// A run that was seen to its end elsewhere.
+    /// The outcome of a command that was run elsewhere.
     pub(crate) fn of(command: &str, code: Option<i32>, stdout: String, stderr: String) -> Self {
         Self {
             command: command.to_owned(),
@@ -67,14 +67,14 @@ impl Outcome {
         }
     }
 
-    /// Fails unless the command ended with this code.
+    /// Fails unless the exit code is this one.
     #[track_caller]
     pub(crate) fn code(self, expected: i32) -> Self {
         assert_eq!(self.code, Some(expected), "{self}");
         self
     }
 
-    /// Fails unless stdout is JSON, which is returned.
+    /// Parses stdout as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)

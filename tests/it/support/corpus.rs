@@ -1,14 +1,14 @@
-//! Real tools, which are not part of this repository: they lie beside it.
+//! Corpora of real tools, which are outside of this repository.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-/// Leaves out the tests that need the corpora.
+/// The variable that skips the tests with corpora.
 const SKIP: &str = "MCPZIP_TEST_SKIP_CORPORA";
 
-/// Where the corpora are.
-const PLACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/search-bench");
+/// The directory of the corpora.
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/search-bench");
 
 /// A tool and its server.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(crate) struct CorpusTool {
     pub(crate) definition: Value,
 }
 
-/// The tools of a corpus, `dev/corpus.json` say; `None` when that is not wanted, which is said.
+/// The tools of a corpus such as `dev/corpus.json`. `None` if these tests are skipped, which is printed.
 #[track_caller]
 pub(crate) fn tools(corpus: &str) -> Option<Vec<CorpusTool>> {
     #[expect(
@@ -29,7 +29,7 @@ pub(crate) fn tools(corpus: &str) -> Option<Vec<CorpusTool>> {
         eprintln!("LEFT OUT: a test with real tools, because {SKIP} is set");
         return None;
     }
-    let path = Path::new(PLACE).join(corpus);
+    let path = Path::new(DIRECTORY).join(corpus);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
         panic!(
             "{}: {error}\nThis test needs the corpora beside the repository; {SKIP}=1 leaves it out.",

@@ -1,4 +1,4 @@
-//! `mcpzip serve --http`, and a client that speaks HTTP/1.1 to it by hand.
+//! `mcpzip serve --http`, and an HTTP/1.1 client for it that writes its requests by hand.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::client::PATIENCE;
 use super::{Client, Message, Setup};
 
-/// A running server. It is killed when this is dropped; a test that fails prints all that is known.
+/// A running server. It is killed on drop. A test that fails prints all output.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     process: Client,
     address: SocketAddr,
 }
 
-/// A request on its way.
+/// A request before it is sent.
 #[derive(Debug, Clone)]
 #[must_use]
 pub(crate) struct Call {
@@ -28,34 +28,34 @@ pub(crate) struct Call {
     body: Vec<u8>,
 }
 
-/// A session of a client with a handshake.
+/// A session with a handshake.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpSession {
     address: SocketAddr,
     id: String,
 }
 
-/// An answer of which the head has come.
+/// An answer whose head has arrived.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     reader: BufReader<TcpStream>,
     status: u16,
     headers: BTreeMap<String, String>,
-    /// What came of the body and was not taken.
+    /// Bytes of the body that were not taken yet.
     pending: Vec<u8>,
     left: Left,
     /// The id of the last event that had one.
     last_id: String,
 }
 
-/// What is to come of a body.
+/// The rest of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     Bytes(usize),
     Chunks,
 }
 
-/// An answer that came whole.
+/// A complete answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -71,7 +71,7 @@ pub(crate) struct Event {
 }
 
 impl Setup {
-    /// Starts `mcpzip serve --http` on a free port of this machine, with more arguments.
+    /// Starts `mcpzip serve --http` on a free loopback port, with additional arguments.
     #[track_caller]
     pub(crate) fn serve(&self, arguments: &[&str]) -> Gateway {
         self.serve_at("127.0.0.1:0", arguments)
@@ -86,7 +86,7 @@ impl Setup {
         gateway
     }
 
-    /// Starts `mcpzip` with arguments by which it serves over HTTP.
+    /// Starts `mcpzip` with arguments that make it serve over HTTP.
     #[track_caller]
     pub(crate) fn serve_by(&self, arguments: &[&str]) -> Gateway {
         let process = self.start_with(arguments);
@@ -115,7 +115,7 @@ impl Gateway {
         self.address
     }
 
-    /// A request; its `Host` is where it goes to.
+    /// A request whose `Host` is the address of the server.
     pub(crate) fn call(&self, method: &str, path: &str) -> Call {
         Call::new(self.address, method, path)
     }
@@ -125,12 +125,12 @@ impl Gateway {
         Call::post(self.address, body)
     }
 
-    /// A request of revision 2026-07-28 with the headers that belong to it; `members` are those of its `params`.
+    /// A request of revision 2026-07-28 with its headers. `members` are the members of its `params`.
     pub(crate) fn modern(&self, method: &str, members: &str) -> Call {
         self.modern_of("test", method, members)
     }
 
-    /// The same of a client with this name.
+    /// A request of revision 2026-07-28 from a client with this name.
     pub(crate) fn modern_of(&self, client: &str, method: &str, members: &str) -> Call {
         let meta = format!(
             r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"{client}","version":"1"}}}}"#
@@ -151,7 +151,7 @@ impl Gateway {
         }
     }
 
-    /// A modern call of a tool behind `execute_tool`.
+    /// A modern call of a tool through `execute_tool`.
     pub(crate) fn modern_execute(&self, name: &str, more: &str) -> Call {
         self.modern(
             "tools/call",
@@ -159,13 +159,13 @@ impl Gateway {
         )
     }
 
-    /// Opens a session as a client of 2025-11-25 does.
+    /// Opens a session as a client of 2025-11-25.
     #[track_caller]
     pub(crate) fn session(&self) -> HttpSession {
         self.session_of("2025-11-25", &json!({}))
     }
 
-    /// Opens a session as a client of `version` with these capabilities does.
+    /// Opens a session as a client of `version` with these capabilities.
     #[track_caller]
     pub(crate) fn session_of(&self, version: &str, capabilities: &Value) -> HttpSession {
         let answer = self.post(&initialize(version, capabilities)).send();
@@ -208,7 +208,7 @@ impl HttpSession {
         ))
     }
 
-    /// A call of a tool behind `execute_tool`; `more` is put behind its parameters.
+    /// A call of a tool through `execute_tool`. `more` follows its parameters.
     pub(crate) fn execute(&self, id: u64, name: &str, more: &str) -> Call {
         self.request(
             id,
@@ -217,7 +217,7 @@ impl HttpSession {
         )
     }
 
-    /// Opens the stream of unasked messages.
+    /// Opens the stream for messages that belong to no request.
     #[track_caller]
     pub(crate) fn listen(&self) -> Incoming {
         let call = Call::new(self.address, "GET", "/mcp").header("Accept", "text/event-stream");
@@ -229,7 +229,7 @@ impl HttpSession {
         stream
     }
 
-    /// A GET that resumes a stream behind the event with this id.
+    /// A GET that resumes a stream after the event with this id.
     pub(crate) fn resume(&self, id: &str) -> Call {
         Call::new(self.address, "GET", "/mcp")
             .header("Accept", "text/event-stream")
@@ -264,18 +264,18 @@ impl Call {
             .body(body)
     }
 
-    /// Sets a header in place of one of that name.
+    /// Sets a header and removes others of that name.
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
         self.without(name).and_header(name, value)
     }
 
-    /// Adds a header to those of that name.
+    /// Adds a header, also if there is one of that name.
     pub(crate) fn and_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Takes a header out.
+    /// Removes a header.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -287,7 +287,7 @@ impl Call {
         self
     }
 
-    /// The request as it is written.
+    /// The bytes of the request.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         self.headers
@@ -304,7 +304,7 @@ impl Call {
         [head.as_bytes(), b"\r\n", &self.body].concat()
     }
 
-    /// Writes the request on a connection of its own, and leaves it at that.
+    /// Writes the request on a new connection without reading the answer.
     #[track_caller]
     pub(crate) fn begin(&self) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).expect("the server takes connections");
@@ -326,7 +326,7 @@ impl Call {
         self.open().whole().0
     }
 
-    /// Sends the request on a connection that carried others, and waits for the whole answer.
+    /// Sends the request on an existing connection and waits for the whole answer.
     #[track_caller]
     pub(crate) fn send_on(
         &self,
@@ -382,12 +382,12 @@ impl Incoming {
         self.status
     }
 
-    /// A header, empty where there is none.
+    /// A header. Empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 
-    /// Reads more of the body; whether there was more.
+    /// Reads more of the body. Returns false at its end.
     #[track_caller]
     fn more(&mut self) -> bool {
         let length = match self.left {
@@ -418,7 +418,7 @@ impl Incoming {
         length > 0
     }
 
-    /// Waits for the end of the body; the connection can carry another request.
+    /// Reads the rest of the body. The connection can then carry another request.
     #[track_caller]
     pub(crate) fn whole(mut self) -> (Answer, BufReader<TcpStream>) {
         while self.more() {}
@@ -441,12 +441,12 @@ impl Incoming {
             if let Some(event) = Event::parse(&self.block()?) {
                 return Some(event);
             }
-            // A stream says again and again that it is still there, so the connection's own timeout never ends the wait.
+            // A stream sends comments to stay open, so the timeout of the connection never ends the wait.
             assert!(start.elapsed() < PATIENCE, "no event came");
         }
     }
 
-    /// Waits for the event without a message that a stream begins with; its id.
+    /// Waits for the first event of a stream, which has no message. Returns its id.
     #[track_caller]
     pub(crate) fn priming_event(&mut self) -> String {
         let text = self.block().expect("the stream goes on");
@@ -454,12 +454,12 @@ impl Incoming {
         self.last_id.clone()
     }
 
-    /// The id of the last event that had one; empty where none had.
+    /// The id of the last event that had one. Empty if none had.
     pub(crate) fn last_id(&self) -> &str {
         &self.last_id
     }
 
-    /// Waits for the next event or comment; `None` at the end of the stream.
+    /// Waits for the next event or comment. `None` at the end of the stream.
     #[track_caller]
     fn block(&mut self) -> Option<String> {
         loop {
@@ -477,7 +477,7 @@ impl Incoming {
         }
     }
 
-    /// Waits for the next piece of a silent stream, which is to be a comment.
+    /// Waits for the next part of a silent stream, which must be a comment.
     #[track_caller]
     pub(crate) fn comment(&mut self) -> String {
         assert!(self.pending.is_empty() && self.more(), "the stream goes on");
@@ -497,7 +497,7 @@ impl Incoming {
 }
 
 impl Event {
-    /// `None` for a comment.
+    /// Parses an event. `None` for a comment.
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| -> Vec<&str> {
             text.lines()
@@ -514,12 +514,12 @@ impl Event {
 }
 
 impl Answer {
-    /// A header, empty where there is none.
+    /// A header. Empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 
-    /// The one message that it is, whatever its form: the last of a stream.
+    /// The only message of the answer, in either form; of a stream, the last one.
     #[track_caller]
     pub(crate) fn message(&self) -> Message {
         if self.header("content-type") == "application/json" {
@@ -529,7 +529,7 @@ impl Answer {
         Message::new(last.unwrap_or_else(|| panic!("no message: {self:?}")).data)
     }
 
-    /// Its status, and the code of the error that it is.
+    /// The status, and the code of the JSON-RPC error.
     #[track_caller]
     pub(crate) fn fault(&self) -> (u16, i64) {
         (self.status, self.message().error_code())

@@ -1,4 +1,4 @@
-//! A scripted HTTP server on loopback: it keeps what it was asked, and answers, stalls or breaks off as told.
+//! A scripted HTTP server on loopback. It records requests, and answers, stalls or disconnects as scripted.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 
 use super::client::{PATIENCE, until};
 
-/// A running server; its threads end with the test process.
+/// A running server. Its threads end with the test process.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpServer {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
-/// What came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
-    /// The body as it came, and as JSON.
+    /// The body as text and as JSON.
     pub(crate) text: String,
     pub(crate) body: Value,
 }
 
-/// The way back.
+/// The connection for the answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     stream: TcpStream,
-    /// Whether the connection can take another request.
+    /// Whether the connection can carry another request.
     keeps: bool,
-    /// What came, over whatever connection.
+    /// The requests of all connections.
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl HttpServer {
-    /// Starts a server that answers each request by `handler`, each connection by itself.
+    /// Starts a server that answers each request with `handler`. Each connection has a thread.
     pub(crate) fn start(handler: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Self {
@@ -55,7 +55,7 @@ impl HttpServer {
         server
     }
 
-    /// A server with a handshake, a session and the tools `t` and `u`: `call` answers the calls of `t`.
+    /// A server with a handshake, a session and the tools `t` and `u`. `call` answers the calls of `t`.
     pub(crate) fn with_tool(call: impl Fn(&Request, &mut Reply) + Send + Sync + 'static) -> Self {
         Self::start(move |request, reply| match request.rpc() {
             "tools/call" if request.body["params"]["name"] == "t" => call(request, reply),
@@ -73,7 +73,7 @@ impl HttpServer {
         entry.to_string()
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -83,12 +83,12 @@ impl HttpServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// All that came until now.
+    /// All requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// How many requests were of this JSON-RPC method, or of this HTTP method without a message.
+    /// The number of requests with this JSON-RPC method, or with this HTTP method and no message.
     pub(crate) fn count(&self, method: &str) -> usize {
         self.requests()
             .iter()
@@ -108,17 +108,17 @@ impl HttpServer {
 }
 
 impl Request {
-    /// The JSON-RPC method, or the HTTP method where there is no message.
+    /// The JSON-RPC method, or the HTTP method if there is no message.
     pub(crate) fn rpc(&self) -> &str {
         self.body["method"].as_str().unwrap_or(&self.method)
     }
 
-    /// A header, empty where there is none.
+    /// A header. Empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 
-    /// The tool result with this text, as an answer to this request.
+    /// The answer to this request with a tool result that has this text.
     pub(crate) fn result(&self, text: &str) -> String {
         self.answer(&json!({ "content": [{ "type": "text", "text": text }] }))
     }
@@ -130,12 +130,12 @@ impl Request {
 }
 
 impl Reply {
-    /// A whole answer of JSON.
+    /// Sends a complete answer in JSON.
     pub(crate) fn json(&mut self, body: &str) {
         self.whole("200 OK", "content-type: application/json\r\n", body);
     }
 
-    /// A whole answer; `headers` each with its line end.
+    /// Sends a complete answer. `headers` include their line ends.
     pub(crate) fn whole(&mut self, status: &str, headers: &str, body: &str) {
         let length = body.len();
         self.raw(
@@ -144,7 +144,7 @@ impl Reply {
         );
     }
 
-    /// A whole answer of any bytes.
+    /// Sends a complete answer of any bytes.
     pub(crate) fn whole_bytes(&mut self, status: &str, headers: &str, body: &[u8]) {
         self.raw(
             format!(
@@ -156,30 +156,30 @@ impl Reply {
         self.raw(body);
     }
 
-    /// The head of an event stream, which lasts until the connection ends.
+    /// Sends the head of an event stream, which lasts until the connection ends.
     pub(crate) fn events(&mut self, headers: &str) {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
         self.raw(format!("{head}{headers}\r\n").as_bytes());
         self.keeps = false;
     }
 
-    /// A message in an event stream.
+    /// Sends a message in an event stream.
     pub(crate) fn event(&mut self, message: &[u8]) {
         self.raw(&[b"event: message\ndata: ", message, b"\n\n"].concat());
     }
 
-    /// Any bytes; whether the other end may still take more.
+    /// Sends any bytes. Returns false if the client has left.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> bool {
         self.keeps &= self.stream.write_all(bytes).is_ok();
         self.keeps
     }
 
-    /// Breaks off.
+    /// Closes the connection.
     pub(crate) fn vanish(&mut self) {
         self.keeps = false;
     }
 
-    /// Breaks off so that the other end is told of an error, and not of an end.
+    /// Resets the connection, so that the client gets an error instead of an end.
     pub(crate) fn reset(&mut self) {
         self.keeps = false;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -196,7 +196,7 @@ impl Reply {
         });
     }
 
-    /// Waits until such a request came, over whatever connection.
+    /// Waits until such a request has arrived on any connection.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Request) -> bool) {
         until(what, || {
@@ -209,14 +209,14 @@ impl Reply {
         });
     }
 
-    /// Says no more until the other end lets go; whether it did so in time.
+    /// Sends nothing until the client disconnects. Returns whether it did so in time.
     pub(crate) fn hang(&mut self) -> bool {
         self.keeps = false;
         self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         matches!(self.stream.read(&mut [0]), Ok(0))
     }
 
-    /// Whether the other end has let go.
+    /// Whether the client has disconnected.
     pub(crate) fn is_gone(&mut self) -> bool {
         self.stream.set_nonblocking(true).unwrap();
         let gone = matches!(self.stream.peek(&mut [0]), Ok(0));
@@ -226,7 +226,7 @@ impl Reply {
     }
 }
 
-/// What a plain server of 2025-11-25 says.
+/// The answers of a plain server of 2025-11-25.
 pub(crate) fn legacy(request: &Request, reply: &mut Reply) {
     match request.rpc() {
         "initialize" => {
@@ -248,7 +248,7 @@ pub(crate) fn legacy(request: &Request, reply: &mut Reply) {
     }
 }
 
-/// What a plain server of 2026-07-28 says.
+/// The answers of a plain server of 2026-07-28.
 pub(crate) fn modern(request: &Request, reply: &mut Reply) {
     let complete = |mut result: Value| {
         result["resultType"] = "complete".into();

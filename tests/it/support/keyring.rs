@@ -1,4 +1,4 @@
-//! A keychain for tests: GNOME's keyring on a bus of its own, in a home of its own.
+//! A keychain for tests: GNOME Keyring on a separate bus and in a separate home.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::client::until;
 use super::{Setup, tool};
 
-/// A bus with a keychain on it; both end with this.
+/// A bus with a keychain. Both end on drop.
 pub(crate) struct Keyring {
     home: TempDir,
     bus: Child,
@@ -19,7 +19,7 @@ pub(crate) struct Keyring {
 }
 
 impl Keyring {
-    /// Starts one that is unlocked; nothing where the test is to be left out.
+    /// Starts an unlocked keychain. `None` if the test is skipped.
     #[track_caller]
     pub(crate) fn start() -> Option<Self> {
         let mut keyring = Self::without_daemon()?;
@@ -30,14 +30,14 @@ impl Keyring {
         Some(keyring)
     }
 
-    /// A bus on which nobody offers a keychain.
+    /// Starts a bus without a keychain.
     #[track_caller]
     pub(crate) fn without_daemon() -> Option<Self> {
         if !tool::has("dbus-daemon", "dbus") || !tool::has("dbus-send", "dbus") {
             return None;
         }
         let home = TempDir::new().unwrap();
-        // The system's own configuration would start services of the system.
+        // The system's configuration would start services of the system.
         let config = home.path().join("bus.conf");
         let socket = home.path().join("bus");
         let text = format!(
@@ -72,7 +72,7 @@ impl Keyring {
         })
     }
 
-    /// Starts the daemon, with its collection unlocked or not. One that was never unlocked has none.
+    /// Starts the daemon with its collection locked or unlocked. A keychain that was never unlocked has no collection.
     pub(crate) fn open(&mut self, is_unlocked: bool) {
         self.close();
         let mut daemon = command("gnome-keyring-daemon", self.home.path());
@@ -105,7 +105,7 @@ impl Keyring {
         });
     }
 
-    /// Ends the daemon; what it holds stays on its disk.
+    /// Ends the daemon. Its secrets stay on disk.
     pub(crate) fn close(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             let _ = daemon.kill();
@@ -113,7 +113,7 @@ impl Keyring {
         }
     }
 
-    /// `setup` with this keychain.
+    /// A copy of `setup` that uses this keychain.
     pub(crate) fn around(&self, setup: &Setup) -> Setup {
         setup
             .clone()

@@ -1,10 +1,10 @@
-//! One message from `mcpzip`, looked at without being rewritten.
+//! A message from `mcpzip` in its original bytes.
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A line that `mcpzip` wrote.
+/// A line written by `mcpzip`.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     line: String,
@@ -45,7 +45,7 @@ impl Message {
             .unwrap_or_else(|error| panic!("no message ({error}): {}", start(&self.line)))
     }
 
-    /// The id as it was written; `null` for a message without one.
+    /// The id as it was written. `null` for a message without an id.
     pub(crate) fn id(&self) -> &str {
         self.parts().id.map_or("null", RawValue::get)
     }
@@ -55,14 +55,14 @@ impl Message {
         self.parts().method.is_none()
     }
 
-    /// Whether it is a notification of this method.
+    /// Whether it is a notification with this method.
     pub(crate) fn is_notification(&self, method: &str) -> bool {
         self.parts()
             .method
             .is_some_and(|raw| raw.get() == format!("\"{method}\""))
     }
 
-    /// The parameters of a notification, in their own bytes.
+    /// The parameters of a notification in their original bytes.
     #[track_caller]
     pub(crate) fn params(&self) -> &str {
         self.parts()
@@ -71,7 +71,7 @@ impl Message {
             .unwrap_or_else(|| panic!("no params: {}", start(&self.line)))
     }
 
-    /// The result, in its own bytes.
+    /// The result in its original bytes.
     #[track_caller]
     pub(crate) fn result(&self) -> &str {
         self.parts()
@@ -102,7 +102,7 @@ impl Message {
         self.error()["code"].as_i64().unwrap()
     }
 
-    /// Whether the result says that a tool failed.
+    /// The result's `isError`.
     #[track_caller]
     pub(crate) fn is_tool_error(&self) -> bool {
         self.value()["isError"] == true
@@ -120,7 +120,7 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The text of a tool's result that says it failed.
+    /// The text of a tool's result that has `isError`.
     #[track_caller]
     pub(crate) fn tool_error(&self) -> String {
         assert!(self.is_tool_error(), "no tool error: {}", start(&self.line));
@@ -128,7 +128,7 @@ impl Message {
     }
 }
 
-/// The start of a text that may be long.
+/// The start of a long text.
 pub(crate) fn start(text: &str) -> String {
     let short: String = text.chars().take(2000).collect();
     if short.len() < text.len() {

@@ -1,4 +1,4 @@
-//! The harness: a home of its own for each test, fake servers in it, and a client that speaks to the real program.
+//! The test harness: a separate home for each test, fake servers in it, and a client of the real program.
 //!
 //! A test reads as a sentence: `Setup::new().server("a", Server::new().tool("t", [echo()])).connect().execute("a__t")`.
 

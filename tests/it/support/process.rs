@@ -1,20 +1,20 @@
-//! Which processes there are: each of a test's carries the test's mark in its environment.
+//! The processes of a test. Each carries the test's mark in its environment.
 
 use std::fmt;
 
-/// The mark of one home's processes.
+/// The mark of the processes of one home.
 #[derive(Debug, Clone)]
 pub(crate) struct Mark(String);
 
 impl Mark {
-    /// The variable that holds it.
+    /// The environment variable with the mark.
     pub(crate) const VARIABLE: &str = "MCPZIP_TEST_MARK";
 
     pub(crate) fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// The marked processes that are alive, each with its command line. Those of the test itself are not marked.
+    /// The running processes with this mark and their command lines. The test itself has no mark.
     #[cfg(target_os = "linux")]
     pub(crate) fn processes(&self) -> Vec<Process> {
         let wanted = format!("{}={self}", Self::VARIABLE);
@@ -37,16 +37,16 @@ impl fmt::Display for Mark {
     }
 }
 
-/// A process as it was seen.
+/// A process at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
-    /// Its id.
+    /// The process id.
     pub(crate) id: u32,
-    /// Its parent's id.
+    /// The parent's process id.
     pub(crate) parent: u32,
-    /// `R`, `S`, `Z` for a zombie, …
+    /// `R`, `S`, `Z` for a zombie, and so on.
     pub(crate) state: char,
-    /// Its arguments.
+    /// The command line.
     pub(crate) command: String,
 }
 
@@ -55,7 +55,7 @@ impl Process {
     /// The process with this id, if there is one.
     pub(crate) fn read(id: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name in parentheses may hold anything.
+        // The name in parentheses may contain anything.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
@@ -69,12 +69,12 @@ impl Process {
         })
     }
 
-    /// All processes, zombies among them.
+    /// All processes, including zombies.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         all_ids().filter_map(Self::read)
     }
 
-    /// The children of a process, zombies among them.
+    /// The children of a process, including zombies.
     pub(crate) fn children_of(parent: u32) -> Vec<Self> {
         Self::all()
             .filter(|process| process.parent == parent)

@@ -1,4 +1,4 @@
-//! Where the programs under test are.
+//! Finds the programs under test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +18,8 @@ pub(crate) fn fake_server() -> &'static Path {
     &PROGRAM
 }
 
-/// An example; `source` is its file or directory. Cargo builds examples with `cargo test`, but not with
-/// `cargo test --test it`; where it is missing or older than its source, it is built here.
+/// An example. `source` is its file or directory. Cargo builds examples with `cargo test`, but not with `cargo test
+/// --test it`, so this builds an example that is missing or older than its source.
 pub(crate) fn example(name: &str, source: &str) -> PathBuf {
     let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs")).join(source);
     let program = format!("examples/{name}");
@@ -45,7 +45,7 @@ pub(crate) fn example(name: &str, source: &str) -> PathBuf {
     })
 }
 
-/// The directory that cargo builds this profile into: the tests are in `deps` under it.
+/// Cargo's directory for this profile. The tests are in its subdirectory `deps`.
 fn profile_directory() -> PathBuf {
     let test = std::env::current_exe().expect("the test knows where it is");
     test.parent()
@@ -77,6 +77,6 @@ fn is_newer(built: &Path, source: &Path) -> bool {
         .chain([source.to_owned()])
         .filter_map(|path| modified(&path))
         .max();
-    // A source that is not there any more cannot be built either.
+    // A source that does not exist any more cannot be built.
     newest.is_none_or(|newest| modified(built).is_some_and(|built| built >= newest))
 }

@@ -1,10 +1,10 @@
-//! A proxy on loopback, of HTTP (`CONNECT`) and of SOCKS 5: whatever host it is asked for, it leads to one server.
+//! A proxy on loopback for HTTP (`CONNECT`) and SOCKS 5. It connects every host to one server.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A running proxy; its threads end with the test process.
+/// A running proxy. Its threads end with the test process.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     address: SocketAddr,
@@ -27,7 +27,7 @@ impl Proxy {
         })
     }
 
-    /// A proxy that says this to whoever comes.
+    /// A proxy that sends `answer` to every client.
     pub(crate) fn refusing(answer: &'static str) -> Self {
         Self::start(move |mut client, asked| {
             asked.lock().unwrap().push(read_head(&mut client)?);
@@ -47,19 +47,19 @@ impl Proxy {
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let (serve, asked) = (serve.clone(), asked.clone());
-                // Either end may break off as it likes.
+                // Either side may disconnect.
                 std::thread::spawn(move || drop(serve(client, &asked)));
             }
         });
         proxy
     }
 
-    /// Its URL, of this scheme.
+    /// The URL with this scheme.
     pub(crate) fn url(&self, scheme: &str) -> String {
         format!("{scheme}://me:sesame-open@{}", self.address)
     }
 
-    /// What it was asked: heads of HTTP, or hosts with ports.
+    /// The requests so far: heads of HTTP requests, or hosts with ports.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -75,7 +75,7 @@ fn read_head(client: &mut TcpStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// Takes a client that names a host, with a password (RFC 1928, RFC 1929).
+/// Accepts a client that names a host and a password (RFC 1928, RFC 1929).
 fn greet_socks(client: &mut TcpStream) -> io::Result<String> {
     let methods = read(client, 2)?[1];
     read(client, methods.into())?;

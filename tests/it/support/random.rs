@@ -1,10 +1,10 @@
-//! Repeatable chance, and JSON made by it: whatever a server may send, in whatever bytes.
+//! Repeatable random numbers, and random JSON: any values and spellings that a server may send.
 
-/// A small generator (xorshift); the same seed gives the same numbers.
+/// A random number generator (xorshift). A seed always gives the same numbers.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
-/// Numbers that readers change, round or refuse.
+/// Numbers that readers change, round or reject.
 const NUMBERS: &[&str] = &[
     "0",
     "-0",
@@ -21,7 +21,7 @@ const NUMBERS: &[&str] = &[
     "123456789012345678901234567890.5",
 ];
 
-/// Pieces of strings, as they are written in JSON.
+/// Parts of strings as they are written in JSON.
 const PIECES: &[&str] = &[
     "word",
     " ",
@@ -62,7 +62,7 @@ impl Random {
         usize::try_from(self.0 % limit as u64).unwrap()
     }
 
-    /// Whether the one of `chances` came up.
+    /// True once in `chances` times.
     pub(crate) fn one_in(&mut self, chances: usize) -> bool {
         self.below(chances) == 0
     }
@@ -195,7 +195,7 @@ impl Random {
         KEYS[self.below(KEYS.len())]
     }
 
-    /// Space that is allowed between tokens of a line.
+    /// Space that may separate the tokens of a line.
     fn space(&mut self) -> &'static str {
         ["", "", "", " ", "\t", "  "][self.below(6)]
     }

@@ -1,7 +1,7 @@
-//! What a fake server is to do, written as a sentence: `Server::new().tool("echo", [echo()])`.
+//! The script of a fake server, written as a sentence: `Server::new().tool("echo", [echo()])`.
 //!
-//! Steps are JSON texts, spliced as they are, so that odd bytes reach the fake server; `tests/programs/fake_server.rs` says what
-//! each does.
+//! Steps are JSON texts that are inserted unchanged, so that unusual bytes reach the fake server.
+//! `tests/programs/fake_server.rs` describes each step.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(crate) struct Server {
     members: Vec<String>,
 }
 
-/// One thing that a fake server does.
+/// A step of a script.
 #[derive(Debug, Clone)]
 pub(crate) struct Step(String);
 
@@ -30,13 +30,13 @@ impl Server {
         Self::default()
     }
 
-    /// Adds a tool that takes anything, and what a call of it does.
+    /// Adds a tool that accepts anything, with the steps of its calls.
     pub(crate) fn tool(self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         let definition = json!({ "name": name, "description": format!("Does {name}."), "inputSchema": { "type": "object" } });
         self.tool_as(name, &definition.to_string(), steps)
     }
 
-    /// Adds a tool that says it only reads.
+    /// Adds a tool with the annotation `readOnlyHint`.
     pub(crate) fn read_only_tool(self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         let definition = json!({
             "name": name,
@@ -57,19 +57,19 @@ impl Server {
         self.hidden(name, steps).entry(definition)
     }
 
-    /// Says what a call does of a tool that is not in the list, or not yet.
+    /// Adds steps for calls of a tool that is not listed, or not yet.
     pub(crate) fn hidden(mut self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         self.calls.push(format!("{}:{}", json!(name), list(steps)));
         self
     }
 
-    /// Adds an entry to the list of tools, whatever it is.
+    /// Adds an entry of any form to the list of tools.
     pub(crate) fn entry(mut self, definition: &str) -> Self {
         self.tools.push(definition.to_owned());
         self
     }
 
-    /// Adds a prompt, and what getting it does.
+    /// Adds a prompt, with the steps of getting it.
     pub(crate) fn prompt(self, name: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         self.prompt_as(name, &json!({ "name": name }).to_string(), steps)
     }
@@ -86,7 +86,7 @@ impl Server {
         self
     }
 
-    /// Adds a resource, and what reading it does.
+    /// Adds a resource, with the steps of reading it.
     pub(crate) fn resource(self, uri: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         self.resource_as(uri, &json!({ "uri": uri, "name": uri }).to_string(), steps)
     }
@@ -102,7 +102,7 @@ impl Server {
         self.reading(uri, steps)
     }
 
-    /// What reading a URI does that is not listed.
+    /// Adds the steps of reading a URI that is not listed.
     pub(crate) fn reading(mut self, uri: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         self.reads.push(format!("{}:{}", json!(uri), list(steps)));
         self
@@ -115,42 +115,42 @@ impl Server {
         self
     }
 
-    /// Offers this and nothing else, whatever lists there are.
+    /// Declares these capabilities only, regardless of the lists.
     pub(crate) fn capabilities(self, capabilities: &str) -> Self {
         self.member(format!(r#""capabilities":{capabilities}"#))
     }
 
-    /// Lists so many tools, and so on, on a page.
+    /// Lists `size` tools, prompts and so on per page.
     pub(crate) fn page_size(self, size: usize) -> Self {
         self.member(format!(r#""page_size":{size}"#))
     }
 
-    /// Agrees on this protocol revision.
+    /// Negotiates this protocol revision.
     pub(crate) fn version(self, version: &str) -> Self {
         self.member(format!(r#""version":"{version}""#))
     }
 
-    /// Refuses `initialize` and speaks 2026-07-28 only.
+    /// Rejects `initialize` and supports 2026-07-28 only.
     pub(crate) fn modern(self) -> Self {
         self.member(r#""modern":true"#.to_owned())
     }
 
-    /// Tells agents this about itself.
+    /// Sends these instructions.
     pub(crate) fn instructions(self, text: &str) -> Self {
         self.member(format!(r#""instructions":{}"#, json!(text)))
     }
 
-    /// Does this before it reads anything.
+    /// Runs these steps before anything is read.
     pub(crate) fn at_start(self, steps: impl IntoIterator<Item = Step>) -> Self {
         self.member(format!(r#""start":{}"#, list(steps)))
     }
 
-    /// Does this when its stdin ends.
+    /// Runs these steps when stdin ends.
     pub(crate) fn at_end(self, steps: impl IntoIterator<Item = Step>) -> Self {
         self.member(format!(r#""end":{}"#, list(steps)))
     }
 
-    /// Does this for each request of `method`.
+    /// Runs these steps for each request with `method`.
     pub(crate) fn on(mut self, method: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         self.methods
             .push(format!("{}:{}", json!(method), list(steps)));
@@ -168,7 +168,7 @@ impl Server {
         self
     }
 
-    /// The script as the fake server reads it.
+    /// The script in the form that the fake server reads.
     pub(crate) fn to_json(&self) -> String {
         let mut members = self.members.clone();
         members.push(format!(r#""tools":[{}]"#, self.tools.join(",")));
@@ -198,17 +198,17 @@ pub(crate) fn error(json: &str) -> Step {
     Step(format!(r#"{{"error":{json}}}"#))
 }
 
-/// Answers with what it was sent.
+/// Answers with the received parameters.
 pub(crate) fn echo() -> Step {
     Step(r#""echo""#.to_owned())
 }
 
-/// Answers with an object of its process id, its directory and its variables.
+/// Answers with an object of the process id, the directory and the variables.
 pub(crate) fn surroundings() -> Step {
     Step(r#""surroundings""#.to_owned())
 }
 
-/// Answers with the argument `result`, in its own bytes.
+/// Answers with the argument `result`, in its original bytes.
 pub(crate) fn given() -> Step {
     Step(r#""given""#.to_owned())
 }
@@ -218,12 +218,12 @@ pub(crate) fn sleep(milliseconds: u64) -> Step {
     Step(format!(r#"{{"sleep":{milliseconds}}}"#))
 }
 
-/// Never goes on.
+/// Never continues.
 pub(crate) fn hang() -> Step {
     Step(r#""hang""#.to_owned())
 }
 
-/// Writes a line; `$id`, `$token` and `$params` are those of the request.
+/// Writes a line. `$id`, `$token` and `$params` are replaced by those of the request.
 pub(crate) fn line(text: &str) -> Step {
     Step(json!({ "line": text }).to_string())
 }
@@ -239,12 +239,12 @@ pub(crate) fn bytes(bytes: &[u8]) -> Step {
     Step(json!({ "hex": digits }).to_string())
 }
 
-/// Writes a line with so many `x` between two texts.
+/// Writes a line with `count` times `x` between two texts.
 pub(crate) fn fill(before: &str, count: usize, after: &str) -> Step {
     Step(json!({ "fill": [before, count, after] }).to_string())
 }
 
-/// Writes so many bytes to stderr.
+/// Writes `count` bytes to stderr.
 pub(crate) fn flood_stderr(count: usize) -> Step {
     Step(format!(r#"{{"flood_stderr":{count}}}"#))
 }
@@ -259,22 +259,22 @@ pub(crate) fn exit(code: i32) -> Step {
     Step(format!(r#"{{"exit":{code}}}"#))
 }
 
-/// Closes stdout and stays.
+/// Closes stdout and continues to run.
 pub(crate) fn close_stdout() -> Step {
     Step(r#""close_stdout""#.to_owned())
 }
 
-/// Reads nothing more.
+/// Stops reading.
 pub(crate) fn deafen() -> Step {
     Step(r#""deafen""#.to_owned())
 }
 
-/// Has these tools from now on, and says so.
+/// Replaces the tools, and notifies the client.
 pub(crate) fn change_tools(definitions: &[&str]) -> Step {
     Step(format!(r#"{{"change_tools":[{}]}}"#, definitions.join(",")))
 }
 
-/// Has these `prompts`, `resources` or `templates` from now on, and says so.
+/// Replaces the `prompts`, `resources` or `templates`, and notifies the client.
 pub(crate) fn change(list: &str, definitions: &[&str]) -> Step {
     Step(format!(
         r#"{{"change":["{list}",[{}]]}}"#,
@@ -282,17 +282,17 @@ pub(crate) fn change(list: &str, definitions: &[&str]) -> Step {
     ))
 }
 
-/// Pings the client under this id and waits for the answer.
+/// Pings the client with this id and waits for the answer.
 pub(crate) fn ping(id: &str) -> Step {
     Step(json!({ "ping": id }).to_string())
 }
 
-/// Asks the client under this id and waits for the answer; `params` is a JSON text.
+/// Sends the client a request with this id and waits for the answer. `params` is a JSON text.
 pub(crate) fn ask(id: &str, method: &str, params: &str) -> Step {
     Step(format!(r#"{{"ask":["{id}","{method}",{params}]}}"#))
 }
 
-/// Does `then` where the parameters hold `text`, `otherwise` where they don't.
+/// Runs `then` if the parameters contain `text`, otherwise `otherwise`.
 pub(crate) fn if_params(
     text: &str,
     then: impl IntoIterator<Item = Step>,
@@ -306,7 +306,7 @@ pub(crate) fn if_params(
     ))
 }
 
-/// Answers with these members of `structuredContent`, in which `$answer` is what the client answered last.
+/// Answers with these members of `structuredContent`. `$answer` is the client's last answer.
 pub(crate) fn answer_with(members: &str) -> Step {
     line(&format!(
         r#"{{"jsonrpc":"2.0","id":$id,"result":{{"content":[],"structuredContent":{{{members}}}}}}}"#
@@ -318,12 +318,12 @@ pub(crate) fn await_cancel() -> Step {
     Step(r#""await_cancel""#.to_owned())
 }
 
-/// Starts a process of its own that ignores signals.
+/// Starts a child process that ignores signals.
 pub(crate) fn fork() -> Step {
     Step(r#""fork""#.to_owned())
 }
 
-/// Does `first` while the log has at most so many lines with `text`, and `then` after.
+/// Runs `first` while the log has at most `count` lines with `text`, and `then` afterwards.
 pub(crate) fn up_to(
     count: usize,
     text: &str,

@@ -1,4 +1,4 @@
-//! A home of its own for `mcpzip`, with servers in it.
+//! A separate home for `mcpzip`, with servers in it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::process::{self, Process};
 use super::program;
 use super::script::Server;
 
-/// What `mcpzip` finds when it starts. Several processes may be started in one, side by side or in turn.
+/// The configuration and environment of `mcpzip`. Several processes may run with one, in parallel or in sequence.
 #[derive(Debug, Clone)]
 #[must_use]
 pub(crate) struct Setup {
@@ -30,11 +30,11 @@ pub(crate) struct Setup {
     log: &'static str,
 }
 
-/// The directory that all of it is in; it goes with its last user.
+/// The directory of a home. It is removed with its last user.
 #[derive(Debug)]
 pub(crate) struct Home {
     directory: TempDir,
-    /// Marks every process of this home, so that those left behind are found.
+    /// The mark of every process of this home, which finds those that are left behind.
     pub(crate) mark: Mark,
 }
 
@@ -61,12 +61,12 @@ impl Setup {
         setup
     }
 
-    /// Configures a fake server; one of the same name gets the new script.
+    /// Configures a fake server, or replaces the script of an existing one.
     pub(crate) fn server(self, name: &str, script: Server) -> Self {
         self.server_with(name, script, json!({}))
     }
 
-    /// Configures a fake server with more members in its entry.
+    /// Configures a fake server with additional members in its entry.
     pub(crate) fn server_with(
         self,
         name: &str,
@@ -95,13 +95,13 @@ impl Setup {
         self
     }
 
-    /// Takes a server out again.
+    /// Removes a server.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.servers.remove(name);
         self
     }
 
-    /// Adds a setting beside the servers.
+    /// Adds a setting outside of the servers.
     pub(crate) fn setting(mut self, key: &str, value: serde_json::Value) -> Self {
         self.settings.push(format!("{}:{value}", json!(key)));
         self
@@ -113,13 +113,13 @@ impl Setup {
         self
     }
 
-    /// How much `mcpzip` is to log.
+    /// Sets the log level of `mcpzip`.
     pub(crate) fn log_level(mut self, level: &'static str) -> Self {
         self.log = level;
         self
     }
 
-    /// Writes the configuration, as an editor would while `mcpzip` runs.
+    /// Writes the configuration, as an editor would while `mcpzip` is running.
     pub(crate) fn save(&self) {
         let servers: Vec<String> = self
             .servers
@@ -144,20 +144,20 @@ impl Setup {
         self.start_with(&["serve"])
     }
 
-    /// Starts `mcpzip` with other arguments, to serve its stdin and stdout.
+    /// Starts `mcpzip` with other arguments that make it serve stdin and stdout.
     #[track_caller]
     pub(crate) fn start_with(&self, arguments: &[&str]) -> Client {
         self.save();
         Client::start(self.home.clone(), self.command(arguments))
     }
 
-    /// Starts a command that serves its stdin and stdout, with the configuration as it is.
+    /// Starts a command that serves stdin and stdout, with the existing configuration.
     #[track_caller]
     pub(crate) fn start_command(&self, command: Command) -> Client {
         Client::start(self.home.clone(), command)
     }
 
-    /// Starts `mcpzip serve` and greets it as a client of the newest revision that has a handshake.
+    /// Starts `mcpzip serve` and does the handshake as a client of the newest revision that has one.
     #[track_caller]
     pub(crate) fn connect(&self) -> Client {
         let mut client = self.start();
@@ -171,17 +171,17 @@ impl Setup {
         self.run_with_input(arguments, "")
     }
 
-    /// Runs a command to its end, with this on its stdin.
+    /// Runs a command with this input to its end.
     #[track_caller]
     pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> Outcome {
         self.save();
         command::run(self.command(arguments), input)
     }
 
-    /// `mcpzip` with `arguments` in this home, its streams piped.
+    /// The command `mcpzip` with `arguments` in this home. Its streams are pipes.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program::mcpzip());
-        // Windows finds nothing without its own directories.
+        // Windows needs its own directories to find anything.
         let inherited = ["PATH", "SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP"];
         #[expect(
             clippy::disallowed_methods,
@@ -201,7 +201,7 @@ impl Setup {
             .env("MCPZIP_CACHE_DIR", self.cache_path())
             .env("MCPZIP_STATE_DIR", self.home.path("state"))
             .env("MCPZIP_LOG", self.log)
-            // The keychain of whoever runs the tests is theirs.
+            // The keychain belongs to the user who runs the tests.
             .env("MCPZIP_CREDENTIALS", "file")
             .env("RUST_BACKTRACE", "1")
             .env(Mark::VARIABLE, self.home.mark.to_string())
@@ -212,17 +212,17 @@ impl Setup {
         command
     }
 
-    /// The home itself.
+    /// The home.
     pub(crate) fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Where the configuration is.
+    /// The path of the configuration.
     pub(crate) fn config_path(&self) -> PathBuf {
         self.home.path("config.json")
     }
 
-    /// Where the cache is.
+    /// The path of the cache.
     pub(crate) fn cache_path(&self) -> PathBuf {
         self.home.path("cache")
     }
@@ -248,17 +248,17 @@ impl Drop for Home {
 }
 
 impl Home {
-    /// A place in it.
+    /// A path in the home.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// What a fake server noted: its starts, and what it received.
+    /// The log of a fake server: its starts, and the messages that it received.
     pub(crate) fn log(&self, server: &str) -> String {
         std::fs::read_to_string(self.path(&format!("{server}.log"))).unwrap_or_default()
     }
 
-    /// How many lines of a fake server's log have `text` in them.
+    /// The number of lines in a fake server's log that contain `text`.
     pub(crate) fn count(&self, server: &str, text: &str) -> usize {
         self.log(server)
             .lines()
@@ -266,7 +266,7 @@ impl Home {
             .count()
     }
 
-    /// How often a fake server was started.
+    /// The number of times that a fake server was started.
     pub(crate) fn starts(&self, server: &str) -> usize {
         self.log(server)
             .lines()
@@ -274,7 +274,7 @@ impl Home {
             .count()
     }
 
-    /// All files in it, with their sizes.
+    /// All files in the home, with their sizes.
     pub(crate) fn listing(&self) -> String {
         fn walk(directory: &Path, lines: &mut Vec<String>) {
             for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {

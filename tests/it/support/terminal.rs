@@ -1,4 +1,4 @@
-//! A terminal with somebody in front of it: `tmux` shows what they see, and types what they type.
+//! A terminal with a user: `tmux` shows the screen and types.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,20 +8,20 @@ use tempfile::TempDir;
 use super::client::until;
 use super::tool;
 
-/// A terminal of 100 by 30, or of another width.
+/// A terminal of 100 × 30 characters, or of another width.
 pub(crate) struct Terminal {
     directory: TempDir,
 }
 
 impl Terminal {
-    /// Runs `command` in a new one, with its variables and no others; it stays when the command has ended. Nothing where the
-    /// test is to be left out.
+    /// Runs `command` in a new terminal, with its variables only. The terminal stays open after the command ends.
+    /// `None` if the test is skipped.
     #[track_caller]
     pub(crate) fn run(command: &Command) -> Option<Self> {
         Self::run_in(command, 100)
     }
 
-    /// The same with so many columns.
+    /// Runs `command` in a terminal with this many columns.
     #[track_caller]
     pub(crate) fn run_in(command: &Command, columns: u16) -> Option<Self> {
         if !tool::has("tmux", "tmux") {
@@ -66,7 +66,7 @@ impl Terminal {
         Some(terminal)
     }
 
-    /// What is to be seen, lines that the terminal broke in one.
+    /// The visible text. Lines that the terminal wrapped are joined.
     pub(crate) fn screen(&self) -> String {
         let seen = self
             .tmux(&["capture-pane", "-p", "-J", "-S", "-100"])
@@ -75,7 +75,7 @@ impl Terminal {
         String::from_utf8_lossy(&seen.stdout).trim_end().to_owned()
     }
 
-    /// The lines that are to be seen, each as wide as the terminal at most.
+    /// The visible lines, each at most as wide as the terminal.
     pub(crate) fn lines(&self) -> Vec<String> {
         let seen = self
             .tmux(&["capture-pane", "-p", "-S", "-100"])
@@ -85,7 +85,7 @@ impl Terminal {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Waits until `text` is to be seen; the screen then.
+    /// Waits until `text` is visible. Returns the screen.
     #[track_caller]
     pub(crate) fn shows(&self, text: &str) -> String {
         until(&format!("`{text}` on the screen"), || {
@@ -99,7 +99,7 @@ impl Terminal {
         self.tmux(&["send-keys", "Enter"]).status().unwrap();
     }
 
-    /// Presses a key, by tmux's name of it.
+    /// Presses a key, by tmux's name for it.
     pub(crate) fn press(&self, key: &str) {
         self.tmux(&["send-keys", key]).status().unwrap();
     }
@@ -120,7 +120,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended.
+        // The server may have ended.
         let _ = self.tmux(&["kill-server"]).stderr(Stdio::null()).status();
     }
 }

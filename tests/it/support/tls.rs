@@ -1,4 +1,4 @@
-//! Servers behind TLS on loopback, with certificates of an authority that nobody else trusts.
+//! TLS servers on loopback, with certificates of an authority that no other program trusts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(crate) struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// A server behind TLS; its threads end with the test process.
+/// A TLS server. Its threads end with the test process.
 #[derive(Debug)]
 pub(crate) struct TlsServer {
     address: SocketAddr,
@@ -56,14 +56,14 @@ impl Authority {
         }
     }
 
-    /// A certificate for a host; `change` has the last word on it.
+    /// A certificate for a host. `change` may modify its parameters.
     pub(crate) fn identity(
         &self,
         host: &str,
         change: impl FnOnce(&mut CertificateParams),
     ) -> Identity {
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
-        // Some systems want both.
+        // Some systems require both.
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         (params.not_before, params.not_after) =
             (now() - Duration::days(1), now() + Duration::days(90));
@@ -76,7 +76,7 @@ impl Authority {
         }
     }
 
-    /// Writes its own certificate into a home, as what may be trusted.
+    /// Writes the authority's own certificate to a file in a home, so that it can be trusted.
     pub(crate) fn save(&self, home: &Home) -> PathBuf {
         let path = home.path("authority.pem");
         std::fs::write(&path, &self.pem).unwrap();
@@ -89,19 +89,19 @@ fn now() -> OffsetDateTime {
 }
 
 impl TlsServer {
-    /// Puts TLS before the plain server at `behind`.
+    /// Adds TLS in front of the plain server at `behind`.
     pub(crate) fn before(behind: SocketAddr, identity: Identity) -> Self {
         Self::start(identity, &[], move |mut stream| async move {
             let Ok(mut plain) = TcpStream::connect(behind).await else {
                 return;
             };
             plain.set_nodelay(true).unwrap();
-            // Either end may break off as it likes.
+            // Either side may disconnect.
             let _ = tokio::io::copy_bidirectional(&mut stream, &mut plain).await;
         })
     }
 
-    /// A server that offers `protocols` and does as `serve` does with each connection.
+    /// A server that offers `protocols` and runs `serve` for each connection.
     pub(crate) fn start<F: Future<Output = ()> + Send + 'static>(
         identity: Identity,
         protocols: &[&str],
@@ -140,7 +140,7 @@ impl TlsServer {
                     let accepting = acceptor.accept(stream);
                     let (serve, connections) = (serve.clone(), connections.clone());
                     serving.spawn(async move {
-                        // A client that does not trust us ends it here.
+                        // A client that does not trust the certificate disconnects here.
                         let Ok(stream) = accepting.await else { return };
                         connections.fetch_add(1, Ordering::SeqCst);
                         serve(stream).await;
@@ -155,7 +155,7 @@ impl TlsServer {
         self.address
     }
 
-    /// How many connections stood.
+    /// The number of completed handshakes.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

@@ -1,13 +1,13 @@
-//! Programs of the system that some tests need. Without one these tests fail and say what to install, as those with real servers
-//! do. Either of two variables leaves them out, and that is said too.
+//! System programs that some tests need. If one is missing, these tests fail and say what to install, like the tests
+//! with real servers. Either of two variables skips them, which is printed.
 
 use std::io::Write as _;
 use std::path::Path;
 
-/// Leave out the tests that need what is not installed; the second one all tests with real servers as well.
+/// Variables that skip the tests whose programs are missing. The second one skips all tests with real servers as well.
 const SKIP: [&str; 2] = ["MCPZIP_TEST_SKIP_MISSING", "MCPZIP_TEST_SKIP_PEERS"];
 
-/// Whether `program` is there, which Debian has in `package`; `false` where the test is to be left out.
+/// Whether `program` is installed. `package` is its name on Debian. False if the test is skipped.
 #[track_caller]
 pub(crate) fn has(program: &str, package: &str) -> bool {
     #[expect(
@@ -25,7 +25,7 @@ pub(crate) fn has(program: &str, package: &str) -> bool {
         let said = format!(
             "\nLEFT OUT: a test that needs `{program}`, which is not installed, because {skip} is set\n"
         );
-        // Nothing is lost for the test when nobody listens.
+        // stderr may be closed.
         let _ = std::io::stderr().lock().write_all(said.as_bytes());
         return false;
     }
