@@ -321,7 +321,7 @@ fn is_owned(uri: &str) -> bool {
     OWNED.iter().any(|owned| scheme.eq_ignore_ascii_case(owned))
 }
 
-/// Whether a server outside `shown` has a template that matches `uri` as specifically as any of theirs.
+/// Whether a server outside `shown` has a template that matches `uri` as specifically as any of those servers' templates.
 fn is_claimed_elsewhere(everything: &Snapshot, shown: &[Arc<ServerTools>], uri: &str) -> bool {
     let weight = |server: &Arc<ServerTools>| {
         Some(best_template(server, |template| template.matches(uri))?.weight())

@@ -111,7 +111,7 @@ impl Topics {
     /// Reads the words stored in the cache directory.
     pub(in crate::proxy) fn load(cache: Option<&Path>) -> Self {
         let path = cache.map(|cache| cache.join("catalog").join("topics.json"));
-        // A missing or damaged file does no harm: the next listing writes it anew.
+        // A missing or damaged file does no harm: the next listing writes it again.
         let words = path
             .as_deref()
             .and_then(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());

@@ -409,7 +409,7 @@ pub(super) fn with_answers(
 }
 
 /// The parts of a request's `_meta` for the server, and the request's trace. A client's trace context is relayed
-/// unchanged, unless the request has a span of ours.
+/// unchanged, unless the request has a span of mcpzip.
 fn traced_meta(own: &Trace, meta: &Object<'_>) -> (String, Trace) {
     if let Trace::Ours(_) = own {
         return (

@@ -33,7 +33,7 @@ const MOST_OPEN: usize = 256;
 /// The prefix of our own request states, which are never sent to a server.
 const STATE_PREFIX: &str = "mcpzip.";
 
-/// A request state without a stored call: the user was sent to a URL, and the request is started anew.
+/// A request state without a stored call: the user was sent to a URL, and the request is started again.
 const MAKE_ANEW: &str = "mcpzip.anew";
 
 /// The open calls, by the client's token.
@@ -86,7 +86,7 @@ impl Relay {
                     open.answer(context.responses.as_deref());
                     open
                 }
-                // Starting the call anew could act twice.
+                // Starting the call again could act twice.
                 None => {
                     let message = "the `requestState` is unknown or has expired, or belongs to another request";
                     return Ok(error(ErrorCode::INVALID_PARAMS, message));

@@ -299,7 +299,7 @@ impl Home {
     /// The daemons of this home that are alive. They have nothing of the environment that marks its other processes.
     #[cfg(target_os = "linux")]
     fn daemons(&self) -> Vec<Process> {
-        // Whoever starts one opens this first.
+        // A process that starts one opens this first.
         if !self.path("state/logs/mcpzip__daemon.log").exists() {
             return Vec::new();
         }

@@ -220,7 +220,7 @@ impl Stand {
         Ok(())
     }
 
-    /// Calls of an attached session and of one alone, in turn. Each pair starts anew; the ratio is the median of all pairs.
+    /// Calls of an attached session and of one alone, in turn. Each pair starts a new daemon; the ratio is the median of all pairs.
     fn calls(&self, rows: &mut Rows) -> Result<()> {
         let call = Request::call(
             &json!({ "name": "execute_tool", "arguments": { "name": "s0__payload", "arguments": { "bytes": 100 } } }),

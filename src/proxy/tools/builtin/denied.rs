@@ -6,10 +6,10 @@ use crate::config::Refusal;
 /// Why an agent may not make a change.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Denied {
-    /// The entry is no object.
+    /// The entry is not an object.
     #[error("its entry must be an object")]
     NoObject,
-    /// The entry, or one of its members, is no JSON.
+    /// The entry, or one of its members, is not JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// The change cannot be made by anyone.
