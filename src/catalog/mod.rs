@@ -30,7 +30,7 @@ pub(crate) use cache::{DIRECTORY, FORMAT};
 pub(crate) use entries::{Entries, Kind};
 pub(crate) use failures::{Failure, Failures};
 pub(crate) use names::{Resolution, fold};
-pub(crate) use pins::{Change, Changes, Pins};
+pub(crate) use pins::{Change, ChangeKind, Pending, Pins};
 pub use server_tools::Listed;
 pub(crate) use server_tools::{ReadError, ServerTools, ToolEntry};
 
@@ -48,15 +48,31 @@ pub struct Snapshot {
     servers: BTreeMap<ServerName, Arc<ServerTools>>,
     /// The positions of withheld tools.
     withheld: BTreeMap<ServerName, BTreeSet<usize>>,
+    /// The servers of which more than tools is withheld.
+    holds: BTreeMap<ServerName, Hold>,
     rules: Option<Rules>,
     /// The names of all servers that are or were configured. A tool name that contains one of them never reaches
     /// another server.
     reserved: Arc<BTreeSet<String>>,
 }
 
-/// Decides which tools are withheld.
+/// Decides which tools are withheld, and of which servers everything else.
 #[derive(Clone)]
-pub struct Rules(Arc<Judge>);
+pub struct Rules {
+    tools: Arc<Judge>,
+    servers: Arc<ServerJudge>,
+}
+
+type ServerJudge = dyn Fn(&ServerName) -> Hold + Send + Sync;
+
+/// The parts of a server, other than tools, that are withheld.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// Everything: prompts, resources and instructions.
+    pub everything: bool,
+    /// Its instructions.
+    pub instructions: bool,
+}
 
 type Judge = dyn Fn(&ServerName, &ToolEntry) -> bool + Send + Sync;
 
@@ -111,12 +127,16 @@ impl Catalog {
 }
 
 impl Rules {
-    /// Creates rules that withhold the tools for which `is_withheld` is true.
+    /// Creates rules that withhold the tools for which `is_withheld` is true, and of each server what `hold` says.
     #[must_use]
     pub fn new(
         is_withheld: impl Fn(&ServerName, &ToolEntry) -> bool + Send + Sync + 'static,
+        hold: impl Fn(&ServerName) -> Hold + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(is_withheld))
+        Self {
+            tools: Arc::new(is_withheld),
+            servers: Arc::new(hold),
+        }
     }
 }
 
@@ -138,13 +158,17 @@ impl Snapshot {
         rules: Option<Rules>,
         reserved: Arc<BTreeSet<String>>,
     ) -> Self {
-        let mut withheld = BTreeMap::new();
+        let (mut withheld, mut holds) = (BTreeMap::new(), BTreeMap::new());
         for server in rules.iter().flat_map(|_| servers.values()) {
             let is_withheld = |entry: &ToolEntry| {
                 rules
                     .as_ref()
-                    .is_some_and(|rules| rules.0(server.name(), entry))
+                    .is_some_and(|rules| (rules.tools)(server.name(), entry))
             };
+            let hold = rules.as_ref().map(|rules| (rules.servers)(server.name()));
+            if let Some(hold) = hold.filter(|hold| *hold != Hold::default()) {
+                holds.insert(server.name().clone(), hold);
+            }
             let entries = server.entries().iter().enumerate();
             let found: BTreeSet<usize> = entries
                 .filter(|(_, entry)| is_withheld(entry))
@@ -157,9 +181,16 @@ impl Snapshot {
         Self {
             servers,
             withheld,
+            holds,
             rules,
             reserved,
         }
+    }
+
+    /// The parts of a server, other than tools, that are withheld.
+    #[must_use]
+    pub fn hold(&self, server: &ServerName) -> Hold {
+        self.holds.get(server).copied().unwrap_or_default()
     }
 
     /// A copy that includes the withheld tools, to explain why a tool is not visible.
@@ -177,6 +208,7 @@ impl Snapshot {
         Self {
             servers: all,
             withheld,
+            holds: self.holds.clone(),
             rules: self.rules.clone(),
             reserved: self.reserved.clone(),
         }

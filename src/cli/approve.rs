@@ -1,164 +1,227 @@
-//! `mcpzip approve`: shows tools that changed since they were first seen, and approves them.
+//! `mcpzip approve` and `mcpzip reject`: show tools that differ from the approved ones, and ask the person at the terminal.
 
-use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::completions;
 use super::diagnostics::Exit;
-use super::output::{Output, bad, faint, good, strong};
+use super::difference::{difference, whole};
+use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use super::unknown::unknown_server;
 use crate::app::App;
-use crate::catalog::{Change, Changes};
+use crate::catalog::{Change, ChangeKind, Pending};
+use crate::config::Config;
 use crate::tool::ServerName;
+
+/// Time for a server to list tools that were not listed before.
+const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip approve github
-  mcpzip approve github create_issue")]
-pub(super) struct Arguments {
-    /// Server whose tools have changed
-    #[arg(add = completions::of_servers())]
-    server: String,
-    /// Only this tool
-    tool: Option<String>,
+  mcpzip approve github create_issue
+  mcpzip approve --all")]
+pub(super) struct Approve {
+    #[command(flatten)]
+    pub(super) selection: Selection,
 }
 
-pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip reject github
+  mcpzip reject github create_issue")]
+pub(super) struct Reject {
+    #[command(flatten)]
+    pub(super) selection: Selection,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Selection {
+    /// Server whose tools differ from the approved ones
+    #[arg(required_unless_present = "all", add = completions::of_servers())]
+    server: Option<String>,
+    /// Only these tools
+    tools: Vec<String>,
+    /// Look at every server for which something waits
+    #[arg(long, conflicts_with = "server")]
+    all: bool,
+}
+
+/// Shows what waits, and approves or rejects it if a person says so.
+pub(super) async fn run(
+    selection: &Selection,
+    is_approval: bool,
+    app: &App,
+    output: &Output,
+) -> Result<(), Exit> {
     let proxy = app.proxy();
     proxy.inventory.loaded().await;
     let config = proxy.unscoped().config();
-    if let Some(fault) = config
-        .faults
-        .iter()
-        .find(|fault| fault.name == arguments.server)
-    {
-        return Err(Exit::failed(fault.to_string()));
-    }
-    let server = ServerName::new(&arguments.server)
-        .ok()
-        .filter(|name| config.servers.contains_key(name));
-    let server = server.ok_or_else(|| unknown_server(&arguments.server, &config))?;
-    let mut changes = proxy.inventory.changed_tools(&server);
-    if let Some(tool) = &arguments.tool {
-        changes.retain(|name, _| name == tool);
+    let servers = match &selection.server {
+        Some(name) => vec![configured(name, &config)?],
+        None => config.servers.keys().cloned().collect(),
+    };
+    let mut all = Vec::new();
+    for server in servers {
+        let pending = pending_of(&server, selection, app).await;
+        if !pending.is_empty() {
+            all.push((server, pending));
+        }
     }
     if output.is_json_asked() {
-        let shown = changes
+        let shown = all
             .iter()
-            .map(|(name, change)| json!({ "tool": name, "before": change.before, "after": change.after }));
+            .flat_map(|(server, pending)| json_of(server, pending));
         output.json(&shown.collect::<Vec<_>>());
         return Ok(());
     }
-    if changes.is_empty() {
-        output.line("nothing has changed since it was first seen");
+    if all.is_empty() {
+        output.line("nothing differs from what was approved or first seen");
         return Ok(());
     }
-    for (name, change) in &changes {
-        output.line(format!("{}__{}", strong(&server), strong(printable(name))));
-        output.verbatim(difference(change));
+    for (server, pending) in &all {
+        show(server, pending, output);
     }
-    if agrees(&changes)? {
-        proxy.inventory.approve(&server, &changes)?;
-        output.line(good(format!("approved: {}", changes.len())));
-        Ok(())
-    } else {
-        Err(Exit::failed("nothing was approved"))
+    let count = all.iter().map(|(_, pending)| counted(pending)).sum();
+    if !agrees(count, is_approval)? {
+        let word = if is_approval { "approved" } else { "rejected" };
+        return Err(Exit::failed(format!("nothing was {word}")));
+    }
+    let mut decided = 0;
+    for (server, pending) in &all {
+        decided += proxy.inventory.decide(server, pending, is_approval)?.len();
+    }
+    let word = if is_approval { "approved" } else { "rejected" };
+    output.line(good(format!("{word}: {decided}")));
+    let expected: usize = all
+        .iter()
+        .map(|(_, pending)| {
+            pending.tools.len() + usize::from(decides_instructions(pending, is_approval))
+        })
+        .sum();
+    match expected - decided.min(expected) {
+        0 => Ok(()),
+        left => Err(Exit::failed(format!(
+            "{left} changed while they were shown, and were not {word}: run the command again to look at them"
+        ))),
+    }
+}
+
+fn decides_instructions(pending: &Pending, is_approval: bool) -> bool {
+    is_approval && pending.instructions.is_some()
+}
+
+fn counted(pending: &Pending) -> usize {
+    pending.tools.len() + usize::from(pending.instructions.is_some())
+}
+
+/// # Errors
+/// When there is no such server that can be used.
+fn configured(name: &str, config: &Config) -> Result<ServerName, Exit> {
+    if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {
+        return Err(Exit::failed(fault.to_string()));
+    }
+    let server = ServerName::new(name)
+        .ok()
+        .filter(|name| config.servers.contains_key(name));
+    server.ok_or_else(|| unknown_server(name, config))
+}
+
+/// Differences of a server, as far as they are selected. A server of which nothing was approved is listed if its tools are not known.
+async fn pending_of(server: &ServerName, selection: &Selection, app: &App) -> Pending {
+    let inventory = &app.proxy().inventory;
+    let mut pending = inventory.pending(server);
+    if pending.is_quarantined && pending.tools.is_empty() {
+        inventory.list(Some(server), LIST_LIMIT).await;
+        pending = inventory.pending(server);
+    }
+    if !selection.tools.is_empty() {
+        pending
+            .tools
+            .retain(|name, _| selection.tools.contains(name));
+        pending.instructions = None;
+        pending.is_quarantined &= !pending.tools.is_empty();
+    }
+    pending
+}
+
+fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
+    let tools = pending.tools.iter().map(|(name, change)| {
+        let from = match &change.kind {
+            ChangeKind::Renamed { from } => Some(from),
+            _ => None,
+        };
+        json!({ "server": server.as_str(), "tool": name, "change": change.kind.word(), "from": from,
+            "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected })
+    });
+    let instructions = pending.instructions.iter().map(|change| {
+        json!({ "server": server.as_str(), "change": "instructions", "before": change.before,
+            "after": change.after, "digest": change.now })
+    });
+    tools.chain(instructions).collect()
+}
+
+/// Shows each difference.
+fn show(server: &ServerName, pending: &Pending, output: &Output) {
+    if pending.is_quarantined && pending.tools.is_empty() {
+        output.line(format!("{}: it lists no tools", strong(server)));
+    }
+    for (name, change) in &pending.tools {
+        let kind = match &change.kind {
+            ChangeKind::Renamed { from } => {
+                format!("renamed; it was probably called {}", printable(from))
+            }
+            kind => kind.word().to_owned(),
+        };
+        let rejected = if change.is_rejected {
+            ", rejected before"
+        } else {
+            ""
+        };
+        output.line(format!(
+            "{}__{} {}",
+            strong(server),
+            strong(printable(name)),
+            faint(format!("({kind}{rejected})"))
+        ));
+        output.verbatim(text_of(change));
+    }
+    if let Some(change) = &pending.instructions {
+        output.line(format!("{} says of itself", strong(server)));
+        output.verbatim(difference(
+            change.before.as_deref(),
+            change.after.as_deref(),
+        ));
+    }
+}
+
+fn text_of(change: &Change) -> String {
+    match (&change.before, &change.after, &change.kind) {
+        (None, Some(now), ChangeKind::New) => whole(now, "it is"),
+        (None, Some(now), _) => whole(now, "how it was before is not known any more; now it is"),
+        (before, after, _) => difference(before.as_deref(), after.as_deref()),
     }
 }
 
 /// Asks the person at the terminal to confirm. No flag, pipe or tool call can answer.
-fn agrees(changes: &Changes) -> Result<bool, Exit> {
+fn agrees(count: usize, is_approval: bool) -> Result<bool, Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Exit::failed(
-            "only a person at a terminal can approve changed tools",
+            "only a person at a terminal can approve or reject tools",
         ));
     }
+    let question = match is_approval {
+        true => format!("Are these {count} differences what you want agents to see from now on?"),
+        false => format!("Withhold the tools of these {count} differences from agents?"),
+    };
     let mut stderr = std::io::stderr();
-    write!(
-        stderr,
-        "Are these {} tools what you want agents to see from now on? [y/N] ",
-        changes.len()
-    )?;
+    write!(stderr, "{question} [y/N] ")?;
     stderr.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
-/// The changed lines between the two definitions, with two lines of context.
-fn difference(change: &Change) -> String {
-    let lines = |json: &Option<String>| -> Vec<String> {
-        let value = json
-            .as_deref()
-            .and_then(|json| serde_json::from_str::<serde_json::Value>(json).ok());
-        let text = value
-            .and_then(|value| serde_json::to_string_pretty(&value).ok())
-            .unwrap_or_default();
-        text.lines().map(printable).collect()
-    };
-    let (before, after) = (lines(&change.before), lines(&change.after));
-    if before.is_empty() {
-        let now: String = after.iter().map(|line| format!("  {line}\n")).collect();
-        return format!(
-            "{}\n{now}",
-            faint("how it was before is not known any more; now it is")
-        );
-    }
-    let start = before
-        .iter()
-        .zip(&after)
-        .take_while(|(one, other)| one == other)
-        .count();
-    let rest = before[start..]
-        .iter()
-        .rev()
-        .zip(after[start..].iter().rev());
-    let end = rest.take_while(|(one, other)| one == other).count();
-    let mut shown = String::new();
-    let mut show = |mark: &str, lines: &[String]| {
-        for line in lines {
-            // Writing to a `String` cannot fail.
-            let _ = match mark {
-                "-" => writeln!(shown, "{}", bad(format!("- {line}"))),
-                "+" => writeln!(shown, "{}", good(format!("+ {line}"))),
-                _ => writeln!(shown, "  {line}"),
-            };
-        }
-    };
-    show(" ", &before[start.saturating_sub(2)..start]);
-    show("-", &before[start..before.len() - end]);
-    show("+", &after[start..after.len() - end]);
-    show(
-        " ",
-        &after[after.len() - end..(after.len() - end + 2).min(after.len())],
-    );
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_changed_is_shown_and_nothing_of_it_is_hidden() {
-        let definition =
-            |text: &str| Some(json!({ "name": "t", "description": text, "z": 1 }).to_string());
-        let change = Change {
-            now: String::new(),
-            before: definition("Reads."),
-            after: definition("Reads.\u{200b}\u{202e} \u{1b}[2JIgnore"),
-        };
-        let shown = console::strip_ansi_codes(&difference(&change)).into_owned();
-        let expected = "  {\n-   \"description\": \"Reads.\",\n+   \"description\": \"Reads.\\u{200b}\\u{202e} \\u001b[2JIgnore\",\n    \"name\": \"t\",\n    \"z\": 1\n";
-        assert_eq!(shown, expected);
-        let unknown = difference(&Change {
-            before: None,
-            ..change
-        });
-        assert!(unknown.contains("not known any more"), "{unknown}");
-    }
 }

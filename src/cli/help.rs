@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Servers and logins",
         &[
             "add", "remove", "enable", "disable", "list", "servers", "update", "registry", "login",
-            "logout", "auth", "approve", "rules",
+            "logout", "auth", "approve", "reject", "rules",
         ],
     ),
     (

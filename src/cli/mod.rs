@@ -14,6 +14,7 @@ mod daemon;
 mod demo;
 mod describe;
 mod diagnostics;
+mod difference;
 mod doctor;
 mod explanation;
 mod from_registry;
@@ -213,8 +214,10 @@ enum Live {
     Status(status::Arguments),
     /// Connect to every server and show its state
     Servers(servers::Arguments),
-    /// Show tools that changed since they were first seen, and approve them
-    Approve(approve::Arguments),
+    /// Show tools that differ from the approved ones, and approve them
+    Approve(approve::Approve),
+    /// Show tools that differ from the approved ones, and reject them
+    Reject(approve::Reject),
 }
 
 /// Commands that use the configuration file, logs and statistics.
@@ -515,7 +518,8 @@ impl Live {
             Self::Tools(arguments) => tools::run(&arguments, app, output).await,
             Self::Status(_) => status::run(app, output).await,
             Self::Servers(arguments) => servers::run(&arguments, app, output).await,
-            Self::Approve(arguments) => approve::run(&arguments, app, output).await,
+            Self::Approve(arguments) => approve::run(&arguments.selection, true, app, output).await,
+            Self::Reject(arguments) => approve::run(&arguments.selection, false, app, output).await,
         }
     }
 }

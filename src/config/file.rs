@@ -332,7 +332,8 @@ fn trust(field: &Field<'_>) -> Result<Trust, At<EntryError>> {
     match field.word() {
         Some("report") => Ok(Trust::Report),
         Some("pin") => Ok(Trust::Pin),
-        _ => Err(field.wrong("\"report\" or \"pin\"")),
+        Some("quarantine") => Ok(Trust::Quarantine),
+        _ => Err(field.wrong("\"report\", \"pin\" or \"quarantine\"")),
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
+use super::runner::program_name;
 use super::{Remote, Stdio, Transport};
 use crate::secret::Secret;
 
@@ -45,6 +46,40 @@ impl ConfigHash {
         let digest = parts.0.finalize();
         Self(std::array::from_fn(|index| digest[index]))
     }
+}
+
+impl Transport {
+    /// A hash of the program with its arguments, or of the URL: the same for entries that differ in variables, headers, versions of
+    /// packages, plain flags, or the directory.
+    #[must_use]
+    pub(crate) fn program(&self) -> String {
+        let mut parts = Parts(Sha256::new());
+        match self {
+            Self::Stdio(stdio) => {
+                parts.text("stdio");
+                parts.text(&program_name(&stdio.command).to_lowercase());
+                let is_package = stdio.may_install();
+                let is_flag = |arg: &&String| arg.starts_with('-') && !arg.contains('=');
+                for arg in stdio.args.iter().filter(|arg| !is_flag(arg)) {
+                    parts.text(if is_package { versionless(arg) } else { arg });
+                }
+            }
+            Self::Http(remote) | Self::Sse(remote) => {
+                parts.text("url");
+                let url = remote.url.to_lowercase();
+                let address = url.split(['?', '#']).next().unwrap_or_default();
+                parts.text(address.trim_end_matches('/'));
+            }
+        }
+        HEXLOWER.encode(&parts.0.finalize()[..16])
+    }
+}
+
+/// A package without its version: `@scope/name@1.2`, `name==1.2`.
+fn versionless(arg: &str) -> &str {
+    let arg = arg.split("==").next().unwrap_or(arg);
+    let end = arg.get(1..).and_then(|rest| rest.find('@'));
+    end.map_or(arg, |at| &arg[..=at])
 }
 
 impl fmt::Display for ConfigHash {
@@ -139,6 +174,30 @@ mod tests {
         ];
         let different: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(different.len(), all.len());
+    }
+
+    #[test]
+    fn a_program_is_the_same_with_other_variables_versions_and_flags() {
+        let program = |line: &str, env: &[(&str, &str)]| {
+            let mut words = line.split(' ').map(str::to_owned);
+            let env = env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into()));
+            let (command, env) = (words.next().unwrap(), env.collect());
+            Transport::Stdio(Stdio {
+                command,
+                args: words.collect(),
+                env,
+                cwd: None,
+            })
+            .program()
+        };
+        let plain = program("npx -y @a/b@1.2 /home", &[]);
+        assert_eq!(plain, program("/usr/bin/npx @a/b@2.0 /home", &[("X", "y")]));
+        assert_ne!(plain, program("npx @a/c /home", &[]));
+        assert_ne!(plain, program("npx @a/b /srv", &[]));
+        assert_eq!(program("uvx a==1", &[]), program("uvx a@latest", &[]));
+        assert_ne!(program("x a@1", &[]), program("x a@2", &[]));
     }
 
     /// A change here discards the cache of every user, so it must be intended.

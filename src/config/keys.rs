@@ -241,9 +241,9 @@ pub(super) const ENTRY: Table = &[
     ),
     with_default(
         "trust",
-        Value::Words(&["report", "pin"]),
+        Value::Words(&["report", "pin", "quarantine"]),
         "\"report\"",
-        "What happens when a tool's text or schema is not what it was: it is reported, or held back until `mcpzip approve`.",
+        "Tools that no person has approved: changed ones are reported; changed and new ones are held back until `mcpzip approve`; nothing of the server is there before it.",
     ),
     with_default(
         "share",

@@ -109,14 +109,16 @@ pub(crate) struct Origin {
     pub version: String,
 }
 
-/// The treatment of a tool whose text or schema has changed since it was first seen.
+/// The treatment of a server's tools that no person has approved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// The user gets a report.
+    /// The user gets a report of tools that have changed.
     #[default]
     Report,
-    /// The tool is held until a person approves it.
+    /// A tool that has changed, or is new, is held until a person approves it.
     Pin,
+    /// Nothing of the server is found or can be called before a person has approved it.
+    Quarantine,
 }
 
 /// The sessions that share a server's process, according to its entry.

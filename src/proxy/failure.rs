@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::arguments::Fault;
+use crate::catalog::ChangeKind;
 use crate::config::{EntryError, Projects};
 use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::{CallError, NotListed};
@@ -70,9 +71,11 @@ pub(crate) enum Withheld {
     ByArguments(String),
     /// Its server offers it to its own interface only.
     AppOnly,
-    /// Its definition differs from its pin.
-    Changed,
-    /// Its definition could not be compared with its pin: the reason, or `None` if its server was not listed yet.
+    /// Its definition differs in this way from the approved one.
+    Unapproved(ChangeKind),
+    /// A person has rejected its definition.
+    Rejected,
+    /// Its definition cannot be compared, for this reason or because its server was not listed yet.
     Uncompared(Option<String>),
 }
 

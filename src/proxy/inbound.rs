@@ -27,6 +27,9 @@ impl upstream::Audience for Inbound {
         let Some(proxy) = self.0.upgrade() else {
             return Vec::new();
         };
+        if proxy.inventory.is_quarantined(server) {
+            return Vec::new();
+        }
         let clients = proxy.callers.seeing(server);
         let able = clients
             .into_iter()
@@ -60,7 +63,9 @@ impl upstream::Audience for Inbound {
         let Some(proxy) = self.0.upgrade() else {
             return;
         };
+        let is_quarantined = proxy.inventory.is_quarantined(server);
         match notice {
+            Notice::Message(_) | Notice::ElicitationComplete(_) if is_quarantined => {}
             Notice::ToolsChanged | Notice::PromptsChanged | Notice::ResourcesChanged => {
                 proxy.inventory.poke(server);
             }

@@ -125,6 +125,7 @@ impl View {
         snapshot
             .servers()
             .filter(|server| is_exposed(config.exposes(server.name())))
+            .filter(|server| !snapshot.hold(server.name()).everything)
             .cloned()
             .collect()
     }

@@ -1,4 +1,4 @@
-//! Tool calls of servers under `"trust": "pin"`.
+//! Tool calls of servers under `"trust": "pin"` or `"quarantine"`.
 
 use super::slot::Lease;
 use super::{CallError, NotListed, Pool, ServerCall};

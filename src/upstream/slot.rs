@@ -554,9 +554,9 @@ impl Slot {
 }
 
 impl Lease {
-    /// Whether a tool that differs from its pin must not be called.
+    /// Whether only approved tools may be called.
     pub(super) fn is_pinned(&self) -> bool {
-        self.slot.entry.trust == Trust::Pin
+        self.slot.entry.trust != Trust::Report
     }
 
     /// Closes the connection, unless another call has used it or its entry keeps it open.

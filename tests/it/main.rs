@@ -54,6 +54,7 @@ mod management;
 mod meta_tools;
 mod metrics;
 mod names;
+mod pins;
 mod policy;
 mod projects;
 mod prompts;

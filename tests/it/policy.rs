@@ -607,13 +607,13 @@ fn no_name_rewrites_a_question() {
     client.finish();
 }
 
-/// The file of pins of the server `web`.
+/// A file of pins of the server `web`.
 fn pins_of_web(setup: &Setup, ending: &str) -> std::path::PathBuf {
-    let directory = std::fs::read_dir(setup.home().path("state/pins/v1")).unwrap();
+    let directory = std::fs::read_dir(setup.home().path("state/pins/v2")).unwrap();
     let mut files = directory.map(|file| file.unwrap().path());
     let is_wanted = |path: &std::path::PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with("web-")
+        name.starts_with("web~")
             && name.ends_with(ending)
             && name.matches('.').count() == ending.matches('.').count()
     };
@@ -636,7 +636,7 @@ fn under_pins_tools_are_held_back_where_it_cannot_be_told_what_changed() {
         for tool in ["web__read", "web__list"] {
             let held = client.execute_with(tool, "{}").tool_error();
             assert!(
-                held.contains("is held back") && held.contains("web-"),
+                held.contains("is held back") && held.contains("web~"),
                 "{held}"
             );
             let name = json!({ "name": tool }).to_string();
@@ -659,7 +659,7 @@ fn under_pins_tools_are_held_back_where_it_cannot_be_told_what_changed() {
     assert!(held.contains("mcpzip approve web"), "{held}");
     client.finish();
     // Damage to what is known of changes costs the changed tools, also before anything is listed again.
-    std::fs::write(pins_of_web(&setup, ".changed.json"), "[").unwrap();
+    std::fs::write(pins_of_web(&setup, ".pending.json"), "[").unwrap();
     let listed = setup.run(&["tools"]).code(0).stdout;
     assert!(
         listed.contains("web__list") && !listed.contains("web__read"),

@@ -111,8 +111,8 @@ kinds! {
     TOOL_CHANGED: Warning "tool-changed", "a tool has changed since it was first seen",
         why "A server can change a tool's description after you decided to trust it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
-    TOOL_HELD_BACK: Warning "tool-held-back", "a changed tool is held back",
-        why "The server has `\"trust\": \"pin\"`: agents don't see the tool until you approve it.",
+    TOOL_HELD_BACK: Warning "tool-held-back", "a changed or new tool is held back",
+        why "The server has `\"trust\": \"pin\"` or `\"quarantine\"`: agents don't see the tool until you approve it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
     TOOL_NAMES_ALIKE: Note "tool-names-alike", "two tools of a server have nearly the same name",
         why "Agents vary dashes and letter case, so either may be meant.",

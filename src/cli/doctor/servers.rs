@@ -136,11 +136,16 @@ pub(super) async fn examine(
                 some(&what),
             ));
         }
-        if !server.changed.is_empty() {
-            let is_held = config
-                .servers
-                .get(&name)
-                .is_some_and(|entry| entry.trust == Trust::Pin);
+        let is_held = config
+            .servers
+            .get(&name)
+            .is_some_and(|entry| entry.trust != Trust::Report);
+        let waits = is_held && server.pending.iter().any(|one| !one.rejected);
+        if server.quarantined || waits && server.changed.is_empty() {
+            let what = server.changed_text().unwrap_or_default();
+            let finding = Finding::new(&kinds::TOOL_HELD_BACK, name.as_str(), what);
+            examination.add(finding);
+        } else if !server.changed.is_empty() {
             let kind = if is_held {
                 &kinds::TOOL_HELD_BACK
             } else {

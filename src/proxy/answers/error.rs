@@ -1,5 +1,6 @@
 //! The texts of failures, as agents read them. Every text that names a failure to an agent is made here.
 
+use crate::catalog::ChangeKind;
 use crate::proxy::arguments::Fault;
 use crate::proxy::failure::{Failure, NoConsent, Unlisted, Withheld};
 use crate::proxy::view::View;
@@ -24,7 +25,8 @@ impl Failure {
                 Withheld::Denied(rule) => denied_tool(name, rule),
                 Withheld::ByArguments(rule) => denied_call(name, rule),
                 Withheld::AppOnly => app_only_tool(name),
-                Withheld::Changed => held_tool(name),
+                Withheld::Unapproved(kind) => held_tool(name, Some(kind)),
+                Withheld::Rejected => rejected_tool(name),
                 Withheld::Uncompared(fault) => unpinned_tool(name, fault.as_deref()),
             },
             Self::Unlisted { server, reason } => {
@@ -102,13 +104,27 @@ fn denied_call(name: &QualifiedName, rule: &str) -> String {
     )
 }
 
-/// The tool has changed since it was first seen.
-fn held_tool(name: &QualifiedName) -> String {
+/// The tool differs from the approved ones.
+fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>) -> String {
+    let reason = match kind {
+        Some(ChangeKind::New) => "no person has approved it yet".to_owned(),
+        Some(ChangeKind::Renamed { from }) => {
+            format!("no person has approved it yet; it was probably called `{from}` before")
+        }
+        Some(ChangeKind::Changed | ChangeKind::Vanished) | None => {
+            "its server changed what it says of it after it was approved or first seen".to_owned()
+        }
+    };
     format!(
-        "`{name}` is held back: its server changed what it says of it after it was first seen. A person has to look at that, by \
-         `mcpzip approve {}` at a terminal; use another tool, or tell the user",
+        "`{name}` is held back: {reason}. A person has to look at that, by `mcpzip approve {}` at a terminal; use another tool, or \
+         tell the user",
         name.server
     )
+}
+
+/// A person has rejected the tool.
+fn rejected_tool(name: &QualifiedName) -> String {
+    format!("`{name}` is held back: a person has rejected it. Use another tool, or tell the user")
 }
 
 /// It is not known whether the tool has changed since it was first seen.
@@ -191,7 +207,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
         CallError::Http { error, .. } => after_http(error),
         CallError::Busy { .. } => "call again later",
         CallError::Uncompared { .. } => "nothing was called; call again to try again",
-        CallError::Withheld { .. } => return held_tool(name),
+        CallError::Withheld { .. } => return held_tool(name, None),
     };
     format!("`{name}` failed: {error}. Next: {next}.")
 }

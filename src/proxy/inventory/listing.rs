@@ -152,6 +152,9 @@ impl Inventory {
         let (cache, catalog) = (self.cache.clone(), self.catalog.clone());
         let (topics, pins) = (self.topics.clone(), self.pins.clone());
         let (failures, ledger) = (self.failures.clone(), self.ledger.clone());
+        let config = self.callers.unscoped().config();
+        let entry = config.servers.get(server);
+        let program = entry.map_or_else(String::new, |entry| entry.transport.program());
         let stored = self.tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
             let known = before.server(&key.server).map(|known| &**known);
@@ -172,16 +175,16 @@ impl Inventory {
                 let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);
                 tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");
             }
-            let changed = pins.changes(&key.server);
-            let compared = pins.note(&key, &tools, known);
-            for (name, change) in pins.changes(&key.server) {
-                if changed.get(&name) != Some(&change) {
-                    let detail = "the tool is not what it was when it was first seen";
-                    ledger.note(Kind::Trust, Outcome::Waiting, &key.server, Some(&name), detail);
+            let pending = pins.pending(&key.server);
+            let compared = pins.note(&key, &program, &tools);
+            for (name, change) in pins.pending(&key.server).tools {
+                if pending.tools.get(&name) != Some(&change) {
+                    let detail = format!("the tool is not an approved one: {}", change.kind.word());
+                    ledger.note(Kind::Trust, Outcome::Waiting, &key.server, Some(&name), &detail);
                 }
             }
             if let Err(error) = &compared {
-                tracing::error!(server = %key.server, %error, "it is not known which of its tools have changed; under `trust: \"pin\"` those are held back");
+                tracing::error!(server = %key.server, %error, "it is not known which of its tools have changed; unless `trust` is \"report\", those are held back");
             }
             let server = key.server.clone();
             let snapshot = catalog.update(|servers| {

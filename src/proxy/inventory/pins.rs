@@ -1,16 +1,18 @@
-//! Tools that differ from their pins, the definitions that were first seen.
+//! Tools whose definitions are not the approved ones.
 
 use super::Inventory;
 use crate::audit::{Kind, Outcome};
-use crate::catalog::{Changes, Tool};
+use crate::catalog::{ChangeKind, Pending, Tool};
 use crate::proxy::callers::listener::Change;
 use crate::tool::ServerName;
 
 /// The reason why a tool's pin withholds it.
 pub(in crate::proxy) enum PinState {
-    /// Its definition differs from the pin.
-    Changed,
-    /// It could not be compared: the reason, or `None` if its server was not listed yet.
+    /// Its definition differs from the approved one in this way.
+    Differs(ChangeKind),
+    /// A person has rejected it.
+    Rejected,
+    /// It cannot be compared, for this reason or because its server was not listed yet.
     Unknown(Option<String>),
 }
 
@@ -22,37 +24,53 @@ impl Inventory {
         }
     }
 
-    /// The tools of a server that differ from their pins.
+    /// Everything of a server that differs from what was approved.
     #[must_use]
-    pub(crate) fn changed_tools(&self, server: &ServerName) -> Changes {
-        self.pins.changes(server)
+    pub(crate) fn pending(&self, server: &ServerName) -> Pending {
+        self.pins.pending(server)
+    }
+
+    /// Whether nothing of a server may reach a client.
+    pub(in crate::proxy) fn is_quarantined(&self, server: &ServerName) -> bool {
+        self.pins.is_quarantined(server)
     }
 
     /// The reason why a tool with a pin is withheld.
     pub(in crate::proxy) fn pin_state(&self, tool: &Tool) -> PinState {
         let server = tool.server().name();
-        if self.pins.is_changed(server, tool.entry()) {
-            PinState::Changed
-        } else {
-            PinState::Unknown(self.pins.fault(server))
+        match self.pins.change(server, tool.entry()) {
+            Some(change) if change.is_rejected => PinState::Rejected,
+            Some(change) => PinState::Differs(change.kind),
+            None => PinState::Unknown(self.pins.fault(server)),
         }
     }
 
-    /// Pins tools of a server to the definitions in `seen`. Only call it on behalf of a person.
+    /// Approves or rejects everything of a server in `seen` that is still as it is there, and returns the names of those tools.
+    /// An empty name stands for the server's instructions. Only ever called for a person.
     ///
     /// # Errors
-    /// When the pins cannot be written.
-    pub(crate) fn approve(&self, server: &ServerName, seen: &Changes) -> std::io::Result<()> {
-        if let Some((key, _)) = self.key(server) {
-            self.pins.approve(&key, seen)?;
-            for name in seen.keys() {
-                let detail = "approved by a person";
-                self.ledger
-                    .note(Kind::Approval, Outcome::Ok, server, Some(name), detail);
-            }
+    /// When that cannot be kept.
+    pub(crate) fn decide(
+        &self,
+        server: &ServerName,
+        seen: &Pending,
+        is_approved: bool,
+    ) -> std::io::Result<Vec<String>> {
+        let Some((key, _)) = self.key(server) else {
+            return Ok(Vec::new());
+        };
+        let decided = self.pins.decide(&key, seen, is_approved)?;
+        let (outcome, detail) = match is_approved {
+            true => (Outcome::Ok, "approved by a person"),
+            false => (Outcome::Refused, "rejected by a person"),
+        };
+        for name in &decided {
+            let tool = Some(name.as_str()).filter(|name| !name.is_empty());
+            self.ledger
+                .note(Kind::Approval, outcome, server, tool, detail);
         }
         self.pins_changed();
-        Ok(())
+        Ok(decided)
     }
 
     /// Applies changed pins to the catalog, and notifies clients.

@@ -1,11 +1,11 @@
 //! The user's rules, applied to the catalog. A denied tool cannot be found, described or called. Under `"trust":
-//! "pin"`, the same applies to a tool that differs from its pin, and in meta-tools mode to a tool for its server's
-//! own interface.
+//! "pin"` or `"quarantine"`, the same applies to a tool that is not an approved one, and in meta-tools mode to a tool for
+//! its server's own interface.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::catalog::{Pins, Rules};
+use crate::catalog::{Hold, Pins, Rules, ToolEntry};
 use crate::config::{Config, Policy, Trust, Verdict};
 use crate::proxy::view::Mode;
 use crate::tool::{QualifiedName, ServerName};
@@ -15,14 +15,17 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>, mode: Mode) -> 
     let servers: BTreeMap<_, _> = config
         .servers
         .iter()
-        .map(|(name, entry)| (name.clone(), (entry.tools.clone(), entry.trust)))
+        .map(|(name, entry)| (name.clone(), entry.tools.clone()))
         .collect();
-    let is_free = |(policy, trust): &(Policy, Trust)| policy.is_empty() && *trust == Trust::Report;
-    let is_free = config.tools.is_empty() && servers.values().all(is_free);
-    let (all, pins) = (config.tools.clone(), pins.clone());
-    Rules::new(move |server, entry| {
-        // In direct mode, the client itself hides these from its model.
-        if entry.is_app_only && mode == Mode::MetaTools {
+    let is_free = config.tools.is_empty() && servers.values().all(Policy::is_empty);
+    let (all, pins, held) = (config.tools.clone(), pins.clone(), pins.clone());
+    let hold = move |server: &ServerName| Hold {
+        everything: held.is_quarantined(server),
+        instructions: held.holds_instructions(server),
+    };
+    let is_withheld = move |server: &ServerName, entry: &ToolEntry| {
+        // In direct mode, the client itself hides app-only tools from its model.
+        if entry.is_app_only && mode == Mode::MetaTools || pins.is_held(server, entry) {
             return true;
         }
         if is_free {
@@ -32,21 +35,21 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>, mode: Mode) -> 
             server: server.clone(),
             tool: entry.name.clone(),
         };
-        let (own, trust) = servers
-            .get(server)
-            .map_or((Verdict::Allowed, Trust::Report), |(policy, trust)| {
-                (policy.judge_own(&name, entry.hints), *trust)
-            });
+        let own = servers.get(server).map_or(Verdict::Allowed, |policy| {
+            policy.judge_own(&name, entry.hints)
+        });
         own.max(all.judge(&name, entry.hints)) == Verdict::Denied
-            || trust == Trust::Pin && pins.is_held(server, entry)
-    })
+    };
+    Rules::new(is_withheld, hold)
 }
 
-/// The servers whose tools are withheld unless they are known to equal their pins.
-pub(in crate::proxy) fn pinned(config: &Config) -> BTreeSet<ServerName> {
+/// The servers whose tools are held back unless they are known to be the approved ones.
+pub(in crate::proxy) fn pinned(config: &Config) -> BTreeMap<ServerName, Trust> {
     let pinned = config
         .servers
         .iter()
-        .filter(|(_, entry)| entry.trust == Trust::Pin);
-    pinned.map(|(server, _)| server.clone()).collect()
+        .map(|(server, entry)| (server.clone(), entry.trust));
+    pinned
+        .filter(|(_, trust)| *trust != Trust::Report)
+        .collect()
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use super::{Coverage, Inventory, Progress};
-use crate::catalog::Kind;
+use crate::catalog::{ChangeKind, Kind, Pending};
 use crate::config::{Config, Trust};
 use crate::proxy::view::View;
 use crate::search::{self, Request};
@@ -52,9 +52,15 @@ pub(crate) struct ServerReport {
     /// The number of withheld tools, because of the user's rules or changed definitions.
     #[serde(skip_serializing_if = "is_zero")]
     pub withheld: usize,
-    /// The tools that differ from their pins.
+    /// Tools that are not what they were when they were approved or first seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// Everything that differs from what was approved.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<Difference>,
+    /// Nothing of it reaches a client before a person has approved it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quarantined: bool,
     /// The number of its prompts.
     pub prompts: usize,
     /// The number of its resources and resource templates.
@@ -75,7 +81,46 @@ pub(crate) struct ServerReport {
     pub sharing: Option<String>,
 }
 
-/// A failure before this process started.
+/// A difference between a server's list and the approved one.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Difference {
+    /// The tool; `None` for the server's instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// `changed`, `new`, `renamed`, `vanished` or `instructions`.
+    pub change: &'static str,
+    /// The likeliest old name of a renamed tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// A person has rejected it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rejected: bool,
+}
+
+impl Difference {
+    /// Every difference that `pending` has.
+    #[must_use]
+    pub(crate) fn all(pending: &Pending) -> Vec<Self> {
+        let tools = pending.tools.iter().map(|(name, change)| Self {
+            tool: Some(name.clone()),
+            change: change.kind.word(),
+            from: match &change.kind {
+                ChangeKind::Renamed { from } => Some(from.clone()),
+                _ => None,
+            },
+            rejected: change.is_rejected,
+        });
+        let instructions = pending.instructions.as_ref().map(|_| Self {
+            tool: None,
+            change: "instructions",
+            from: None,
+            rejected: false,
+        });
+        tools.chain(instructions).collect()
+    }
+}
+
+/// A failure from before this process.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LastFailure {
     /// The reason, with secrets masked.
@@ -183,6 +228,8 @@ impl Inventory {
             tools: 0,
             withheld: 0,
             changed: Vec::new(),
+            pending: Vec::new(),
+            quarantined: false,
             prompts: 0,
             resources: 0,
             listed_seconds_ago: None,
@@ -244,7 +291,7 @@ impl Inventory {
         let is_pinned = config
             .servers
             .get(server)
-            .is_some_and(|entry| entry.trust == Trust::Pin);
+            .is_some_and(|entry| entry.trust != Trust::Report);
         let unpinned = self.pins.fault(server).filter(|_| is_pinned);
         let reason = reason.or_else(|| {
             let fault = unpinned?;
@@ -252,6 +299,7 @@ impl Inventory {
                 "tools are held back, as it cannot be told which have changed ({fault})"
             ))
         });
+        let pending = self.pending(server);
         ServerReport {
             name: server.to_string(),
             state,
@@ -259,7 +307,9 @@ impl Inventory {
             last_failure: None,
             tools: known.map_or(0, |known| known.entries().len()) - snapshot.withheld(server),
             withheld: snapshot.withheld(server),
-            changed: self.changed_tools(server).into_keys().collect(),
+            changed: names_of(&pending, &ChangeKind::Changed),
+            quarantined: pending.is_quarantined,
+            pending: Difference::all(&pending),
             prompts: known.map_or(0, |known| known.prompts().len()),
             resources: known.map_or(0, |known| known.resources().len() + known.templates().len()),
             listed_seconds_ago: known.map(|known| {
@@ -294,13 +344,26 @@ impl Inventory {
 }
 
 impl ServerReport {
-    /// A text about tools that differ from their pins, with the next step; `None` if there are none.
+    /// Which tools differ from the approved ones, and what to do about it. Names that no person has seen are left out: agents
+    /// read this as well.
     #[must_use]
     pub(crate) fn changed_text(&self) -> Option<String> {
         let (names, name) = (self.changed.join(", "), &self.name);
-        (!names.is_empty()).then(|| {
-            format!("changed since first seen: {names} (`mcpzip approve {name}` shows how)")
-        })
+        if self.quarantined {
+            return Some(format!(
+                "waits for a person's approval (`mcpzip approve {name}`)"
+            ));
+        }
+        let waiting = self.pending.iter().filter(|one| !one.rejected);
+        let count = waiting.count().saturating_sub(self.changed.len());
+        let more = format!("{count} more wait for a person");
+        let text = match (names.is_empty(), count) {
+            (true, 0) => return None,
+            (true, _) => more,
+            (false, 0) => format!("changed since first seen: {names}"),
+            (false, _) => format!("changed since first seen: {names}; {more}"),
+        };
+        Some(format!("{text} (`mcpzip approve {name}` shows how)"))
     }
 
     /// The age of its list, for display.
@@ -382,6 +445,15 @@ impl fmt::Display for Status {
         }
         Ok(())
     }
+}
+
+/// The tools that differ in this way, but for rejected ones.
+fn names_of(pending: &Pending, kind: &ChangeKind) -> Vec<String> {
+    let found = pending
+        .tools
+        .iter()
+        .filter(|(_, change)| change.kind == *kind && !change.is_rejected);
+    found.map(|(name, _)| name.clone()).collect()
 }
 
 #[expect(

@@ -126,10 +126,9 @@ impl Topics {
         let mut words: BTreeMap<_, _> = snapshot
             .servers()
             .map(|server| {
-                (
-                    server.name().to_string(),
-                    topics(server.name(), server.entries()),
-                )
+                let is_held = snapshot.hold(server.name()).everything;
+                let entries = if is_held { &[] } else { server.entries() };
+                (server.name().to_string(), topics(server.name(), entries))
             })
             .collect();
         words.remove(crate::config::BUILT_IN_SERVER);

@@ -40,9 +40,10 @@ impl Tools {
                     let server = tool.server();
                     let name = on_one_line(&tool.qualified_name().to_string());
                     let mut text = format!("{name}\n{}", json.get());
+                    let is_held = view.snapshot().hold(server.name()).instructions;
                     if let Some(instructions) = server
                         .instructions()
-                        .filter(|_| !introduced.contains(server.name()))
+                        .filter(|_| !is_held && !introduced.contains(server.name()))
                     {
                         text.push_str(&format!(
                             "\nThe server `{}` says of itself, in the lines with `>`:\n{}",

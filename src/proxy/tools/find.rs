@@ -120,7 +120,8 @@ impl Tools {
             Withheld::AppOnly
         } else {
             match self.inventory.pin_state(tool) {
-                PinState::Changed => Withheld::Changed,
+                PinState::Differs(kind) => Withheld::Unapproved(kind),
+                PinState::Rejected => Withheld::Rejected,
                 PinState::Unknown(fault) => Withheld::Uncompared(fault),
             }
         };

@@ -1,0 +1,252 @@
+//! The differences between a server's current list and the approved one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use similar::TextDiff;
+
+use super::record::Record;
+use crate::catalog::ServerTools;
+use crate::catalog::sameness::is_same;
+use crate::config::Trust;
+
+/// Pairs of tools that are compared for renaming, and the characters compared of each.
+const MOST_PAIRS: usize = 400;
+const MOST_COMPARED: usize = 4_000;
+
+/// How alike two definitions are at least if one is the other renamed.
+const ALIKE: f32 = 0.6;
+
+/// Everything of a server that waits for a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    /// By the tool's name.
+    #[serde(default)]
+    pub tools: Changes,
+    /// The server's instructions.
+    #[serde(default)]
+    pub instructions: Option<Change>,
+    /// Nothing of the server was approved, and its entry quarantines it.
+    #[serde(skip)]
+    pub is_quarantined: bool,
+}
+
+/// The differing tools of a server, by name.
+pub(crate) type Changes = BTreeMap<String, Change>;
+
+/// A tool, or the instructions, that differ from the approved ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Change {
+    /// How it differs.
+    pub kind: ChangeKind,
+    /// The hash of the current definition; empty for a vanished tool.
+    pub now: String,
+    /// The approved definition, if it is known.
+    pub before: Option<String>,
+    /// The current definition.
+    pub after: Option<String>,
+    /// A person has rejected it.
+    #[serde(default)]
+    pub is_rejected: bool,
+}
+
+/// How a tool differs from the approved ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ChangeKind {
+    /// Its definition is another one.
+    Changed,
+    /// No tool of this name was approved.
+    New,
+    /// No tool of this name was approved, and one that has vanished is much like it.
+    Renamed {
+        /// The likeliest old name.
+        from: String,
+    },
+    /// It was approved, and is not listed.
+    Vanished,
+}
+
+impl ChangeKind {
+    /// The word for it in JSON and in tables.
+    #[must_use]
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::New => "new",
+            Self::Renamed { .. } => "renamed",
+            Self::Vanished => "vanished",
+        }
+    }
+}
+
+impl Pending {
+    /// Whether nothing waits.
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.instructions.is_none() && !self.is_quarantined
+    }
+}
+
+/// The definition of each tool of a server's list, by name.
+pub(super) struct Listed {
+    pub(super) tools: BTreeMap<String, (String, Option<String>)>,
+    pub(super) instructions: Option<String>,
+}
+
+impl Listed {
+    pub(super) fn of(server: &ServerTools) -> Self {
+        let tools = server.entries().iter().map(|tool| {
+            let json = server.json(tool).ok().map(|json| json.get().to_owned());
+            (tool.name.to_string(), (tool.hash.to_string(), json))
+        });
+        Self {
+            tools: tools.collect(),
+            instructions: server.instructions().map(str::to_owned),
+        }
+    }
+}
+
+/// Takes over into `record` every definition that is the approved one in other bytes, and returns the other differences.
+/// Under `Trust::Report` new tools are taken over, too.
+pub(super) fn differences(record: &mut Record, listed: &Listed, trust: Trust) -> Pending {
+    let mut pending = Pending::default();
+    for (name, (hash, json)) in &listed.tools {
+        let known = record.tools.get_mut(name);
+        let kind = match known {
+            Some(known) if known.hash == *hash => None,
+            Some(known) if known.is_alike(json.as_deref(), is_same) => {
+                known.hash.clone_from(hash);
+                known.json.clone_from(json);
+                None
+            }
+            Some(_) => Some(ChangeKind::Changed),
+            None => Some(ChangeKind::New),
+        };
+        let is_free = kind.is_none() && record.permits(name, hash, trust);
+        if is_free {
+            // A record of an older version has only hashes.
+            if let Some(known) = record.tools.get_mut(name).filter(|it| it.json.is_none()) {
+                known.json.clone_from(json);
+            }
+            continue;
+        }
+        let change = Change {
+            kind: kind.unwrap_or(ChangeKind::New),
+            now: hash.clone(),
+            before: record.tools.get(name).and_then(|known| known.json.clone()),
+            after: json.clone(),
+            is_rejected: record.rejected.contains(name),
+        };
+        pending.tools.insert(name.clone(), change);
+    }
+    find_vanished(record, listed, &mut pending);
+    find_renamed(&mut pending);
+    if trust == Trust::Report {
+        accept_new(record, &mut pending);
+    }
+    pending.instructions = instructions(record, listed.instructions.as_deref(), trust);
+    pending
+}
+
+/// Adds the approved tools that are not listed.
+fn find_vanished(record: &Record, listed: &Listed, pending: &mut Pending) {
+    let gone = record
+        .tools
+        .iter()
+        .filter(|(name, _)| !listed.tools.contains_key(*name));
+    for (name, known) in gone {
+        let change = Change {
+            kind: ChangeKind::Vanished,
+            now: String::new(),
+            before: known.json.clone(),
+            after: None,
+            is_rejected: false,
+        };
+        pending.tools.insert(name.clone(), change);
+    }
+}
+
+/// Finds the likeliest old name of each new tool among the vanished ones; each of those has one new name at most.
+fn find_renamed(pending: &mut Pending) {
+    let of = |kind: ChangeKind| {
+        let found = pending
+            .tools
+            .iter()
+            .filter(move |(_, change)| change.kind == kind);
+        found.map(|(name, change)| {
+            let text = change.after.as_ref().or(change.before.as_ref());
+            (name.clone(), text.map(|text| nameless(text)))
+        })
+    };
+    let vanished: Vec<_> = of(ChangeKind::Vanished).collect();
+    let mut pairs = Vec::new();
+    let new: Vec<_> = of(ChangeKind::New).collect();
+    let all = new
+        .iter()
+        .flat_map(|new| vanished.iter().map(move |old| (new, old)));
+    for ((name, after), (old, before)) in all.take(MOST_PAIRS) {
+        let both = after.as_deref().zip(before.as_deref());
+        let likeness = both.map_or(0.0, |(one, other)| TextDiff::from_words(one, other).ratio());
+        if likeness >= ALIKE {
+            pairs.push((likeness, name.clone(), old.clone()));
+        }
+    }
+    pairs.sort_by(|one, other| other.0.total_cmp(&one.0));
+    for (_, name, old) in pairs {
+        let is_new = pending
+            .tools
+            .get(&name)
+            .is_some_and(|change| change.kind == ChangeKind::New);
+        if !is_new || !pending.tools.contains_key(&old) {
+            continue;
+        }
+        let gone = pending.tools.remove(&old);
+        if let Some(change) = pending.tools.get_mut(&name) {
+            change.before = gone.and_then(|gone| gone.before);
+            change.kind = ChangeKind::Renamed { from: old };
+        }
+    }
+}
+
+/// A definition without the tool's name, cut to a bounded length.
+fn nameless(json: &str) -> String {
+    let mut value: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    if let Some(members) = value.as_object_mut() {
+        members.remove("name");
+    }
+    value.to_string().chars().take(MOST_COMPARED).collect()
+}
+
+/// Takes over new tools, and forgets that others have vanished: nothing of that is reported where nothing waits.
+fn accept_new(record: &mut Record, pending: &mut Pending) {
+    pending.tools.retain(|name, change| match change.kind {
+        ChangeKind::New if !change.is_rejected => {
+            record.pin(name, &change.now, change.after.clone(), false);
+            false
+        }
+        ChangeKind::Vanished => false,
+        _ => true,
+    });
+}
+
+fn instructions(record: &mut Record, now: Option<&str>, trust: Trust) -> Option<Change> {
+    let is_unapproved = trust == Trust::Quarantine && !record.is_approved_here;
+    match &record.instructions {
+        Some(known) if known.as_deref() == now && !is_unapproved => return None,
+        None if trust != Trust::Quarantine => {
+            record.instructions = Some(now.map(str::to_owned));
+            return None;
+        }
+        _ if is_unapproved && now.is_none() => return None,
+        _ => {}
+    }
+    let before = record.instructions.clone().flatten();
+    Some(Change {
+        kind: ChangeKind::Changed,
+        now: super::record::hash_of(now.unwrap_or_default()),
+        before,
+        after: now.map(str::to_owned),
+        is_rejected: false,
+    })
+}

@@ -1,0 +1,351 @@
+//! The approved definitions of a server's tools on disk: a file per server, and one more for each directory in which its list depends on
+//! that. They are replaced whole, under one lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::catalog::Key;
+use crate::config::Trust;
+use crate::files;
+use crate::tool::ServerName;
+
+/// The directory of this form. Files of newer forms are left alone.
+pub(super) const FORM: &str = "v2";
+
+/// The form before it: hashes by name, in files named by the server and its entry.
+const OLDER_FORM: &str = "v1";
+
+/// How the names of files end that have what waits.
+const PENDING: &str = ".pending.json";
+
+/// The approved definitions of a server.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// The hash of the program or URL, without variables and versions.
+    #[serde(default)]
+    pub(super) program: String,
+    /// The entry for which a person has approved something.
+    #[serde(default)]
+    pub(super) approved: Option<String>,
+    #[serde(default)]
+    pub(super) tools: BTreeMap<String, Pinned>,
+    /// `None` where they are not known.
+    #[serde(default)]
+    pub(super) instructions: Option<Option<String>>,
+    /// Tools that a person has rejected.
+    #[serde(default)]
+    pub(super) rejected: BTreeSet<String>,
+    /// Whether `approved` is the entry in force.
+    #[serde(skip)]
+    pub(super) is_approved_here: bool,
+}
+
+/// The definition of a tool that counts as unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pinned {
+    pub(super) hash: String,
+    #[serde(default)]
+    pub(super) json: Option<String>,
+    /// By a person; otherwise it was seen first.
+    #[serde(default)]
+    pub(super) approved: bool,
+}
+
+impl Pinned {
+    /// Whether this definition differs in its bytes only.
+    pub(super) fn is_alike(
+        &self,
+        json: Option<&str>,
+        is_same: impl Fn(&str, &str) -> bool,
+    ) -> bool {
+        let both = self.json.as_deref().zip(json);
+        both.is_some_and(|(one, other)| is_same(one, other))
+    }
+}
+
+impl Record {
+    pub(super) fn pin(&mut self, name: &str, hash: &str, json: Option<String>, approved: bool) {
+        let pinned = Pinned {
+            hash: hash.to_owned(),
+            json,
+            approved,
+        };
+        self.tools.insert(name.to_owned(), pinned);
+    }
+
+    /// Whether a tool of this definition may be used under `trust`.
+    pub(super) fn permits(&self, name: &str, hash: &str, trust: Trust) -> bool {
+        let known = self.tools.get(name).filter(|known| known.hash == hash);
+        let is_enough =
+            |known: &Pinned| trust != Trust::Quarantine || known.approved && self.is_approved_here;
+        known.is_some_and(is_enough) && !self.rejected.contains(name)
+    }
+
+    /// Notes that a person approves something of the entry. Approvals of another entry are void from then on.
+    pub(super) fn approve_entry(&mut self, entry: &str) {
+        if !self.is_approved_here {
+            self.tools.values_mut().for_each(|it| it.approved = false);
+        }
+        self.approved = Some(entry.to_owned());
+        self.is_approved_here = true;
+    }
+
+    fn for_entry(mut self, entry: &str) -> Self {
+        self.is_approved_here = self.approved.as_deref() == Some(entry);
+        self
+    }
+}
+
+/// The files of one server in one directory.
+#[derive(Debug)]
+pub(super) struct Store<'a> {
+    directory: PathBuf,
+    older: PathBuf,
+    key: &'a Key,
+}
+
+impl<'a> Store<'a> {
+    /// The files of `key` below `root`.
+    pub(super) fn new(root: &Path, key: &'a Key) -> Self {
+        Self {
+            directory: root.join(FORM),
+            older: root.join(OLDER_FORM),
+            key,
+        }
+    }
+
+    pub(super) fn server(&self) -> &ServerName {
+        &self.key.server
+    }
+
+    /// The server's entry, without the directory.
+    pub(super) fn entry(&self) -> &str {
+        let configuration = &self.key.configuration;
+        let parts = configuration.split_once('-');
+        parts.map_or(configuration.as_str(), |(entry, _)| entry)
+    }
+
+    /// The record of this directory, or that of the server, or that of an older version.
+    ///
+    /// # Errors
+    /// When a file that there is cannot be read.
+    pub(super) fn read(&self) -> io::Result<Option<Record>> {
+        let mut record = read(&self.path(self.place()))?;
+        if record.is_none() {
+            record = read(&self.path(None))?;
+        }
+        if record.is_none() {
+            record = self.read_older()?;
+        }
+        Ok(record.map(|record: Record| record.for_entry(self.entry())))
+    }
+
+    /// Keeps `record`. Tools that no directory has had before are added to the server's record; with `whole`, that becomes the same.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn write(&self, record: &Record, whole: bool) -> io::Result<()> {
+        write(&self.path(self.place()), record)?;
+        if self.place().is_none() {
+            return Ok(());
+        }
+        let path = self.path(None);
+        let known: Option<Record> = read(&path)?;
+        let mut shared = match known {
+            Some(known) if !whole => known,
+            _ => return write(&path, record),
+        };
+        let before = shared.tools.len();
+        for (name, pinned) in &record.tools {
+            let entry = shared.tools.entry(name.clone());
+            entry.or_insert_with(|| pinned.clone());
+        }
+        match shared.tools.len() == before {
+            true => Ok(()),
+            false => write(&path, &shared),
+        }
+    }
+
+    /// Everything that waited when the server was last listed.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn read_pending<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
+        read(&self.pending_path())
+    }
+
+    /// Keeps what waits; `None` removes the file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn write_pending(&self, pending: Option<&impl Serialize>) -> io::Result<()> {
+        let path = self.pending_path();
+        let Some(pending) = pending else {
+            return match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(of(&path, &error)),
+                _ => Ok(()),
+            };
+        };
+        write(&path, pending)
+    }
+
+    /// The records of other servers that run `program`.
+    ///
+    /// # Errors
+    /// When one cannot be read, as it may hold back a tool.
+    pub(super) fn of_program(&self, program: &str) -> io::Result<Vec<Record>> {
+        let stems: BTreeSet<String> = read(&self.program_path(program))?.unwrap_or_default();
+        let own = self.stem(None);
+        let others = stems.iter().filter(|stem| **stem != own);
+        let records = others.map(|stem| read(&self.directory.join(format!("{stem}.json"))));
+        records.filter_map(Result::transpose).collect()
+    }
+
+    /// Notes that the server runs `program`.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub(super) fn note_program(&self, program: &str) -> io::Result<()> {
+        let path = self.program_path(program);
+        let mut stems: BTreeSet<String> = read(&path)?.unwrap_or_default();
+        match stems.insert(self.stem(None)) {
+            true => write(&path, &stems),
+            false => Ok(()),
+        }
+    }
+
+    /// Everything that waits, of any server.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(super) fn all_pending<T: DeserializeOwned>(&self) -> io::Result<Vec<T>> {
+        let mut found = Vec::new();
+        for file in fs::read_dir(&self.directory)? {
+            let path = file?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.ends_with(PENDING) && !name.starts_with('.') {
+                found.extend(read(&path)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Locks out other processes until the returned file is dropped.
+    ///
+    /// # Errors
+    /// When there can be no lock.
+    pub(super) fn lock(&self) -> io::Result<File> {
+        files::create_private_directory(&self.directory)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        files::private(&mut options);
+        let file = options.open(self.directory.join("lock"))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// The part of the key that names a directory.
+    fn place(&self) -> Option<&str> {
+        let (_, place) = self.key.configuration.split_once('-')?;
+        Some(place)
+    }
+
+    fn path(&self, place: Option<&str>) -> PathBuf {
+        self.directory.join(format!("{}.json", self.stem(place)))
+    }
+
+    fn pending_path(&self) -> PathBuf {
+        let stem = self.stem(self.place());
+        self.directory.join(format!("{stem}{PENDING}"))
+    }
+
+    /// The list of the servers that run `program`.
+    fn program_path(&self, program: &str) -> PathBuf {
+        self.directory.join(format!("~{program}.json"))
+    }
+
+    /// The hash tells apart names that some file systems take for the same.
+    fn stem(&self, place: Option<&str>) -> String {
+        let server = &self.key.server;
+        let hash = &hash_of(server.as_str())[..8];
+        match place {
+            Some(place) => format!("{server}~{hash}@{place}"),
+            None => format!("{server}~{hash}"),
+        }
+    }
+
+    /// The pins of an older version: those of this entry, otherwise the latest of any entry of this name.
+    fn read_older(&self) -> io::Result<Option<Record>> {
+        let mut found: Option<(u8, std::time::SystemTime, PathBuf)> = None;
+        let files = match fs::read_dir(&self.older) {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(of(&self.older, &error)),
+        };
+        for file in files {
+            let file = file?;
+            let name = file.file_name().to_string_lossy().into_owned();
+            let Some(configuration) = older_configuration(&name, &self.key.server) else {
+                continue;
+            };
+            let rank = match configuration {
+                exact if exact == self.key.configuration => 2,
+                entry if entry == self.entry() => 1,
+                _ => 0,
+            };
+            let written = file.metadata()?.modified()?;
+            let is_better = |(best, at, _): &(u8, _, _)| (rank, written) > (*best, *at);
+            if found.as_ref().is_none_or(is_better) {
+                found = Some((rank, written, file.path()));
+            }
+        }
+        let Some((_, _, path)) = found else {
+            return Ok(None);
+        };
+        let hashes: BTreeMap<String, String> = read(&path)?.unwrap_or_default();
+        let mut record = Record::default();
+        for (name, hash) in hashes {
+            record.pin(&name, &hash, None, false);
+        }
+        Ok(Some(record))
+    }
+}
+
+/// The configuration in the name of an older file of `server`.
+fn older_configuration<'n>(name: &'n str, server: &ServerName) -> Option<&'n str> {
+    let rest = name.strip_prefix(server.as_str())?.strip_prefix('-')?;
+    let configuration = rest.strip_suffix(".json")?;
+    let is_hash = |part: &str| part.len() == 16 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    let (entry, place) = configuration.split_once('-').unwrap_or((configuration, ""));
+    (is_hash(entry) && place.bytes().all(|b| b.is_ascii_hexdigit())).then_some(configuration)
+}
+
+pub(super) fn hash_of(text: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(text)[..16])
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| of(path, &error.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(of(path, &error)),
+    }
+}
+
+fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    files::replace(path, &[&serde_json::to_vec(value)?]).map_err(|error| of(path, &error))
+}
+
+/// Adds the file to an error.
+fn of(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
