@@ -1,4 +1,4 @@
-//! Reading the log back: the lines of all chains in the order of their times, and those that are added meanwhile.
+//! Reads the log: the lines of all chains in order of time, and new lines as they are added.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,22 +10,22 @@ use serde::Deserialize;
 use super::chain;
 use crate::day::Day;
 
-/// Which lines are shown.
+/// A selection of lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filter {
     pub(crate) server: Option<String>,
     pub(crate) tool: Option<String>,
     pub(crate) client: Option<String>,
     pub(crate) user: Option<String>,
-    /// Only what was refused.
+    /// Only refusals.
     pub(crate) denied: bool,
-    /// Only what failed.
+    /// Only failures.
     pub(crate) errors: bool,
-    /// From this day on.
+    /// Only lines from this day on.
     pub(crate) since: Option<Day>,
 }
 
-/// A line, as far as it is looked into.
+/// The parts of a line that are read.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Line {
@@ -44,17 +44,17 @@ pub(crate) struct Line {
     pub(crate) received: Option<u64>,
     pub(crate) rule: String,
     pub(crate) detail: String,
-    /// The whole line as it stands in the file.
+    /// The whole line as it is in the file.
     #[serde(skip)]
     pub(crate) raw: String,
 }
 
-/// The log as it grows.
+/// A reader that follows the log.
 #[derive(Debug)]
 pub(crate) struct Reader {
     directory: PathBuf,
     filter: Filter,
-    /// How far each file was read.
+    /// The position in each file.
     read: BTreeMap<PathBuf, u64>,
 }
 
@@ -72,7 +72,7 @@ impl Filter {
 }
 
 impl Reader {
-    /// The log with its chains in `directory`.
+    /// Creates a reader of the chains in `directory`.
     #[must_use]
     pub(crate) fn new(directory: &Path, filter: Filter) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// The lines that were added since the last call, by time; at first all of them.
+    /// The lines since the last call, by time. The first call returns all of them.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -103,7 +103,7 @@ impl Reader {
         let from = self.read.get(path).copied().unwrap_or(0);
         let mut file = match File::open(path) {
             Ok(file) => file,
-            // Retention removed it meanwhile.
+            // Retention has removed the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -120,7 +120,7 @@ impl Reader {
                 break;
             }
             end += length as u64;
-            // `verify` names lines that cannot be read.
+            // `verify` reports lines that cannot be read.
             if let Ok(mut line) = serde_json::from_str::<Line>(&raw)
                 && self.filter.fits(&line)
             {

@@ -1,4 +1,4 @@
-//! Days that are removed: those that are too old, the oldest where all are too large together, and those that a person removes.
+//! Removes days of the log: those that are too old, the oldest beyond the total size, and those that a person removes.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ struct Candidate {
     bytes: u64,
 }
 
-/// Removes the days beyond the configured number and size. Today's files stay, whatever their size.
+/// Removes the days beyond the configured number and size. Today's files stay.
 ///
 /// # Errors
 /// When a directory cannot be read, or a file cannot be removed.
@@ -39,10 +39,10 @@ pub(super) fn sweep(
     Ok(())
 }
 
-/// Removes the days before `day`; how many files that were.
+/// Removes the days before `day`. Returns the number of removed files.
 ///
 /// # Errors
-/// As [`sweep`].
+/// When a directory cannot be read, or a file cannot be removed.
 pub(crate) fn delete_before(directories: &Directories, day: Day) -> io::Result<usize> {
     let files = candidates(&directories.chains, Day::today())?;
     let old = files.iter().filter(|file| file.day < day);
@@ -54,7 +54,7 @@ pub(crate) fn delete_before(directories: &Directories, day: Day) -> io::Result<u
     Ok(count)
 }
 
-/// All files of days before today, the oldest first.
+/// All files of days before today, oldest first.
 fn candidates(chains: &Path, today: Day) -> io::Result<Vec<Candidate>> {
     let mut files = Vec::new();
     for (name, directory) in chain::chains(chains)? {
@@ -62,7 +62,7 @@ fn candidates(chains: &Path, today: Day) -> io::Result<Vec<Candidate>> {
             if day >= today {
                 continue;
             }
-            // Another process may have removed it meanwhile.
+            // Another process may have removed the file.
             let Ok(metadata) = fs::metadata(&path) else {
                 continue;
             };
@@ -78,7 +78,8 @@ fn candidates(chains: &Path, today: Day) -> io::Result<Vec<Candidate>> {
     Ok(files)
 }
 
-/// Removes a day's file after its last hash was noted in the chain's head, so that the next day can still be checked.
+/// Removes a day's file. First, its last hash is stored in the chain's head, so that the next day can still be
+/// verified.
 fn remove(directories: &Directories, file: &Candidate) -> io::Result<()> {
     if let Some(last) = last_link(&file.path)? {
         chain::change_head(&directories.heads, &file.chain, |head| {
@@ -100,7 +101,7 @@ fn remove(directories: &Directories, file: &Candidate) -> io::Result<()> {
     }
 }
 
-/// The last line of a file; `None` if another process removed the file, or the line is damaged, which `verify` reports.
+/// The last line of a file. `None` if another process removed the file or the line is damaged, which `verify` reports.
 fn last_link(path: &Path) -> io::Result<Option<Link>> {
     match chain::end_of(path) {
         Ok(end) => Ok(end.last),

@@ -1,4 +1,4 @@
-//! Checking the chains: that each line follows the one before it, and that nothing is missing before the head.
+//! Verifies the chains: each line must follow the one before it, and no line before the head may be missing.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
@@ -10,29 +10,29 @@ use super::Directories;
 use super::chain::{self, Head, Link, Mark};
 use crate::day::Day;
 
-/// The result of checking one chain.
+/// The result of verifying one chain.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChainReport {
     /// The chain's name.
     pub(crate) chain: String,
-    /// Lines that were read and follow each other.
+    /// The number of lines that follow each other.
     pub(crate) lines: u64,
-    /// The last of them.
+    /// The last of these lines.
     pub(crate) last: Option<Link>,
-    /// The faults; empty if the chain is whole.
+    /// The faults. Empty if the chain is intact.
     pub(crate) faults: Vec<String>,
 }
 
-/// Checks every chain, in the order of their names.
+/// Verifies every chain, in order of their names.
 ///
 /// # Errors
-/// When the directory of the chains cannot be read. A chain that cannot be read is a fault of that chain.
+/// When the directory of chains cannot be read. A chain that cannot be read is reported as a fault.
 pub(crate) fn verify(directories: &Directories) -> io::Result<Vec<ChainReport>> {
     let mut reports: Vec<ChainReport> = chain::chains(&directories.chains)?
         .into_iter()
         .map(|(name, directory)| check(name, &directory, &directories.heads))
         .collect();
-    // A head without a chain: the chain was removed as a whole.
+    // A head without a chain means that the chain was removed.
     for (name, _) in heads(&directories.heads)? {
         if reports.iter().all(|report| report.chain != name) {
             reports.push(check(
@@ -108,20 +108,20 @@ fn check(chain: String, directory: &Path, heads: &Path) -> ChainReport {
     }
 }
 
-/// The line that the first remaining one has to follow; `None` if that is not known.
+/// The line that the first remaining one must follow. `None` if it is not known.
 fn expected_before(head: &Head, first: Option<Day>) -> Option<Link> {
     match &head.dropped {
         None => Some(Link::begin()),
         Some(dropped) => {
             let day = Day::parse(&dropped.day);
-            // A removal that a crash interrupted has left the file of the dropped day in place.
+            // If a crash interrupted the removal, the file of the removed day still exists.
             let is_after = first.is_none_or(|first| day.is_none_or(|day| first > day));
             is_after.then(|| dropped.last.clone())
         }
     }
 }
 
-/// A walk along a chain.
+/// The state of a walk along a chain.
 struct Walk {
     last: Option<Link>,
     lines: u64,
@@ -154,7 +154,7 @@ impl Walk {
 
     fn line(&mut self, line: &[u8], said: impl Fn(&str) -> String, head: Option<&Link>) {
         let Ok(mark) = serde_json::from_slice::<Mark>(line) else {
-            self.faults.push(said("it is no line of an audit log"));
+            self.faults.push(said("it is not a line of an audit log"));
             return;
         };
         let link = Link {

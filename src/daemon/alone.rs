@@ -1,10 +1,11 @@
-//! Why sessions run without a daemon, for `status`: a file per process, in the state directory.
+//! Records why sessions run without a daemon, for `status`: a file per process in the state directory.
 
 use std::path::Path;
 
 const DIRECTORY: &str = "alone";
 
-/// Notes why this process serves its client without a daemon. Where that cannot be written, `status` does not say it.
+/// Records why this process serves its client without a daemon. If the file cannot be written, `status` does not show
+/// the reason.
 pub(super) fn remember(state_dir: &Path, reason: &str) {
     let path = state_dir
         .join(DIRECTORY)
@@ -12,9 +13,9 @@ pub(super) fn remember(state_dir: &Path, reason: &str) {
     let _ = crate::files::replace(&path, &[reason.as_bytes()]);
 }
 
-/// Takes that back.
+/// Removes the record of this process.
 pub(super) fn forget(state_dir: &Path) {
-    // It may never have been written.
+    // The record may never have been written.
     let _ = std::fs::remove_file(
         state_dir
             .join(DIRECTORY)
@@ -22,7 +23,8 @@ pub(super) fn forget(state_dir: &Path) {
     );
 }
 
-/// The processes that serve their clients alone, each with the reason; what others left is removed.
+/// The processes that serve their clients without a daemon, each with the reason. Records of ended processes are
+/// removed.
 #[must_use]
 pub(crate) fn reasons(state_dir: &Path) -> Vec<(u32, String)> {
     let entries = std::fs::read_dir(state_dir.join(DIRECTORY));
@@ -31,7 +33,7 @@ pub(crate) fn reasons(state_dir: &Path) -> Vec<(u32, String)> {
         .filter_map(|entry| {
             let process: u32 = entry.file_name().to_str()?.parse().ok()?;
             if !Path::new("/proc").join(process.to_string()).exists() {
-                // Another process may have been quicker.
+                // Another process may have removed it already.
                 let _ = std::fs::remove_file(entry.path());
                 return None;
             }

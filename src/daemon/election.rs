@@ -1,6 +1,8 @@
-//! Finds the user's daemon, or starts it: whoever holds the lock binds the socket, and the new process inherits it as its stdin.
+//! Finds the user's daemon or starts it. Under a lock, this process binds the socket and passes the listener to the
+//! daemon as its stdin.
 //!
-//! Whether a socket can be connected to is all that counts. A crash leaves one that refuses, which the next process replaces.
+//! A daemon exists if its socket accepts connections. After a crash the socket refuses them, and the next process
+//! replaces it.
 
 use std::fs::File;
 use std::io;
@@ -17,27 +19,27 @@ use super::place::Place;
 use crate::config::{Environment, Paths, env};
 use crate::executable;
 
-/// How long another process may hold the lock.
+/// How long to wait for another process that holds the lock.
 const LOCKED: Duration = Duration::from_secs(2);
 
-/// How often the lock is tried.
+/// Interval between two attempts to lock.
 const TRY: Duration = Duration::from_millis(2);
 
-/// The hidden command that a daemon runs as when it was started for a session.
+/// The hidden command of a daemon that is started for a session.
 pub(crate) const COMMAND: &str = "__daemon";
 
-/// A connection to the daemon, which may not have accepted it yet.
+/// A connection to the daemon. The daemon may not have accepted it yet.
 #[derive(Debug)]
 pub(super) struct Reached {
     pub(super) socket: UnixStream,
-    /// The daemon, if this process started it.
+    /// The daemon if this process started it.
     pub(super) started: Option<Child>,
 }
 
-/// Connects to the daemon, or starts it.
+/// Connects to the daemon, and starts it if there is none.
 ///
 /// # Errors
-/// With the reason why there can be none.
+/// The reason why there can be no daemon.
 pub(super) fn reach(
     place: &Place,
     paths: &Paths,
@@ -50,7 +52,7 @@ pub(super) fn reach(
         });
     }
     let _lock = lock(place)?;
-    // Another process may have been quicker.
+    // Another process may have started it in the meantime.
     if let Some(socket) = connect(place)? {
         return Ok(Reached {
             socket,
@@ -72,10 +74,10 @@ pub(super) fn reach(
     })
 }
 
-/// Connects to a daemon that is there; nothing where there is none.
+/// Connects to a running daemon. `None` if there is none.
 ///
 /// # Errors
-/// With the reason why a socket that is there cannot be used.
+/// The reason why an existing socket cannot be used.
 pub(super) fn connect(place: &Place) -> Result<Option<UnixStream>, String> {
     match place.with_short_path(|path| UnixStream::connect(path)) {
         Ok(socket) => {
@@ -104,10 +106,11 @@ pub(super) fn connect(place: &Place) -> Result<Option<UnixStream>, String> {
     }
 }
 
-/// Takes the lock of whoever starts or ends a daemon; it is released with the file.
+/// Takes the lock for starting or ending a daemon. It is released when the file is closed.
 fn lock(place: &Place) -> Result<File, String> {
     let path = place.lock();
-    let failed = |error: io::Error| format!("the lock `{}` cannot be had: {error}", path.display());
+    let failed =
+        |error: io::Error| format!("the lock `{}` cannot be taken: {error}", path.display());
     let file = open_lock(place).map_err(failed)?;
     let start = Instant::now();
     loop {
@@ -126,10 +129,10 @@ fn lock(place: &Place) -> Result<File, String> {
     }
 }
 
-/// The lock, if no other process has it now.
+/// Takes the lock. `None` if another process holds it.
 ///
 /// # Errors
-/// When its file cannot be opened or locked at all.
+/// When the lock file cannot be opened or locked.
 pub(super) fn try_lock(place: &Place) -> io::Result<Option<File>> {
     let file = open_lock(place)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -145,7 +148,7 @@ fn open_lock(place: &Place) -> io::Result<File> {
     options.open(place.lock())
 }
 
-/// Listens in place of a socket that refuses. Only with the lock.
+/// Binds the socket, replacing one that refuses connections. The caller must hold the lock.
 pub(super) fn bind(place: &Place) -> io::Result<UnixListener> {
     match std::fs::remove_file(place.socket()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -157,9 +160,9 @@ pub(super) fn bind(place: &Place) -> io::Result<UnixListener> {
     listener
 }
 
-/// Starts a daemon that has nothing of this process but the listener, the paths, and what it needs to find its own files.
+/// Starts a daemon. It inherits only the listener, the paths and the variables that it needs to find its files.
 fn start(listener: UnixListener, paths: &Paths, environment: &Environment) -> io::Result<Child> {
-    // What the client left open would stay open as long as the daemon.
+    // Descriptors that the client left open would otherwise stay open as long as the daemon.
     close_fds::set_fds_cloexec(3, &[]);
     let logs = paths.state_dir.join(super::LOGS);
     let variables = env::OF_DAEMON
@@ -181,9 +184,9 @@ fn start(listener: UnixListener, paths: &Paths, environment: &Environment) -> io
         .spawn()
 }
 
-/// What the daemon writes that gets into no log otherwise: its last words.
+/// Opens the daemon's stderr log, for messages that no other log gets.
 fn log(directory: &std::path::Path) -> io::Result<File> {
-    /// Beyond this it begins anew, in bytes.
+    /// A larger log is overwritten, in bytes.
     const LARGEST: u64 = 1024 * 1024;
     std::fs::create_dir_all(directory)?;
     let path = directory.join(super::STDERR);

@@ -1,4 +1,5 @@
-//! Where a user's daemon listens. The name of its socket says all that must agree, so that two that differ never meet.
+//! The address of a user's daemon. The name of its socket is a hash of everything that must match, so that different
+//! builds or configurations never meet.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -10,10 +11,10 @@ use sha2::{Digest as _, Sha256};
 use super::message::PROTOCOL;
 use crate::config::{Environment, Paths, env};
 
-/// The longest path that a socket can be bound to, in bytes.
+/// Maximum length of a socket's path, in bytes.
 const LONGEST: usize = 107;
 
-/// The directory of a user's sockets, and the name of the one for these paths.
+/// The directory of a user's sockets, and the name of the socket for these paths.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) directory: PathBuf,
@@ -21,13 +22,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The first directory that can be used.
+    /// Finds the first usable directory.
     ///
     /// # Errors
-    /// With the reasons why none can.
+    /// The reasons why none is usable.
     pub(super) fn find(paths: &Paths, environment: &Environment) -> Result<Self, String> {
         let name = name(paths)
-            .map_err(|error| format!("what confines this process cannot be told: {error}"))?;
+            .map_err(|error| format!("the confinement of this process cannot be read: {error}"))?;
         let mut refusals = Vec::new();
         for directory in directories(paths, environment) {
             match prepare(&directory) {
@@ -45,12 +46,12 @@ impl Place {
         self.directory.join(format!("{}.sock", self.name))
     }
 
-    /// The file that is locked by whoever starts or ends a daemon. It is never removed.
+    /// The lock file for starting or ending a daemon. It is never removed.
     pub(super) fn lock(&self) -> PathBuf {
         self.directory.join(format!("{}.lock", self.name))
     }
 
-    /// Calls `with` with a path that a socket can be bound and connected to, however long the real one is.
+    /// Calls `with` with a path that is short enough to bind or connect a socket, even if the real path is too long.
     pub(super) fn with_short_path<T>(
         &self,
         with: impl FnOnce(&Path) -> io::Result<T>,
@@ -81,12 +82,12 @@ fn directories(paths: &Paths, environment: &Environment) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Makes sure that only this user can reach what is in `directory`.
+/// Creates `directory` if needed, and checks that only this user can enter it.
 fn prepare(directory: &Path) -> Result<(), String> {
     let made = std::fs::DirBuilder::new().mode(0o700).create(directory);
     match made {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // The directory of the state may not be there yet; the system's own directories are not made.
+            // The state directory may not exist yet. The system's own directories are not created.
             let parent = directory.parent().filter(|_| directory.ends_with("run"));
             let parent = parent.ok_or_else(|| error.to_string())?;
             let mut builder = std::fs::DirBuilder::new();
@@ -104,7 +105,7 @@ fn prepare(directory: &Path) -> Result<(), String> {
         .map_err(|_| "it is not writable".to_owned())
 }
 
-/// Whether `directory` is this user's alone.
+/// Checks that only this user can enter `directory`.
 pub(super) fn check(directory: &Path) -> Result<(), String> {
     let metadata = std::fs::symlink_metadata(directory).map_err(|error| error.to_string())?;
     if !metadata.is_dir() {
@@ -119,7 +120,7 @@ pub(super) fn check(directory: &Path) -> Result<(), String> {
     }
 }
 
-/// A hash of the protocol, the build, the paths and what confines this process.
+/// A hash of the protocol version, the build, the paths and the confinement of this process.
 fn name(paths: &Paths) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
@@ -138,7 +139,7 @@ fn name(paths: &Paths) -> io::Result<String> {
         .collect())
 }
 
-/// What tells this build from every other: its version, and the file that runs.
+/// The identity of this build: its version and its file.
 fn build() -> io::Result<String> {
     let file = std::fs::metadata("/proc/self/exe")?;
     Ok(format!(
@@ -151,7 +152,8 @@ fn build() -> io::Result<String> {
     ))
 }
 
-/// What the system forbids this process, and what it lets it see. The control group is no part of it: each terminal has another.
+/// The confinement of this process: its user, namespaces, root directory, and security labels. The control group is
+/// left out, because each terminal has a different one.
 fn confinement(add: &mut impl FnMut(&[u8])) -> io::Result<()> {
     add(&geteuid().as_raw().to_le_bytes());
     for namespace in ["user", "mnt", "pid", "net"] {
@@ -166,7 +168,7 @@ fn confinement(add: &mut impl FnMut(&[u8])) -> io::Result<()> {
             add(line.as_bytes());
         }
     }
-    // Where there is no security module, there is no label.
+    // Without a security module there is no label.
     add(&std::fs::read("/proc/self/attr/current").unwrap_or_default());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Ends a daemon whose one thread is stuck: its sessions go on in a new one.
+//! Ends a daemon whose only thread is stuck, so that its sessions continue in a new one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::shutdown::{Tasks, spawn_thread};
 
-/// How often it is looked, and how many looks may find no step. The time is counted in looks, so that a machine that slept is no
-/// reason.
+/// The interval between two checks, and the number of checks that may find no progress. The time is counted in checks,
+/// so that a suspended machine does not trigger it.
 const LOOK: Duration = Duration::from_millis(500);
 const LOOKS: u32 = 18;
 
-/// Runs `stuck` on a thread of its own once no task has run for about nine seconds.
+/// Runs `stuck` on a separate thread if no task has run for about nine seconds.
 ///
 /// # Errors
-/// When there is no thread left.
+/// When the system cannot start a thread.
 pub(super) fn start(tasks: &Tasks, stuck: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     watch(tasks, LOOK, LOOKS, stuck)
 }
@@ -65,7 +65,7 @@ mod tests {
             seen.try_recv().is_err(),
             "a loop that waits was taken for a stuck one"
         );
-        // As an endless loop does: no other task runs.
+        // Blocks the thread like an endless loop, so that no other task runs.
         seen.recv_timeout(Duration::from_secs(10)).unwrap();
         tasks.finish().await;
     }

@@ -1,6 +1,6 @@
-//! The lines that say how a session stands: its handshake, its log level, the resources and changes it follows.
+//! The lines that restore a session's state: its handshake, its log level, and the resources and lists that it follows.
 //!
-//! All of them are written anew when one changes, behind the ones before; then the head of the marks points there.
+//! When one changes, all of them are written again after the previous ones. Then the head of the marks points to them.
 
 use std::fs::File;
 use std::io;
@@ -12,41 +12,41 @@ use super::marks::Marks;
 use crate::mcp;
 use crate::mcp::{Envelope, Message, Object, RequestId};
 
-/// Longer lines are none of these.
+/// Maximum length of a kept line, in bytes.
 const LONGEST: usize = 256 * 1024;
 
-/// Beyond this, the lines are written to the beginning of the file again.
+/// Beyond this position, the lines are written to the start of the file again.
 const TURN: u64 = 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Kept {
     file: File,
     lines: Vec<KeptLine>,
-    /// Where they stand.
+    /// The position of the lines in the file.
     offset: u64,
     length: u64,
 }
 
 #[derive(Debug)]
 struct KeptLine {
-    /// Where it ends in the client's stream.
+    /// The end of the line in the client's stream.
     end: u64,
     line: Bytes,
     role: Role,
 }
 
-/// What a line is kept for; a later one replaces an earlier one of the same role.
+/// The role of a line. A later line replaces an earlier one of the same role.
 #[derive(Debug, PartialEq, Eq)]
 enum Role {
     Handshake,
     Initialized,
     LogLevel,
     Resource(String),
-    /// An open subscription of the modern era, by the id of its request.
+    /// An open subscription of the modern era, identified by its request.
     Subscription(RequestId),
 }
 
-/// What a line does to those that are kept.
+/// The effect of a line on the kept ones.
 enum Effect {
     Keep(Role),
     Forget(Role),
@@ -76,7 +76,7 @@ impl Kept {
         })
     }
 
-    /// The lines that end before `done`; those behind it are read again.
+    /// The lines that end before `done`. Later ones are read again from the stream.
     pub(super) fn before(&self, done: u64) -> Vec<mcp::Kept> {
         let lines = self.lines.iter().filter(|kept| kept.end <= done);
         lines
@@ -92,7 +92,8 @@ impl Kept {
         self.lines.iter().any(|kept| kept.end == end)
     }
 
-    /// Keeps `line`, which holds `envelope`, if it says how the session stands; whether it is a subscription, which stays open.
+    /// Keeps `line`, whose content is `envelope`, if it is part of the session's state. Returns whether it is a
+    /// subscription, which stays open.
     pub(super) fn note(
         &mut self,
         line: &Bytes,
@@ -131,7 +132,7 @@ impl Kept {
             text.extend_from_slice(line);
         }
         let length = text.len() as u64;
-        // Never over those that count now.
+        // The current lines are never overwritten.
         let next = self.offset + self.length;
         let offset = if next > TURN && length <= self.offset {
             0
@@ -145,7 +146,7 @@ impl Kept {
     }
 }
 
-/// What a line that holds `envelope` does to the lines that are kept; nothing for nearly all.
+/// The effect of a line with this content on the kept ones. `None` for almost all lines.
 fn effect(envelope: &Envelope<'_>) -> Option<Effect> {
     let Envelope::Single(message) = envelope else {
         return None;

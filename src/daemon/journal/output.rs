@@ -1,4 +1,4 @@
-//! What a client reads: a line that a kill may tear is marked while it is on its way.
+//! Writes to the client. A line that a kill could cut is marked while it is being written.
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -11,21 +11,21 @@ use super::Journal;
 use super::marks::Head;
 use crate::downstream::pipes;
 
-/// Writes of this size and below are there whole or not at all (`PIPE_BUF`).
+/// Writes of up to this size are atomic (`PIPE_BUF`).
 const WHOLE: usize = 4096;
 
 /// Writes to a client's pipe or socket.
 pub(in crate::daemon) struct Output {
     sink: pipes::Output,
     marks: Head,
-    /// Whether a line is marked as not complete.
+    /// Whether the current line is marked as incomplete.
     is_open: bool,
 }
 
 impl Output {
-    /// Writes to `sink`, a pipe or socket; a line that an earlier process tore is ended first.
+    /// Creates an output to `sink`, a pipe or socket. Ends a line that an earlier process left incomplete.
     ///
-    /// # Errors
+    /// When the sink cannot be polled or written.
     /// When it cannot be awaited or written.
     pub(in crate::daemon) async fn open(sink: OwnedFd, journal: &Journal) -> io::Result<Self> {
         let Some(mut sink) = pipes::output(sink)? else {
@@ -43,7 +43,7 @@ impl Output {
         })
     }
 
-    /// Notes that `length` bytes, which end with a line, are to be written.
+    /// Marks the line before `length` bytes, which end with a line, are written.
     fn before(&mut self, length: usize) -> io::Result<()> {
         if length > WHOLE && !self.is_open {
             self.marks.set_line_open(true)?;
@@ -52,7 +52,7 @@ impl Output {
         Ok(())
     }
 
-    /// Notes that `written` of `length` bytes were written.
+    /// Removes the mark after the last of `length` bytes was written.
     fn after(&mut self, written: usize, length: usize) -> io::Result<()> {
         if written == length && self.is_open {
             self.marks.set_line_open(false)?;
