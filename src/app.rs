@@ -25,8 +25,8 @@ pub(crate) const STATISTICS: &str = "statistics";
 pub(crate) const LOGS: &str = "logs";
 
 /// How long the last spans may take to be sent when the client leaves. After a signal there is less time.
-const FAREWELL: Duration = Duration::from_secs(1);
-const HURRIED_FAREWELL: Duration = Duration::from_millis(150);
+const FLUSH: Duration = Duration::from_secs(1);
+const SHORT_FLUSH: Duration = Duration::from_millis(150);
 
 /// Interval between two checks of the configuration file.
 const WATCH: Duration = Duration::from_secs(1);
@@ -253,11 +253,11 @@ impl App {
             self.remotes.clone(),
             self.tasks.clone(),
         ));
-        let (outcome, farewell) = tokio::select! {
-            outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => (outcome, FAREWELL),
-            signal = shutdown::signal() => (signal, HURRIED_FAREWELL),
+        let (outcome, limit) = tokio::select! {
+            outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => (outcome, FLUSH),
+            signal = shutdown::signal() => (signal, SHORT_FLUSH),
         };
-        self.finish_traced(tracer, farewell).await;
+        self.finish_traced(tracer, limit).await;
         outcome
     }
 
@@ -288,7 +288,7 @@ impl App {
             .run_until_cancelled_owned(serving)
             .await
             .unwrap_or(Ok(()));
-        self.finish_traced(tracer, HURRIED_FAREWELL).await;
+        self.finish_traced(tracer, SHORT_FLUSH).await;
         outcome
     }
 
@@ -323,7 +323,7 @@ impl App {
                 }
                 Err(error) => Err(error),
             };
-        self.finish_traced(tracer, HURRIED_FAREWELL).await;
+        self.finish_traced(tracer, SHORT_FLUSH).await;
         outcome
     }
 
@@ -334,15 +334,15 @@ impl App {
 
     /// Ends all tasks, connections and servers.
     pub(crate) async fn finish(self) {
-        self.finish_traced(None, FAREWELL).await;
+        self.finish_traced(None, FLUSH).await;
     }
 
-    /// Ends all tasks, connections and servers, and sends the remaining spans within `farewell`.
-    async fn finish_traced(self, tracer: Option<Arc<Tracer>>, farewell: Duration) {
+    /// Ends all tasks, connections and servers, and sends the remaining spans within `limit`.
+    async fn finish_traced(self, tracer: Option<Arc<Tracer>>, limit: Duration) {
         self.tasks.finish().await;
         let flushed = async {
             if let Some(tracer) = tracer {
-                tracer.flush(farewell).await;
+                tracer.flush(limit).await;
             }
         };
         tokio::join!(self.proxy.close(), flushed);

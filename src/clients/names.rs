@@ -2,9 +2,9 @@
 
 /// `name`, or, if that is taken, a name with the server's origin.
 pub(super) fn free(name: &str, origin: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let told_apart = format!("{name}-{origin}");
+    let suffixed = format!("{name}-{origin}");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut candidates = [name.to_owned(), told_apart].into_iter().chain(numbered);
+    let mut candidates = [name.to_owned(), suffixed].into_iter().chain(numbered);
     candidates
         .find(|name| !is_taken(name))
         .expect("there are numbers without end")

@@ -198,7 +198,7 @@ impl Plan {
             .flat_map(|text| secrets::of(text.node()));
         let masker = Masker::new(of_entries.flat_map(Entry::secrets).chain(of_files));
         warnings.splice(0..0, approval::warning(&items));
-        warnings.extend(told(survey, &moving, &servers, &carried, around));
+        warnings.extend(self::warnings(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
             let (title, barrier) = (client.title(), barrier.as_ref()?);
             Some(format!(
@@ -435,26 +435,27 @@ fn elsewhere(survey: &Survey, moving: &[&Found], clients: &[Client]) -> Vec<Stri
             && moved(&found.name, client);
         is_blocked.then(|| (&found.name, client, format!("it {reason}")))
     });
-    let told = rules.chain(blocked).map(|(server, client, why)| {
+    let texts = rules.chain(blocked).map(|(server, client, why)| {
         let client = client.title();
         format!(
             "{client} can call `{server}` of another client through mcpzip, where {why}; `projects` and `tools` of its entry at mcpzip limit it for all clients"
         )
     });
-    told.collect::<std::collections::BTreeSet<_>>()
+    texts
+        .collect::<std::collections::BTreeSet<_>>()
         .into_iter()
         .collect()
 }
 
 /// The warnings for the user before they agree.
-fn told(
+fn warnings(
     survey: &Survey,
     moving: &[&Found],
     servers: &Servers,
     carried: &[Rule],
     around: &Surroundings,
 ) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     let mut shared: Vec<&Path> = moving
         .iter()
         .filter(|found| found.scope() == Scope::Project)
@@ -462,8 +463,8 @@ fn told(
         .collect();
     shared.dedup();
     for path in shared {
-        told.push(format!(
-            "{} may be shared with others: they lose these servers when they get your change of it (`--scope user --scope local` leaves it alone)",
+        warnings.push(format!(
+            "{} may be shared with others, who lose these servers when they receive your change (`--scope user --scope local` leaves the file alone)",
             path.display()
         ));
     }
@@ -477,7 +478,7 @@ fn told(
     );
     clients.sort();
     clients.dedup();
-    told.extend(elsewhere(survey, moving, &clients));
+    warnings.extend(elsewhere(survey, moving, &clients));
     let asks = carried
         .iter()
         .any(|rule| matches!(rule.carried, Carried::Ask(_)));
@@ -487,13 +488,13 @@ fn told(
         .map(|client| client.title())
         .collect();
     if asks && !silent.is_empty() {
-        told.push(format!(
+        warnings.push(format!(
             "{} cannot ask the user, so calls that need consent are refused there",
             silent.join(" and ")
         ));
     }
     if !moving.is_empty() {
-        told.extend(desktop::warnings(servers.all(), &clients, around));
+        warnings.extend(desktop::warnings(servers.all(), &clients, around));
     }
-    told
+    warnings
 }

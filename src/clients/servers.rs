@@ -61,9 +61,9 @@ impl Servers {
             None => found.location.client.name().to_owned(),
         };
         // A number was appended for each other server with its name.
-        let told_apart = [name.clone(), format!("{name}-{origin}")].into_iter();
+        let suffixed = [name.clone(), format!("{name}-{origin}")].into_iter();
         let numbered = (2..10).map(|number| format!("{name}-{number}"));
-        for known in told_apart.chain(numbered) {
+        for known in suffixed.chain(numbered) {
             let Some(at) = self
                 .position(&known)
                 .filter(|at| is_same_server(&self.all[*at].1, &node))

@@ -32,21 +32,21 @@ use stand::Stand;
 use table::Table;
 
 const USAGE: &str = "\
-Measure mcpzip beside a direct connection and a minimal relay, and print the figures beside their bars.
+Measure mcpzip, a direct connection and a minimal relay, and print the figures with their bars.
 
 Usage: mcpzip-bench [OPTIONS] [PART...]
        mcpzip-bench upstream [--tools N] [--server N]   be the scripted server
        mcpzip-bench soak [--minutes N] [--mcpzip FILE] [--real]
                                                         load with faults, and whether anything is left of it
        mcpzip-bench daemon [--mcpzip FILE] [--update DIR]
-                                                        sessions that share a daemon beside sessions that run alone (Linux)
+                                                        sessions that share a daemon and sessions that run alone (Linux)
        mcpzip-bench faulty                              be a server that goes wrong on request
        mcpzip-bench relay COMMAND [ARGUMENT...]         be the minimal relay
 
 Parts: start, overhead, throughput, beside, search, memory, size; all of them when none is named
 
 Options:
-  --mcpzip FILE     the program to measure; else the one beside this
+  --mcpzip FILE     the program to measure [default: the one next to this program]
   --profile FILE    measure another stdio proxy too; may be given several times
   --program FILE    what `{program}` stands for in the profile before it
   --quick           few rounds and few tools: shows that it works, and nothing else
@@ -133,11 +133,11 @@ impl Arguments {
 
 fn run(arguments: &Arguments) -> Result<()> {
     let own = std::env::current_exe()?;
-    let beside = || {
+    let sibling = || {
         own.with_file_name("mcpzip")
             .with_extension(std::env::consts::EXE_EXTENSION)
     };
-    let mcpzip = arguments.mcpzip.clone().unwrap_or_else(beside);
+    let mcpzip = arguments.mcpzip.clone().unwrap_or_else(sibling);
     if !mcpzip.is_file() {
         bail!(
             "{} is not there: build it first, in the same profile, or name it by --mcpzip",

@@ -115,11 +115,11 @@ fn lock(directory: &Path, name: &str) -> io::Result<File> {
 }
 
 fn replace<T: Serialize>(directory: &Path, name: &str, data: &T) -> io::Result<()> {
-    let beside = directory.join(format!("{name}.new"));
-    let mut file = File::create(&beside)?;
+    let new = directory.join(format!("{name}.new"));
+    let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec_pretty(data)?)?;
     file.sync_all()?;
-    fs::rename(beside, directory.join(name))
+    fs::rename(new, directory.join(name))
 }
 
 #[cfg(test)]

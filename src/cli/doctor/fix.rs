@@ -28,8 +28,8 @@ pub(super) async fn all(
             Fix::Close(path) if !path.exists() => Ok("it is gone".to_owned()),
             #[cfg(unix)]
             Fix::Close(path) => close(path).map(|mode| format!("it has the mode {mode:o} now")),
-            Fix::RemoveFile(path) => told(std::fs::remove_file(path), "it is removed"),
-            Fix::RemoveDirectory(path) => told(std::fs::remove_dir_all(path), "it is removed"),
+            Fix::RemoveFile(path) => outcome(std::fs::remove_file(path), "it is removed"),
+            Fix::RemoveDirectory(path) => outcome(std::fs::remove_dir_all(path), "it is removed"),
             Fix::Entry { entry, is_dead } => complete(machine, entry, *is_dead),
             Fix::Embed => embed(app, output).await,
         };
@@ -76,7 +76,7 @@ async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
     }
 }
 
-fn told(done: std::io::Result<()>, words: &str) -> Result<String, String> {
+fn outcome(done: std::io::Result<()>, words: &str) -> Result<String, String> {
     done.map(|()| words.to_owned())
         .map_err(|error| error.to_string())
 }

@@ -100,10 +100,10 @@ pub(super) async fn examine(
             ));
         } else if server.state == "failed" || server.stale {
             // A missing program is already reported as the reason.
-            let is_told = |found: &Finding| {
+            let is_reported = |found: &Finding| {
                 found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str()
             };
-            if !examination.findings.iter().any(is_told) {
+            if !examination.findings.iter().any(is_reported) {
                 examination.add(Finding::new(
                     &kinds::SERVER_FAILED,
                     name.as_str(),

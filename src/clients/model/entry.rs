@@ -166,13 +166,13 @@ impl Entry {
     pub(crate) fn is_mcpzip(&self) -> bool {
         let words = self.words();
         // A directory of that name is often an argument; a program of that name has a command after it.
-        let is_told = |pair: &[&str]| {
+        let starts_mcpzip = |pair: &[&str]| {
             program_name(pair[0]) == "mcpzip" && matches!(pair[1], "serve" | "--config")
         };
         words
             .first()
             .is_some_and(|first| is_own(program_name(first)))
-            || words.windows(2).any(is_told)
+            || words.windows(2).any(starts_mcpzip)
             || words.contains(&"compressed-mcp-proxy")
     }
 

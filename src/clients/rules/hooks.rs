@@ -95,7 +95,7 @@ fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mu
 /// The files with a client's hooks, each with its project.
 fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let user = client.user_location(around).path;
-    let beside = |file: &str| user.with_file_name(file);
+    let sibling = |file: &str| user.with_file_name(file);
     let in_home = |file: &str| around.home.join(file);
     let system = |file: &str| match around.platform {
         Platform::Linux => Path::new("/etc").join(file.to_lowercase()),
@@ -104,16 +104,16 @@ fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Opti
     };
     let own = match client {
         Client::Cursor => vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
-        Client::Windsurf => vec![beside("hooks.json"), system("Windsurf/hooks.json")],
-        Client::Codex => vec![user.clone(), beside("hooks.json")],
+        Client::Windsurf => vec![sibling("hooks.json"), system("Windsurf/hooks.json")],
+        Client::Codex => vec![user.clone(), sibling("hooks.json")],
         Client::GeminiCli => {
             let [settings, _] = around.gemini_system_files();
             vec![user.clone(), settings]
         }
         Client::Kiro => kiro(&around.home),
         Client::CopilotCli => [
-            files(&beside("hooks"), "json"),
-            vec![beside("settings.json"), beside("config.json")],
+            files(&sibling("hooks"), "json"),
+            vec![sibling("settings.json"), sibling("config.json")],
         ]
         .concat(),
         Client::VsCode => files(&in_home(".copilot/hooks"), "json"),

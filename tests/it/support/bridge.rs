@@ -212,8 +212,8 @@ impl Bridge {
 
     /// Replaces the process.
     fn restart(&self) -> Arc<Process> {
-        let mut place = self.process.lock().unwrap();
-        if let Some(old) = place.take() {
+        let mut current = self.process.lock().unwrap();
+        if let Some(old) = current.take() {
             old.kill();
         }
         let mut command = Command::new(program::fake_server());
@@ -232,7 +232,7 @@ impl Bridge {
         });
         let (reading, has_one_stream) = (process.clone(), self.form == Form::Old);
         std::thread::spawn(move || reading.read(stdout, has_one_stream));
-        *place = Some(process.clone());
+        *current = Some(process.clone());
         process
     }
 }

@@ -267,14 +267,14 @@ impl Client {
     #[track_caller]
     pub(crate) fn check_order(&self, first: u64, second: u64) {
         let state = self.received.state();
-        let place = |id: u64| {
+        let position = |id: u64| {
             let mut messages = state.all.iter().map(|line| Message::new(line.clone()));
             messages
                 .position(|message| message.is_answer() && message.id() == id.to_string())
                 .expect("it was answered")
         };
         assert!(
-            place(first) < place(second),
+            position(first) < position(second),
             "{first} had to wait for {second}"
         );
     }

@@ -42,13 +42,13 @@ impl Crowd {
 
     fn name(&self) -> String {
         let servers = if self.is_known { "known" } else { "unknown" };
-        let place = if self.is_one_directory {
+        let directories = if self.is_one_directory {
             "one directory"
         } else {
             "a directory each"
         };
         format!(
-            "{} sessions of {SERVERS} {servers} servers, {place}",
+            "{} sessions of {SERVERS} {servers} servers, {directories}",
             self.sessions
         )
     }
