@@ -7,7 +7,9 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv};
+use crate::config::{
+    self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv, secrets_file,
+};
 use crate::downstream::{self, http};
 use crate::proxy::{Directories, Mode, Progress, Proxy, Start};
 use crate::results::Owner;
@@ -363,6 +365,7 @@ async fn watch(
         Some(_) => ConfigWatch::of_missing(path),
         None => ConfigWatch::new(path),
     };
+    let mut secrets = ConfigWatch::new(secrets_file(&paths.config_file));
     let logins = paths.state_dir.join(upstream::oauth::DIRECTORY);
     // The directory's time changes when a file in it is replaced.
     let changed = || {
@@ -381,7 +384,8 @@ async fn watch(
             ask_again(&proxy);
         }
         proxy.inventory.read_pins();
-        if !file.changed() {
+        let has_new_secrets = secrets.changed();
+        if !file.changed() && !has_new_secrets {
             continue;
         }
         match Config::load_with(&servers, &paths, &environment) {

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use super::diagnostics::Exit;
 use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
-use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, scope_names};
+use super::setup::{
+    Machine, approvals, ask_for_approval, below_home, client_names, clients_of, scope_names,
+};
+use super::twins::{self, SecretFlags};
 use crate::clients::{
     Carried, Choice, Client, CodexApproval, Edit, Import, Item, Launch, Origin, Plan, Rule, Scope,
     Survey, Verdict, Wanted,
@@ -22,6 +25,7 @@ use crate::upstream::oauth::{Account, Inherited};
 #[command(after_help = "Examples:
   mcpzip migrate --dry-run
   mcpzip migrate --client claude-code --client cursor --only github --yes
+  mcpzip migrate --yes --merge github --extract-secrets
   mcpzip migrate --from mcpzip-0.1
   mcpzip migrate --from mcpproxy-go --dry-run
   mcpzip migrate --from mcp-runner ./config.json")]
@@ -47,11 +51,13 @@ pub(super) struct Arguments {
     /// Codex's approval mode for mcpzip's tools: ask before each call (`auto`), or call without asking (`approve`)
     #[arg(long, value_name = "MODE", value_parser = approvals())]
     codex_approval: Option<String>,
+    #[command(flatten)]
+    secrets: SecretFlags,
     /// Claude Code's file, if it is not at its usual path
     #[arg(long, value_name = "FILE", conflicts_with = "client")]
     claude_config: Option<PathBuf>,
     /// Import the configuration of another proxy instead of the clients' servers
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["client", "scope", "codex_approval", "claude_config"])]
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["client", "scope", "codex_approval", "claude_config", "merge", "extract_secrets"])]
     from: Option<Source>,
     /// Configuration to import, if it is not at its usual path
     #[arg(value_name = "FILE", requires = "from")]
@@ -123,7 +129,7 @@ pub(super) async fn run(
         return import(source, arguments, machine, output).await;
     }
     let survey = Survey::of(&arguments.clients(), &machine.around);
-    let choice = Choice {
+    let mut choice = Choice {
         scopes: arguments
             .scope
             .iter()
@@ -131,23 +137,33 @@ pub(super) async fn run(
             .collect(),
         only: arguments.only.clone(),
         drop_rules: arguments.drop_rules,
+        ..Choice::default()
     };
+    arguments.secrets.choose(&mut choice);
     let mut launch = machine.launch()?;
     launch.approval = arguments
         .codex_approval
         .as_deref()
         .and_then(CodexApproval::named);
-    let plan = |launch: &Launch| {
+    let plan = |choice: &Choice, launch: &Launch| {
         let file = &machine.paths.config_file;
-        Plan::new(&survey, &choice, file, launch, &machine.around).map_err(anyhow::Error::from)
+        Plan::new(&survey, choice, file, launch, &machine.around).map_err(anyhow::Error::from)
     };
-    let mut made = plan(&launch)?;
-    let is_open = launch.approval.is_none() && !arguments.yes && !arguments.dry_run;
-    if is_open && made.asks_for_approval {
+    let mut made = plan(&choice, &launch)?;
+    let is_open = !arguments.yes && !arguments.dry_run;
+    if is_open && launch.approval.is_none() && made.asks_for_approval {
         launch.approval = ask_for_approval(output)?;
-        made = plan(&launch)?;
+        made = plan(&choice, &launch)?;
     }
-    let plan = made;
+    let can_ask = is_open && !output.is_json() && output.can_ask();
+    if can_ask && twins::ask_to_merge(&made, &mut choice, output)? {
+        made = plan(&choice, &launch)?;
+    }
+    if can_ask && twins::ask_to_extract(&made, &mut choice, machine, output)? {
+        made = plan(&choice, &launch)?;
+    }
+    let mut plan = made;
+    plan.warnings.extend(twins::notes(&plan, machine));
     for name in &arguments.only {
         check_server(name, &survey, machine)?;
     }
@@ -161,7 +177,8 @@ pub(super) async fn run(
         Ok(Some(_)) => take_over_logins(&plan.unwrapped, machine, output).await,
         _ => Vec::new(),
     };
-    tell(outcome, &logins, || report(&survey, &plan), output)
+    let report = || report(&survey, &plan, &machine.paths.config_file);
+    tell(outcome, &logins, report, output)
 }
 
 /// Rejects a server that neither a client nor the configuration has.
@@ -470,14 +487,6 @@ pub(super) fn lines_changed(edit: &Edit, masker: &Masker) -> (usize, usize) {
     (count('+'), count('-'))
 }
 
-/// A path with `~` for the home directory.
-pub(super) fn below_home(path: &Path, home: &Path) -> String {
-    match path.strip_prefix(home) {
-        Ok(rest) if !rest.as_os_str().is_empty() => Path::new("~").join(rest).display().to_string(),
-        _ => path.display().to_string(),
-    }
-}
-
 /// Prints previews with secrets masked and paths shortened.
 struct Screen<'a> {
     output: &'a Output,
@@ -661,7 +670,7 @@ fn server(item: &Item, masker: &Masker, client: &str) -> Value {
     })
 }
 
-pub(super) fn report(survey: &Survey, plan: &Plan) -> Value {
+pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value {
     let masked = |text: &str| plan.masker.mask(text).into_owned();
     let rules = |rules: &[Rule]| -> Vec<Value> {
         let rule = |rule: &Rule| {
@@ -688,6 +697,7 @@ pub(super) fn report(survey: &Survey, plan: &Plan) -> Value {
         "carried_rules": rules(&plan.carried),
         "lost_rules": rules(&plan.lost),
         "warnings": plan.warnings.iter().map(|text| masked(text)).collect::<Vec<_>>(),
+        "secrets": twins::to_json(plan, config_file),
         "unreadable": unreadable.collect::<Vec<_>>(),
         "files": plan.edits.iter().map(|edit| file(edit, &plan.masker)).collect::<Vec<_>>(),
     })

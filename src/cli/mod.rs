@@ -42,6 +42,7 @@ mod status;
 mod tokens;
 mod tools;
 mod trial;
+mod twins;
 mod undo;
 mod unknown;
 mod update;

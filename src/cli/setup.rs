@@ -1,5 +1,7 @@
 //! Shared parts of the commands that edit clients' files.
 
+use std::path::Path;
+
 use clap::builder::PossibleValuesParser;
 
 use super::diagnostics::Exit;
@@ -63,6 +65,14 @@ impl Machine {
             config,
             &self.around.environment,
         ))
+    }
+}
+
+/// A path with `~` for the home directory.
+pub(super) fn below_home(path: &Path, home: &Path) -> String {
+    match path.strip_prefix(home) {
+        Ok(rest) if !rest.as_os_str().is_empty() => Path::new("~").join(rest).display().to_string(),
+        _ => path.display().to_string(),
     }
 }
 

@@ -7,6 +7,7 @@ use super::edit::{Edit, PlanError};
 use super::{
     ConfigLocation, Launch, Node, Scope, Surroundings, allowed, entry, reading, references, secrets,
 };
+use crate::config::stored_secrets;
 use crate::secret::Masker;
 
 /// The plan of a connection.
@@ -154,6 +155,9 @@ pub(super) fn variables_of(config_file: &std::path::Path) -> Vec<String> {
         .unwrap_or_default();
     variables.sort();
     variables.dedup();
+    // The configuration reports a file of secrets that cannot be read.
+    let stored = stored_secrets(config_file).unwrap_or_default();
+    variables.retain(|name| !stored.contains_key(name));
     variables
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::servers::Servers;
 use super::{Client, Node, Platform, Surroundings, references};
 use crate::config::env::is_inherited;
 
@@ -20,7 +21,7 @@ pub(crate) const fn desktop_path(platform: Platform) -> Option<&'static str> {
 
 /// Warnings about those of `servers` that would not work in clients started from the desktop, one sentence each.
 pub(super) fn warnings(
-    servers: &[(String, Node)],
+    servers: &Servers,
     clients: &[Client],
     around: &Surroundings,
 ) -> Vec<String> {
@@ -39,6 +40,7 @@ pub(super) fn warnings(
     let is_file = |directory: &str, name: &str| Path::new(directory).join(name).is_file();
     let mut warnings = Vec::new();
     for (name, entry) in servers
+        .all()
         .iter()
         .filter(|(_, entry)| entry.get("disabled") != Some(&Node::Flag(true)))
     {
@@ -69,7 +71,9 @@ pub(super) fn warnings(
         // A variable with a default, or one that every process has, is harmless.
         let json = entry.to_json();
         let is_needed = |variable: &String| {
-            json.contains(&format!("${{{variable}}}")) && !is_inherited(variable)
+            json.contains(&format!("${{{variable}}}"))
+                && !is_inherited(variable)
+                && !servers.stored().has(variable)
         };
         let mut variables: Vec<String> = references::variables(&json)
             .into_iter()

@@ -53,13 +53,17 @@ pub(crate) enum PlanError {
         /// The error.
         source: TextError,
     },
+    /// The file of secrets cannot be used.
+    #[error(transparent)]
+    Secrets(Box<crate::config::Error>),
 }
 
 impl PlanError {
     /// The file of the error.
-    pub(super) fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> Option<&Path> {
         match self {
-            Self::Unreadable { path, .. } | Self::Edit { path, .. } => path,
+            Self::Unreadable { path, .. } | Self::Edit { path, .. } => Some(path),
+            Self::Secrets(_) => None,
         }
     }
 }

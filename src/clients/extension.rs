@@ -12,6 +12,7 @@ use super::{
     Client, ConfigLocation, Launch, Node, Surroundings, Syntax, Text, TextError, entry, names,
     references,
 };
+use crate::config::stored_secrets;
 
 const SERVERS: &str = "mcpServers";
 
@@ -90,6 +91,12 @@ impl Plan {
         let mut variables = references::variables(&self.configuration(config_file)?);
         variables.sort();
         variables.dedup();
+        let stored = stored_secrets(config_file);
+        let stored = stored.map_err(|error| PlanError::Secrets(Box::new(error)))?;
+        let is_stored = |name: &str| {
+            stored.contains_key(name) || self.stored.iter().any(|(known, _)| known == name)
+        };
+        variables.retain(|name| !is_stored(name));
         let launch = Launch {
             variables,
             ..launch.clone()

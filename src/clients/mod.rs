@@ -32,6 +32,7 @@ mod remote;
 mod rules;
 mod secrets;
 mod servers;
+mod stored;
 
 mod survey;
 #[cfg(test)]
@@ -54,6 +55,7 @@ pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Rule, Survey, Target,
 pub(crate) use node::Node;
 pub(crate) use plan::{Choice, Plan};
 pub(crate) use rules::guards;
+pub(crate) use servers::Twin;
 pub(crate) use text::{Syntax, Text, TextError};
 
 use crate::config::Environment;

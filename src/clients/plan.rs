@@ -1,6 +1,6 @@
 //! The plan of a migration: a verdict for each server, and the new content of each file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::cache::read_source;
@@ -8,13 +8,14 @@ use super::connection::{own_entries, permission};
 use super::edit::{Edit, PlanError};
 use super::model::Unmovable;
 use super::rules::Rights;
-use super::servers::Servers;
+use super::servers::{Servers, Twin};
+use super::stored::Stored;
 use super::{
     Carried, Client, ConfigLocation, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings,
     Survey, Syntax, Text, TextError, Verdict,
 };
 use super::{approval, barrier, desktop, entry, names, secrets};
-use crate::secret::Masker;
+use crate::secret::{Masker, Secret};
 use crate::text::chain;
 
 /// The user's selection among everything found.
@@ -26,6 +27,10 @@ pub(crate) struct Choice {
     pub only: Vec<String>,
     /// Whether to move servers that are protected by a rule that cannot be carried over.
     pub drop_rules: bool,
+    /// The servers, by the client's name, that are merged with one that differs in secrets alone.
+    pub merged: BTreeSet<String>,
+    /// Whether literal secrets of new servers move to the file of secrets.
+    pub extracts_secrets: bool,
 }
 
 /// A complete plan.
@@ -45,6 +50,12 @@ pub(crate) struct Plan {
     pub asks_for_approval: bool,
     /// The migrated servers that were behind `mcp-remote`, which may have logins.
     pub unwrapped: Vec<String>,
+    /// The servers that could be merged with another, but were not chosen for it.
+    pub twins: Vec<Twin>,
+    /// The new servers whose literal secrets stay in our configuration, and where each has them.
+    pub literals: Vec<(String, Vec<String>)>,
+    /// The secrets that move to the file of secrets.
+    pub stored: Vec<(String, Secret<String>)>,
     /// Further warnings, one sentence each.
     pub warnings: Vec<String>,
     /// Hides the secrets of all servers.
@@ -69,9 +80,12 @@ impl Plan {
             match plan {
                 // An unusable file of a client affects that client only: its servers stay in the next attempt.
                 Err(error)
-                    if error.path() != config_file && !refused.contains_key(error.path()) =>
+                    if error
+                        .path()
+                        .is_some_and(|path| path != config_file && !refused.contains_key(path)) =>
                 {
-                    refused.insert(error.path().to_owned(), chain(&error));
+                    let path = error.path().map(Path::to_owned).unwrap_or_default();
+                    refused.insert(path, chain(&error));
                     first.get_or_insert(error);
                 }
                 Ok(plan) if plan.edits.is_empty() => return first.map_or(Ok(plan), Err),
@@ -94,8 +108,9 @@ impl Plan {
             source,
         };
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
-        let mut servers = Servers::of(&config.text);
-        let mut unwrapped = Vec::new();
+        let stored = Stored::of(config_file, &around.environment)?;
+        let mut servers = Servers::of(&config.text).with_secrets(stored);
+        let (mut twins, mut unwrapped) = (Vec::new(), Vec::new());
         let (mut items, mut moving, mut blocking) = (Vec::new(), Vec::new(), Vec::new());
         let is_meant = |found: &&Found| {
             (choice.scopes.is_empty() || choice.scopes.contains(&found.scope()))
@@ -124,7 +139,8 @@ impl Plan {
                     notes.extend(entry.notes.iter().cloned());
                     let rights =
                         Rights::of(rules_of(survey, found), found.location.project.as_ref());
-                    let verdict = servers.take(entry, found, &rights, &mut notes);
+                    let merging = (choice.merged.contains(&found.name), &mut twins);
+                    let verdict = servers.take(entry, found, &rights, &mut notes, merging);
                     notes.extend(approval::note(found, &verdict));
                     if let (true, Verdict::Moves { name, .. } | Verdict::Conflicts { name }) =
                         (entry.is_unwrapped, &verdict)
@@ -157,11 +173,19 @@ impl Plan {
         if choice.scopes.is_empty() && choice.only.is_empty() {
             items.extend(survey.fixed.iter().map(Item::of));
         }
+        let literals = match choice.extracts_secrets {
+            true => {
+                servers.store_literals();
+                Vec::new()
+            }
+            false => servers.literals(),
+        };
         let launch = Launch {
             variables: servers.variables(),
             ..launch.clone()
         };
-        let mut edits = Vec::new();
+        // A secret is stored before an entry refers to it.
+        let mut edits = Vec::from_iter(servers.stored().edit(config_file)?);
         let mut text = config.text.clone();
         let failed = |source| PlanError::Edit {
             path: config_file.to_owned(),
@@ -196,7 +220,11 @@ impl Plan {
         let of_files = files
             .chain([&config.text])
             .flat_map(|text| secrets::of(text.node()));
-        let masker = Masker::new(of_entries.flat_map(Entry::secrets).chain(of_files));
+        let stored = servers.stored().secrets();
+        let of_entries = of_entries.flat_map(Entry::secrets);
+        let masker = Masker::new(of_entries.chain(of_files).chain(stored));
+        let added = servers.stored().added().iter();
+        let stored = added.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
         warnings.splice(0..0, approval::warning(&items));
         warnings.extend(self::warnings(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
@@ -215,6 +243,9 @@ impl Plan {
             warnings,
             asks_for_approval,
             unwrapped,
+            twins,
+            literals,
+            stored: stored.collect(),
             masker,
         })
     }
@@ -494,7 +525,7 @@ fn warnings(
         ));
     }
     if !moving.is_empty() {
-        warnings.extend(desktop::warnings(servers.all(), &clients, around));
+        warnings.extend(desktop::warnings(servers, &clients, around));
     }
     warnings
 }

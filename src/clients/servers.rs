@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::rules::Rights;
-use super::{Entry, Found, Node, Text, TextError, Verdict, names, references};
+use super::stored::{Difference, Stored};
+use super::{Entry, Found, Node, Text, TextError, Verdict, names, references, stored};
 use crate::config::safe_name;
 
 /// The servers of `mcpzip`, including new ones.
@@ -12,6 +13,22 @@ pub(super) struct Servers {
     changed: BTreeSet<String>,
     /// The servers added in this run.
     new: BTreeSet<String>,
+    stored: Stored,
+}
+
+/// A server that is another one but for its secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Twin {
+    /// Its name in the client.
+    pub server: String,
+    /// Its title in the plan.
+    pub client: &'static str,
+    /// The other one's name in `mcpzip`.
+    pub known: String,
+    /// Where the secrets are: names of variables, headers or options.
+    pub secrets: Vec<String>,
+    /// Whether the secret of one is only a reference to a variable that is not set.
+    pub is_complement: bool,
 }
 
 const SERVERS: &str = "mcpServers";
@@ -32,7 +49,13 @@ impl Servers {
             all,
             changed: BTreeSet::new(),
             new: BTreeSet::new(),
+            stored: Stored::default(),
         }
+    }
+
+    /// These servers, whose secrets may be in `stored`.
+    pub(super) fn with_secrets(self, stored: Stored) -> Self {
+        Self { stored, ..self }
     }
 
     /// All servers, by name.
@@ -46,13 +69,15 @@ impl Servers {
             .position(|(known, _)| known.eq_ignore_ascii_case(name))
     }
 
-    /// Adds a server with its rules. If it exists, its rules are merged into the existing entry.
+    /// Adds a server with its rules. If it exists, its rules are merged into the existing entry. With `is_merged`, a
+    /// server that differs from it in secrets alone counts as the same; otherwise it is added to `twins`.
     pub(super) fn take(
         &mut self,
         entry: &Entry,
         found: &Found,
         rights: &Rights,
         notes: &mut Vec<String>,
+        (is_merged, twins): (bool, &mut Vec<Twin>),
     ) -> Verdict {
         let node = entry.to_node();
         let name = safe_name(&found.name);
@@ -63,13 +88,18 @@ impl Servers {
         // A number was appended for each other server with its name.
         let suffixed = [name.clone(), format!("{name}-{origin}")].into_iter();
         let numbered = (2..10).map(|number| format!("{name}-{number}"));
+        let mut twin = None;
         for known in suffixed.chain(numbered) {
-            let Some(at) = self
-                .position(&known)
-                .filter(|at| is_same_server(&self.all[*at].1, &node))
-            else {
+            let Some(at) = self.position(&known) else {
                 continue;
             };
+            let Some(difference) = self.difference(at, &node) else {
+                continue;
+            };
+            if difference.is_open && !is_merged {
+                twin.get_or_insert((self.all[at].0.clone(), difference));
+                continue;
+            }
             let (known, there) = self.all[at].clone();
             let before = Rights::read(&there);
             // A server that the user limited to some projects stays limited.
@@ -87,6 +117,8 @@ impl Servers {
                 self.all[at].1 = both.write(&there);
                 self.changed.insert(known.clone());
             }
+            notes.extend(difference.note());
+            self.stored.add(difference.values);
             if !both.has_rules_of(&before) {
                 notes.push("with stricter rules than it had there".to_owned());
             }
@@ -98,6 +130,13 @@ impl Servers {
                 is_known: true,
             };
         }
+        twins.extend(twin.map(|(known, difference)| Twin {
+            server: found.name.clone(),
+            client: found.location.client.title(),
+            known,
+            secrets: difference.keys,
+            is_complement: !difference.is_other,
+        }));
         let is_conflict = self.position(&name).is_some();
         let name = names::free(&name, &origin, |name| self.position(name).is_some());
         self.all.push((name.clone(), rights.write(&node)));
@@ -111,6 +150,53 @@ impl Servers {
                 is_known: false,
             }
         }
+    }
+
+    /// The difference between the server at `at` and `node`, if they are one server with any secrets.
+    fn difference(&self, at: usize, node: &Node) -> Option<Difference> {
+        let there = &self.all[at].1;
+        let difference = self.stored.difference(&plain(there), &plain(node))?;
+        // A value for the variable of one server must not reach another that refers to it.
+        let others = self
+            .all
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at);
+        let others = others.flat_map(|(_, (_, node))| references::variables(&node.to_json()));
+        let is_elsewhere = |name: &String| difference.values.iter().any(|(known, _)| known == name);
+        (!others.into_iter().any(|name| is_elsewhere(&name))).then_some(difference)
+    }
+
+    /// The literal secrets of the new servers: the name of each server, and where it has them.
+    pub(super) fn literals(&self) -> Vec<(String, Vec<String>)> {
+        let new = self.all.iter().filter(|(name, _)| self.new.contains(name));
+        let found = new.map(|(name, node)| {
+            let literals = stored::literals(name, node).into_iter();
+            (name.clone(), literals.map(|literal| literal.key).collect())
+        });
+        found
+            .filter(|(_, keys): &(String, Vec<String>)| !keys.is_empty())
+            .collect()
+    }
+
+    /// Replaces the literal secrets of the new servers by references to stored ones.
+    pub(super) fn store_literals(&mut self) {
+        let written = self.all.iter();
+        let taken: BTreeSet<String> = written
+            .flat_map(|(_, node)| references::variables(&node.to_json()))
+            .collect();
+        let new = self
+            .all
+            .iter_mut()
+            .filter(|(name, _)| self.new.contains(name));
+        for (name, node) in new {
+            self.stored.store(name, node, &taken);
+        }
+    }
+
+    /// The stored secrets.
+    pub(super) const fn stored(&self) -> &Stored {
+        &self.stored
     }
 
     /// The server of this name, if `node` leads to the same server.
@@ -143,12 +229,13 @@ impl Servers {
         }
     }
 
-    /// The variables that they refer to.
+    /// The variables of the environment that they refer to.
     pub(super) fn variables(&self) -> Vec<String> {
         let names = self
             .all
             .iter()
-            .flat_map(|(_, node)| references::variables(&node.to_json()));
+            .flat_map(|(_, node)| references::variables(&node.to_json()))
+            .filter(|name| !self.stored.has(name));
         names.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
@@ -183,30 +270,32 @@ impl Servers {
 
 /// Whether two entries connect to one server, with any settings.
 fn is_same_server(one: &Node, other: &Node) -> bool {
-    let plain = |node: &Node| {
-        let aside = [
-            "disabled",
-            "description",
-            "timeout",
-            "idle_timeout",
-            "min_idle_timeout",
-            "max_idle_timeout",
-            "max_concurrent",
-            "expose",
-            "tools",
-            "trust",
-            "projects",
-        ];
-        let is_default = |key: &str, value: &Node| {
-            matches!((key, value), ("args" | "env" | "headers", Node::List(_) | Node::Map(_)) if value.is_same(&Node::Null))
-                || key == "type" && value.as_text().is_some_and(|kind| kind != "sse")
-        };
-        let members = node.members().into_iter();
-        Node::map(
-            members
-                .filter(|(key, value)| !aside.contains(key) && !is_default(key, value))
-                .map(|(key, value)| (key, value.clone())),
-        )
-    };
     plain(one).is_same(&plain(other))
+}
+
+/// An entry without settings that do not say which server it is.
+fn plain(node: &Node) -> Node {
+    let aside = [
+        "disabled",
+        "description",
+        "timeout",
+        "idle_timeout",
+        "min_idle_timeout",
+        "max_idle_timeout",
+        "max_concurrent",
+        "expose",
+        "tools",
+        "trust",
+        "projects",
+    ];
+    let is_default = |key: &str, value: &Node| {
+        matches!((key, value), ("args" | "env" | "headers", Node::List(_) | Node::Map(_)) if value.is_same(&Node::Null))
+            || key == "type" && value.as_text().is_some_and(|kind| kind != "sse")
+    };
+    let members = node.members().into_iter();
+    Node::map(
+        members
+            .filter(|(key, value)| !aside.contains(key) && !is_default(key, value))
+            .map(|(key, value)| (key, value.clone())),
+    )
 }

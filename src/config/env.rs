@@ -559,6 +559,14 @@ impl Environment {
         }
     }
 
+    /// These variables, with others that replace those of the same names.
+    #[must_use]
+    pub(crate) fn with(&self, others: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut all = self.clone();
+        all.variables.extend(others);
+        all
+    }
+
     /// All variables, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables

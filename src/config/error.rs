@@ -58,6 +58,14 @@ pub(crate) enum Error {
         /// The value found and the one expected; boxed, because an error is a part of every result.
         fault: Box<EntryError>,
     },
+    /// The file of secrets cannot be used.
+    #[error("the secrets in `{path}` cannot be read")]
+    Secrets {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// A path is not given, and the platform's own cannot be determined.
     #[error("no home directory is known; set HOME or {variable}")]
     NoHome {

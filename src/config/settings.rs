@@ -20,7 +20,7 @@ use super::{
     AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HealthCheck,
     HttpOptions, IdleBounds, IdleTimeout, Inspected, LogOptions, Management, MetricsExport,
     OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions, SearchOptions, Server, Traces,
-    Transport, Verdict, duration, env, file, remote_server,
+    Transport, Verdict, duration, env, file, remote_server, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -324,7 +324,8 @@ impl Config {
         })?;
         let defaults = Self::default();
         let directory = path.parent().unwrap_or(Path::new(""));
-        let mut resolver = Resolver::new(environment, directory, &report);
+        let with_secrets = secrets_file::with_secrets(path, environment)?;
+        let mut resolver = Resolver::new(&with_secrets, directory, &report);
         resolver.set_defaults(file.proxy, file.ca_file);
         let written: Vec<&str> = file
             .servers

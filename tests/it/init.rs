@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::script::{echo, exit};
+use crate::support::script::{echo, exit, surroundings};
 use crate::support::{Server, Setup};
 
 /// A home without a configuration, in which clients have servers of their own.
@@ -207,6 +207,101 @@ fn a_client_without_servers_still_finds_a_configuration() {
     assert_eq!(answered["servers"], json!([]));
 }
 
+/// Claude Code and Cursor with one server that works, once with a variable that is not set and once with a token.
+fn twins() -> House {
+    let house = House::new();
+    let entry = house.entry("notes", Server::new().tool("look", [surroundings()]));
+    for (file, token) in [
+        (".claude.json", "${NOTES_TOKEN}"),
+        (".cursor/mcp.json", TOKEN),
+    ] {
+        let mut entry = entry.clone();
+        entry["env"]["NOTES_TOKEN"] = token.into();
+        house.write(
+            file,
+            &json!({ "mcpServers": { "notes": entry } }).to_string(),
+        );
+    }
+    house
+}
+
+const TOKEN: &str = "tok-0123456789abcdefABCDEF";
+
+#[test]
+fn without_questions_two_servers_stay_two_and_flags_make_them_one() {
+    let house = twins();
+    let before = (house.read(".claude.json"), house.read(".cursor/mcp.json"));
+    let plan = house
+        .run(&["init", "--yes", "--dry-run", "--no-test"])
+        .code(0);
+    let report = plan.json();
+    assert_eq!(report["new_servers"], json!(["notes", "notes-cursor"]));
+    let told = report["plan"]["warnings"].to_string();
+    assert!(
+        told.contains("--merge notes") && told.contains("--extract-secrets"),
+        "{told}"
+    );
+    let merged = house.run(&["init", "--yes", "--merge", "notes", "--extract-secrets"]);
+    let report = merged.code(0).json();
+    assert_eq!(report["new_servers"], json!(["notes"]), "{report:#}");
+    assert_eq!(report["tests"][0]["state"], "ready", "{report:#}");
+    assert!(!report.to_string().contains(TOKEN), "{report:#}");
+    let called = house.run(&["call", "notes__look", "{}"]).code(0);
+    let variable = called.stdout.contains("NOTES_TOKEN");
+    assert!(variable, "the server has the value: {called}");
+    let secrets = house.setup.config_path().with_extension("secrets.json");
+    assert_eq!(
+        std::fs::read_to_string(&secrets).unwrap().trim(),
+        format!("{{\n  \"NOTES_TOKEN\": \"{TOKEN}\"\n}}")
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&secrets).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let _ = house.run(&["undo"]).code(0);
+    assert_eq!(
+        (house.read(".claude.json"), house.read(".cursor/mcp.json")),
+        before
+    );
+    assert!(!secrets.exists());
+}
+
+#[test]
+fn a_changed_secret_reaches_a_running_session_and_one_that_cannot_be_read_is_reported() {
+    let setup = Setup::new().server_with(
+        "notes",
+        Server::new().tool("look", [surroundings()]),
+        json!({ "env": { "NOTES_TOKEN": "${NOTES_TOKEN}" } }),
+    );
+    setup.save();
+    let secrets = setup.config_path().with_extension("secrets.json");
+    let store = |value: &str| {
+        std::fs::write(&secrets, json!({ "NOTES_TOKEN": value }).to_string()).unwrap();
+    };
+    store("first-value-of-it");
+    let mut client = setup.start();
+    client.shake_hands("2025-11-25");
+    let look =
+        |client: &mut crate::support::Client| client.execute("notes__look").result().to_owned();
+    let first = look(&mut client);
+    assert!(first.contains("first-value-of-it"), "{first}");
+    store("second-value-which-is-longer");
+    crate::support::until("the second value", || {
+        look(&mut client)
+            .contains("second-value-which-is-longer")
+            .then_some(())
+    });
+    client.finish();
+    std::fs::write(&secrets, "[]").unwrap();
+    let refused = crate::support::command::run(setup.command(&["list"]), "").code(3);
+    assert!(
+        refused.stderr.contains("secrets.json") && refused.stderr.contains("object of texts"),
+        "{refused}"
+    );
+}
+
 #[cfg(unix)]
 mod terminal {
     use super::{House, house};
@@ -302,6 +397,70 @@ mod terminal {
         }
         assert!(house.config()["mcpServers"]["notes"].is_object());
         assert!(!house.read(".cursor/mcp.json").contains("serve"));
+    }
+
+    #[test]
+    fn a_person_makes_one_server_of_two_and_moves_its_secret() {
+        let house = super::twins();
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
+        for question in ["Which clients", "Which servers"] {
+            terminal.shows(question);
+            terminal.press("Enter");
+        }
+        let screen = terminal.shows("Which of these are one server?");
+        show("one server", &screen);
+        assert!(
+            screen.contains("`notes` of Cursor differs from `notes` in NOTES_TOKEN"),
+            "{screen}"
+        );
+        // The reference without a value is one with the token at first.
+        terminal.press("Enter");
+        if super::has_runner() {
+            terminal.shows("Add servers that need no account?");
+            terminal.press("Enter");
+        }
+        let screen = terminal.shows("Write this?");
+        show("the preview", &screen);
+        assert!(screen.contains("1 server new here"), "{screen}");
+        assert!(screen.contains("config.secrets.json"), "{screen}");
+        terminal.press("d");
+        terminal.shows("NOTES_TOKEN");
+        terminal.press("y");
+        let screen = terminal.shows("[exit 0]");
+        assert!(!screen.contains(super::TOKEN), "{screen}");
+        assert_eq!(
+            house.config()["mcpServers"]["notes"]["env"]["NOTES_TOKEN"],
+            "${NOTES_TOKEN}"
+        );
+    }
+
+    #[test]
+    fn a_person_is_asked_whether_literal_secrets_move() {
+        let house = super::twins();
+        std::fs::remove_file(house.file(".claude.json")).unwrap();
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
+        for question in ["Which clients", "Which servers"] {
+            terminal.shows(question);
+            terminal.press("Enter");
+        }
+        let screen = terminal.shows("write `${NAME}` instead?");
+        show("the secrets", &screen);
+        terminal.press("y");
+        if super::has_runner() {
+            terminal.shows("Add servers that need no account?");
+            terminal.press("Enter");
+        }
+        terminal.shows("Write this?");
+        terminal.press("y");
+        terminal.shows("[exit 0]");
+        assert_eq!(
+            house.config()["mcpServers"]["notes"]["env"]["NOTES_TOKEN"],
+            "${NOTES_TOKEN}"
+        );
     }
 
     #[test]

@@ -78,6 +78,12 @@ names that schema in \`$schema\`. The [configuration builder](/try/configuration
 string are filled in from the environment. Edits are picked up while \`mcpzip\` runs; an edit that cannot be read changes nothing and is
 reported. One bad entry never costs the others. \`null\` is the same as leaving a key out.
 
+## Secrets
+
+Values for \`\${NAME}\` can be in a file next to the configuration, with its name and the ending \`.secrets.json\`: \`config.secrets.json\`. It is an object of names and
+texts, which only you should be able to read. A value in it takes precedence over a variable of the environment, also for clients that are started from the
+desktop and know nothing of a shell. [\`migrate\` and \`init\`](/guides/migrate/#secrets) write it; edits are picked up, and servers whose secrets have changed restart.
+
 ## An example
 
 \`\`\`json

@@ -29,7 +29,9 @@ pub(super) fn examine(
                 Error::Missing { .. } | Error::NoHome { .. } | Error::Path { .. } => {
                     &kinds::CONFIG_MISSING
                 }
-                Error::Read { .. } | Error::Encoding { .. } => &kinds::CONFIG_UNREADABLE,
+                Error::Read { .. } | Error::Encoding { .. } | Error::Secrets { .. } => {
+                    &kinds::CONFIG_UNREADABLE
+                }
                 Error::Empty { .. } | Error::Syntax { .. } | Error::Shape { .. } => {
                     &kinds::CONFIG_SYNTAX
                 }

@@ -55,10 +55,38 @@ pub(super) enum Answer {
 /// # Errors
 /// When the user leaves.
 pub(super) fn decide(question: &str) -> Result<Answer, Exit> {
+    key(
+        question,
+        "(y: yes, n: no, d: show the changes)",
+        |key| match key {
+            Key::Char('y' | 'Y') | Key::Enter => Some((Answer::Yes, "yes")),
+            Key::Char('n' | 'N' | 'q') | Key::Escape => Some((Answer::No, "no")),
+            Key::Char('d' | 'D') => Some((Answer::Show, "the changes:")),
+            _ => None,
+        },
+    )
+}
+
+/// Asks a yes-or-no question whose default is no.
+///
+/// # Errors
+/// When the user leaves.
+pub(super) fn agree(question: &str) -> Result<bool, Exit> {
+    key(question, "(y: yes, n or enter: no)", |key| match key {
+        Key::Char('y' | 'Y') => Some((true, "yes")),
+        Key::Char('n' | 'N' | 'q') | Key::Escape | Key::Enter => Some((false, "no")),
+        _ => None,
+    })
+}
+
+/// Asks a question until a key answers it, and prints the answer's word.
+fn key<A>(
+    question: &str,
+    hint: &str,
+    answer: impl Fn(Key) -> Option<(A, &'static str)>,
+) -> Result<A, Exit> {
     let terminal = Term::stderr();
-    let hint = console::style("(y: yes, n: no, d: show the changes)")
-        .for_stderr()
-        .dim();
+    let hint = console::style(hint).for_stderr().dim();
     let failed = |error: std::io::Error| {
         // Ends the line of the question.
         let _ = terminal.write_line("");
@@ -68,11 +96,8 @@ pub(super) fn decide(question: &str) -> Result<Answer, Exit> {
         .write_str(&format!("{question} {hint} "))
         .map_err(failed)?;
     loop {
-        let (answer, word) = match terminal.read_key().map_err(failed)? {
-            Key::Char('y' | 'Y') | Key::Enter => (Answer::Yes, "yes"),
-            Key::Char('n' | 'N' | 'q') | Key::Escape => (Answer::No, "no"),
-            Key::Char('d' | 'D') => (Answer::Show, "the changes:"),
-            _ => continue,
+        let Some((answer, word)) = answer(terminal.read_key().map_err(failed)?) else {
+            continue;
         };
         terminal.write_line(word).map_err(failed)?;
         return Ok(answer);

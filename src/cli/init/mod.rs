@@ -9,6 +9,7 @@ mod popular;
 mod trial;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -20,7 +21,8 @@ use super::diagnostics::Exit;
 use super::migrate;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
-use super::setup::{Machine, client_names, clients_of, rule_warnings};
+use super::setup::{Machine, below_home, client_names, clients_of, rule_warnings};
+use super::twins::{self, SecretFlags};
 use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verdict, barrier};
 use crate::proxy::counted;
 use crate::shutdown;
@@ -52,6 +54,8 @@ pub(super) struct Arguments {
     /// Also take servers that do not work
     #[arg(long, conflicts_with = "no_test")]
     keep_failing: bool,
+    #[command(flatten)]
+    secrets: SecretFlags,
     /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
@@ -66,6 +70,8 @@ struct Selection {
     clients: Vec<Client>,
     /// The clients' servers to take over, by the clients' names for them.
     moving: BTreeSet<String>,
+    /// The choices about their secrets.
+    secrets: Choice,
     popular: Vec<Popular>,
 }
 
@@ -113,7 +119,7 @@ pub(super) async fn run(
             &draft,
             &trials,
             (undo.as_deref(), &logins),
-            output,
+            (&machine.paths.config_file, output),
         );
     }
     if is_nothing(&draft, machine) {
@@ -169,7 +175,7 @@ async fn prepare(
             .plan
             .configuration(&machine.paths.config_file)
             .map_err(anyhow::Error::from)?;
-        trials = trial::run(&draft.new, &text, machine, output).await?;
+        trials = trial::run(&draft, &text, machine, output).await?;
         if !output.is_json() {
             trials
                 .iter()
@@ -228,10 +234,16 @@ fn select(
     } else {
         moving(&clients, machine, is_asking, output)?
     };
+    let mut secrets = Choice::default();
+    arguments.secrets.choose(&mut secrets);
+    if is_asking && !moving.is_empty() {
+        ask_about_secrets(&clients, &moving, &mut secrets, machine)?;
+    }
     let known = draft(
         &Selection {
             clients: Vec::new(),
             moving: BTreeSet::new(),
+            secrets: Choice::default(),
             popular: Vec::new(),
         },
         machine,
@@ -277,8 +289,36 @@ fn select(
     Ok(Selection {
         clients,
         moving,
+        secrets,
         popular,
     })
+}
+
+/// Asks which servers are one, and whether literal secrets move.
+fn ask_about_secrets(
+    clients: &[Client],
+    moving: &BTreeSet<String>,
+    secrets: &mut Choice,
+    machine: &Machine,
+) -> Result<(), Exit> {
+    let survey = Survey::of(clients, &machine.around);
+    let made = plan(&survey, &choice(moving, secrets), machine)?;
+    let lines: Vec<Line> = made
+        .twins
+        .iter()
+        .map(|twin| Line {
+            text: twins::sentence(twin),
+            is_chosen: twin.is_complement,
+        })
+        .collect();
+    let chosen = dialog::choose("Which of these are one server?", &lines)?;
+    let names = chosen.into_iter().map(|at| made.twins[at].server.clone());
+    secrets.merged.extend(names);
+    let made = plan(&survey, &choice(moving, secrets), machine)?;
+    if let Some(question) = twins::question(&made, machine) {
+        secrets.extracts_secrets = dialog::agree(&question)?;
+    }
+    Ok(())
 }
 
 /// The servers of `clients` to take over.
@@ -292,7 +332,11 @@ fn moving(
         return Ok(BTreeSet::new());
     }
     let survey = Survey::of(clients, &machine.around);
-    let plan = plan(&survey, &choice([]), machine)?;
+    let plan = plan(
+        &survey,
+        &choice(&BTreeSet::new(), &Choice::default()),
+        machine,
+    )?;
     let movable: Vec<&Item> = plan
         .items
         .iter()
@@ -349,8 +393,10 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
     let mut plan = if selection.moving.is_empty() {
         Plan::default()
     } else {
-        plan(&survey, &choice(selection.moving.iter().cloned()), machine)?
+        let choice = choice(&selection.moving, &selection.secrets);
+        plan(&survey, &choice, machine)?
     };
+    plan.warnings.extend(twins::notes(&plan, machine));
     let config_file = &machine.paths.config_file;
     let mut new: Vec<String> = plan
         .items
@@ -404,11 +450,11 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
 }
 
 /// Chooses the user's own servers. Those that a project shares are left to `migrate`, because others use them, too.
-fn choice(only: impl IntoIterator<Item = String>) -> Choice {
+fn choice(only: &BTreeSet<String>, secrets: &Choice) -> Choice {
     Choice {
         scopes: vec![Scope::User, Scope::Local],
-        only: only.into_iter().collect(),
-        ..Choice::default()
+        only: only.iter().cloned().collect(),
+        ..secrets.clone()
     }
 }
 
@@ -480,7 +526,7 @@ fn summary(draft: &Draft, machine: &Machine, output: &Output) {
     output.line(strong(parts.join(", ")));
     for edit in &plan.edits {
         let (added, removed) = migrate::lines_changed(edit, &plan.masker);
-        let path = migrate::below_home(&edit.path, &machine.around.home);
+        let path = below_home(&edit.path, &machine.around.home);
         let new = if edit.before.is_none() { "  new" } else { "" };
         output.line(format!(
             "  {path}  {} {}{new}",
@@ -525,7 +571,7 @@ fn report(
     draft: &Draft,
     trials: &[Tried],
     (undo, logins): (Option<&str>, &[Value]),
-    output: &Output,
+    (config_file, output): (&Path, &Output),
 ) {
     if output.is_json() {
         let clients = draft.connections.iter().map(|(client, connection)| {
@@ -536,7 +582,7 @@ fn report(
             json!({ "client": client.name(), "state": state, "entry": name })
         });
         output.json(&json!({
-            "plan": migrate::report(&draft.survey, &draft.plan),
+            "plan": migrate::report(&draft.survey, &draft.plan, config_file),
             "new_servers": draft.new,
             "tests": trials.iter().map(Tried::to_json).collect::<Vec<_>>(),
             "clients": clients.collect::<Vec<_>>(),

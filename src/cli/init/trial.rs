@@ -8,6 +8,7 @@ use super::super::output::{Output, bad, caution, faint, good, strong};
 use super::super::printable::printable;
 use super::super::setup::Machine;
 use super::super::trial::{self, Trial};
+use super::Draft;
 use crate::app::App;
 use crate::config::{Config, SessionEnv};
 use crate::proxy::{Mode, Start};
@@ -20,15 +21,19 @@ pub(super) struct Tried {
     pub(super) trial: Trial,
 }
 
-/// Connects to the servers `names` of the configuration `text`, which is not written yet, all at once.
+/// Connects to the new servers of `draft` in the configuration `text`, which is not written yet, all at once.
 pub(super) async fn run(
-    names: &[String],
+    draft: &Draft,
     text: &str,
     machine: &Machine,
     output: &Output,
 ) -> Result<Vec<Tried>, Exit> {
+    let names = &draft.new;
     let environment = &machine.around.environment;
-    let config = Config::parse(text, &machine.paths.config_file, environment)?;
+    let stored = draft.plan.stored.iter();
+    let stored = stored.map(|(name, value)| (name.clone(), value.expose().clone()));
+    let with_stored = environment.with(stored);
+    let config = Config::parse(text, &machine.paths.config_file, &with_stored)?;
     let app = App::with_config(
         config,
         machine.paths.clone(),

@@ -16,5 +16,6 @@ mod older;
 mod projects;
 mod rules;
 mod staying;
+mod twins;
 mod untrusted;
 mod unwrapped;

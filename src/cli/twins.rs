@@ -1,0 +1,158 @@
+//! Choices about the secrets of servers that are taken over: whether two servers that differ in them alone become one,
+//! and whether literal ones move to the file of secrets.
+
+use std::path::Path;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::output::Output;
+use super::setup::{Machine, below_home};
+use crate::clients::{Choice, Plan, Twin};
+use crate::config::secrets_file;
+use crate::proxy::counted;
+
+#[derive(Debug, Args)]
+pub(super) struct SecretFlags {
+    /// Make one server of those of this name that differ in a secret alone; may be given several times
+    #[arg(long, value_name = "NAME")]
+    merge: Vec<String>,
+    /// Move literal secrets of new servers to the file of secrets, and write `${NAME}` instead
+    #[arg(long)]
+    extract_secrets: bool,
+}
+
+impl SecretFlags {
+    /// Adds the flags to a choice.
+    pub(super) fn choose(&self, choice: &mut Choice) {
+        choice.merged.extend(self.merge.iter().cloned());
+        choice.extracts_secrets |= self.extract_secrets;
+    }
+}
+
+/// Asks which servers of `plan` are one. Returns whether `choice` has changed.
+///
+/// # Errors
+/// When an answer cannot be read.
+pub(super) fn ask_to_merge(
+    plan: &Plan,
+    choice: &mut Choice,
+    output: &Output,
+) -> std::io::Result<bool> {
+    let before = choice.merged.len();
+    for twin in &plan.twins {
+        if output.ask(&format!("{}. Make them one server?", sentence(twin)))? {
+            choice.merged.insert(twin.server.clone());
+        }
+    }
+    Ok(choice.merged.len() > before)
+}
+
+/// Asks whether the literal secrets of `plan` move. Returns whether `choice` has changed.
+///
+/// # Errors
+/// When the answer cannot be read.
+pub(super) fn ask_to_extract(
+    plan: &Plan,
+    choice: &mut Choice,
+    machine: &Machine,
+    output: &Output,
+) -> std::io::Result<bool> {
+    if let Some(question) = question(plan, machine) {
+        choice.extracts_secrets = output.ask(&question)?;
+    }
+    Ok(choice.extracts_secrets)
+}
+
+/// The question about the literal secrets of a plan, if it has any.
+pub(super) fn question(plan: &Plan, machine: &Machine) -> Option<String> {
+    let secrets = literal_count(plan)?;
+    let file = file(machine);
+    Some(format!(
+        "{secrets} would be in the configuration as they are. Move them to {file} and write `${{NAME}}` instead?"
+    ))
+}
+
+/// The difference of two servers.
+pub(super) fn sentence(twin: &Twin) -> String {
+    let Twin {
+        server,
+        client,
+        known,
+        secrets,
+        is_complement,
+    } = twin;
+    let secrets = secrets.join(", ");
+    let unset = match is_complement {
+        true => ", which one of them takes from a variable that is not set",
+        false => "",
+    };
+    format!("`{server}` of {client} differs from `{known}` in {secrets} alone{unset}")
+}
+
+/// Sentences for the user about choices that were not made.
+pub(super) fn notes(plan: &Plan, machine: &Machine) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for twin in &plan.twins {
+        let loss = match twin.is_complement {
+            true => "",
+            false => ", which keeps the secret of the latter",
+        };
+        notes.push(format!(
+            "{}: `--merge {}` makes them one server{loss}",
+            sentence(twin),
+            twin.server
+        ));
+    }
+    if let Some(secrets) = literal_count(plan) {
+        let servers: Vec<String> = plan
+            .literals
+            .iter()
+            .map(|(server, keys)| format!("{server} ({})", keys.join(", ")))
+            .collect();
+        notes.push(format!(
+            "{secrets} stay in the configuration as they are: {}. `--extract-secrets` moves them to {} and writes `${{NAME}}` instead",
+            servers.join(", "),
+            file(machine)
+        ));
+    }
+    if !plan.stored.is_empty() {
+        let names: Vec<&str> = plan.stored.iter().map(|(name, _)| name.as_str()).collect();
+        notes.push(format!(
+            "{} has the values of {}; they take precedence over variables of the environment",
+            file(machine),
+            names.join(", ")
+        ));
+    }
+    notes
+}
+
+/// The choices as JSON, without any secret.
+pub(super) fn to_json(plan: &Plan, config_file: &Path) -> Value {
+    let twins = plan.twins.iter().map(|twin| {
+        json!({ "server": twin.server, "client": twin.client, "same_as": twin.known, "secrets": twin.secrets })
+    });
+    let literals = plan
+        .literals
+        .iter()
+        .map(|(server, keys)| json!({ "server": server, "secrets": keys }));
+    let stored = plan.stored.iter().map(|(name, _)| name);
+    json!({
+        "twins": twins.collect::<Vec<_>>(),
+        "literal": literals.collect::<Vec<_>>(),
+        "stored": stored.collect::<Vec<_>>(),
+        "file": secrets_file(config_file),
+    })
+}
+
+fn literal_count(plan: &Plan) -> Option<String> {
+    let count = plan.literals.iter().map(|(_, keys)| keys.len()).sum();
+    (count > 0).then(|| counted(count, "literal secret"))
+}
+
+fn file(machine: &Machine) -> String {
+    below_home(
+        &secrets_file(&machine.paths.config_file),
+        &machine.around.home,
+    )
+}

@@ -1,0 +1,390 @@
+//! The secrets of servers during a migration: entries that differ in them alone, and literal ones that move to the file
+//! of secrets next to our configuration.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::cache::{Source, read_source};
+use super::edit::{Edit, PlanError};
+use super::{Node, Syntax};
+use crate::config::{
+    Environment, filled_in, secret_arguments, secret_parameters, secrets_file, stored_secrets,
+};
+use crate::secret::{Secret, is_secret_name};
+
+/// Shorter parts of an argument or a URL are not moved.
+const SHORTEST: usize = 8;
+
+/// The maps of an entry whose values may be secrets.
+const GIVEN: [&str; 2] = ["env", "headers"];
+
+/// The stored secrets before and after a migration.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    before: BTreeMap<String, String>,
+    added: BTreeMap<String, String>,
+    /// The variables of this process.
+    around: Environment,
+}
+
+/// The secrets in which two entries of one server differ.
+#[derive(Debug, Default)]
+pub(super) struct Difference {
+    /// The names of the variables, headers or options.
+    pub(super) keys: Vec<String>,
+    /// The names of unset variables with the values that the other entry has for them.
+    pub(super) values: Vec<(String, String)>,
+    /// Whether a person must decide if the entries are one server: not both are known to have the same secrets.
+    pub(super) is_open: bool,
+    /// Whether merging them gives up a secret.
+    pub(super) is_other: bool,
+}
+
+/// A literal secret in an entry.
+pub(super) struct Literal {
+    /// The name of its variable, header or option.
+    pub(super) key: String,
+    place: Place,
+    /// A name for a variable.
+    variable: String,
+    value: String,
+}
+
+/// The text of an entry that contains a secret.
+#[derive(PartialEq, Eq)]
+enum Place {
+    /// A value in one of [`GIVEN`].
+    Given(&'static str, String),
+    Argument(usize),
+    Url,
+}
+
+impl Place {
+    fn text<'n>(&self, node: &'n Node) -> Option<&'n str> {
+        match self {
+            Self::Given(map, name) => node.get(map)?.get(name)?.as_text(),
+            Self::Argument(at) => match node.get("args")? {
+                Node::List(args) => args.get(*at)?.as_text(),
+                _ => None,
+            },
+            Self::Url => node.get("url")?.as_text(),
+        }
+    }
+
+    fn replace(&self, node: &mut Node, text: String) -> bool {
+        let path = |parts: &[&str]| -> Vec<String> {
+            parts.iter().map(|part| (*part).to_owned()).collect()
+        };
+        match self {
+            Self::Given(map, name) => node.set(&path(&[map, name]), Node::Text(text)),
+            Self::Argument(at) => {
+                let Some(Node::List(args)) = node.get("args") else {
+                    return false;
+                };
+                let mut args = args.clone();
+                args[*at] = Node::Text(text);
+                node.set(&path(&["args"]), Node::List(args))
+            }
+            Self::Url => node.set(&path(&["url"]), Node::Text(text)),
+        }
+    }
+}
+
+impl Difference {
+    /// The effect of taking both entries for one server.
+    pub(super) fn note(&self) -> Option<String> {
+        let keys = self.keys.join(", ");
+        let first = self.keys.first()?;
+        Some(match (self.is_other, self.values.first()) {
+            (true, _) => {
+                format!("the {keys} that it has there is kept, and this one is no longer used")
+            }
+            (false, Some((name, _))) => {
+                format!("its {first} becomes the value of `${{{name}}}` there")
+            }
+            (false, None) => format!("its {keys} has the same value there"),
+        })
+    }
+}
+
+impl Stored {
+    /// The secrets of the configuration at `config_file`.
+    ///
+    /// # Errors
+    /// When their file cannot be read.
+    pub(super) fn of(config_file: &Path, around: &Environment) -> Result<Self, PlanError> {
+        let before = stored_secrets(config_file);
+        Ok(Self {
+            before: before.map_err(|error| PlanError::Secrets(Box::new(error)))?,
+            added: BTreeMap::new(),
+            around: around.clone(),
+        })
+    }
+
+    /// Whether a value of this name is stored.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.before.contains_key(name) || self.added.contains_key(name)
+    }
+
+    /// The new ones.
+    pub(super) const fn added(&self) -> &BTreeMap<String, String> {
+        &self.added
+    }
+
+    /// All stored values, which no output may show.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = Secret<String>> {
+        let values = self.before.values().chain(self.added.values());
+        values.map(|value| Secret::new(value.clone()))
+    }
+
+    pub(super) fn add(&mut self, values: impl IntoIterator<Item = (String, String)>) {
+        self.added.extend(values);
+    }
+
+    /// The variables of this process and the stored ones.
+    fn environment(&self) -> Environment {
+        let stored = self.before.iter().chain(&self.added);
+        self.around
+            .with(stored.map(|(name, value)| (name.clone(), value.clone())))
+    }
+
+    /// The difference of two entries, if it is in secrets alone.
+    pub(super) fn difference(&self, one: &Node, other: &Node) -> Option<Difference> {
+        let mut difference = Difference::default();
+        let (ours, theirs) = (one.members(), other.members());
+        if ours.len() != theirs.len() {
+            return None;
+        }
+        let environment = self.environment();
+        for (key, one) in ours {
+            let other = other.get(key)?;
+            if one.is_same(other) {
+                continue;
+            }
+            for (name, one, other) in secret_pairs(key, one, other)? {
+                difference.add(name, one, other, &environment);
+            }
+        }
+        Some(difference)
+    }
+
+    /// Replaces the literal secrets of the entry `node` by references to stored ones. No variable gets a name in `taken`.
+    pub(super) fn store(&mut self, server: &str, node: &mut Node, taken: &BTreeSet<String>) {
+        for literal in literals(server, node) {
+            let Some(text) = literal.place.text(node) else {
+                continue;
+            };
+            let name = self.name_for(server, &literal, taken);
+            let text = text.replacen(&literal.value, &format!("${{{name}}}"), 1);
+            if literal.place.replace(node, text) && !self.has(&name) {
+                self.added.insert(name, literal.value);
+            }
+        }
+    }
+
+    /// A name with which no other value is found.
+    fn name_for(&self, server: &str, literal: &Literal, taken: &BTreeSet<String>) -> String {
+        let longer = variable_name(&format!("{server}_{}", literal.variable));
+        let numbered = (2..).map(|number| format!("{longer}_{number}"));
+        let environment = self.environment();
+        let is_free = |name: &String| match environment.get(name) {
+            Some(value) => value == literal.value && (self.has(name) || !taken.contains(name)),
+            None => !taken.contains(name),
+        };
+        let mut names = [literal.variable.clone(), longer.clone()]
+            .into_iter()
+            .chain(numbered);
+        names.find(is_free).expect("there are numbers without end")
+    }
+
+    /// The change of the file of secrets, if there are new ones.
+    ///
+    /// # Errors
+    /// When it cannot be read or edited.
+    pub(super) fn edit(&self, config_file: &Path) -> Result<Option<Edit>, PlanError> {
+        if self.added.is_empty() {
+            return Ok(None);
+        }
+        let path: PathBuf = secrets_file(config_file);
+        let unreadable = |source| PlanError::Unreadable {
+            path: path.clone(),
+            source,
+        };
+        let source: Source = read_source(&path, Syntax::Json).map_err(unreadable)?;
+        let mut text = source.text.clone();
+        let mut steps = Vec::new();
+        for (name, value) in &self.added {
+            let step = vec![name.clone()];
+            text.set(&step, &Node::text(value))
+                .map_err(|source| PlanError::Edit {
+                    path: path.clone(),
+                    source,
+                })?;
+            steps.push(step);
+        }
+        Ok(Edit::new(None, &path, Syntax::Json, &source, &text, steps))
+    }
+}
+
+impl Difference {
+    fn add(&mut self, key: String, one: &str, other: &str, environment: &Environment) {
+        self.keys.push(key);
+        let (ours, theirs) = (filled_in(one, environment), filled_in(other, environment));
+        if ours.is_some() && ours == theirs {
+            return;
+        }
+        self.is_open = true;
+        match (ours, theirs) {
+            // The first entry stays as it is, so its variable gets the value.
+            (None, Some(_)) => match value_of_reference(one, other) {
+                Some(pair) => self.values.push(pair),
+                None => self.is_other = true,
+            },
+            // The second one has no secret that could be lost.
+            (Some(_), None) if value_of_reference(other, one).is_some() => {}
+            _ => self.is_other = true,
+        }
+    }
+}
+
+/// The variable of `written`, one reference behind any text, with its value in `literal`.
+fn value_of_reference(written: &str, literal: &str) -> Option<(String, String)> {
+    let (before, rest) = written.split_once("${")?;
+    let name = rest.strip_suffix('}')?;
+    let value = literal.strip_prefix(before)?;
+    let is_name = variable_name(name) == name.to_ascii_uppercase();
+    (is_name && !value.is_empty() && !literal.contains("${"))
+        .then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// The texts under one key in which two entries differ, if all of them are secrets: the name and both texts of each.
+fn secret_pairs<'n>(
+    key: &str,
+    one: &'n Node,
+    other: &'n Node,
+) -> Option<Vec<(String, &'n str, &'n str)>> {
+    match (one, other) {
+        (Node::Map(_), Node::Map(_)) if GIVEN.contains(&key) => {
+            let (ours, theirs) = (one.members(), other.members());
+            let differing = ours
+                .iter()
+                .filter(|(name, value)| !other.get(name).is_some_and(|other| value.is_same(other)));
+            let pairs = differing.map(|(name, value)| {
+                let other = other.get(name)?.as_text()?;
+                is_secret_name(name).then_some(((*name).to_owned(), value.as_text()?, other))
+            });
+            (ours.len() == theirs.len()).then(|| pairs.collect())?
+        }
+        (Node::List(ours), Node::List(theirs)) if key == "args" && ours.len() == theirs.len() => {
+            let both = ours.iter().zip(theirs).enumerate();
+            let differing = both.filter(|(_, (one, other))| !one.is_same(other));
+            let pairs = differing.map(|(at, (one, other))| {
+                let (one, other) = (one.as_text()?, other.as_text()?);
+                let before = at.checked_sub(1).and_then(|at| ours[at].as_text());
+                let option = option_of(before, one)?;
+                (option_of(before, other) == Some(option)).then(|| (option.to_owned(), one, other))
+            });
+            pairs.collect()
+        }
+        _ => None,
+    }
+}
+
+/// The option whose secret the argument `text` contains.
+fn option_of<'t>(before: Option<&'t str>, text: &'t str) -> Option<&'t str> {
+    let is_option = |option: &&str| option.starts_with('-') && is_secret_name(option);
+    match text.split_once('=') {
+        Some((option, _)) if text.starts_with('-') => Some(option).filter(is_option),
+        _ => before.filter(is_option),
+    }
+}
+
+/// The literal secrets of the entry of `server`.
+pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
+    let mut found: Vec<Literal> = given(node)
+        .map(|(map, name, text)| {
+            let variable = match map {
+                "env" => variable_name(name),
+                _ => variable_name(&format!("{server}_{name}")),
+            };
+            // `Bearer abc`
+            let value = match text.split_once(' ') {
+                Some((scheme, value)) if scheme.chars().all(char::is_alphabetic) => value,
+                _ => text,
+            };
+            Literal {
+                key: name.to_owned(),
+                place: Place::Given(map, name.to_owned()),
+                variable,
+                value: value.to_owned(),
+            }
+        })
+        .collect();
+    let of_server = |key: &str, place, value: &String| Literal {
+        key: key.to_owned(),
+        place,
+        variable: variable_name(&format!("{server}_{}", key.trim_start_matches('-'))),
+        value: value.clone(),
+    };
+    let args = node.get("args").map(texts).unwrap_or_default();
+    let command = node.get("command").and_then(Node::as_text).unwrap_or("");
+    for secret in secret_arguments(command, &args) {
+        let value = secret.expose();
+        let with_it = |arg: &String| arg.contains(value.as_str());
+        if let Some(at) = args
+            .iter()
+            .position(with_it)
+            .filter(|_| value.len() >= SHORTEST)
+        {
+            let before = at.checked_sub(1).map(|at| args[at].as_str());
+            let key = option_of(before, &args[at]).unwrap_or("secret");
+            found.push(of_server(key, Place::Argument(at), value));
+        }
+    }
+    let url = node.get("url").and_then(Node::as_text).unwrap_or("");
+    for secret in secret_parameters(url) {
+        let value = secret.expose();
+        if url.contains(value.as_str()) && value.len() >= SHORTEST {
+            found.push(of_server("url", Place::Url, value));
+        }
+    }
+    // A text with a reference may be one as a whole, or have a `$` that would change its meaning.
+    found.retain(|literal| {
+        let has_reference = literal
+            .place
+            .text(node)
+            .is_none_or(|text| text.contains('$'));
+        !literal.value.trim().is_empty() && !has_reference
+    });
+    found
+}
+
+/// The variables and headers whose names mark them as secret, with the map that has them.
+fn given(node: &Node) -> impl Iterator<Item = (&'static str, &str, &str)> {
+    let maps = GIVEN
+        .into_iter()
+        .filter_map(|map| Some((map, node.get(map)?)));
+    let all = maps.flat_map(|(map, values)| {
+        let members = values.members().into_iter();
+        members.filter_map(move |(name, value)| Some((map, name, value.as_text()?)))
+    });
+    all.filter(|(_, name, _)| is_secret_name(name))
+}
+
+fn texts(list: &Node) -> Vec<String> {
+    let Node::List(items) = list else {
+        return Vec::new();
+    };
+    let texts = items.iter().map(|item| item.as_text().unwrap_or_default());
+    texts.map(str::to_owned).collect()
+}
+
+/// `text` as the name of a variable.
+fn variable_name(text: &str) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = text.to_ascii_uppercase().chars().map(legal).collect();
+    match name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => format!("_{name}"),
+        false => name,
+    }
+}

@@ -1,0 +1,139 @@
+//! Servers of two clients that differ in a secret alone, and literal secrets that move to a file of their own.
+
+use serde_json::{Value, json};
+
+use super::case::{Machine, user_file, verdict};
+
+const LITERAL: &str = "ghp_0123456789abcdefABCDEF0123456789abcd";
+const OTHER: &str = "ghp_zyxwvutsrqponmlkZYXWVU9876543210dcba";
+
+/// Claude Code and Cursor with one server and these tokens.
+fn machine(of_claude: &str, of_cursor: &str) -> Machine {
+    let machine = Machine::new();
+    for (client, token) in [("claude-code", of_claude), ("cursor", of_cursor)] {
+        let entry =
+            json!({ "command": "github-mcp", "env": { "GITHUB_TOKEN": token, "MODE": "all" } });
+        let file = json!({ "mcpServers": { "github": entry } });
+        machine.put(user_file(client), &file.to_string());
+    }
+    machine
+}
+
+fn names(machine: &Machine) -> Vec<String> {
+    let servers = machine.servers();
+    servers.as_object().unwrap().keys().cloned().collect()
+}
+
+fn stored(machine: &Machine) -> Value {
+    let file = machine.setup().config_path().with_extension("secrets.json");
+    std::fs::read_to_string(file).map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn servers_with_two_secrets_stay_two_unless_the_user_says_that_they_are_one() {
+    let machine = machine(LITERAL, OTHER);
+    let before = machine.everything();
+    let looked = machine.run(&["migrate", "--dry-run"]).code(0);
+    let plan = looked.json();
+    assert_eq!(
+        plan["secrets"]["twins"],
+        json!([{ "server": "github", "client": "Cursor", "same_as": "github", "secrets": ["GITHUB_TOKEN"] }])
+    );
+    let told = plan["warnings"].to_string();
+    assert!(told.contains("`--merge github`"), "{told}");
+    for secret in [LITERAL, OTHER] {
+        assert!(!looked.stdout.contains(secret), "{looked}");
+    }
+    machine.migrate(&[]);
+    assert_eq!(names(&machine), ["github", "github-cursor"]);
+    machine.undo();
+    let report = machine.migrate(&["--merge", "github"]);
+    assert_eq!(names(&machine), ["github"]);
+    assert_eq!(machine.servers()["github"]["env"]["GITHUB_TOKEN"], LITERAL);
+    let notes = report["servers"].to_string();
+    assert!(notes.contains("no longer used"), "{notes}");
+    machine.undo();
+    assert_eq!(machine.everything(), before, "undo brings both back");
+}
+
+#[test]
+fn a_variable_that_is_not_set_gets_the_value_that_the_other_server_has() {
+    let machine = machine("${GITHUB_TOKEN}", LITERAL);
+    let before = machine.everything();
+    let report = machine.migrate(&["--merge", "github"]);
+    assert_eq!(names(&machine), ["github"]);
+    assert_eq!(
+        machine.servers()["github"]["env"]["GITHUB_TOKEN"],
+        "${GITHUB_TOKEN}"
+    );
+    assert_eq!(stored(&machine), json!({ "GITHUB_TOKEN": LITERAL }));
+    assert!(!report.to_string().contains(LITERAL), "{report:#}");
+    let listed = machine.run(&["list"]).json();
+    assert_eq!(listed["servers"][0]["name"], "github", "{listed:#}");
+    assert_ne!(listed["servers"][0]["state"], "invalid", "{listed:#}");
+    machine.undo();
+    assert_eq!(machine.everything(), before);
+    assert_eq!(stored(&machine), Value::Null);
+}
+
+#[test]
+fn a_variable_that_another_server_uses_is_given_no_value() {
+    let machine = machine("${TOKEN}", LITERAL);
+    let other = json!({ "command": "other-mcp", "env": { "OTHER": "${TOKEN}" } });
+    let github =
+        json!({ "command": "github-mcp", "env": { "GITHUB_TOKEN": "${TOKEN}", "MODE": "all" } });
+    let file = json!({ "mcpServers": { "another": other, "github": github } });
+    machine.put(user_file("claude-code"), &file.to_string());
+    machine.migrate(&["--merge", "github"]);
+    assert_eq!(names(&machine), ["another", "github", "github-cursor"]);
+    assert_eq!(stored(&machine), Value::Null);
+}
+
+#[test]
+fn servers_that_differ_in_more_than_a_secret_are_not_one() {
+    let machine = machine(LITERAL, OTHER);
+    let entry =
+        json!({ "command": "github-mcp", "env": { "GITHUB_TOKEN": OTHER, "MODE": "some" } });
+    machine.put(
+        user_file("cursor"),
+        &json!({ "mcpServers": { "github": entry } }).to_string(),
+    );
+    let report = machine.migrate(&["--merge", "github"]);
+    assert_eq!(names(&machine), ["github", "github-cursor"]);
+    assert_eq!(report["secrets"]["twins"], json!([]));
+}
+
+#[test]
+fn literal_secrets_move_to_a_file_of_their_own_and_servers_get_them_from_there() {
+    let machine = machine(LITERAL, LITERAL);
+    let remote = json!({ "url": "https://example.com/mcp", "headers": { "Authorization": format!("Bearer {OTHER}") } });
+    machine.put(
+        user_file("windsurf"),
+        &json!({ "mcpServers": { "remote": { "serverUrl": remote["url"], "headers": remote["headers"] } } })
+            .to_string(),
+    );
+    let before = machine.everything();
+    let told = machine.run(&["migrate", "--dry-run"]).json()["warnings"].to_string();
+    assert!(
+        told.contains("2 literal secrets") && told.contains("--extract-secrets"),
+        "{told}"
+    );
+    let report = machine.migrate(&["--extract-secrets"]);
+    assert_eq!(verdict(&report, "remote").0, "moves");
+    let servers = machine.servers();
+    assert_eq!(servers["github"]["env"]["GITHUB_TOKEN"], "${GITHUB_TOKEN}");
+    assert_eq!(
+        servers["remote"]["headers"]["Authorization"],
+        "Bearer ${REMOTE_AUTHORIZATION}"
+    );
+    assert_eq!(
+        stored(&machine),
+        json!({ "GITHUB_TOKEN": LITERAL, "REMOTE_AUTHORIZATION": OTHER })
+    );
+    for secret in [LITERAL, OTHER] {
+        assert!(!report.to_string().contains(secret), "{report:#}");
+        assert!(!machine.servers().to_string().contains(secret));
+    }
+    machine.undo();
+    assert_eq!(machine.everything(), before);
+}
