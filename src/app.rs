@@ -246,15 +246,8 @@ impl App {
     /// When stdin or stdout cannot be used.
     pub(crate) async fn serve_stdio(self) -> io::Result<()> {
         self.set_workspace();
-        let tracer = self.observe();
+        let tracer = self.begin();
         self.report_start("stdio");
-        self.tasks.spawn(watch(
-            self.proxy.clone(),
-            self.paths.clone(),
-            self.session.environment.clone(),
-            self.remotes.clone(),
-            self.tasks.clone(),
-        ));
         let (outcome, limit) = tokio::select! {
             outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => (outcome, FLUSH),
             signal = shutdown::signal() => (signal, SHORT_FLUSH),
@@ -274,15 +267,8 @@ impl App {
         ended: CancellationToken,
     ) -> io::Result<()> {
         self.set_workspace();
-        let tracer = self.observe();
+        let tracer = self.begin();
         self.report_start("daemon");
-        self.tasks.spawn(watch(
-            self.proxy.clone(),
-            self.paths.clone(),
-            self.session.environment.clone(),
-            self.remotes.clone(),
-            self.tasks.clone(),
-        ));
         let session = downstream::Session::new(self.proxy.clone(), self.tasks.clone());
         session.stands_here();
         let serving = downstream::stdio::serve_streams(&session, &self.proxy, &self.tasks, streams);
@@ -303,14 +289,7 @@ impl App {
         options: http::Options,
         listening: impl FnOnce(&str),
     ) -> Result<(), http::Error> {
-        let tracer = self.observe();
-        self.tasks.spawn(watch(
-            self.proxy.clone(),
-            self.paths.clone(),
-            self.session.environment.clone(),
-            self.remotes.clone(),
-            self.tasks.clone(),
-        ));
+        let tracer = self.begin();
         let outcome =
             match http::Server::bind(options, self.proxy.clone(), self.tasks.clone()).await {
                 Ok(server) => {
@@ -327,6 +306,19 @@ impl App {
             };
         self.finish_traced(tracer, SHORT_FLUSH).await;
         outcome
+    }
+
+    /// Starts the telemetry, and the task that follows the configuration file.
+    fn begin(&self) -> Option<Arc<Tracer>> {
+        let tracer = self.observe();
+        self.tasks.spawn(watch(
+            self.proxy.clone(),
+            self.paths.clone(),
+            self.session.environment.clone(),
+            self.remotes.clone(),
+            self.tasks.clone(),
+        ));
+        tracer
     }
 
     fn report_start(&self, way: &str) {

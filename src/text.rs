@@ -14,6 +14,25 @@ pub(crate) fn shortened(text: &str, limit: usize) -> String {
     }
 }
 
+/// Turns `text` into the name of an environment variable.
+pub(crate) fn variable_name(text: &str) -> String {
+    let name: String = text
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("_{name}")
+    } else {
+        name
+    }
+}
+
 /// The causes of an error, outermost first.
 pub(crate) fn causes<'e>(
     error: &'e (dyn Error + 'static),

@@ -13,6 +13,7 @@ use crate::config::{
     secret_parameters,
 };
 use crate::secret::is_secret_name;
+use crate::text::variable_name;
 
 /// Prefixes of the API keys of well-known services.
 const KEY_STARTS: &[&str] = &[
@@ -400,23 +401,4 @@ fn is_plain(value: &str) -> bool {
 
 fn has_key_start(value: &str) -> bool {
     value.len() > 12 && KEY_STARTS.iter().any(|start| value.starts_with(start))
-}
-
-/// Turns `text` into the name of an environment variable.
-pub(super) fn variable_name(text: &str) -> String {
-    let name: String = text
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) {
-        format!("_{name}")
-    } else {
-        name
-    }
 }

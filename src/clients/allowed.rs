@@ -87,10 +87,7 @@ fn change(
         return Ok(None);
     }
     let path = file(around);
-    let unreadable = |source| PlanError::Unreadable {
-        path: path.clone(),
-        source,
-    };
+    let unreadable = PlanError::unreadable(&path);
     let source = read_source(&path, Syntax::Json).map_err(unreadable)?;
     let Some(Node::List(rules)) = source.text.node().get(ALLOWED) else {
         return Ok(None);
@@ -100,10 +97,7 @@ fn change(
     };
     let mut text = source.text.clone();
     let key = [ALLOWED.to_owned()];
-    let failed = |source| PlanError::Edit {
-        path: path.clone(),
-        source,
-    };
+    let failed = PlanError::edit(&path);
     text.set(&key, &Node::List(rules)).map_err(failed)?;
     let paths = vec![key.to_vec()];
     Ok(Edit::new(

@@ -1,8 +1,6 @@
 //! Connects and disconnects a client: adds our entry to its file, and removes it.
 
-use std::path::PathBuf;
-
-use super::cache::{FileError, read_source};
+use super::cache::read_source;
 use super::edit::{Edit, PlanError};
 use super::{
     ConfigLocation, Launch, Node, Scope, Surroundings, allowed, entry, reading, references, secrets,
@@ -41,8 +39,8 @@ pub(crate) fn connect(
     config_file: &std::path::Path,
     around: &Surroundings,
 ) -> Result<Connected, PlanError> {
-    let source =
-        read_source(&location.path, location.syntax).map_err(unreadable(&location.path))?;
+    let source = read_source(&location.path, location.syntax)
+        .map_err(PlanError::unreadable(&location.path))?;
     if let Some(known) = own_entries(location, source.text.node()).into_iter().next() {
         let warning = entry::refusal(source.text.node(), location, &known);
         let masker = secrets::masker(&source.text);
@@ -62,15 +60,10 @@ pub(crate) fn connect(
         ..launch.clone()
     };
     let mut text = source.text.clone();
-    let failed = |source| PlanError::Edit {
-        path: location.path.clone(),
-        source,
-    };
+    let failed = PlanError::edit(&location.path);
     entry::write(&mut text, location, name, &launch, &around.environment).map_err(failed)?;
-    let edit = Edit::new(
-        Some(location.client),
-        &location.path,
-        location.syntax,
+    let edit = Edit::at(
+        location,
         &source,
         &text,
         entry::paths(text.node(), location, name),
@@ -107,29 +100,19 @@ pub(crate) fn disconnect(
     location: &ConfigLocation,
     around: &Surroundings,
 ) -> Result<Disconnected, PlanError> {
-    let source =
-        read_source(&location.path, location.syntax).map_err(unreadable(&location.path))?;
+    let source = read_source(&location.path, location.syntax)
+        .map_err(PlanError::unreadable(&location.path))?;
     let names = own_entries(location, source.text.node());
     let mut text = source.text.clone();
     let mut paths = Vec::new();
     for name in &names {
-        let failed = |source| PlanError::Edit {
-            path: location.path.clone(),
-            source,
-        };
+        let failed = PlanError::edit(&location.path);
         entry::remove(&mut text, location, name).map_err(failed)?;
         paths.extend(entry::paths(text.node(), location, name));
     }
     paths.sort();
     paths.dedup();
-    let edit = Edit::new(
-        Some(location.client),
-        &location.path,
-        location.syntax,
-        &source,
-        &text,
-        paths,
-    );
+    let edit = Edit::at(location, &source, &text, paths);
     let Some(edit) = edit else {
         return Ok(Disconnected::Already);
     };
@@ -174,9 +157,4 @@ pub(super) fn own_entries(location: &ConfigLocation, node: &Node) -> Vec<String>
         .filter(|(_, entry)| is_own(entry))
         .map(|(name, _)| name.to_owned())
         .collect()
-}
-
-fn unreadable(path: &std::path::Path) -> impl FnOnce(FileError) -> PlanError {
-    let path: PathBuf = path.to_owned();
-    |source| PlanError::Unreadable { path, source }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cache::{FileError, Source};
 use super::diff::unified_diff;
-use super::{Client, Node, Syntax, Text, TextError};
+use super::{Client, ConfigLocation, Node, Syntax, Text, TextError};
 use crate::secret::Masker;
 
 /// A file before and after a change.
@@ -59,6 +59,22 @@ pub(crate) enum PlanError {
 }
 
 impl PlanError {
+    /// The error for a file that cannot be read.
+    pub(super) fn unreadable(path: &Path) -> impl Fn(FileError) -> Self + Copy {
+        |source| {
+            let path = path.to_owned();
+            Self::Unreadable { path, source }
+        }
+    }
+
+    /// The error for a file that cannot be edited.
+    pub(super) fn edit(path: &Path) -> impl Fn(TextError) -> Self + Copy {
+        |source| {
+            let path = path.to_owned();
+            Self::Edit { path, source }
+        }
+    }
+
     /// The file of the error.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
@@ -69,6 +85,17 @@ impl PlanError {
 }
 
 impl Edit {
+    /// The edit of a client's file, as [`Edit::new`].
+    pub(super) fn at(
+        location: &ConfigLocation,
+        source: &Source,
+        after: &Text,
+        paths: Vec<Vec<String>>,
+    ) -> Option<Self> {
+        let (client, syntax) = (Some(location.client), location.syntax);
+        Self::new(client, &location.path, syntax, source, after, paths)
+    }
+
     /// The edit that replaces the content that was read by `after`, changing the values at `paths`. `None` if nothing
     /// changes.
     pub(super) fn new(

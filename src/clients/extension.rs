@@ -34,10 +34,7 @@ impl Plan {
         if let Some(edit) = self.edits.iter().find(|edit| edit.path == config_file) {
             return Ok(edit.after.clone());
         }
-        let unreadable = |source| PlanError::Unreadable {
-            path: config_file.to_owned(),
-            source,
-        };
+        let unreadable = PlanError::unreadable(config_file);
         Ok(read_source(config_file, Syntax::Json)
             .map_err(unreadable)?
             .before
@@ -139,14 +136,8 @@ impl Plan {
         syntax: Syntax,
         change: impl FnOnce(&mut Text) -> Result<Vec<Vec<String>>, TextError>,
     ) -> Result<(), PlanError> {
-        let source = read_source(path, syntax).map_err(|source| PlanError::Unreadable {
-            path: path.to_owned(),
-            source,
-        })?;
-        let failed = |source| PlanError::Edit {
-            path: path.to_owned(),
-            source,
-        };
+        let source = read_source(path, syntax).map_err(PlanError::unreadable(path))?;
+        let failed = PlanError::edit(path);
         let at = self.edits.iter().position(|edit| edit.path == path);
         let (mut text, mut paths) = match at {
             Some(at) => {

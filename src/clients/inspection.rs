@@ -88,14 +88,8 @@ pub(crate) fn repair(
     environment: &Environment,
 ) -> Result<Option<Edit>, PlanError> {
     let location = &own.location;
-    let unreadable = |source| PlanError::Unreadable {
-        path: location.path.clone(),
-        source,
-    };
-    let failed = |source| PlanError::Edit {
-        path: location.path.clone(),
-        source,
-    };
+    let unreadable = PlanError::unreadable(&location.path);
+    let failed = PlanError::edit(&location.path);
     let source = read_source(&location.path, location.syntax).map_err(unreadable)?;
     let launch = Launch {
         variables: variables_of(config_file),
@@ -145,10 +139,8 @@ pub(crate) fn repair(
     if !entry::is_shown_directly(&text, location, &own.name) {
         entry::show_directly(&mut text, &own.name);
     }
-    Ok(Edit::new(
-        Some(location.client),
-        &location.path,
-        location.syntax,
+    Ok(Edit::at(
+        location,
         &source,
         &text,
         entry::paths(text.node(), location, &own.name),

@@ -103,10 +103,7 @@ impl Plan {
         launch: &Launch,
         around: &Surroundings,
     ) -> Result<Self, PlanError> {
-        let unreadable = |source| PlanError::Unreadable {
-            path: config_file.to_owned(),
-            source,
-        };
+        let unreadable = PlanError::unreadable(config_file);
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
         let stored = Stored::of(config_file, &around.environment)?;
         let mut servers = Servers::of(&config.text).with_secrets(stored);
@@ -187,10 +184,7 @@ impl Plan {
         // A secret is stored before an entry refers to it.
         let mut edits = Vec::from_iter(servers.stored().edit(config_file)?);
         let mut text = config.text.clone();
-        let failed = |source| PlanError::Edit {
-            path: config_file.to_owned(),
-            source,
-        };
+        let failed = PlanError::edit(config_file);
         let steps = servers.write(&mut text).map_err(failed)?;
         edits.extend(Edit::new(
             None,
@@ -356,10 +350,7 @@ fn client_edits(
             .filter(|location| location.path == path)
             .collect();
         let first = inside[0];
-        let unreadable = |source| PlanError::Unreadable {
-            path: path.clone(),
-            source,
-        };
+        let unreadable = PlanError::unreadable(&path);
         let source = match survey.files.get(&path) {
             Some(source) => source.clone(),
             None => read_source(&path, first.syntax).map_err(unreadable)?,
@@ -367,10 +358,7 @@ fn client_edits(
         let mut text = source.text.clone();
         let (mut steps, mut removals) = (Vec::new(), Vec::new());
         for location in &inside {
-            let failed = |source| PlanError::Edit {
-                path: path.clone(),
-                source,
-            };
+            let failed = PlanError::edit(&path);
             let leaving: Vec<&str> = moving
                 .iter()
                 .filter(|found| found.location == **location)
@@ -385,10 +373,7 @@ fn client_edits(
             warnings.extend(entry::warning(&text, location, &own).filter(|_| needs_entry));
         }
         // All at once: a file may be large.
-        let failed = |source| PlanError::Edit {
-            path: path.clone(),
-            source,
-        };
+        let failed = PlanError::edit(&path);
         text.remove_all(&removals).map_err(failed)?;
         let user = first.client.user_location(around);
         if path == user.path

@@ -654,23 +654,11 @@ mod tests {
     const TASK: usize = 8 * 1024;
 
     use super::*;
-    use crate::config::{Config, SessionEnv};
-    use crate::proxy::{Directories, Mode, Start};
-    use crate::upstream::SharedServers;
 
     #[tokio::test]
     async fn a_request_that_panics_is_answered_and_the_others_go_on() {
-        let (config, environment) = (Config::default(), SessionEnv::default());
         let tasks = Tasks::new();
-        let proxy = Proxy::new(
-            config,
-            &Directories::default(),
-            environment,
-            &tasks,
-            &SharedServers::of_one(tasks.clone()),
-            Start::Serving,
-            Mode::MetaTools,
-        );
+        let proxy = Proxy::without_servers(&tasks);
         let session = Session::new(proxy, tasks.clone());
         let outbox = Outbox::new();
         let (id, line) = (

@@ -97,6 +97,20 @@ pub(crate) struct Directories {
 }
 
 impl Proxy {
+    /// A proxy with the default configuration.
+    #[cfg(test)]
+    pub(crate) fn without_servers(tasks: &Tasks) -> Arc<Self> {
+        Self::new(
+            Config::default(),
+            &Directories::default(),
+            crate::config::SessionEnv::default(),
+            tasks,
+            &crate::upstream::SharedServers::of_one(tasks.clone()),
+            Start::Serving,
+            Mode::MetaTools,
+        )
+    }
+
     /// Creates a proxy for the servers of `config`. The cache is read in the background.
     #[must_use]
     pub(crate) fn new(
@@ -324,10 +338,7 @@ impl Proxy {
             .text("level")
             .and_then(|level| LogLevel::parse(&level))
         else {
-            return Reply::error(
-                ErrorCode::INVALID_PARAMS,
-                "`level` must be a log level".to_owned(),
-            );
+            return Reply::invalid_params("`level` must be a log level");
         };
         caller.client.set_log_level(level);
         self.relay.set_log_level();

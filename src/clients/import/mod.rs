@@ -139,10 +139,7 @@ impl Import {
     /// When one of the files cannot be read, or ours cannot be edited.
     pub(crate) fn new(wanted: Wanted<'_>, config_file: &Path) -> Result<Self, PlanError> {
         let read = |path: &Path| {
-            let unreadable = |source| PlanError::Unreadable {
-                path: path.to_owned(),
-                source,
-            };
+            let unreadable = PlanError::unreadable(path);
             read_source(path, Syntax::Json).map_err(unreadable)
         };
         let (from, source) = (read(wanted.file)?, read(config_file)?);
@@ -164,10 +161,7 @@ impl Import {
             secrets.extend(server.secrets());
             items.push(server.into_item(wanted.file, &mut servers, &mut blocking));
         }
-        let failed = |source| PlanError::Edit {
-            path: config_file.to_owned(),
-            source,
-        };
+        let failed = PlanError::edit(config_file);
         let mut paths = servers.write(&mut text).map_err(failed)?;
         for setting in settings {
             let path: Vec<String> = setting.path.iter().map(|key| (*key).to_owned()).collect();

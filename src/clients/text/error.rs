@@ -55,7 +55,7 @@ pub(crate) enum EditError {
     #[error("is in something that is neither a map nor a list")]
     Scalar,
     /// The value's parent in TOML is not a table.
-    #[error("is in something that is no table")]
+    #[error("is in a value that is not a table")]
     NoTable,
     /// The value has a part that TOML cannot express.
     #[error("would hold nothing, for which TOML has no word")]

@@ -31,14 +31,7 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
     };
     let envelope = match Envelope::parse(&text) {
         Ok(envelope) => envelope,
-        Err(bad) => {
-            return refusal::error(
-                StatusCode::BAD_REQUEST,
-                bad.id.as_ref(),
-                bad.code,
-                &bad.reason,
-            );
-        }
+        Err(bad) => return refusal::malformed(&bad),
     };
     if modern::is_modern(map, &envelope) {
         return modern::post(shared, map, &text, envelope, forms).await;

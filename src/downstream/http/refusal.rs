@@ -5,7 +5,7 @@ use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
-use crate::mcp::{ErrorCode, Frame, RequestId};
+use crate::mcp::{ErrorCode, Frame, Malformed, RequestId};
 
 /// The reason why a request is refused.
 #[derive(Debug)]
@@ -73,6 +73,16 @@ pub(super) fn error(
     message: &str,
 ) -> Response {
     json(status, Frame::error(id, code, message, None).head)
+}
+
+/// The response to a message that cannot be parsed.
+pub(super) fn malformed(bad: &Malformed) -> Response {
+    error(
+        StatusCode::BAD_REQUEST,
+        bad.id.as_ref(),
+        bad.code,
+        &bad.reason,
+    )
 }
 
 /// 202, for messages without a response.

@@ -259,23 +259,12 @@ pub(super) fn session_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, SessionEnv};
-    use crate::proxy::{Directories, Mode, Proxy, Start};
-    use crate::upstream::SharedServers;
+    use crate::proxy::Proxy;
 
     #[tokio::test]
     async fn a_session_ends_when_it_was_unused_for_long() {
         let tasks = Tasks::new();
-        let (config, environment) = (Config::default(), SessionEnv::default());
-        let proxy = Proxy::new(
-            config,
-            &Directories::default(),
-            environment,
-            &tasks,
-            &SharedServers::of_one(tasks.clone()),
-            Start::Serving,
-            Mode::MetaTools,
-        );
+        let proxy = Proxy::without_servers(&tasks);
         let session = || Session::new(proxy.clone(), tasks.clone());
         let sessions = Sessions::new(ByteBudget::new(0, 0), ByteBudget::new(0, 0), tasks.clone());
         let (unused, guard) = sessions.open(session(), Kind::StreamableHttp).unwrap();

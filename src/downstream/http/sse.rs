@@ -82,14 +82,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
                 .session()
                 .receive_envelope(&text, envelope, &Exchange::Shared(outbox));
         }
-        Err(bad) => {
-            return refusal::error(
-                StatusCode::BAD_REQUEST,
-                bad.id.as_ref(),
-                bad.code,
-                &bad.reason,
-            );
-        }
+        Err(bad) => return refusal::malformed(&bad),
     }
     accepted()
 }

@@ -106,6 +106,11 @@ impl Reply {
         }
     }
 
+    /// A JSON-RPC error about the parameters of a request.
+    pub(in crate::proxy) fn invalid_params(message: impl Into<String>) -> Self {
+        Self::error(ErrorCode::INVALID_PARAMS, message.into())
+    }
+
     /// A result that a modern client may cache for long (2026-07-28, server/utilities/caching).
     pub(in crate::proxy) fn constant(result: Bytes, modern: bool) -> Self {
         Self::cacheable(result, CONSTANT, modern)

@@ -22,14 +22,13 @@ impl Features {
         caller: &Caller,
         params: &Object<'_>,
     ) -> Reply {
-        let invalid = |reason: &str| Reply::error(ErrorCode::INVALID_PARAMS, reason.to_owned());
         let Some(reference) = params.get("ref").and_then(|raw| Object::parse(raw).ok()) else {
-            return invalid("`ref` must be an object");
+            return Reply::invalid_params("`ref` must be an object");
         };
         let (server, key, own) = match reference.text("type").as_deref() {
             Some("ref/prompt") => {
                 let Some(name) = reference.text("name") else {
-                    return invalid("`ref.name` must be a string");
+                    return Reply::invalid_params("`ref.name` must be a string");
                 };
                 match self.prompt(view, &name).await {
                     Ok(Prompt { server, name }) => (server, "name", name),
@@ -38,14 +37,14 @@ impl Features {
             }
             Some("ref/resource") => {
                 let Some(uri) = reference.text("uri") else {
-                    return invalid("`ref.uri` must be a string");
+                    return Reply::invalid_params("`ref.uri` must be a string");
                 };
                 match self.template(view, &uri).await {
                     Ok((server, own)) => (server, "uri", own),
                     Err(error) => return error.into(),
                 }
             }
-            _ => return invalid("`ref.type` must be `ref/prompt` or `ref/resource`"),
+            _ => return Reply::invalid_params("`ref.type` must be `ref/prompt` or `ref/resource`"),
         };
         if !completes(view, &server) {
             return Reply::Result(NOTHING.into());

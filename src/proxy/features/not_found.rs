@@ -1,6 +1,5 @@
 //! A name or URI that means no prompt or resource, or several.
 
-use crate::mcp::ErrorCode;
 use crate::proxy::Reply;
 
 /// A name or URI that does not mean exactly one prompt or resource.
@@ -29,6 +28,6 @@ fn advice(nearest: &[String]) -> String {
 
 impl From<NotFound> for Reply {
     fn from(error: NotFound) -> Self {
-        Self::error(ErrorCode::INVALID_PARAMS, error.to_string())
+        Self::invalid_params(error.to_string())
     }
 }

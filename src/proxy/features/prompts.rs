@@ -4,8 +4,8 @@ use super::Features;
 use super::not_found::NotFound;
 use super::page::{FIRST_LISTING, List};
 use crate::catalog::{ServerTools, fold};
+use crate::mcp::Object;
 use crate::mcp::object::quoted;
-use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::text::distance;
@@ -41,10 +41,7 @@ impl Features {
         params: &Object<'_>,
     ) -> Reply {
         let Some(name) = params.text("name") else {
-            return Reply::error(
-                ErrorCode::INVALID_PARAMS,
-                "`name` must be a string".to_owned(),
-            );
+            return Reply::invalid_params("`name` must be a string");
         };
         match self.prompt(view, &name).await {
             Ok(Prompt { server, name: own }) => {

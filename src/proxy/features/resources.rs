@@ -72,7 +72,7 @@ impl Features {
         params: &Object<'_>,
     ) -> Reply {
         let Some(uri) = params.text("uri") else {
-            return no_uri();
+            return Reply::invalid_params("`uri` must be a string");
         };
         let context = RequestContext::of(caller, view, params);
         let (server, own) = match self.target(view, &uri).await {
@@ -411,13 +411,6 @@ fn likely(servers: &[Arc<ServerTools>], uri: &str) -> Vec<ServerName> {
         .collect();
     ranked.sort();
     ranked.into_iter().map(|(_, server)| server).collect()
-}
-
-pub(in crate::proxy) fn no_uri() -> Reply {
-    Reply::error(
-        ErrorCode::INVALID_PARAMS,
-        "`uri` must be a string".to_owned(),
-    )
 }
 
 pub(in crate::proxy) fn several(uri: &str, uris: &[String]) -> Reply {

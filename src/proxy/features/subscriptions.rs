@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::Features;
-use super::resources::{Target, no_uri, not_found, several};
+use super::resources::{Target, not_found, several};
+use crate::mcp::Object;
 use crate::mcp::object::quoted;
-use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Change, Interests, Mode, Reply};
 use crate::tool::ServerName;
@@ -46,7 +46,7 @@ impl Features {
         params: &Object<'_>,
     ) -> Reply {
         let Some(uri) = params.text("uri") else {
-            return no_uri();
+            return Reply::invalid_params("`uri` must be a string");
         };
         let target = self.target(view, &uri).await;
         match &target {
@@ -56,7 +56,7 @@ impl Features {
         }
         let Some((server, own)) = self.followed(view, target, &uri) else {
             let message = format!("the server of `{uri}` does not tell of changes");
-            return Reply::error(ErrorCode::INVALID_PARAMS, message);
+            return Reply::invalid_params(message);
         };
         let listener = caller.client.listener();
         listener.interests().uris.insert(uri.clone());
@@ -66,10 +66,7 @@ impl Features {
             Err(error) => {
                 listener.interests().uris.remove(&uri);
                 self.follow(&server);
-                Reply::error(
-                    ErrorCode::INVALID_PARAMS,
-                    view.masked(&format!("`{uri}` cannot be followed: {error}")),
-                )
+                Reply::invalid_params(view.masked(&format!("`{uri}` cannot be followed: {error}")))
             }
         }
     }
@@ -77,7 +74,7 @@ impl Features {
     /// Answers `resources/unsubscribe`.
     pub(in crate::proxy) fn unsubscribe(&self, caller: &Caller, params: &Object<'_>) -> Reply {
         let Some(uri) = params.text("uri") else {
-            return no_uri();
+            return Reply::invalid_params("`uri` must be a string");
         };
         caller.client.listener().interests().uris.remove(&uri);
         self.callers.interests_changed();

@@ -152,10 +152,7 @@ impl Tools {
         line: &Bytes,
     ) -> Reply {
         let Some(name) = params.text("name") else {
-            return Reply::error(
-                ErrorCode::INVALID_PARAMS,
-                "`name` must be a string".to_owned(),
-            );
+            return Reply::invalid_params("`name` must be a string");
         };
         let Some(audit) = self.ledger.audit() else {
             let called = self.call_by_name(view, caller, &name, params, line).await;
@@ -276,9 +273,7 @@ impl Tools {
 fn direct_reply(view: &View, called: Result<Reply, Failure>) -> Reply {
     match called {
         Ok(reply) => reply,
-        Err(failure) if failure.is_unknown() => {
-            Reply::error(ErrorCode::INVALID_PARAMS, failure.text(view))
-        }
+        Err(failure) if failure.is_unknown() => Reply::invalid_params(failure.text(view)),
         Err(failure) => Reply::tool_error(&failure.text(view)),
     }
 }

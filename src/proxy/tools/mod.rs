@@ -27,7 +27,7 @@ use super::relay::Relay;
 use super::view::{Mode, View};
 use super::{Directories, Proxy, Reply};
 use crate::config::{Config, Environment};
-use crate::mcp::{ErrorCode, Object};
+use crate::mcp::Object;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::tool::tokens_of;
@@ -129,20 +129,14 @@ impl Tools {
             return Box::pin(self.direct_call(view, caller, params, line)).await;
         }
         let Some(name) = params.text("name") else {
-            return Reply::error(
-                ErrorCode::INVALID_PARAMS,
-                "`name` must be a string".to_owned(),
-            );
+            return Reply::invalid_params("`name` must be a string");
         };
         let arguments = match params.get("arguments").map(|raw| (raw, Object::parse(raw))) {
             None => Object::default(),
             Some((_, Ok(object))) => object,
             Some((raw, Err(_))) if raw.get() == "null" => Object::default(),
             Some((_, Err(_))) => {
-                return Reply::error(
-                    ErrorCode::INVALID_PARAMS,
-                    "`arguments` must be an object".to_owned(),
-                );
+                return Reply::invalid_params("`arguments` must be an object");
             }
         };
         match name.as_str() {
@@ -172,12 +166,9 @@ impl Tools {
                 )
                 .await
             }
-            _ => Reply::error(
-                ErrorCode::INVALID_PARAMS,
-                format!(
-                    "unknown tool `{name}`: there are search_tools, describe_tool and execute_tool, which calls all others"
-                ),
-            ),
+            _ => Reply::invalid_params(format!(
+                "unknown tool `{name}`: there are search_tools, describe_tool and execute_tool, which calls all others"
+            )),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::RecipeError;
 use crate::registry::wire;
+use crate::text::variable_name;
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl Input {
             variable: if is_env {
                 name.to_owned()
             } else {
-                variable(&format!("{server}_{name}"))
+                variable_name(&format!("{server}_{name}"))
             },
             format: input.format.clone().unwrap_or_default(),
         }
@@ -109,24 +110,5 @@ impl Input {
                 expected: self.expected(),
             })
         }
-    }
-}
-
-/// Converts a text to the name of a variable.
-fn variable(text: &str) -> String {
-    let name: String = text
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) {
-        format!("_{name}")
-    } else {
-        name
     }
 }

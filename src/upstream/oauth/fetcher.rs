@@ -284,14 +284,14 @@ mod tests {
         }
     }
 
+    fn context() -> UpstreamContext {
+        let shared = crate::upstream::SharedServers::of_one(Tasks::new());
+        UpstreamContext::new(shared, crate::config::SessionEnv::default(), None)
+    }
+
     #[track_caller]
     fn check(own: &str, is_public: bool, url: &str, expected: Result<(), &str>) {
-        let remote = remote(own);
-        let environment = UpstreamContext::new(
-            crate::upstream::SharedServers::of_one(Tasks::new()),
-            crate::config::SessionEnv::default(),
-            None,
-        );
+        let (remote, environment) = (remote(own), context());
         let fetcher = MetadataFetcher {
             remote: &remote,
             environment: &environment,
@@ -345,11 +345,7 @@ mod tests {
         #[track_caller]
         fn check(own: &str, peer: Option<&str>, expected: bool) {
             let (remote, url) = (remote(own), Url::parse(own).unwrap());
-            let environment = UpstreamContext::new(
-                crate::upstream::SharedServers::of_one(Tasks::new()),
-                crate::config::SessionEnv::default(),
-                None,
-            );
+            let environment = context();
             let fetcher = MetadataFetcher {
                 remote: &remote,
                 environment: &environment,
