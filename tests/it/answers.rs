@@ -33,6 +33,12 @@ fn select(client: &mut Client, tool: &str, filter: &str) -> crate::support::Mess
     )
 }
 
+/// The id of a stored result, as a text names it.
+fn stored_id(text: &str) -> String {
+    let (_, rest) = text.split_once("\"id\":\"").unwrap();
+    rest.split_once('"').unwrap().0.to_owned()
+}
+
 #[test]
 fn a_filter_leaves_the_part_that_was_asked_for() {
     let mut client = shop().connect();
@@ -81,13 +87,7 @@ fn a_filter_that_fails_shows_the_shape_and_the_call_is_not_repeated() {
             ),
             "{told}"
         );
-        let id = told
-            .split("\"id\":\"")
-            .nth(1)
-            .unwrap()
-            .split('"')
-            .next()
-            .unwrap();
+        let id = stored_id(&told);
         let read = client.execute_with(
             "mcpzip__read_result",
             &json!({ "id": id, "select": ".items | length" }).to_string(),
@@ -224,14 +224,7 @@ fn a_result_over_the_budget_is_stored_and_read_in_parts() {
         "{told}"
     );
     assert!(told.len() < 6000, "{} characters", told.len());
-    let id = told
-        .split("\"id\":\"")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = stored_id(&told);
     let mut read = |arguments: serde_json::Value| {
         let mut arguments = arguments;
         arguments["id"] = json!(id);
@@ -271,14 +264,7 @@ fn stored_results_go_with_the_client_that_made_the_call() {
     let setup = shop();
     let mut client = setup.connect();
     let told = select(&mut client, "shop__list", "empty").tool_error();
-    let id = told
-        .split("\"id\":\"")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = stored_id(&told);
     let mut other = setup.connect();
     let arguments = json!({ "id": id }).to_string();
     assert!(
@@ -459,14 +445,7 @@ fn what_was_stored_is_kept_as_long_as_the_user_wants() {
     let setup = shop().setting("results", json!({ "kept_for": "2h" }));
     let mut client = setup.connect();
     let told = select(&mut client, "shop__list", "empty").tool_error();
-    let id = told
-        .split("\"id\":\"")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = stored_id(&told);
     client.finish();
     let mut later = setup.connect();
     let read = later.execute_with(
@@ -488,14 +467,7 @@ fn after_a_kill_what_was_stored_is_readable_or_absent_and_counts_are_whole() {
     for round in 0..4 {
         let mut client = setup.connect();
         let told = client.execute("a__long").text();
-        let id = told
-            .split("\"id\":\"")
-            .nth(1)
-            .unwrap()
-            .split('"')
-            .next()
-            .unwrap()
-            .to_owned();
+        let id = stored_id(&told);
         for _ in 0..round {
             client.begin_execute("a__long");
         }
@@ -563,13 +535,7 @@ fn a_budget_holds_by_default_and_for_what_clients_show() {
         told.contains("{items: array[9000] of {id: 0, name: \"milk\"}}"),
         "{told}"
     );
-    let id = told
-        .split("\"id\":\"")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap();
+    let id = stored_id(&told);
     let read = client.execute_with(
         "mcpzip__read_result",
         &json!({ "id": id, "select": ".items[8999].id" }).to_string(),

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::support::script::{answer, echo, result};
-use crate::support::{Server, Setup};
+use crate::support::{Message, Server, Setup};
 
 /// Results that a careless reader drops, rewrites, misreads or chokes on.
 fn odd_results() -> Vec<String> {
@@ -55,17 +55,19 @@ fn whole(server: Server) -> Setup {
         .setting("results", json!({ "budget": 0 }))
 }
 
+#[track_caller]
+fn is_same(answer: &Message, expected: &str) {
+    let came = answer.result();
+    assert!(came == expected, "wanted {expected:.300}\ncame {came:.300}");
+}
+
 #[test]
 fn a_result_passes_byte_for_byte() {
     let results = odd_results();
     let mut client = whole(server_of(&results)).connect();
     for (at, expected) in results.iter().enumerate() {
         let answer = client.execute(&format!("a__t{at}"));
-        assert!(
-            answer.result() == expected,
-            "sent {expected:.300}\ncame {:.300}",
-            answer.result()
-        );
+        is_same(&answer, &expected);
     }
     client.finish();
 }
@@ -80,11 +82,7 @@ fn a_modern_client_gets_what_its_revision_requires_in_front_and_the_rest_untouch
         let rest = sent.strip_prefix('{').unwrap().trim_start();
         let comma = if rest == "}" { "" } else { "," };
         let expected = format!(r#"{{"resultType":"complete"{comma}{rest}"#);
-        assert!(
-            answer.result() == expected,
-            "wanted {expected:.300}\ncame {:.300}",
-            answer.result()
-        );
+        is_same(&answer, &expected);
     }
     client.finish();
 }
@@ -128,11 +126,7 @@ fn arguments_pass_byte_for_byte() {
         let answer = client.execute_with("a__t", sent);
         let expected =
             format!(r#"{{"content":[],"structuredContent":{{"name":"t","arguments":{sent}}}}}"#);
-        assert!(
-            answer.result() == expected,
-            "wanted {expected:.300}\ncame {:.300}",
-            answer.result()
-        );
+        is_same(&answer, &expected);
     }
     client.finish();
 }

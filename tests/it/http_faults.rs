@@ -15,6 +15,8 @@ use tokio::task::JoinSet;
 use crate::faults::Outcome;
 use crate::support::closed_port::ClosedPort;
 use crate::support::http::{HttpServer, Reply, Request, legacy};
+#[cfg(target_os = "linux")]
+use crate::support::process::memory;
 use crate::support::proxy::Proxy;
 use crate::support::script::answer;
 use crate::support::tls::{Authority, TlsServer};
@@ -409,22 +411,6 @@ fn packed(write: impl FnOnce(&mut GzEncoder<Vec<u8>>) -> std::io::Result<()>) ->
     gzip.finish().unwrap()
 }
 
-/// The most memory that a process had so far, in bytes.
-#[cfg(target_os = "linux")]
-fn peak_memory(process: u32) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .unwrap();
-    line.trim()
-        .strip_suffix(" kB")
-        .unwrap()
-        .parse::<usize>()
-        .unwrap()
-        * 1024
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn a_compressed_bomb_is_cut_off_in_bounded_memory() {
@@ -464,7 +450,7 @@ fn a_compressed_bomb_is_cut_off_in_bounded_memory() {
         assert_eq!(client.execute("b__v").text(), "too");
         let text = client.answer(call).tool_error();
         assert!(text.contains(BOMB.gets), "{kind}: {text}");
-        let peak = peak_memory(client.process());
+        let peak = memory(client.process(), "VmHWM:");
         assert!(peak < 140 * 1024 * 1024, "{kind}: {peak} bytes");
         client.finish();
     }
@@ -511,9 +497,9 @@ fn check_endless(
     );
     #[cfg(target_os = "linux")]
     assert!(
-        peak_memory(client.process()) < 160 * 1024 * 1024,
+        memory(client.process(), "VmHWM:") < 160 * 1024 * 1024,
         "{}",
-        peak_memory(client.process())
+        memory(client.process(), "VmHWM:")
     );
     client.finish();
 }

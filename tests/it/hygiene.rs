@@ -2,12 +2,12 @@
 #![cfg(target_os = "linux")]
 
 use std::io::Write as _;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::support::command::through;
 use crate::support::process::Process;
 use crate::support::program::mcpzip;
 use crate::support::script::{answer, exit, fork, hang, result};
@@ -202,18 +202,8 @@ fn an_upgrade_under_a_running_serve_costs_neither_filters_nor_the_guard() {
         let program = setup.home().path("mcpzip");
         std::fs::copy(mcpzip(), &program).unwrap();
         let plain = setup.command(&["serve"]);
-        let mut command = std::process::Command::new(&program);
-        command
-            .args(plain.get_args())
-            .env_clear()
-            .envs(
-                plain
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let mut command = through(&program, &plain);
+        command.args(plain.get_args());
         let mut client = setup.start_command(command);
         client.shake_hands("2025-11-25");
         if replace {

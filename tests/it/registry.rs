@@ -143,6 +143,12 @@ fn run(setup: &Setup, arguments: &[&str]) -> Outcome {
     command::run(setup.command(arguments), "")
 }
 
+/// Adds `a.b/c`, which is refused.
+fn refuse_c(setup: &Setup) -> Outcome {
+    let server = ["add", "c", "--from-registry", "a.b/c"];
+    run(setup, &[&server[..], &["--no-check", "--yes"]].concat()).code(1)
+}
+
 fn text(setup: &Setup) -> String {
     std::fs::read_to_string(setup.config_path()).unwrap()
 }
@@ -809,18 +815,7 @@ fn a_registry_gives_a_runner_no_option_that_is_not_known_to_be_harmless() {
         let registry = Fake::new(&[with_runtime(kind, identifier, arguments.clone())]);
         let setup = registry.home();
         let before = text(&setup);
-        let refused = run(
-            &setup,
-            &[
-                "add",
-                "c",
-                "--from-registry",
-                "a.b/c",
-                "--no-check",
-                "--yes",
-            ],
-        )
-        .code(1);
+        let refused = refuse_c(&setup);
         assert!(
             refused.stderr.contains("mcpzip does not pass on"),
             "{arguments}: {refused}"
@@ -843,18 +838,7 @@ fn a_registry_gives_a_runner_no_option_that_is_not_known_to_be_harmless() {
         );
         let registry = Fake::new(&[listed("a.b/c", "1.0.0", package)]);
         let setup = registry.home();
-        let refused = run(
-            &setup,
-            &[
-                "add",
-                "c",
-                "--from-registry",
-                "a.b/c",
-                "--no-check",
-                "--yes",
-            ],
-        )
-        .code(1);
+        let refused = refuse_c(&setup);
         assert!(refused.stderr.contains(name), "{name}: {refused}");
     }
     let fine = json!([

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Shared;
+use crate::support::process::kills;
 use crate::support::script::{echo, sleep};
 use crate::support::{Client, Server, Setup};
 
@@ -16,14 +17,7 @@ const SESSIONS: u64 = 8;
 
 #[test]
 fn no_kill_of_the_daemon_ends_a_session_loses_a_call_or_makes_one_twice() {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests have no configuration of their own"
-    )]
-    let kills = std::env::var("MCPZIP_TEST_KILLS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(KILLS);
+    let kills = kills().unwrap_or(KILLS);
     let setup = Shared::new(
         Setup::new()
             .server("a", Server::new().tool("t", [sleep(2), echo()]))

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::Outcome;
 use crate::support::http::{HttpServer, legacy};
+use crate::support::process::memory;
 use crate::support::script::{answer, deafen, fill, line};
 use crate::support::{Client, Server, Setup, until};
 
@@ -48,21 +49,7 @@ pub(super) const MEGABYTE: usize = 1024 * 1024;
 
 /// The most memory that a process had so far, in bytes.
 pub(super) fn peak(client: &Client) -> usize {
-    memory(client, "VmHWM:")
-}
-
-fn memory(client: &Client, figure: &str) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", client.process())).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix(figure))
-        .unwrap();
-    line.trim()
-        .strip_suffix(" kB")
-        .unwrap()
-        .parse::<usize>()
-        .unwrap()
-        * 1024
+    memory(client.process(), "VmHWM:")
 }
 
 #[test]
@@ -217,7 +204,7 @@ fn a_client_that_does_not_read_fills_no_memory() {
     let (mut before, mut same) = (0, 0);
     until("the memory to stay the same", || {
         std::thread::sleep(Duration::from_millis(100));
-        let now = memory(&client, "VmRSS:");
+        let now = memory(client.process(), "VmRSS:");
         same = if now == before { same + 1 } else { 0 };
         before = now;
         (same >= 10).then_some(())

@@ -49,6 +49,16 @@ pub(super) struct Row {
     pub(super) gets: &'static str,
 }
 
+/// A row about a fault of a call.
+pub(super) const fn call(fault: &'static str, comes: Comes, gets: &'static str) -> Row {
+    Row {
+        fault,
+        at: Step::Call,
+        comes,
+        gets,
+    }
+}
+
 /// A server that fails as a row says, as long as it is broken.
 pub(super) struct Failing {
     pub(super) row: Row,

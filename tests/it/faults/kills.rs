@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::support::authority::{Authority, Manner, log_in};
+use crate::support::process::kills;
 use crate::support::script::answer;
 use crate::support::{Client, Server, Setup, until};
 
@@ -26,14 +27,7 @@ const KILLS: u64 = 20;
 
 #[test]
 fn no_kill_damages_anything() {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests have no configuration of their own"
-    )]
-    let kills = std::env::var("MCPZIP_TEST_KILLS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(KILLS);
+    let kills = kills().unwrap_or(KILLS);
     let large = "x".repeat(20_000);
     let tools = |round: u64| {
         let server = Server::new()

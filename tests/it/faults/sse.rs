@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Outcome;
-use super::http::{Comes, Failing, Row, Step, check};
+use super::http::{Comes, Failing, Row, Step, call, check};
 use crate::support::http::{HttpServer, Reply, Request};
 
 /// What a broken server does in place of saying the answer, and what it answers the POST with if that is not 202.
@@ -45,15 +45,6 @@ impl Stream {
 const LOST: &str =
     "went away during the call … it ended its event stream … it may or may not have acted";
 const IN_TIME: &str = "gave no answer within 400ms … the call was cancelled";
-
-const fn call(fault: &'static str, comes: Comes, gets: &'static str) -> Row {
-    Row {
-        fault,
-        at: Step::Call,
-        comes,
-        gets,
-    }
-}
 
 const CASES: &[(Row, Does)] = &[
     (

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::Outcome;
-use super::http::{Comes, Failing, Row, Step, check};
+use super::http::{Comes, Failing, Row, Step, call, check};
 use crate::support::http::{HttpServer, Reply, Request, legacy, modern};
 
 /// What a broken server does in place of an answer.
@@ -23,15 +23,6 @@ const LOST: &str = "went away during the call … it may or may not have acted";
 const IN_TIME: &str = "gave no answer within 400ms … the call was cancelled";
 const ENDED: &str = "the stream ended before the answer … it may or may not have acted";
 const TOOLS_CHANGED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-
-const fn call(fault: &'static str, comes: Comes, gets: &'static str) -> Row {
-    Row {
-        fault,
-        at: Step::Call,
-        comes,
-        gets,
-    }
-}
 
 /// What holds in either era.
 const BOTH: &[(Row, Does)] = &[

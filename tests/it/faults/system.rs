@@ -2,12 +2,12 @@
 //! nonsense, a hundred servers that do not work.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
 use super::Outcome;
+use crate::support::command::through;
 use crate::support::script::{answer, exit, hang, result};
 use crate::support::{Client, Server, Setup, until};
 
@@ -44,25 +44,22 @@ pub(super) const OUTCOMES: &[Outcome] = &[
     },
 ];
 
+#[track_caller]
+fn has_no_fault(client: &Client) {
+    let stderr = client.stderr();
+    assert!(!stderr.contains("a fault inside"), "{stderr}");
+}
+
 /// Starts `mcpzip serve` under limits that a shell sets first.
 fn start_under(setup: &Setup, limits: &str) -> Client {
     setup.save();
     let plain = setup.command(&["serve"]);
-    let mut command = std::process::Command::new("sh");
+    let mut command = through("sh", &plain);
     command
         .args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")])
         .arg(plain.get_program())
         .args(plain.get_args())
-        .env_clear()
-        .envs(
-            plain
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .current_dir(plain.get_current_dir().unwrap_or(Path::new("/")))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .current_dir(plain.get_current_dir().unwrap_or(Path::new("/")));
     let mut client = setup.start_command(command);
     client.shake_hands("2025-11-25");
     client
@@ -94,11 +91,7 @@ fn few_descriptors_cost_only_what_they_do_not_suffice_for() {
         }
     }
     assert!(good > 2 && refused > 2, "{good} work and {refused} do not");
-    assert!(
-        !client.stderr().contains("a fault inside"),
-        "{}",
-        client.stderr()
-    );
+    has_no_fault(&client);
     client.close_stdin();
     client.wait();
 }
@@ -115,11 +108,7 @@ fn a_full_disk_costs_only_what_was_to_be_kept() {
     assert_eq!(client.execute("a__work").text(), "done");
     client.call("proxy_refresh", "{}").text();
     assert_eq!(client.execute("a__work").text(), "done");
-    assert!(
-        !client.stderr().contains("a fault inside"),
-        "{}",
-        client.stderr()
-    );
+    has_no_fault(&client);
     client.close_stdin();
     client.wait();
 }
@@ -194,11 +183,7 @@ fn a_clock_that_was_set_back_costs_nothing() {
         let status = client.call("proxy_status", "{}").text();
         (!status.contains("kept from before")).then_some(())
     });
-    assert!(
-        !client.stderr().contains("a fault inside"),
-        "{}",
-        client.stderr()
-    );
+    has_no_fault(&client);
     client.finish();
 }
 

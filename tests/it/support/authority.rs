@@ -173,6 +173,22 @@ impl Authority {
         }
     }
 
+    /// Uses the login of `setup` in so many processes after its access token has ended; one of them renews it.
+    #[track_caller]
+    pub(crate) fn renews_once(&self, setup: &Setup, processes: usize) {
+        let mut clients: Vec<_> = (0..processes).map(|_| setup.connect()).collect();
+        for client in &mut clients {
+            assert_eq!(client.execute("web__t").text(), "fine");
+        }
+        self.revoke(false);
+        let calls = clients.iter_mut();
+        let calls: Vec<u64> = calls.map(|client| client.begin_execute("web__t")).collect();
+        for (client, call) in clients.iter_mut().zip(calls) {
+            assert_eq!(client.answer(call).text(), "fine");
+        }
+        assert_eq!(self.read(|state| (state.refreshes, state.reuses)), (1, 0));
+    }
+
     /// Moves the registered clients to the issuer at `path`.
     pub(crate) fn move_clients(&self, path: &str) {
         for client in self.state().clients.values_mut() {

@@ -1,7 +1,11 @@
 //! One run of a command.
 
+#[cfg(unix)]
+use std::ffi::OsStr;
 use std::io::{Read, Write as _};
 use std::process::Command;
+#[cfg(unix)]
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -18,6 +22,20 @@ pub(crate) struct Outcome {
     pub(crate) stdout: String,
     /// The output on stderr.
     pub(crate) stderr: String,
+}
+
+/// A command of `program` with the environment of `plain` and piped streams.
+#[cfg(unix)]
+pub(crate) fn through(program: impl AsRef<OsStr>, plain: &Command) -> Command {
+    let variables = plain.get_envs();
+    let mut command = Command::new(program);
+    command
+        .env_clear()
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
 }
 
 /// Runs `command`, whose streams are pipes, to its end.

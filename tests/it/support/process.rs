@@ -37,6 +37,26 @@ impl fmt::Display for Mark {
     }
 }
 
+/// The number of kills that `MCPZIP_TEST_KILLS` asks for.
+#[cfg(unix)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests have no configuration of their own"
+)]
+pub(crate) fn kills() -> Option<u64> {
+    std::env::var("MCPZIP_TEST_KILLS").ok()?.parse().ok()
+}
+
+/// A figure of a process's memory in bytes, such as `VmHWM:`, the most that it had so far.
+#[cfg(target_os = "linux")]
+pub(crate) fn memory(process: u32, figure: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let mut lines = status.lines();
+    let value = lines.find_map(|line| line.strip_prefix(figure)).unwrap();
+    let kilobytes = value.trim().strip_suffix(" kB").unwrap();
+    kilobytes.parse::<usize>().unwrap() * 1024
+}
+
 /// A process at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
