@@ -67,7 +67,7 @@ fn a_result_passes_byte_for_byte() {
     let mut client = whole(server_of(&results)).connect();
     for (at, expected) in results.iter().enumerate() {
         let answer = client.execute(&format!("a__t{at}"));
-        is_same(&answer, &expected);
+        is_same(&answer, expected);
     }
     client.finish();
 }
