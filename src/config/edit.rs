@@ -84,6 +84,8 @@ pub(crate) fn edit<T, E: From<EditError>>(
         source,
     };
     let target = link_target(path).map_err(disk)?;
+    // The lock file needs a writable directory, which a device or pipe may not be in: report those first.
+    read(&target).map_err(disk)?;
     let _lock = FileLock::take(&target)
         .map_err(disk)?
         .ok_or_else(|| EditError::Busy {

@@ -169,12 +169,14 @@ fn a_configuration_that_cannot_be_used_is_its_own_code() {
 #[test]
 fn a_configuration_that_is_no_regular_file_or_too_large_is_not_read() {
     let setup = setup();
-    for kind in ["device", "pipe", "large"] {
+    for kind in ["device", "directory", "pipe", "large"] {
         setup.save_text("{}");
         let path = setup.config_path();
         std::fs::remove_file(&path).unwrap();
         match kind {
             "device" => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+            // Nobody can write next to it.
+            "directory" => std::os::unix::fs::symlink("/dev/fd", &path).unwrap(),
             "pipe" => {
                 let status = std::process::Command::new("mkfifo").arg(&path).status();
                 assert!(status.unwrap().success());
