@@ -17,7 +17,7 @@ use crate::catalog::{Change, ChangeKind, Pending};
 use crate::config::Config;
 use crate::tool::ServerName;
 
-/// Time for a server to list tools that were not listed before.
+/// Time limit for listing a server that was not listed before.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
@@ -46,12 +46,12 @@ pub(super) struct Selection {
     server: Option<String>,
     /// Only these tools
     tools: Vec<String>,
-    /// Look at every server for which something waits
+    /// Show every server with differences
     #[arg(long, conflicts_with = "server")]
     all: bool,
 }
 
-/// Shows what waits, and approves or rejects it if a person says so.
+/// Shows the differences, and approves or rejects them if the person confirms.
 pub(super) async fn run(
     selection: &Selection,
     is_approval: bool,
@@ -120,7 +120,7 @@ fn counted(pending: &Pending) -> usize {
 }
 
 /// # Errors
-/// When there is no such server that can be used.
+/// When no usable server has this name.
 fn configured(name: &str, config: &Config) -> Result<ServerName, Exit> {
     if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {
         return Err(Exit::failed(fault.to_string()));
@@ -131,7 +131,7 @@ fn configured(name: &str, config: &Config) -> Result<ServerName, Exit> {
     server.ok_or_else(|| unknown_server(name, config))
 }
 
-/// Differences of a server, as far as they are selected. A server of which nothing was approved is listed if its tools are not known.
+/// The selected differences of a server. If nothing of it was approved and its tools are not known, it is listed first.
 async fn pending_of(server: &ServerName, selection: &Selection, app: &App) -> Pending {
     let inventory = &app.proxy().inventory;
     let mut pending = inventory.pending(server);
@@ -165,7 +165,7 @@ fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
     tools.chain(instructions).collect()
 }
 
-/// Shows each difference.
+/// Prints each difference.
 fn show(server: &ServerName, pending: &Pending, output: &Output) {
     if pending.is_quarantined && pending.tools.is_empty() {
         output.line(format!("{}: it lists no tools", strong(server)));
@@ -191,7 +191,7 @@ fn show(server: &ServerName, pending: &Pending, output: &Output) {
         output.verbatim(text_of(change));
     }
     if let Some(change) = &pending.instructions {
-        output.line(format!("{} says of itself", strong(server)));
+        output.line(format!("instructions of {}", strong(server)));
         output.verbatim(difference(
             change.before.as_deref(),
             change.after.as_deref(),
@@ -201,8 +201,11 @@ fn show(server: &ServerName, pending: &Pending, output: &Output) {
 
 fn text_of(change: &Change) -> String {
     match (&change.before, &change.after, &change.kind) {
-        (None, Some(now), ChangeKind::New) => whole(now, "it is"),
-        (None, Some(now), _) => whole(now, "how it was before is not known any more; now it is"),
+        (None, Some(now), ChangeKind::New) => whole(now, "new:"),
+        (None, Some(now), _) => whole(
+            now,
+            "the earlier definition is not known any more; the current one:",
+        ),
         (before, after, _) => difference(before.as_deref(), after.as_deref()),
     }
 }
@@ -215,7 +218,7 @@ fn agrees(count: usize, is_approval: bool) -> Result<bool, Exit> {
         ));
     }
     let question = match is_approval {
-        true => format!("Are these {count} differences what you want agents to see from now on?"),
+        true => format!("Show these {count} differences to agents from now on?"),
         false => format!("Withhold the tools of these {count} differences from agents?"),
     };
     let mut stderr = std::io::stderr();

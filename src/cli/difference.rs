@@ -10,10 +10,10 @@ use super::printable::printable;
 /// Lines shown around a difference.
 const CONTEXT: usize = 2;
 
-/// How long the comparison of one definition may take; after that the difference is larger than it needs to be.
+/// Time limit for comparing one definition. After it, the difference is larger than necessary.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// The lines that differ, with hidden characters spelt. `before` is `None` for a definition that is new or no longer known.
+/// The lines that differ, with hidden characters escaped. `before` is `None` for a definition that is new or no longer known.
 pub(super) fn difference(before: Option<&str>, after: Option<&str>) -> String {
     let (old, new) = (lines(before), lines(after));
     let mut shown = String::new();
@@ -30,7 +30,7 @@ pub(super) fn difference(before: Option<&str>, after: Option<&str>) -> String {
     shown
 }
 
-/// A whole definition, of which nothing else is known.
+/// A whole definition, below `note`.
 pub(super) fn whole(definition: &str, note: &str) -> String {
     let text: String = lines(Some(definition))
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn whole(definition: &str, note: &str) -> String {
     format!("{}\n{text}", faint(note))
 }
 
-/// A definition, or a plain text, in printable lines.
+/// The printable lines of a definition or a plain text.
 fn lines(text: Option<&str>) -> Vec<String> {
     let Some(text) = text else {
         return Vec::new();

@@ -262,7 +262,7 @@ impl Client {
 }
 
 /// The number of a client's first question. It is random, so that an answer to a question of an earlier process is
-/// not taken for an answer to one of ours, and below 2³⁰, because some clients do not support larger ids.
+/// not taken for an answer to a request of mcpzip, and below 2³⁰, because some clients do not support larger ids.
 fn first_question() -> u64 {
     (RandomState::new().hash_one(0) >> 34) + 1
 }
