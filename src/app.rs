@@ -19,6 +19,7 @@ use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
 pub(crate) use crate::upstream::SharedServers;
 use crate::{telemetry, upstream};
+use tokio::sync::Notify;
 
 /// Directory of the statistics, below the state directory.
 pub(crate) const STATISTICS: &str = "statistics";
@@ -42,6 +43,24 @@ pub(crate) struct App {
     session: SessionEnv,
     /// Servers of the command line, in addition to those of the configuration.
     remotes: Vec<RemoteServer>,
+    /// Wakes the reader of the configuration file.
+    reload: Arc<Notify>,
+}
+
+/// A reference to a session's run, for the daemon that serves it.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone)]
+pub(crate) struct Handle {
+    pub(crate) proxy: Arc<Proxy>,
+    reload: Arc<Notify>,
+}
+
+#[cfg(target_os = "linux")]
+impl Handle {
+    /// Reads the configuration again, soon.
+    pub(crate) fn reload(&self) {
+        self.reload.notify_one();
+    }
 }
 
 /// The parameters of [`App::build`].
@@ -61,7 +80,7 @@ impl App {
     pub(crate) fn new(paths: Paths, session: SessionEnv) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
-        sum(&config, &paths);
+        sum(config.faults.len(), config.warnings.len(), &paths);
         let (start, mode) = (Start::Nothing, Mode::MetaTools);
         Ok(Self::with_config(config, paths, session, start, mode))
     }
@@ -142,6 +161,32 @@ impl App {
         Ok(Self::build(config, paths, session, build))
     }
 
+    /// For a command that runs over the servers that sessions of this process share; its own process says what is wrong with the
+    /// configuration.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used at all.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn for_command(
+        paths: Paths,
+        session: SessionEnv,
+        id: SessionId,
+        servers: &Arc<SharedServers>,
+    ) -> Result<Self, config::Error> {
+        let config = Config::load(&paths, &session.environment)?;
+        telemetry::hide(&config.masker);
+        let build = Build {
+            start: Start::Nothing,
+            mode: Mode::MetaTools,
+            tasks: Tasks::new(),
+            servers: servers.clone(),
+            owner: Owner::Session(id),
+        };
+        let app = Self::build(config, paths, session, build);
+        app.set_workspace();
+        Ok(app)
+    }
+
     fn build(config: Config, paths: Paths, session: SessionEnv, build: Build) -> Self {
         let Build {
             start,
@@ -176,6 +221,16 @@ impl App {
             paths,
             session,
             remotes: Vec::new(),
+            reload: Arc::default(),
+        }
+    }
+
+    /// A reference to it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn handle(&self) -> Handle {
+        Handle {
+            proxy: self.proxy.clone(),
+            reload: self.reload.clone(),
         }
     }
 
@@ -317,6 +372,7 @@ impl App {
             self.session.environment.clone(),
             self.remotes.clone(),
             self.tasks.clone(),
+            self.reload.clone(),
         ));
         tracer
     }
@@ -351,6 +407,7 @@ async fn watch(
     environment: Environment,
     servers: Vec<RemoteServer>,
     tasks: Tasks,
+    reload: Arc<Notify>,
 ) {
     let path = paths.config_file.clone();
     let mut file = match proxy.unscoped().config().stand_in {
@@ -367,17 +424,18 @@ async fn watch(
     };
     let mut known = changed();
     loop {
-        tokio::select! {
-            () = tokio::time::sleep(WATCH) => {}
+        let is_asked = tokio::select! {
+            () = tokio::time::sleep(WATCH) => false,
+            () = reload.notified() => true,
             () = tasks.stopped() => return,
-        }
+        };
         let now = changed();
         if std::mem::replace(&mut known, now) != now {
             ask_again(&proxy);
         }
         proxy.inventory.read_pins();
         let has_new_secrets = secrets.changed();
-        if !file.changed() && !has_new_secrets {
+        if !file.changed() && !has_new_secrets && !is_asked {
             continue;
         }
         match Config::load_with(&servers, &paths, &environment) {
@@ -432,15 +490,14 @@ fn report(config: &Config, paths: &Paths) {
 }
 
 /// Logs the numbers of faults and warnings, for commands that concern only one server.
-fn sum(config: &Config, paths: &Paths) {
+pub(crate) fn sum(faults: usize, warnings: usize, paths: &Paths) {
     let path = paths.config_file.display();
-    match config.faults.len() {
+    match faults {
         0 => {}
         1 => tracing::error!("{path}: 1 entry cannot be used: see `mcpzip doctor`"),
         count => tracing::error!("{path}: {count} entries cannot be used: see `mcpzip doctor`"),
     }
-    if !config.warnings.is_empty() {
-        let count = config.warnings.len();
-        tracing::warn!("{path}: {count} warnings: see `mcpzip doctor`");
+    if warnings > 0 {
+        tracing::warn!("{path}: {warnings} warnings: see `mcpzip doctor`");
     }
 }

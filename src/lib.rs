@@ -29,6 +29,7 @@ mod upstream;
 
 mod config;
 mod day;
+mod events;
 mod executable;
 mod files;
 mod keychain;

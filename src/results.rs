@@ -190,6 +190,14 @@ impl Default for Owner {
 }
 
 impl Owner {
+    /// The name of the session, if it is one.
+    pub(crate) fn session(&self) -> Option<&str> {
+        match self {
+            Self::Run(_) => None,
+            Self::Session(SessionId(name)) => Some(name),
+        }
+    }
+
     /// The name of its directory.
     fn name(&self) -> &str {
         match self {

@@ -4,16 +4,19 @@ use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::call_arguments::{self, Input, Source};
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
-use super::{call_arguments, completions};
+use super::place::Place;
 use crate::app::App;
 use crate::mcp::Object;
 use crate::proxy::{Call, Failure, Reply};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   mcpzip call notes__create_note '{\"title\": \"milk\"}'
   mcpzip call github__create_issue --title broken --labels bug --labels urgent
@@ -33,11 +36,41 @@ pub(super) struct Arguments {
     /// Time limit for the call in seconds
     #[arg(long)]
     timeout: Option<f64>,
+    /// The content of stdin, if another process runs the call.
+    #[arg(skip)]
+    input: Option<Input>,
+    #[command(flatten)]
+    pub(super) place: Place,
+}
+
+impl Arguments {
+    /// Reads the arguments from stdin, if they are not on the command line, for a call that another process runs.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn read_input(&mut self) -> Result<(), Exit> {
+        self.input = match self.arguments.as_deref() {
+            Some("-") => Some(Input::wait().await?),
+            None if self.parameters.is_empty() => Some(Input::read().await?),
+            _ => None,
+        };
+        Ok(())
+    }
+
+    /// This process runs the call after all, and waits for a pipe that was silent.
+    pub(super) fn read_on(&mut self) {
+        self.input.take_if(|input| matches!(input, Input::Silent));
+    }
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let text = arguments.arguments.as_deref();
-    let json = call_arguments::read(&arguments.name, text, &arguments.parameters, app).await?;
+    let source = Source {
+        text,
+        flags: &arguments.parameters,
+        input: arguments.input.as_ref(),
+    };
+    let json = call_arguments::read(&arguments.name, source, app).await?;
     let limit = arguments
         .timeout
         .map(std::time::Duration::try_from_secs_f64)
@@ -59,6 +92,9 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     };
     let reply = match reply {
         Err(Failure::Consent { question }) => {
+            if output.is_elsewhere() {
+                return Err(Exit::needs_own_process());
+            }
             agree(&arguments.name, &question)?;
             let _spinner = output.spinner(format!("calling {}", arguments.name));
             app.proxy().tools.execute(call(true)).await

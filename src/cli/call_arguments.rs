@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Command};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::io::AsyncReadExt as _;
@@ -89,6 +90,68 @@ pub(super) fn with_parameters_last(arguments: Vec<OsString>, call: &Command) -> 
     own
 }
 
+/// The sources of a call's arguments.
+pub(super) struct Source<'a> {
+    /// JSON on the command line, or `-`.
+    pub(super) text: Option<&'a str>,
+    pub(super) flags: &'a [String],
+    /// The content of stdin, if it was read before.
+    pub(super) input: Option<&'a Input>,
+}
+
+/// The content of stdin.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Input {
+    /// A terminal, which is not read.
+    Terminal,
+    /// An open pipe without content for a short time.
+    Silent,
+    /// The whole content.
+    Text(String),
+}
+
+impl Input {
+    /// Waits for all of stdin.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn wait() -> Result<Self, Exit> {
+        let text = from_stdin(&mut tokio::io::stdin(), None).await?;
+        Ok(Self::Text(text.unwrap_or_default()))
+    }
+
+    /// Reads stdin if it has anything. Nothing is taken from a pipe that is silent.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn read() -> Result<Self, Exit> {
+        if std::io::stdin().is_terminal() {
+            return Ok(Self::Terminal);
+        }
+        match is_readable() {
+            true => Self::wait().await,
+            false => Ok(Self::Silent),
+        }
+    }
+}
+
+/// Whether stdin has something, or its end, soon.
+#[cfg(unix)]
+fn is_readable() -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let stdin = std::io::stdin();
+    let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
+    let limit = rustix::time::Timespec::try_from(SHORT_WAIT).ok();
+    // A file that cannot be polled is read.
+    poll(&mut wanted, limit.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+/// Whether stdin can be read without waiting: that is not known here.
+#[cfg(not(unix))]
+fn is_readable() -> bool {
+    false
+}
+
 /// The arguments as JSON: from the given text, the flags, or a pipe. An open, silent pipe does not block the call. It
 /// counts as no arguments only if the call cannot change anything.
 ///
@@ -96,24 +159,34 @@ pub(super) fn with_parameters_last(arguments: Vec<OsString>, call: &Command) -> 
 /// When they are not JSON, or do not match the tool's parameters.
 pub(super) async fn read(
     tool: &str,
-    text: Option<&str>,
-    flags: &[String],
+    source: Source<'_>,
     app: &App,
 ) -> Result<Option<Box<RawValue>>, Exit> {
+    let Source { text, flags, input } = source;
     let text = match text {
         Some(_) if !flags.is_empty() => {
             return Err(Exit::failed(
                 "give the arguments as JSON or as flags, not both",
             ));
         }
-        Some("-") => {
-            let text = from_stdin(&mut tokio::io::stdin(), None).await?;
-            Some(text.unwrap_or_default())
-        }
+        Some("-") => match input {
+            Some(Input::Text(text)) => Some(text.clone()),
+            _ => Some(
+                from_stdin(&mut tokio::io::stdin(), None)
+                    .await?
+                    .unwrap_or_default(),
+            ),
+        },
         Some(text) => Some(text.to_owned()),
         None if !flags.is_empty() => return Ok(Some(from_flags(tool, given(flags)?, app).await?)),
-        None if std::io::stdin().is_terminal() => None,
-        None => from_pipe(tool, app).await?,
+        None => match input {
+            Some(Input::Text(text)) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+            Some(Input::Terminal) => None,
+            Some(Input::Silent) if is_harmless(tool, app).await? => None,
+            Some(Input::Silent) => return Err(Exit::needs_own_process()),
+            None if std::io::stdin().is_terminal() => None,
+            None => from_pipe(tool, app).await?,
+        },
     };
     let json = text.map(|text| {
         serde_json::from_str::<&RawValue>(&text)
@@ -134,11 +207,7 @@ async fn from_pipe(tool: &str, app: &App) -> Result<Option<String>, Exit> {
     if let Some(text) = from_stdin(&mut stdin, Some(SHORT_WAIT)).await? {
         return Ok(Some(text).filter(|text| !text.trim().is_empty()));
     }
-    let json = definition(tool, app).await?;
-    let is_harmless = Definition::parse(&json).is_ok_and(|definition| {
-        definition.parameters.is_empty() || definition.hints.read_only == Some(true)
-    });
-    if is_harmless {
+    if is_harmless(tool, app).await? {
         return Ok(None);
     }
     match from_stdin(&mut stdin, Some(WAIT)).await? {
@@ -148,6 +217,14 @@ async fn from_pipe(tool: &str, app: &App) -> Result<Option<String>, Exit> {
              stdin, or `< /dev/null`"
         ))),
     }
+}
+
+/// Whether a call without arguments can change nothing.
+async fn is_harmless(tool: &str, app: &App) -> Result<bool, Exit> {
+    let json = definition(tool, app).await?;
+    Ok(Definition::parse(&json).is_ok_and(|definition| {
+        definition.parameters.is_empty() || definition.hints.read_only == Some(true)
+    }))
 }
 
 /// Reads stdin to its end, or to the end of a JSON object. `None` if it is silent for `patience`.

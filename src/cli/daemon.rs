@@ -1,15 +1,18 @@
 //! `mcpzip daemon`: shows, stops, restarts and runs the process that serves all sessions.
 
+use std::sync::Arc;
+
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::logs;
 use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use crate::config::{Environment, Paths};
-use crate::daemon::{self, Answer};
+use crate::daemon::{self, Answer, Commands};
 use crate::proxy::counted;
 
 #[derive(Debug, Subcommand)]
@@ -19,16 +22,28 @@ pub(super) enum Command {
   mcpzip daemon status
   mcpzip daemon status --json")]
     Status,
-    /// Stop the daemon; its sessions continue, each with servers of its own
+    /// Stop the daemon, whose sessions continue with servers of their own, or one server
     #[command(after_help = "Examples:
   mcpzip daemon stop
-  mcpzip daemon stop --json")]
-    Stop,
-    /// Replace the daemon with a new process that takes over its sessions
+  mcpzip daemon stop github
+
+A server that is stopped starts again with the next call.")]
+    Stop(Server),
+    /// Replace the daemon with a new process that takes over its sessions, or restart one server
     #[command(after_help = "Examples:
   mcpzip daemon restart
-  mcpzip daemon restart --json")]
-    Restart,
+  mcpzip daemon restart github")]
+    Restart(Server),
+    /// Let all sessions read their configuration again
+    #[command(after_help = "Examples:
+  mcpzip daemon reload
+  mcpzip daemon reload --json")]
+    Reload,
+    /// Show events as they happen: servers, sessions and calls; Ctrl-C ends it
+    #[command(after_help = "Examples:
+  mcpzip daemon events
+  mcpzip daemon events --since 0 --json | jq .kind")]
+    Events(EventArguments),
     /// Run the daemon in the foreground, for a service manager
     #[command(after_help = "Examples:
   mcpzip daemon run
@@ -42,6 +57,20 @@ pub(super) enum Command {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Server {
+    /// Only this server, for all sessions that have it
+    #[arg(add = completions::of_servers())]
+    server: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EventArguments {
+    /// Begin with the kept events, from this number on
+    #[arg(long, value_name = "NUMBER")]
+    since: Option<u64>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct LogArguments {
     /// Keep printing new lines until Ctrl-C
     #[arg(long, short)]
@@ -51,6 +80,9 @@ pub(super) struct LogArguments {
     lines: usize,
 }
 
+/// The message if no daemon runs.
+const NONE: &str = "no daemon runs for this configuration";
+
 /// The daemon's answer to `daemon.status`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Status {
@@ -58,6 +90,7 @@ pub(super) struct Status {
     process: u32,
     uptime: u64,
     idle: f64,
+    socket: std::path::PathBuf,
     sessions: Vec<Session>,
 }
 
@@ -74,17 +107,32 @@ pub(super) async fn run(
     paths: Paths,
     environment: &Environment,
     output: &Output,
+    commands: Arc<dyn Commands>,
 ) -> Result<(), Exit> {
     match command {
         Command::Status => show(&paths, environment, output),
-        Command::Stop => order(&paths, environment, "daemon.stop", "stopped", output),
-        Command::Restart => order(&paths, environment, "daemon.restart", "restarted", output),
+        Command::Stop(server) => {
+            let order = Order {
+                method: "stop",
+                done: "stopped",
+            };
+            order.give(&server, &paths, environment, output)
+        }
+        Command::Restart(server) => {
+            let order = Order {
+                method: "restart",
+                done: "restarted",
+            };
+            order.give(&server, &paths, environment, output)
+        }
+        Command::Reload => reload(&paths, environment, output),
+        Command::Events(arguments) => events(&arguments, &paths, environment, output),
         Command::Run => {
             leave_directory()?;
             output.note(
                 "the daemon runs until it is stopped, or has had no session for its idle time",
             );
-            Ok(daemon::run_here(paths, environment).await?)
+            Ok(daemon::run_here(paths, environment, commands).await?)
         }
         Command::Logs(arguments) => {
             let path = paths.state_dir.join(crate::app::LOGS).join(daemon::STDERR);
@@ -97,9 +145,13 @@ pub(super) async fn run(
 }
 
 /// Runs the daemon that a session started. It changes to `/`, so that it keeps no directory in use.
-pub(super) async fn run_started(paths: Paths, environment: &Environment) -> Result<(), Exit> {
+pub(super) async fn run_started(
+    paths: Paths,
+    environment: &Environment,
+    commands: Arc<dyn Commands>,
+) -> Result<(), Exit> {
     leave_directory()?;
-    Ok(daemon::run_started(paths, environment).await?)
+    Ok(daemon::run_started(paths, environment, commands).await?)
 }
 
 fn leave_directory() -> std::io::Result<()> {
@@ -108,7 +160,7 @@ fn leave_directory() -> std::io::Result<()> {
 
 /// Asks the daemon for its status. `None` if none runs for these paths.
 pub(super) fn status(paths: &Paths, environment: &Environment) -> Result<Option<Status>, String> {
-    match daemon::ask(paths, environment, "daemon.status")? {
+    match daemon::ask(paths, environment, "daemon.status", "{}")? {
         Answer::None => Ok(None),
         Answer::Result(text) => serde_json::from_str(&text)
             .map(Some)
@@ -137,7 +189,7 @@ fn show(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
         return Ok(());
     }
     match &status {
-        None => output.line("no daemon runs for this configuration"),
+        None => output.line(NONE),
         Some(status) => {
             output.line(format!("{} {}", good("running:"), sentence(status)));
             for session in &status.sessions {
@@ -163,21 +215,84 @@ fn show(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
     Ok(())
 }
 
-fn order(
-    paths: &Paths,
-    environment: &Environment,
-    method: &str,
-    done: &str,
-    output: &Output,
-) -> Result<(), Exit> {
-    let answer = daemon::ask(paths, environment, method).map_err(Exit::failed)?;
-    let was_running = matches!(answer, Answer::Result(_));
-    if output.is_json() {
-        output.json(&json!({ done: was_running }));
-    } else if was_running {
-        output.line(format!("the daemon is {done}"));
-    } else {
-        output.line("no daemon runs for this configuration");
+/// An order to the daemon about itself or a server.
+struct Order {
+    method: &'static str,
+    done: &'static str,
+}
+
+impl Order {
+    fn give(
+        &self,
+        server: &Server,
+        paths: &Paths,
+        environment: &Environment,
+        output: &Output,
+    ) -> Result<(), Exit> {
+        let Self { method, done } = self;
+        let (method, params, what) = match &server.server {
+            None => (
+                format!("daemon.{method}"),
+                json!({}),
+                "the daemon".to_owned(),
+            ),
+            Some(name) => (
+                format!("servers.{method}"),
+                json!({ "server": name }),
+                format!("`{}`", printable(name)),
+            ),
+        };
+        let answer = daemon::ask(paths, environment, &method, &params.to_string());
+        let was_running = matches!(answer.map_err(Exit::failed)?, Answer::Result(_));
+        if output.is_json() {
+            output.json(&json!({ *done: was_running }));
+        } else if was_running {
+            output.line(format!("{what} is {done}"));
+        } else {
+            output.line(NONE);
+        }
+        Ok(())
+    }
+}
+
+fn reload(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
+    let answer = daemon::ask(paths, environment, "daemon.reload", "{}").map_err(Exit::failed)?;
+    let count = match answer {
+        Answer::None => None,
+        Answer::Result(text) => {
+            let count: Count = serde_json::from_str(&text).map_err(anyhow::Error::from)?;
+            Some(count.count)
+        }
+    };
+    match count {
+        _ if output.is_json() => output.json(&json!({ "sessions": count })),
+        None => output.line(NONE),
+        Some(count) => output.line(format!(
+            "{} read the configuration again",
+            counted(count, "session")
+        )),
     }
     Ok(())
+}
+
+/// The number of sessions.
+#[derive(Deserialize)]
+struct Count {
+    count: usize,
+}
+
+fn events(
+    arguments: &EventArguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    // A line per event, for people and programs.
+    let print = |event: &str| output.stream_json(event);
+    let was_running =
+        daemon::listen(paths, environment, arguments.since, print).map_err(Exit::failed)?;
+    match was_running {
+        true => Ok(()),
+        false => Err(Exit::failed(NONE)),
+    }
 }

@@ -1,15 +1,17 @@
 //! `mcpzip describe`: prints a tool's signature, description and full definition.
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, strong};
+use super::place::Place;
 use crate::app::App;
 use crate::tool::{Definition, render_hit};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   mcpzip describe notes__create_note
   mcpzip describe --json create_note | jq .inputSchema")]
@@ -17,6 +19,8 @@ pub(super) struct Arguments {
     /// Name of the tool, as `mcpzip search` shows it; the server's part may be left out if the name is unique
     #[arg(add = completions::of_tools())]
     name: String,
+    #[command(flatten)]
+    pub(super) place: Place,
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {

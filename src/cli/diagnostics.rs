@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::{self, ChangeError, EditError};
 use crate::downstream::http;
 use crate::proxy::{Failure, View};
@@ -17,7 +19,20 @@ pub(super) struct Exit {
     is_told: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// The command needs its own process: it asks at a terminal, or reads on in stdin.
+#[derive(Debug, thiserror::Error)]
+#[error("the command cannot run in the daemon")]
+struct NeedsOwnProcess;
+
+/// The failure of a command, as another process gets it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Reported {
+    kind: Kind,
+    message: String,
+    is_told: bool,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Kind {
     Failed = 1,
     Usage = 2,
@@ -113,6 +128,21 @@ impl Exit {
         }
     }
 
+    /// The command did nothing, and has to run in the process that the user started.
+    pub(super) fn needs_own_process() -> Self {
+        anyhow::Error::from(NeedsOwnProcess).into()
+    }
+
+    /// The form for another process; `None` if that process has to run the command itself.
+    pub(super) fn report(&self) -> Option<Reported> {
+        let is_possible = !self.error.is::<NeedsOwnProcess>();
+        is_possible.then(|| Reported {
+            kind: self.kind,
+            message: chain(self.error.as_ref()),
+            is_told: self.is_told,
+        })
+    }
+
     /// Whether the reason is printed already.
     pub(super) fn is_told(&self) -> bool {
         self.is_told
@@ -164,6 +194,16 @@ impl fmt::Display for Exit {
         self.hints()
             .iter()
             .try_for_each(|hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
+impl From<Reported> for Exit {
+    fn from(reported: Reported) -> Self {
+        Self {
+            kind: reported.kind,
+            error: anyhow::Error::msg(reported.message),
+            is_told: reported.is_told,
+        }
     }
 }
 

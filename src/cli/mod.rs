@@ -28,6 +28,8 @@ mod logs;
 mod man;
 mod migrate;
 mod output;
+mod over_daemon;
+mod place;
 mod printable;
 mod registry;
 mod remove;
@@ -52,6 +54,7 @@ use std::ffi::OsString;
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -65,6 +68,7 @@ use crate::config::{
 use crate::telemetry;
 use diagnostics::Exit;
 use output::Output;
+use over_daemon::OverDaemon;
 
 /// Number of threads for blocking work. On Windows each pipe that is read occupies one, which makes two per server.
 const BLOCKING_THREADS: usize = if cfg!(windows) { 1024 } else { 4 };
@@ -203,18 +207,10 @@ enum Machine {
 /// Commands that start the program as `serve` does, for one request.
 #[derive(Debug, Subcommand)]
 enum Live {
-    /// Find tools by what you need done
-    Search(search::Arguments),
-    /// Show the full definition of a tool
-    Describe(describe::Arguments),
-    /// Call a tool
-    Call(call::Arguments),
-    /// List the tools of all servers, or of one
-    Tools(tools::Arguments),
+    #[command(flatten)]
+    Shared(over_daemon::Command),
     /// Show servers, tools and the daemon, without connecting to anything
     Status(status::Arguments),
-    /// Connect to every server and show its state
-    Servers(servers::Arguments),
     /// Show tools that differ from the approved ones, and approve them
     Approve(approve::Approve),
     /// Show tools that differ from the approved ones, and reject them
@@ -316,9 +312,9 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             .run("error", |environment| demo::run(environment, &output)),
         Command::Configured(command) => {
             let has_own_config = cli.global.config.is_some();
-            let flags = cli.global.paths();
+            let (flags, has_log) = (cli.global.paths(), cli.global.log.is_some());
             cli.global.run(command.log_level(), |environment| {
-                command.run(flags, has_own_config, environment, &output)
+                command.run(flags, [has_own_config, has_log], environment, &output)
             })
         }
     };
@@ -441,7 +437,7 @@ impl Configured {
     async fn run(
         self,
         flags: PathFlags,
-        has_own_config: bool,
+        [has_own_config, has_log]: [bool; 2],
         environment: Environment,
         output: &Output,
     ) -> Result<(), Exit> {
@@ -451,8 +447,12 @@ impl Configured {
             Self::Serve(arguments) => {
                 serve::run(arguments, paths, has_own_config, environment, output).await
             }
-            Self::Daemon(command) => daemon::run(command, paths, &environment, output).await,
-            Self::StartedDaemon => daemon::run_started(paths, &environment).await,
+            Self::Daemon(command) => {
+                daemon::run(command, paths, &environment, output, Arc::new(OverDaemon)).await
+            }
+            Self::StartedDaemon => {
+                daemon::run_started(paths, &environment, Arc::new(OverDaemon)).await
+            }
             Self::Machine(command) => {
                 if command.writes_entries() && is_inline(&paths.config_file) {
                     return Err(anyhow::Error::from(EditError::Inline).into());
@@ -460,7 +460,7 @@ impl Configured {
                 let machine = setup::Machine::new(paths, environment, has_own_config)?;
                 command.run(machine, output).await
             }
-            Self::Live(command) => command.run(paths, environment, output).await,
+            Self::Live(command) => command.run(paths, environment, has_log, output).await,
             Self::Files(command) => command.run(&paths, &environment, output).await,
             Self::Accounts(command) => command.run(&paths, environment, output).await,
         }
@@ -491,16 +491,34 @@ impl Machine {
 
 impl Live {
     async fn run(
-        self,
+        mut self,
         paths: Paths,
         environment: Environment,
+        has_log: bool,
         output: &Output,
     ) -> Result<(), Exit> {
         let session = SessionEnv::here(environment);
-        let app = match self {
+        // The log of a command is that of its own process.
+        if let Self::Shared(command) = &mut self
+            && !has_log
+        {
+            let outcome = tokio::select! {
+                outcome = over_daemon::run(command, &paths, &session, output) => outcome,
+                signal = crate::shutdown::signal() => Some(Err(Exit::interrupted(signal))),
+            };
+            if let Some(outcome) = outcome {
+                return outcome;
+            }
+        }
+        let shows_faults = match &self {
+            Self::Shared(command) => command.shows_faults(),
+            Self::Status(_) => true,
+            Self::Approve(_) | Self::Reject(_) => false,
+        };
+        let app = match shows_faults {
             // These commands show each fault with its server.
-            Self::Status(_) | Self::Servers(_) => App::quiet(paths, session)?,
-            _ => App::new(paths, session)?,
+            true => App::quiet(paths, session)?,
+            false => App::new(paths, session)?,
         };
         app.set_workspace();
         let outcome = tokio::select! {
@@ -513,12 +531,8 @@ impl Live {
 
     async fn ask(self, app: &App, output: &Output) -> Result<(), Exit> {
         match self {
-            Self::Search(arguments) => search::run(&arguments, app, output).await,
-            Self::Describe(arguments) => describe::run(&arguments, app, output).await,
-            Self::Call(arguments) => call::run(&arguments, app, output).await,
-            Self::Tools(arguments) => tools::run(&arguments, app, output).await,
+            Self::Shared(command) => command.run(app, output).await,
             Self::Status(_) => status::run(app, output).await,
-            Self::Servers(arguments) => servers::run(&arguments, app, output).await,
             Self::Approve(arguments) => approve::run(&arguments.selection, true, app, output).await,
             Self::Reject(arguments) => approve::run(&arguments.selection, false, app, output).await,
         }

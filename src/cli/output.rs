@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
 
-use super::diagnostics::Exit;
+use super::diagnostics::{Exit, Reported};
 use super::printable::{on_terminal, printable, printable_json};
 use super::wrap::{wrap, wrap_row};
 
@@ -18,11 +19,39 @@ pub(super) struct Output {
     asked: bool,
     /// The first error of writing to stdout.
     failure: Arc<OnceLock<io::Error>>,
+    /// The process that prints, if it is another one.
+    printer: Option<UnboundedSender<String>>,
+}
+
+/// A message for the process that prints.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Printed {
+    Line(String),
+    Row(String, String),
+    Verbatim(String),
+    Json(String),
+    Note(String),
+    Notable(String),
+    /// The reason of a wait that begins.
+    Waiting(String),
+    /// The end of the wait.
+    Waited,
+    /// The numbers of faults and warnings in the configuration.
+    Odd {
+        faults: usize,
+        warnings: usize,
+    },
+    /// The failure of the command.
+    Failed(Reported),
 }
 
 /// A progress indicator on a terminal. It disappears when it is dropped.
 #[derive(Debug)]
-pub(super) struct Spinner(ProgressBar);
+pub(super) enum Spinner {
+    Here(ProgressBar),
+    /// On the terminal of another process.
+    There(Output),
+}
 
 impl Output {
     pub(super) fn new(json: bool) -> Self {
@@ -30,6 +59,60 @@ impl Output {
             json: json || !io::stdout().is_terminal(),
             asked: json,
             failure: Arc::default(),
+            printer: None,
+        }
+    }
+
+    /// An output that sends what is to be printed to another process.
+    pub(super) fn elsewhere(printer: UnboundedSender<String>, json: bool, asked: bool) -> Self {
+        Self {
+            json,
+            asked,
+            failure: Arc::default(),
+            printer: Some(printer),
+        }
+    }
+
+    /// Prints a message of a command that runs in another process.
+    pub(super) fn replay(&self, printed: Printed, spinner: &mut Option<Spinner>) {
+        // Text that is made for a terminal with colours comes with them.
+        let plain = |text: String| match console::colors_enabled() {
+            true => text,
+            false => console::strip_ansi_codes(&text).into_owned(),
+        };
+        match printed {
+            Printed::Line(text) => self.line(plain(text)),
+            Printed::Row(head, body) => self.row(plain(head), plain(body)),
+            Printed::Verbatim(text) => self.verbatim(text),
+            Printed::Json(text) => self.raw_json(&text),
+            Printed::Note(text) => self.note(&text),
+            Printed::Notable(text) => self.notable(&text),
+            Printed::Waiting(what) => *spinner = Some(self.spinner(what)),
+            Printed::Waited => *spinner = None,
+            // The command that is waited for takes these.
+            Printed::Odd { .. } | Printed::Failed(_) => {}
+        }
+    }
+
+    /// Whether another process prints, and has the terminal.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.printer.is_some()
+    }
+
+    /// Whether another process prints this, which then has it.
+    fn is_sent(&self, printed: impl FnOnce() -> Printed) -> bool {
+        if self.is_elsewhere() {
+            self.send(&printed());
+        }
+        self.is_elsewhere()
+    }
+
+    /// Sends a message to the process that prints, if that is another one.
+    pub(super) fn send(&self, printed: &Printed) {
+        if let Some(printer) = &self.printer {
+            let text = serde_json::to_string(printed).expect("what is printed is JSON");
+            // The other process may be gone, and the command ends with it.
+            let _ = printer.send(text);
         }
     }
 
@@ -37,6 +120,7 @@ impl Output {
     pub(super) fn without_json(&self) -> Self {
         Self {
             failure: self.failure.clone(),
+            printer: self.printer.clone(),
             ..Self::new(false)
         }
     }
@@ -76,6 +160,9 @@ impl Output {
 
     /// Prints a line of the result, wrapped on a terminal. Control characters are escaped; colours stay.
     pub(super) fn line(&self, text: impl AsRef<str>) {
+        if self.is_sent(|| Printed::Line(text.as_ref().to_owned())) {
+            return;
+        }
         let text = on_terminal(text.as_ref());
         self.print(&match columns(&console::Term::stdout()) {
             Some(width) => wrap(&text, width),
@@ -85,6 +172,10 @@ impl Output {
 
     /// Prints a line of the result that begins with `head`. Continuation lines are aligned with `body`.
     pub(super) fn row(&self, head: impl AsRef<str>, body: impl AsRef<str>) {
+        let row = || Printed::Row(head.as_ref().to_owned(), body.as_ref().to_owned());
+        if self.is_sent(row) {
+            return;
+        }
         let (head, body) = (on_terminal(head.as_ref()), on_terminal(body.as_ref()));
         self.print(&match columns(&console::Term::stdout()) {
             Some(width) => wrap_row(&head, &body, width),
@@ -94,12 +185,27 @@ impl Output {
 
     /// Prints text without wrapping, such as a tool's answer, a diff or a script.
     pub(super) fn verbatim(&self, text: impl AsRef<str>) {
+        if self.is_sent(|| Printed::Verbatim(text.as_ref().to_owned())) {
+            return;
+        }
         self.print(&on_terminal(text.as_ref()));
     }
 
     /// Prints a result that is JSON already.
     pub(super) fn raw_json(&self, json: &str) {
+        if self.is_sent(|| Printed::Json(json.to_owned())) {
+            return;
+        }
         self.print(&printable_json(json));
+    }
+
+    /// Prints one of many results, as JSON in a line, at once. Whether there is still a reader.
+    pub(super) fn stream_json(&self, json: &str) -> bool {
+        let mut stdout = io::stdout().lock();
+        let written = writeln!(stdout, "{}", printable_json(json)).and_then(|()| stdout.flush());
+        let is_read = written.is_ok();
+        self.keep_failure(written);
+        is_read
     }
 
     fn print(&self, text: &str) {
@@ -124,6 +230,9 @@ impl Output {
 
     /// Prints a dimmed message to stderr.
     pub(super) fn note(&self, text: &str) {
+        if self.is_sent(|| Printed::Note(text.to_owned())) {
+            return;
+        }
         self.beside(
             &console::style(on_terminal(text))
                 .for_stderr()
@@ -189,6 +298,9 @@ impl Output {
 
     /// Prints a message to stderr in full colour.
     pub(super) fn notable(&self, text: &str) {
+        if self.is_sent(|| Printed::Notable(text.to_owned())) {
+            return;
+        }
         self.beside(&on_terminal(text));
     }
 
@@ -217,6 +329,14 @@ impl Output {
 
     /// Shows a progress indicator, on a terminal only.
     pub(super) fn spinner(&self, what: impl Into<String>) -> Spinner {
+        let what = what.into();
+        if self.is_sent(|| Printed::Waiting(what.clone())) {
+            return Spinner::There(Self {
+                failure: self.failure.clone(),
+                printer: self.printer.clone(),
+                ..*self
+            });
+        }
         let bar = if io::stderr().is_terminal() {
             ProgressBar::new_spinner()
         } else {
@@ -225,9 +345,9 @@ impl Output {
         let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
             .expect("the template is well formed");
         bar.set_style(style);
-        bar.set_message(printable(&what.into()));
+        bar.set_message(printable(&what));
         bar.enable_steady_tick(Duration::from_millis(100));
-        Spinner(bar)
+        Spinner::Here(bar)
     }
 }
 
@@ -256,7 +376,12 @@ impl Drop for Spinners {
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        match self {
+            Self::Here(bar) => bar.finish_and_clear(),
+            Self::There(output) => {
+                output.is_sent(|| Printed::Waited);
+            }
+        }
     }
 }
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::completions;
 use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
+use super::place::Place;
 use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::BUILT_IN_SERVER;
@@ -20,7 +22,7 @@ const LIST_LIMIT: Duration = Duration::from_secs(10);
 /// How long missing vectors are waited for.
 const MEANING_LIMIT: Duration = Duration::from_secs(10);
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   mcpzip search \"create an issue\"
   mcpzip search --server notes --limit 10 find by tag
@@ -38,6 +40,8 @@ pub(super) struct Arguments {
     /// Show why each tool was found: its scores by words, by field and by meaning, and the combined one
     #[arg(long)]
     explain: bool,
+    #[command(flatten)]
+    pub(super) place: Place,
 }
 
 /// Whether a server of this name is configured, ignoring letter case and dashes as a search does.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
+use super::place::Place;
 use super::printable::printable;
 use super::status::{show_servers, show_warnings, sum};
 use super::unknown::unknown_server;
@@ -16,7 +18,7 @@ use crate::tool::ServerName;
 
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   mcpzip servers
   mcpzip servers github
@@ -32,6 +34,8 @@ pub(super) struct Arguments {
     /// Show only servers that are not ready, for scripts that use the exit code
     #[arg(long)]
     health: bool,
+    #[command(flatten)]
+    pub(super) place: Place,
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
@@ -80,6 +84,11 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         })
         .map(|server| format!("`{}`", server.name))
         .collect();
+    // The sessions' servers are shown by `daemon status`; this command is one of them while it runs.
+    status
+        .servers
+        .iter_mut()
+        .for_each(|server| server.sharing = None);
     let count = status.servers.len();
     if arguments.health {
         status

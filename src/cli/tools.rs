@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
+use super::place::Place;
 use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::{BUILT_IN_SERVER, Config};
@@ -16,7 +18,7 @@ use crate::tool::{Definition, ServerName, render_hit};
 
 const LIST_LIMIT: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   mcpzip tools
   mcpzip tools github --json | jq -r '.[].name'")]
@@ -24,6 +26,8 @@ pub(super) struct Arguments {
     /// Only tools of this server
     #[arg(add = completions::of_servers())]
     server: Option<String>,
+    #[command(flatten)]
+    pub(super) place: Place,
 }
 
 fn is_disabled(server: &str, config: &Config) -> bool {

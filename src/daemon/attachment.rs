@@ -16,9 +16,8 @@ use super::message::{self, FromSession, Hello, ToSession};
 use super::place::Place;
 use super::session::{Descriptors, Opened, Surroundings};
 use super::{Outcome, Request};
-use crate::app::SessionId;
 use crate::config::Paths;
-use crate::proxy::Mode;
+use crate::events::Events;
 use crate::shutdown;
 
 /// How long a daemon may take to say that it takes the session; a new one has to start first.
@@ -102,28 +101,8 @@ impl<'a> Attachment<'a> {
     fn new(paths: &'a Paths, request: &'a Request<'a>) -> Result<Self, String> {
         let stdin = kind(io::stdin().as_fd(), "stdin")?;
         kind(io::stdout().as_fd(), "stdout")?;
-        let directory = request.env.directory.clone();
-        let directory = directory.ok_or("the working directory is gone")?;
-        if directory.to_str().is_none() {
-            return Err("the working directory's name is no Unicode".to_owned());
-        }
-        let session = message::Session {
-            id: SessionId::random().as_str().to_owned(),
-            generation: 0,
-            process: std::process::id(),
-            config_file: paths.config_file.clone(),
-            cache_dir: paths.cache_dir.clone(),
-            state_dir: paths.state_dir.clone(),
-            directory,
-            variables: request
-                .env
-                .environment
-                .iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
-            is_direct: request.mode == Mode::Direct,
-            idle: u64::try_from(request.idle.as_millis()).unwrap_or(u64::MAX),
-        };
+        let session = message::Session::of(paths, request)
+            .ok_or("the working directory is gone, or its name is no Unicode")?;
         let failed = |error: io::Error| format!("the session's journal cannot be made: {error}");
         let relay = match stdin {
             FileType::Socket => {
@@ -276,7 +255,7 @@ impl<'a> Attachment<'a> {
             files: self.files.try_clone()?,
             relay,
         };
-        let surroundings = Surroundings::new();
+        let surroundings = Surroundings::new(Events::new(0));
         let opened = Opened::new(&self.session, descriptors, &surroundings).await;
         let opened = opened.map_err(io::Error::other)?;
         let ended = CancellationToken::new();

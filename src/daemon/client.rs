@@ -1,5 +1,6 @@
 //! A question of a command to the daemon about itself.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub(crate) enum Answer {
     None,
 }
 
-/// Asks `method` of the daemon for these paths.
+/// Asks `method` with `params`, as JSON, of the daemon for these paths.
 ///
 /// # Errors
 /// With the reason why it cannot be asked.
@@ -30,12 +31,13 @@ pub(crate) fn ask(
     paths: &Paths,
     environment: &Environment,
     method: &str,
+    params: &str,
 ) -> Result<Answer, String> {
     let place = Place::find(paths, environment)?;
     let Some(mut socket) = election::connect(&place)? else {
         return Ok(Answer::None);
     };
-    let line = match asked(&mut socket, method) {
+    let line = match asked(&mut socket, method, params) {
         Ok(line) if !line.is_empty() => line,
         Err(error)
             if !matches!(
@@ -50,9 +52,11 @@ pub(crate) fn ask(
     };
     let response: Response<'_> = serde_json::from_str(&line)
         .map_err(|error| format!("the daemon's answer cannot be read: {error}"))?;
-    let result = response
-        .result
-        .ok_or_else(|| format!("the daemon refused: {line}"))?;
+    let refusal = || match &response.error {
+        Some(error) => error.message.to_string(),
+        None => format!("the daemon refused: {line}"),
+    };
+    let result = response.result.ok_or_else(refusal)?;
     Ok(Answer::Result(result.get().to_owned()))
 }
 
@@ -61,14 +65,73 @@ pub(crate) fn ask(
 struct Response<'a> {
     #[serde(borrow)]
     result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<Refusal<'a>>,
 }
 
-fn asked(socket: &mut UnixStream, method: &str) -> io::Result<String> {
+#[derive(serde::Deserialize)]
+struct Refusal<'a> {
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+}
+
+fn write_request(socket: &mut UnixStream, method: &str, params: &str) -> io::Result<()> {
+    let request =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{params}}}\n");
+    socket.write_all(request.as_bytes())
+}
+
+/// Hands each event of the daemon to `heard`, as JSON, the kept ones from `since` on first, until the daemon ends or `heard` has
+/// enough. Whether there was a daemon.
+///
+/// # Errors
+/// With the reason why it cannot be asked.
+pub(crate) fn listen(
+    paths: &Paths,
+    environment: &Environment,
+    since: Option<u64>,
+    mut heard: impl FnMut(&str) -> bool,
+) -> Result<bool, String> {
+    let place = Place::find(paths, environment)?;
+    let Some(mut socket) = election::connect(&place)? else {
+        return Ok(false);
+    };
+    let params = since.map_or_else(|| "{}".to_owned(), |since| format!("{{\"since\":{since}}}"));
+    message::send(&socket, &Hello::Control, &[])
+        .and_then(|()| write_request(&mut socket, "events.subscribe", &params))
+        .map_err(|error| format!("the daemon does not answer: {error}"))?;
+    for line in BufReader::new(socket).lines().map_while(Result::ok) {
+        let message: Message<'_> = serde_json::from_str(&line)
+            .map_err(|error| format!("the daemon's message cannot be read: {error}"))?;
+        let past = message.result.map(|past| past.events).unwrap_or_default();
+        let mut events = past.into_iter().chain(message.params);
+        if !events.all(|event| heard(event.get())) {
+            break;
+        }
+    }
+    Ok(true)
+}
+
+/// The answer to a subscription, or a notification.
+#[derive(serde::Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    result: Option<Past<'a>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(serde::Deserialize)]
+struct Past<'a> {
+    #[serde(borrow)]
+    events: Vec<&'a RawValue>,
+}
+
+fn asked(socket: &mut UnixStream, method: &str, params: &str) -> io::Result<String> {
     socket.set_read_timeout(Some(LIMIT))?;
     socket.set_write_timeout(Some(LIMIT))?;
     message::send(socket, &Hello::Control, &[])?;
-    let request = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n");
-    socket.write_all(request.as_bytes())?;
+    write_request(socket, method, params)?;
     let mut line = String::new();
     BufReader::new(socket).read_line(&mut line)?;
     Ok(line)

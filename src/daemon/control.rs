@@ -1,29 +1,44 @@
-//! What other processes of the user ask the daemon about itself: JSON-RPC, a message per line.
+//! The control interface: requests of the user's other processes in JSON-RPC, a message per line (`docs/control.md`).
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
+use crate::events::{Events, Heard, Listener, Numbered, Past};
+
 /// The longest line, in bytes.
 const LONGEST: u64 = 1024 * 1024;
+
+/// The version of this interface. It rises with each change that breaks a client; new members and methods do not.
+pub(super) const API: u32 = 1;
 
 #[derive(Deserialize)]
 struct Request<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     method: String,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
 }
 
-/// The answer to `daemon.status`.
+/// The daemon and its sessions.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Status {
+    /// The version of this interface.
+    pub(super) api: u32,
+    /// The version of what sessions and the daemon say to each other.
     pub(super) protocol: u32,
+    /// The version of mcpzip.
     pub(super) version: &'static str,
     pub(super) process: u32,
+    /// Where it listens.
+    pub(super) socket: PathBuf,
     pub(super) configuration: PathBuf,
     /// How long it has run, in seconds.
     pub(super) uptime: u64,
@@ -32,14 +47,93 @@ pub(super) struct Status {
     pub(super) sessions: Vec<Shown>,
 }
 
-/// A session as it is shown.
+/// A session.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Shown {
+    pub(super) id: String,
+    /// The process that the client started.
     pub(super) process: u32,
     pub(super) directory: PathBuf,
+    /// How many daemons died under it.
     pub(super) generation: u32,
     /// Since when it is served here, in seconds since 1970.
     pub(super) since: u64,
+}
+
+/// A server, for all sessions that share its connections.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ServerState {
+    pub(super) server: String,
+    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` or `faulty`.
+    pub(super) state: String,
+    /// Why it is failed or faulty.
+    pub(super) reason: Option<String>,
+    pub(super) tools: usize,
+    /// The sessions that share it, and the reason.
+    pub(super) sharing: Option<String>,
+    /// The ids of these sessions.
+    pub(super) sessions: Vec<String>,
+}
+
+/// The answer to `servers.list`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Servers {
+    pub(super) servers: Vec<ServerState>,
+}
+
+/// A server, for one session or all.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    /// Its name in the configuration.
+    pub(super) server: String,
+    /// Only as this session has it; otherwise as all have it.
+    pub(super) session: Option<String>,
+}
+
+/// How many connections were ended, or sessions read their configuration again.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Count {
+    pub(super) count: usize,
+}
+
+/// The first event.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct Since {
+    /// The first event to get, by its number. `events.list` begins with the oldest one without it, `events.subscribe` with the next
+    /// one.
+    pub(super) since: Option<u64>,
+}
+
+/// Events that are kept.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Kept {
+    pub(super) events: Vec<Arc<Numbered>>,
+    /// Whether some of those asked for are not kept any more.
+    pub(super) is_incomplete: bool,
+    /// The number that the next event gets.
+    pub(super) next: u64,
+}
+
+/// No members.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+/// How many events a listener lost because it was slow.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Lagged {
+    pub(super) lost: u64,
 }
 
 /// How a daemon ends.
@@ -52,53 +146,252 @@ pub(super) enum Order {
     Stop,
 }
 
-/// What can be asked of a daemon.
+/// The parts of a daemon that the interface uses.
 pub(super) trait Daemon {
-    /// How it stands.
+    /// Its status.
     fn status(&self) -> Status;
+
+    /// The servers of all sessions.
+    fn servers(&self) -> Vec<ServerState>;
+
+    /// Ends the connections of a server, and starts it again with `is_restart`. How many there were; `None` where no session has it.
+    fn stop_server(&self, which: &Which, is_restart: bool) -> Option<usize>;
+
+    /// Has all sessions read their configuration again. How many there are.
+    fn reload(&self) -> usize;
+
+    /// The source of events.
+    fn events(&self) -> &Arc<Events>;
 
     /// Tells it to end.
     fn order(&self, order: Order);
+}
+
+/// A request that is refused.
+struct Refusal {
+    code: i32,
+    message: String,
+}
+
+/// A connection and its state.
+struct Connection<'a, D> {
+    daemon: &'a D,
+    listener: Option<Listener>,
+    order: Option<Order>,
 }
 
 /// Answers until the other end has no more questions.
 pub(super) async fn serve(daemon: &impl Daemon, socket: UnixStream) -> io::Result<()> {
     let (reader, mut writer) = socket.into_split();
     let mut lines = BufReader::new(reader.take(LONGEST)).lines();
-    while let Some(line) = lines.next_line().await? {
-        lines.get_mut().get_mut().set_limit(LONGEST);
-        let (answer, order) = answer(daemon, &line);
-        writer.write_all(answer.as_bytes()).await?;
-        if let Some(order) = order {
+    let mut connection = Connection {
+        daemon,
+        listener: None,
+        order: None,
+    };
+    loop {
+        let text = tokio::select! {
+            line = lines.next_line() => match line? {
+                None => return Ok(()),
+                Some(line) => {
+                    lines.get_mut().get_mut().set_limit(LONGEST);
+                    connection.answer(&line)
+                }
+            },
+            heard = next(&mut connection.listener) => notification(&heard),
+        };
+        writer.write_all(text.as_bytes()).await?;
+        if let Some(order) = connection.order.take() {
             daemon.order(order);
         }
     }
-    Ok(())
 }
 
-/// The answer to a line, with its end, and how the daemon is to end after it, if at all.
-fn answer(daemon: &impl Daemon, line: &str) -> (String, Option<Order>) {
-    let Ok(request) = serde_json::from_str::<Request<'_>>(line) else {
-        let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this is no JSON-RPC request"}}"#;
-        return (format!("{error}\n"), None);
+async fn next(listener: &mut Option<Listener>) -> Heard {
+    match listener {
+        Some(listener) => listener.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn notification(heard: &Heard) -> String {
+    let (method, params) = match heard {
+        Heard::Event(event) => ("event", json(event)),
+        Heard::Lagged(lost) => ("lagged", json(&Lagged { lost: *lost })),
     };
-    let id = request.id.map_or("null", RawValue::get);
-    let result =
-        |result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n");
-    match request.method.as_str() {
-        "daemon.status" => (result(&json(&daemon.status())), None),
-        "daemon.stop" => (result("{}"), Some(Order::Stop)),
-        "daemon.restart" => (result("{}"), Some(Order::Restart)),
-        _ => {
-            let error = r#"{"code":-32601,"message":"unknown method: `daemon.status`, `daemon.stop` and `daemon.restart` are known"}"#;
-            (
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n"),
-                None,
-            )
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}\n")
+}
+
+impl<D: Daemon> Connection<'_, D> {
+    /// The answer to a line, with its end; empty for a notification.
+    fn answer(&mut self, line: &str) -> String {
+        let (id, outcome) = match serde_json::from_str::<Request<'_>>(line) {
+            Err(_) => (
+                "null",
+                Err(refusal(-32700, "this is no JSON-RPC request".to_owned())),
+            ),
+            Ok(request) => {
+                let outcome = self.outcome(&request);
+                match request.id {
+                    None => return String::new(),
+                    Some(id) => (id.get(), outcome),
+                }
+            }
+        };
+        match outcome {
+            Ok(result) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n"),
+            Err(Refusal { code, message }) => {
+                let message = json(&message);
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}}}}}\n"
+                )
+            }
+        }
+    }
+
+    fn outcome(&mut self, request: &Request<'_>) -> Result<String, Refusal> {
+        let params = request.params;
+        match request.method.as_str() {
+            "daemon.status" => none(params).map(|()| json(&self.daemon.status())),
+            "daemon.stop" => self.end(params, Order::Stop),
+            "daemon.restart" => self.end(params, Order::Restart),
+            "daemon.reload" => none(params).map(|()| {
+                let count = self.daemon.reload();
+                json(&Count { count })
+            }),
+            "servers.list" => none(params).map(|()| {
+                let servers = self.daemon.servers();
+                json(&Servers { servers })
+            }),
+            "servers.stop" => self.stop_server(params, false),
+            "servers.restart" => self.stop_server(params, true),
+            "events.list" => {
+                let Since { since } = of(params)?;
+                Ok(kept(self.daemon.events().since(since.unwrap_or(0))))
+            }
+            "events.subscribe" => {
+                let Since { since } = of(params)?;
+                let (past, listener) = self.daemon.events().listen(since);
+                self.listener = Some(listener);
+                Ok(kept(past))
+            }
+            method => Err(refusal(
+                -32601,
+                format!("unknown method `{method}`; docs/control.md lists those of version {API}"),
+            )),
+        }
+    }
+
+    fn end(&mut self, params: Option<&RawValue>, order: Order) -> Result<String, Refusal> {
+        none(params)?;
+        self.order = Some(order);
+        Ok("{}".to_owned())
+    }
+
+    fn stop_server(&self, params: Option<&RawValue>, is_restart: bool) -> Result<String, Refusal> {
+        let params = params.ok_or_else(|| refusal(-32602, "`server` is missing".to_owned()))?;
+        let which: Which = of(Some(params))?;
+        match self.daemon.stop_server(&which, is_restart) {
+            Some(count) => Ok(json(&Count { count })),
+            None => Err(refusal(
+                -32602,
+                format!("no session has a server `{}`", which.server),
+            )),
         }
     }
 }
 
-fn json(status: &Status) -> String {
-    serde_json::to_string(status).unwrap_or_else(|_| "{}".to_owned())
+fn kept(past: Past) -> String {
+    let Past {
+        events,
+        is_incomplete,
+        next,
+    } = past;
+    json(&Kept {
+        events,
+        is_incomplete,
+        next,
+    })
+}
+
+fn none(params: Option<&RawValue>) -> Result<(), Refusal> {
+    params.map_or(Ok(()), |params| of(Some(params)).map(|Nothing {}| ()))
+}
+
+fn of<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Refusal> {
+    let text = params.map_or("{}", RawValue::get);
+    serde_json::from_str(text).map_err(|error| refusal(-32602, format!("`params`: {error}")))
+}
+
+fn refusal(code: i32, message: String) -> Refusal {
+    Refusal { code, message }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "{}".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+
+    use super::*;
+
+    /// A method: what is asked, and what is answered.
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Method<P, R> {
+        params: P,
+        result: R,
+    }
+
+    /// All methods and notifications, by name.
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Control {
+        #[schemars(rename = "daemon.status")]
+        status: Method<Nothing, Status>,
+        #[schemars(rename = "daemon.stop")]
+        stop: Method<Nothing, Nothing>,
+        #[schemars(rename = "daemon.restart")]
+        restart: Method<Nothing, Nothing>,
+        #[schemars(rename = "daemon.reload")]
+        reload: Method<Nothing, Count>,
+        #[schemars(rename = "servers.list")]
+        servers: Method<Nothing, Servers>,
+        #[schemars(rename = "servers.stop")]
+        stop_server: Method<Which, Count>,
+        #[schemars(rename = "servers.restart")]
+        restart_server: Method<Which, Count>,
+        #[schemars(rename = "events.list")]
+        events: Method<Since, Kept>,
+        #[schemars(rename = "events.subscribe")]
+        subscribe: Method<Since, Kept>,
+        event: Numbered,
+        lagged: Lagged,
+    }
+
+    #[test]
+    fn the_schema_and_the_page_describe_every_method() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/docs");
+        let schema = schemars::schema_for!(Control);
+        let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        let committed = std::fs::read_to_string(format!("{docs}/control.schema.json"));
+        if committed.unwrap_or_default() != made {
+            let new = std::env::temp_dir().join("control.schema.json");
+            std::fs::write(&new, made).unwrap();
+            panic!(
+                "docs/control.schema.json is not that of the types, which is in {}",
+                new.display()
+            );
+        }
+        let page = std::fs::read_to_string(format!("{docs}/control.md")).unwrap();
+        let names = schema.get("properties").unwrap().as_object().unwrap();
+        for name in names.keys() {
+            assert!(
+                page.contains(&format!("`{name}`")),
+                "docs/control.md lacks `{name}`"
+            );
+        }
+    }
 }

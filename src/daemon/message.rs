@@ -16,8 +16,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::Request;
+use crate::app::SessionId;
+use crate::config::{Environment, Paths, SessionEnv};
+use crate::proxy::Mode;
+
 /// Changes with each change of what is said here or in a journal. It is a part of the socket's name.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// The longest message; the variables of a session are the largest part.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -25,7 +30,7 @@ const LONGEST: usize = 16 * 1024 * 1024;
 /// The most descriptors that come together: stdin, stdout, the files of the journal, and both ends of a relay.
 const MOST_DESCRIPTORS: usize = 7;
 
-/// What a process says first. It has no `Debug`: values of variables are anybody's secrets.
+/// What a process says first. It has no `Debug`: values of variables are secrets.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Hello {
@@ -33,6 +38,8 @@ pub(super) enum Hello {
     Session(Box<Session>),
     /// It asks about the daemon itself, in JSON-RPC, a message per line.
     Control,
+    /// It is a command that the daemon is to run in a session of its own.
+    Command(Box<Session>, String),
 }
 
 /// A session as its process describes it.
@@ -53,6 +60,49 @@ pub(super) struct Session {
     pub(super) is_direct: bool,
     /// When the daemon ends without sessions, in milliseconds.
     pub(super) idle: u64,
+}
+
+impl Session {
+    /// The session that this process asks for; `None` where its directory is gone, or its name is no Unicode.
+    pub(super) fn of(paths: &Paths, request: &Request<'_>) -> Option<Self> {
+        let directory = request.env.directory.clone()?;
+        directory.to_str()?;
+        let variables = request.env.environment.iter();
+        Some(Self {
+            id: SessionId::random().as_str().to_owned(),
+            generation: 0,
+            process: std::process::id(),
+            config_file: paths.config_file.clone(),
+            cache_dir: paths.cache_dir.clone(),
+            state_dir: paths.state_dir.clone(),
+            directory,
+            variables: variables
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            is_direct: request.mode == Mode::Direct,
+            idle: u64::try_from(request.idle.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Its directory and variables.
+    pub(super) fn env(&self) -> SessionEnv {
+        let variables = self.variables.iter();
+        SessionEnv {
+            directory: Some(self.directory.clone()),
+            environment: Environment::from_iter(
+                variables.map(|(name, value)| (name.as_str(), value.as_str())),
+            ),
+        }
+    }
+
+    /// Its files.
+    pub(super) fn paths(&self) -> Paths {
+        Paths {
+            config_file: self.config_file.clone(),
+            cache_dir: self.cache_dir.clone(),
+            state_dir: self.state_dir.clone(),
+        }
+    }
 }
 
 /// What a daemon says to the process of a session.

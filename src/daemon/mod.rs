@@ -12,6 +12,8 @@ mod attachment;
 #[cfg(target_os = "linux")]
 mod client;
 #[cfg(target_os = "linux")]
+mod command;
+#[cfg(target_os = "linux")]
 mod control;
 #[cfg(target_os = "linux")]
 mod election;
@@ -35,13 +37,16 @@ mod linux {
     use std::io;
     use std::os::fd::AsFd as _;
     use std::os::unix::net::UnixListener;
+    use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{Outcome, Request, alone, attachment, election, place, server};
+    use super::{
+        Commands, Outcome, Ran, Request, alone, attachment, command, election, place, server,
+    };
     use crate::config::{Environment, Paths};
 
     pub(crate) use super::alone::reasons;
-    pub(crate) use super::client::{Answer, ask};
+    pub(crate) use super::client::{Answer, ask, listen};
 
     /// Serves the client of this process through the user's daemon, which is started where there is none.
     ///
@@ -56,6 +61,25 @@ mod linux {
         Ok(outcome)
     }
 
+    /// Whether there is a socket of a daemon, which may have died.
+    #[must_use]
+    pub(crate) fn is_there(paths: &Paths, environment: &Environment) -> bool {
+        place::Place::find(paths, environment).is_ok_and(|place| place.socket().exists())
+    }
+
+    /// Lets a daemon that is there run `command`; none is started for it. `print` gets what it says.
+    ///
+    /// # Errors
+    /// When the daemon ends before the command does.
+    pub(crate) async fn run_command(
+        paths: &Paths,
+        request: &Request<'_>,
+        command: String,
+        print: impl FnMut(&str),
+    ) -> io::Result<Ran> {
+        command::ask(paths, request, command, print).await
+    }
+
     /// Takes back the reason for a session without a daemon, at its end.
     pub(crate) fn ended_alone(paths: &Paths) {
         alone::forget(&paths.state_dir);
@@ -65,18 +89,26 @@ mod linux {
     ///
     /// # Errors
     /// When it is none, or the daemon cannot run.
-    pub(crate) async fn run_started(paths: Paths, environment: &Environment) -> io::Result<()> {
+    pub(crate) async fn run_started(
+        paths: Paths,
+        environment: &Environment,
+        commands: Arc<dyn Commands>,
+    ) -> io::Result<()> {
         // Away from the client's terminal and process group.
         rustix::process::setsid()?;
         let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
-        run(listener, paths, environment).await
+        run(listener, paths, environment, commands).await
     }
 
     /// Runs the daemon in the foreground, for a service manager.
     ///
     /// # Errors
     /// When there is one already, or none can be had.
-    pub(crate) async fn run_here(paths: Paths, environment: &Environment) -> io::Result<()> {
+    pub(crate) async fn run_here(
+        paths: Paths,
+        environment: &Environment,
+        commands: Arc<dyn Commands>,
+    ) -> io::Result<()> {
         let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
         let listener = {
             let _lock = election::try_lock(&place)?.ok_or_else(|| {
@@ -92,13 +124,14 @@ mod linux {
             }
             election::bind(&place)?
         };
-        run(listener, paths, environment).await
+        run(listener, paths, environment, commands).await
     }
 
     async fn run(
         listener: UnixListener,
         paths: Paths,
         environment: &Environment,
+        commands: Arc<dyn Commands>,
     ) -> io::Result<()> {
         use rustix::process::{Resource, getrlimit, setrlimit};
         let mut limit = getrlimit(Resource::Nofile);
@@ -106,7 +139,7 @@ mod linux {
         // With fewer descriptors it serves fewer servers.
         let _ = setrlimit(Resource::Nofile, limit);
         let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
-        server::run(listener, place, paths, IDLE).await
+        server::run(listener, place, paths, IDLE, commands).await
     }
 
     /// Until a session says another time.
@@ -116,14 +149,21 @@ mod linux {
 #[cfg(target_os = "linux")]
 pub(crate) use election::COMMAND;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Answer, ask, attach, ended_alone, reasons, run_here, run_started};
+pub(crate) use linux::{
+    Answer, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here, run_started,
+};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unsupported::{
-    Answer, COMMAND, ask, attach, ended_alone, reasons, run_here, run_started,
+    Answer, COMMAND, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here,
+    run_started,
 };
 
+use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::app::App;
 use crate::config::SessionEnv;
 use crate::proxy::Mode;
 
@@ -138,6 +178,26 @@ pub(crate) struct Request<'a> {
     pub(crate) mode: Mode,
     /// When the daemon ends without sessions.
     pub(crate) idle: Duration,
+}
+
+/// Runs the commands of other processes in a daemon, which does not know them.
+pub(crate) trait Commands: Send + Sync + std::fmt::Debug {
+    /// Runs `command` and sends what it prints. Whether it could: otherwise it has done nothing, and its own process has to.
+    fn run<'a>(
+        &'a self,
+        app: &'a App,
+        command: &'a str,
+        printed: UnboundedSender<String>,
+    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+}
+
+/// Whether a daemon ran a command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// To its end.
+    Whole,
+    /// It did nothing: there is no daemon, or it cannot run this one.
+    Not,
 }
 
 /// What became of it.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -13,13 +14,16 @@ use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::control::{self, Order, Shown, Status};
+use super::control::{self, Order, ServerState, Shown, Status, Which};
 use super::message::{self, FromSession, Hello, ToSession};
 use super::place::Place;
 use super::session::{Descriptors, Opened, Surroundings};
-use super::{election, watchdog};
+use super::{Commands, command, election, watchdog};
+use crate::app::Handle;
 use crate::config::Paths;
+use crate::events::{Event, Events};
 use crate::shutdown::{self, Tasks};
+use crate::tool::ServerName;
 
 /// How long a process may take for what it says first.
 const GREETING: Duration = Duration::from_secs(5);
@@ -30,19 +34,33 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long sessions may take to part from a daemon that ends.
 const PARTING: Duration = Duration::from_secs(5);
 
+/// The number of events that are kept.
+const KEPT_EVENTS: usize = 4096;
+
 /// What all connections of a daemon share.
 #[derive(Debug)]
 struct Daemon {
     paths: Paths,
+    socket: PathBuf,
     began: Instant,
     surroundings: Surroundings,
-    sessions: Mutex<BTreeMap<u64, Shown>>,
+    commands: Arc<dyn Commands>,
+    events: Arc<Events>,
+    sessions: Mutex<BTreeMap<u64, Served>>,
     /// Connections, those of questions among them, and when the last session ended.
     connections: AtomicU64,
     last_used: Mutex<Instant>,
     idle: Mutex<Duration>,
     orders: watch::Sender<Order>,
     tasks: Tasks,
+}
+
+/// A session that is served.
+#[derive(Debug)]
+struct Served {
+    shown: Shown,
+    /// Once it is built.
+    handle: Option<Handle>,
 }
 
 /// Runs the daemon over `listener` until it is not needed any more, or told to end.
@@ -54,6 +72,7 @@ pub(super) async fn run(
     place: Place,
     paths: Paths,
     idle: Duration,
+    commands: Arc<dyn Commands>,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(listener)?;
@@ -62,10 +81,14 @@ pub(super) async fn run(
         tracing::error!("the daemon is stuck and ends; its sessions go on in another");
         std::process::abort();
     })?;
+    let events = Events::new(KEPT_EVENTS);
     let daemon = Arc::new(Daemon {
         paths,
+        socket: place.socket(),
         began: Instant::now(),
-        surroundings: Surroundings::new(),
+        surroundings: Surroundings::new(events.clone()),
+        events,
+        commands,
         sessions: Mutex::default(),
         connections: AtomicU64::new(0),
         last_used: Mutex::new(Instant::now()),
@@ -131,21 +154,29 @@ impl Daemon {
         let stop = self.tasks.stop().clone();
         // A process that keeps its connection open does not keep a daemon that ends.
         self.tasks.spawn(stop.run_until_cancelled_owned(async move {
-            let _counted = Counted(&daemon);
-            if let Err(error) = daemon.meet(socket).await {
+            let counted = Counted(&daemon);
+            if let Err(error) = daemon.meet(socket, counted).await {
                 tracing::warn!(%error, "a connection to the daemon ended early");
             }
         }));
     }
 
     /// Hears who connects, and serves it.
-    async fn meet(self: &Arc<Self>, mut socket: UnixStream) -> io::Result<()> {
+    async fn meet(&self, mut socket: UnixStream, counted: Counted<'_>) -> io::Result<()> {
         if socket.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
             return Err(io::Error::other("another user connected"));
         }
         let hello = message::receive_async(&mut socket);
         match tokio::time::timeout(GREETING, hello).await?? {
-            Hello::Control => control::serve(&**self, socket).await,
+            Hello::Control => {
+                // A view does not keep the daemon alive.
+                drop(counted);
+                control::serve(self, socket).await
+            }
+            Hello::Command(session, command) => {
+                let commands = &*self.commands;
+                command::serve(commands, &session, &command, &self.surroundings, socket).await
+            }
             Hello::Session(session) => {
                 let process = std::process::id();
                 message::send_async(&mut socket, &ToSession::Welcome { process }).await?;
@@ -170,7 +201,7 @@ impl Daemon {
         socket: UnixStream,
     ) -> io::Result<()> {
         *self.idle.lock() = Duration::from_millis(session.idle);
-        let _shown = Present::new(self, session);
+        let present = Present::new(self, session);
         let mut orders = self.orders.subscribe();
         let (mut reader, mut writer) = socket.into_split();
         let opened = match Opened::new(session, descriptors, &self.surroundings).await {
@@ -180,6 +211,7 @@ impl Daemon {
                 return message::send_async(&mut writer, &ToSession::Alone).await;
             }
         };
+        present.is_built(opened.handle());
         let journal = opened.journal();
         let ended = CancellationToken::new();
         let serving = opened.serve(ended.clone());
@@ -230,6 +262,15 @@ impl Daemon {
         }
     }
 
+    /// The sessions that are served, by their ids.
+    fn handles(&self) -> Vec<(String, Handle)> {
+        let sessions = self.sessions.lock();
+        let served = sessions.values();
+        served
+            .filter_map(|served| Some((served.shown.id.clone(), served.handle.clone()?)))
+            .collect()
+    }
+
     /// Waits for the sessions, which were told to go.
     async fn part(&self) {
         let start = Instant::now();
@@ -242,14 +283,76 @@ impl Daemon {
 impl control::Daemon for Daemon {
     fn status(&self) -> Status {
         Status {
+            api: control::API,
             protocol: message::PROTOCOL,
             version: env!("CARGO_PKG_VERSION"),
             process: std::process::id(),
+            socket: self.socket.clone(),
             configuration: self.paths.config_file.clone(),
             uptime: self.began.elapsed().as_secs(),
             idle: self.idle().as_secs_f64(),
-            sessions: self.sessions.lock().values().cloned().collect(),
+            sessions: self
+                .sessions
+                .lock()
+                .values()
+                .map(|served| served.shown.clone())
+                .collect(),
         }
+    }
+
+    fn servers(&self) -> Vec<ServerState> {
+        let mut instances: Vec<usize> = Vec::new();
+        let mut servers: Vec<ServerState> = Vec::new();
+        for (session, handle) in self.handles() {
+            let inventory = &handle.proxy.inventory;
+            for report in inventory.status(&handle.proxy.unscoped()).servers {
+                let known = instances.iter().position(|one| *one == report.instance);
+                match known.filter(|_| report.instance != 0) {
+                    Some(at) => servers[at].sessions.push(session.clone()),
+                    None => {
+                        instances.push(report.instance);
+                        servers.push(ServerState {
+                            server: report.name,
+                            state: report.state.to_owned(),
+                            reason: report.reason,
+                            tools: report.tools,
+                            sharing: report.sharing,
+                            sessions: vec![session.clone()],
+                        });
+                    }
+                }
+            }
+        }
+        servers
+    }
+
+    fn stop_server(&self, which: &Which, is_restart: bool) -> Option<usize> {
+        let server = ServerName::new(&which.server).ok()?;
+        let is_meant = |id: &String| which.session.as_ref().is_none_or(|session| session == id);
+        let mut count = None;
+        for (_, handle) in self.handles().into_iter().filter(|(id, _)| is_meant(id)) {
+            let has_it = handle
+                .proxy
+                .unscoped()
+                .config()
+                .servers
+                .contains_key(&server);
+            if has_it {
+                let was_connected = handle.proxy.inventory.stop(&server, is_restart);
+                *count.get_or_insert(0) += usize::from(was_connected);
+            }
+        }
+        count
+    }
+
+    fn reload(&self) -> usize {
+        let handles = self.handles();
+        handles.iter().for_each(|(_, handle)| handle.reload());
+        handles.len()
+    }
+
+    fn events(&self) -> &Arc<Events> {
+        &self.events
     }
 
     fn order(&self, order: Order) {
@@ -278,20 +381,41 @@ impl<'a> Present<'a> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let shown = Shown {
+            id: session.id.clone(),
             process: session.process,
             directory: session.directory.clone(),
             generation: session.generation,
             since: now.map_or(0, |now| now.as_secs()),
         };
-        daemon.sessions.lock().insert(number, shown);
+        daemon.events.note(|| Event::SessionOpened {
+            session: session.id.clone(),
+            process: session.process,
+            directory: session.directory.clone(),
+        });
+        let served = Served {
+            shown,
+            handle: None,
+        };
+        daemon.sessions.lock().insert(number, served);
         Self { daemon, number }
+    }
+
+    /// Its run can be asked from now on.
+    fn is_built(&self, handle: Handle) {
+        if let Some(served) = self.daemon.sessions.lock().get_mut(&self.number) {
+            served.handle = Some(handle);
+        }
     }
 }
 
 impl Drop for Present<'_> {
     fn drop(&mut self) {
         *self.daemon.last_used.lock() = Instant::now();
-        self.daemon.sessions.lock().remove(&self.number);
+        let served = self.daemon.sessions.lock().remove(&self.number);
+        if let Some(Served { shown, .. }) = served {
+            let session = shown.id;
+            self.daemon.events.note(|| Event::SessionClosed { session });
+        }
     }
 }
 

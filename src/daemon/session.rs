@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::journal::{Files, Input, Journal, Output, Relay};
 use super::message;
-use crate::app::{App, SessionId, SharedServers};
-use crate::config::{self, Environment, Paths, SessionEnv};
+use crate::app::{App, Handle, SessionId, SharedServers};
+use crate::config;
 use crate::downstream::stdio::Streams;
+use crate::events::Events;
 use crate::mcp::{ByteBudget, Outbox};
 use crate::proxy::Mode;
 
@@ -84,12 +85,12 @@ impl Descriptors {
 impl Surroundings {
     /// For all sessions of this process.
     #[must_use]
-    pub(super) fn new() -> Self {
+    pub(super) fn new(events: Arc<Events>) -> Self {
         /// What all clients may leave unread of large answers, and of short ones, in bytes.
         const LARGE: usize = 256 * 1024 * 1024;
         const SHORT: usize = 32 * 1024 * 1024;
         Self {
-            servers: SharedServers::new(),
+            servers: SharedServers::new(events),
             budget: ByteBudget::new(LARGE, SHORT),
         }
     }
@@ -111,18 +112,7 @@ impl Opened {
             files,
             relay,
         } = descriptors;
-        let variables = session.variables.iter();
-        let env = SessionEnv {
-            directory: Some(session.directory.clone()),
-            environment: Environment::from_iter(
-                variables.map(|(name, value)| (name.as_str(), value.as_str())),
-            ),
-        };
-        let paths = Paths {
-            config_file: session.config_file.clone(),
-            cache_dir: session.cache_dir.clone(),
-            state_dir: session.state_dir.clone(),
-        };
+        let (paths, env) = (session.paths(), session.env());
         let mode = if session.is_direct {
             Mode::Direct
         } else {
@@ -142,6 +132,11 @@ impl Opened {
             streams,
             journal,
         })
+    }
+
+    /// What others may do with it.
+    pub(super) fn handle(&self) -> Handle {
+        self.app.handle()
     }
 
     /// Notes how far each line has come.

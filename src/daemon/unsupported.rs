@@ -1,8 +1,9 @@
 //! Systems on which sessions run without a daemon.
 
 use std::io;
+use std::sync::Arc;
 
-use super::{Outcome, Request};
+use super::{Commands, Outcome, Ran, Request};
 use crate::config::{Environment, Paths};
 
 /// The hidden command that a daemon runs as; never used here.
@@ -29,6 +30,26 @@ pub(crate) async fn attach(_paths: &Paths, _request: &Request<'_>) -> io::Result
     Ok(Outcome::Alone(REASON.to_owned()))
 }
 
+/// There never is one.
+#[must_use]
+pub(crate) fn is_there(_paths: &Paths, _environment: &Environment) -> bool {
+    false
+}
+
+/// There is none to run it.
+///
+/// # Errors
+/// Never.
+#[expect(clippy::unused_async, reason = "as on Linux")]
+pub(crate) async fn run_command(
+    _paths: &Paths,
+    _request: &Request<'_>,
+    _command: String,
+    _print: impl FnMut(&str),
+) -> io::Result<Ran> {
+    Ok(Ran::Not)
+}
+
 /// Nothing was noted.
 pub(crate) fn ended_alone(_paths: &Paths) {}
 
@@ -42,8 +63,21 @@ pub(crate) fn reasons(_state_dir: &std::path::Path) -> Vec<(u32, String)> {
 ///
 /// # Errors
 /// Never.
-pub(crate) fn ask(_: &Paths, _: &Environment, _: &str) -> Result<Answer, String> {
+pub(crate) fn ask(_: &Paths, _: &Environment, _: &str, _: &str) -> Result<Answer, String> {
     Ok(Answer::None)
+}
+
+/// There is none to listen to.
+///
+/// # Errors
+/// Never.
+pub(crate) fn listen(
+    _: &Paths,
+    _: &Environment,
+    _: Option<u64>,
+    _: impl FnMut(&str) -> bool,
+) -> Result<bool, String> {
+    Ok(false)
 }
 
 /// Refuses.
@@ -51,7 +85,11 @@ pub(crate) fn ask(_: &Paths, _: &Environment, _: &str) -> Result<Answer, String>
 /// # Errors
 /// Always.
 #[expect(clippy::unused_async, reason = "as on Linux")]
-pub(crate) async fn run_started(_paths: Paths, _environment: &Environment) -> io::Result<()> {
+pub(crate) async fn run_started(
+    _paths: Paths,
+    _environment: &Environment,
+    _commands: Arc<dyn Commands>,
+) -> io::Result<()> {
     Err(io::Error::other(REASON))
 }
 
@@ -60,6 +98,10 @@ pub(crate) async fn run_started(_paths: Paths, _environment: &Environment) -> io
 /// # Errors
 /// Always.
 #[expect(clippy::unused_async, reason = "as on Linux")]
-pub(crate) async fn run_here(_paths: Paths, _environment: &Environment) -> io::Result<()> {
+pub(crate) async fn run_here(
+    _paths: Paths,
+    _environment: &Environment,
+    _commands: Arc<dyn Commands>,
+) -> io::Result<()> {
     Err(io::Error::other(REASON))
 }

@@ -41,6 +41,7 @@ pub(crate) use view::{Mode, View};
 
 use crate::catalog::Catalog;
 use crate::config::{Config, SessionEnv};
+use crate::events::Source;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::{Owner, Results};
 use crate::shutdown::Tasks;
@@ -134,7 +135,14 @@ impl Proxy {
         ));
         Arc::new_cyclic(|proxy: &Weak<Self>| {
             let pool = pool(&config, directories, &session, servers, proxy);
-            let relay = Relay::new(pool.clone(), statistics.clone(), tasks.clone());
+            let session_id = directories.owner.session();
+            let events = Source::new(servers.events.clone(), session_id);
+            let relay = Relay::new(
+                pool.clone(),
+                statistics.clone(),
+                events.clone(),
+                tasks.clone(),
+            );
             let relay = Arc::new(relay);
             let catalog = Arc::new(Catalog::new());
             let views = Views::new(config, catalog.clone(), mode);
@@ -149,6 +157,7 @@ impl Proxy {
                 callers: callers.clone(),
                 directories,
                 own_tools: tools::own_tools,
+                events,
                 tasks,
             };
             let inventory = Inventory::new(inventory, start);

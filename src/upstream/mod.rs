@@ -64,6 +64,7 @@ pub(crate) use transport::http::mirrors::mirrored;
 use crate::config;
 use crate::config::env::Environment;
 use crate::config::{Network, SessionEnv};
+use crate::events::Events;
 use crate::shutdown::Tasks;
 use guard::Guard;
 use headers_command::HeadersCommands;
@@ -100,6 +101,11 @@ pub(crate) struct UpstreamContext {
 }
 
 impl UpstreamContext {
+    /// The events of its servers.
+    pub(crate) fn events(&self) -> &Arc<Events> {
+        &self.servers.events
+    }
+
     /// Creates a context with the default limits.
     #[must_use]
     pub(crate) fn new(

@@ -45,6 +45,8 @@ impl Drop for Urgent {
 pub(crate) struct ServerStatus {
     /// The server's name.
     pub server: ServerName,
+    /// Equal for sessions that share its connections.
+    pub instance: usize,
     /// The state of its connection.
     pub state: State,
     /// How its process is shared with other sessions; `None` if this run has its own.
@@ -109,6 +111,7 @@ impl Pool {
             .iter()
             .map(|(server, joined)| ServerStatus {
                 server: server.clone(),
+                instance: Arc::as_ptr(&joined.slots) as usize,
                 state: joined.slots.state(),
                 sharing: joined.sharing(),
             })
@@ -341,6 +344,16 @@ impl Pool {
                 tasks.spawn(async move { connection.set_log_level(level).await });
             }
         }
+    }
+
+    /// Ends the connections of `server` now, for all sessions that share them. Whether there was any.
+    pub(crate) fn stop(&self, server: &ServerName) -> bool {
+        let slots = self
+            .servers
+            .read()
+            .get(server)
+            .map(|joined| joined.slots.clone());
+        slots.is_some_and(|slots| slots.stop())
     }
 
     /// Ends the servers that no other session uses. In a run of its own, connections end with its tasks.

@@ -16,7 +16,9 @@ use super::sharing::Users;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, UpstreamContext, backoff, health};
 use crate::config::{self, Config, Era, IdleBounds, IdleTimeout, Transport, Trust};
+use crate::events::Event;
 use crate::mcp::ClientCapabilities;
+use crate::telemetry;
 use crate::tool::ServerName;
 
 /// The longest interval at which the use of a connection without an idle limit is checked.
@@ -348,6 +350,10 @@ impl Slot {
                 drop(link);
                 let (slot, environment) = (self.clone(), self.users.context());
                 let tasks = environment.tasks.clone();
+                let server = || self.server.to_string();
+                environment
+                    .events()
+                    .note(|| Event::ServerStarting { server: server() });
                 tasks.spawn(async move { slot.attempt(&environment, &outcome).await });
                 Err(attempt)
             }
@@ -372,10 +378,17 @@ impl Slot {
                     link.last_used = Instant::now();
                     link.uses = 0;
                     link.phase = Phase::Ready(connection.clone());
-                    environment.tasks.spawn(
-                        self.clone()
-                            .close_when_idle(environment.clone(), connection.clone()),
-                    );
+                    environment.events().note(|| Event::ServerReady {
+                        server: self.server.to_string(),
+                    });
+                    let (slot, context) = (self.clone(), environment.clone());
+                    let closing = slot.close_when_idle(context, connection.clone());
+                    let (server, events) = (self.server.clone(), environment.events().clone());
+                    environment.tasks.spawn(async move {
+                        closing.await;
+                        let server = || server.to_string();
+                        events.note(|| Event::ServerStopped { server: server() });
+                    });
                     if let Some(interval) = self.idle.check {
                         self.clone()
                             .check_while_open(environment, connection.clone(), interval);
@@ -407,6 +420,7 @@ impl Slot {
                     };
                     if !matches!(**error, ConnectError::ShuttingDown) {
                         tracing::warn!(server = %self.server, %error, "no connection");
+                        self.note_failure(environment, error);
                     }
                 }
             }
@@ -530,6 +544,32 @@ impl Slot {
             retry_at: Instant::now() + backoff(link.failures),
         };
         connection.wire.close();
+    }
+
+    /// Ends the connection now, with the calls that it has. Whether there was one.
+    pub(super) fn stop(&self) -> bool {
+        let mut link = self.link();
+        let Phase::Ready(connection) = &link.phase else {
+            return false;
+        };
+        let connection = connection.clone();
+        link.phase = Phase::Disconnected;
+        drop(link);
+        connection.wire.close();
+        true
+    }
+
+    fn note_failure(&self, environment: &UpstreamContext, error: &ConnectError) {
+        let server = || self.server.to_string();
+        environment.events().note(|| Event::ServerFailed {
+            server: server(),
+            reason: telemetry::masked(&error.to_string()).into_owned(),
+        });
+        if error.wants_login() {
+            environment
+                .events()
+                .note(|| Event::LoginWanted { server: server() });
+        }
     }
 
     /// Closes the connection as soon as its last call has ended.

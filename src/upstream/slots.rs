@@ -99,6 +99,11 @@ impl Slots {
         self.users.remove(user);
     }
 
+    /// Ends the connections now, with the calls that they have; the next call makes a new one. Whether there was any.
+    pub(super) fn stop(&self) -> bool {
+        self.all().iter().filter(|slot| slot.stop()).count() > 0
+    }
+
     pub(super) fn retire(&self) {
         self.all().iter().for_each(|slot| slot.retire());
     }

@@ -13,6 +13,8 @@ use super::watched::Watch;
 use super::{Inventory, Progress, changes};
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{Entries, Failure, Listed, ServerTools};
+use crate::events::Event;
+use crate::proxy::callers::listener::Change;
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, NotListed, backoff};
 
@@ -201,6 +203,13 @@ impl Inventory {
         });
         let changes = stored.await.map_err(|_| NotListed::NotKept)?;
         self.index.catalog_changed();
+        if changes.contains(&Change::Tools) {
+            let server = || server.to_string();
+            self.events.note(|session| Event::ToolsChanged {
+                server: server(),
+                session,
+            });
+        }
         self.callers.lists_changed(&changes);
         Ok(())
     }

@@ -42,6 +42,7 @@ use super::view::View;
 
 use crate::catalog::{Cache, Catalog, Failure, Failures, Key, Pins, ServerTools, Snapshot, Tool};
 use crate::config::Management;
+use crate::events::Source;
 use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
@@ -70,6 +71,7 @@ pub(crate) struct Inventory {
     pins: Arc<Pins>,
     ledger: Arc<Ledger>,
     index: Arc<Index>,
+    events: Source,
     topics: Arc<Topics>,
     /// Creates the built-in server's catalog entry.
     own_tools: fn(Management) -> ServerTools,
@@ -97,6 +99,7 @@ pub(super) struct Parts<'a> {
     pub(super) callers: Arc<Callers>,
     pub(super) directories: &'a Directories,
     pub(super) own_tools: fn(Management) -> ServerTools,
+    pub(super) events: Source,
     pub(super) tasks: &'a Tasks,
 }
 
@@ -110,6 +113,7 @@ impl Inventory {
             callers,
             directories,
             own_tools,
+            events,
             tasks,
         } = parts;
         let config = callers.unscoped().config();
@@ -134,6 +138,7 @@ impl Inventory {
             topics: Arc::new(Topics::load(cache)),
             callers,
             own_tools,
+            events,
             start,
             permits: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
             watched: Mutex::default(),
@@ -189,6 +194,16 @@ impl Inventory {
         if let Some(watched) = self.watched().get(server) {
             watched.watch.asked.notify_one();
         }
+    }
+
+    /// Ends the connections of `server` now, with the calls that they have; with `is_restart` it is listed again, and otherwise the
+    /// next call starts it. Whether it was connected.
+    pub(crate) fn stop(&self, server: &ServerName, is_restart: bool) -> bool {
+        let was_connected = self.pool.stop(server);
+        if is_restart {
+            self.poke(server);
+        }
+        was_connected
     }
 
     /// Whether the cache has been read.

@@ -76,6 +76,9 @@ pub(crate) struct ServerReport {
     /// Its own name and version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
+    /// Equal for sessions that share its connections; 0 for an entry that cannot be used.
+    #[serde(skip)]
+    pub instance: usize,
     /// How its process is shared with other sessions, and whose values it has; `None` in a session that runs alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<String>,
@@ -211,6 +214,7 @@ impl Inventory {
             .filter(|status| config.servers.contains_key(&status.server))
             .map(|status| ServerReport {
                 sharing: status.sharing.clone(),
+                instance: status.instance,
                 ..self.report(
                     view,
                     &config,
@@ -237,6 +241,7 @@ impl Inventory {
             flaws: Vec::new(),
             software: None,
             sharing: None,
+            instance: 0,
         }));
         Status {
             version: env!("CARGO_PKG_VERSION"),
@@ -339,6 +344,7 @@ impl Inventory {
             }),
             software: known.and_then(|known| known.software().map(str::to_owned)),
             sharing: None,
+            instance: 0,
         }
     }
 }

@@ -15,6 +15,7 @@ use super::question::question;
 use super::{Relay, RequestContext};
 use crate::catalog::Tool;
 use crate::config::Verdict;
+use crate::events::Event;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::Reply;
@@ -114,6 +115,11 @@ impl Relay {
         let Some(context) = context else {
             return Err(Failure::Consent { question });
         };
+        self.events.note(|session| Event::ApprovalWanted {
+            server: name.server.to_string(),
+            tool: name.tool.to_string(),
+            session,
+        });
         if !context.caller.capabilities.elicits_forms() {
             return Err(refusal(NoConsent::Unable));
         }

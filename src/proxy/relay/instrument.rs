@@ -6,6 +6,7 @@ use std::time::Instant;
 use tracing::Instrument as _;
 
 use super::Relay;
+use crate::events::{Event, Source};
 use crate::mcp::ErrorCode;
 use crate::proxy::Reply as Answer;
 use crate::proxy::answers::reply::is_error;
@@ -20,6 +21,7 @@ pub(in crate::proxy) struct Watched {
     pool: Arc<Pool>,
     live: Arc<Live>,
     tracer: Option<Arc<Tracer>>,
+    events: Source,
 }
 
 impl Relay {
@@ -30,6 +32,7 @@ impl Relay {
             pool,
             live,
             tracer: self.tracer.get().cloned(),
+            events: self.events.clone(),
         }
     }
 
@@ -59,7 +62,9 @@ impl Watched {
             context: trace.context().map(|context| &**context),
             span: None,
         };
-        if log.is_disabled() && self.tracer.is_none() && !self.live.counts_calls() {
+        let is_watched =
+            self.tracer.is_some() || self.live.counts_calls() || self.events.is_heard();
+        if log.is_disabled() && !is_watched {
             return self.pool.call(server, &call, is_repeatable).await;
         }
         Box::pin(self.call_watched(server, call, trace, is_repeatable, log)).await
@@ -88,6 +93,8 @@ impl Watched {
             },
             None => call.hop,
         };
+        let tool = call.name.unwrap_or_default();
+        let told = (call.method == "tools/call").then(|| self.events.call(server.as_str(), tool));
         let start = Instant::now();
         let outcome = {
             let call = ServerCall {
@@ -108,6 +115,16 @@ impl Watched {
         log.in_scope(
             || tracing::debug!(%server, outcome = end.as_str(), ?time, bytes = received, "the server answered"),
         );
+        if let Some(call) = told.flatten() {
+            self.events.call_ended(|session| Event::CallEnded {
+                call,
+                server: server.to_string(),
+                tool: tool.to_owned(),
+                session,
+                outcome: end.as_str().to_owned(),
+                milliseconds: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            });
+        }
         if let Some(counted) = counted {
             counted.end(end, time, received);
         }

@@ -23,6 +23,7 @@ use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
 use crate::catalog::Snapshot;
 use crate::config::Config;
+use crate::events::Source;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
@@ -43,6 +44,7 @@ const MOST_ROUNDS: usize = 16;
 pub(super) struct Relay {
     pool: Arc<Pool>,
     statistics: Arc<Statistics>,
+    events: Source,
     /// The URIs that servers named in results.
     pub(super) named_uris: NamedUris,
     open_calls: Arc<OpenCalls>,
@@ -137,10 +139,16 @@ impl RequestContext {
 }
 
 impl Relay {
-    pub(super) fn new(pool: Arc<Pool>, statistics: Arc<Statistics>, tasks: Tasks) -> Self {
+    pub(super) fn new(
+        pool: Arc<Pool>,
+        statistics: Arc<Statistics>,
+        events: Source,
+        tasks: Tasks,
+    ) -> Self {
         Self {
             pool,
             statistics,
+            events,
             named_uris: NamedUris::default(),
             open_calls: Arc::default(),
             consents: Consents::default(),

@@ -20,6 +20,7 @@ use super::host::Audience;
 use super::slot::Idle;
 use super::slots::Slots;
 use crate::config::{ConfigHash, Scope, Server, SessionEnv, Sharing};
+use crate::events::Events;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use key::Key;
@@ -33,6 +34,7 @@ const KEPT: Duration = Duration::from_secs(5 * 60);
 pub(crate) struct SharedServers {
     pub(super) tasks: Tasks,
     pub(super) guard: Arc<Guard>,
+    pub(crate) events: Arc<Events>,
     /// Whether there may be more than one session.
     is_shared: bool,
     known: Mutex<Vec<(Key, Arc<Slots>)>>,
@@ -57,20 +59,21 @@ impl SharedServers {
     /// left.
     #[cfg(target_os = "linux")]
     #[must_use]
-    pub(crate) fn new() -> Arc<Self> {
-        Self::with(Tasks::new(), true)
+    pub(crate) fn new(events: Arc<Events>) -> Arc<Self> {
+        Self::with(Tasks::new(), events, true)
     }
 
     /// Creates the servers of a single run; they end with its `tasks`.
     #[must_use]
     pub(crate) fn of_one(tasks: Tasks) -> Arc<Self> {
-        Self::with(tasks, false)
+        Self::with(tasks, Events::new(0), false)
     }
 
-    fn with(tasks: Tasks, is_shared: bool) -> Arc<Self> {
+    fn with(tasks: Tasks, events: Arc<Events>, is_shared: bool) -> Arc<Self> {
         Arc::new(Self {
             tasks,
             guard: Arc::new(Guard::new()),
+            events,
             is_shared,
             known: Mutex::default(),
             next_user: AtomicU64::new(0),

@@ -1,6 +1,8 @@
 //! One daemon for all sessions of a user: it is found or started, sessions attach to it, and any of the processes may die.
 
 mod attaching;
+mod commands;
+mod control;
 mod ending;
 mod killing;
 mod load;

@@ -1,0 +1,164 @@
+//! Commands that run in the user's daemon, over the servers that sessions share. The process of the command prints what the
+//! daemon says, and its output and exit code are those of a command that runs alone.
+
+use std::pin::Pin;
+
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::diagnostics::Exit;
+use super::output::{Output, Printed};
+use super::place::Place;
+use super::{call, describe, search, servers, tools};
+use crate::app::{self, App};
+use crate::config::{DaemonMode, DaemonOptions, Paths, SessionEnv, is_inline};
+use crate::daemon::{self, Ran};
+use crate::proxy::Mode;
+
+/// Commands that need the servers.
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+pub(super) enum Command {
+    /// Find tools by what you need done
+    Search(search::Arguments),
+    /// Show the full definition of a tool
+    Describe(describe::Arguments),
+    /// Call a tool
+    Call(call::Arguments),
+    /// List the tools of all servers, or of one
+    Tools(tools::Arguments),
+    /// Connect to every server and show its state
+    Servers(servers::Arguments),
+}
+
+/// A command with how its process prints.
+#[derive(Serialize, Deserialize)]
+struct Asked<C> {
+    command: C,
+    is_json: bool,
+    is_json_asked: bool,
+}
+
+/// Runs the commands of other processes in the daemon.
+#[derive(Debug)]
+pub(super) struct OverDaemon;
+
+impl Command {
+    fn place(&self) -> &Place {
+        match self {
+            Self::Search(arguments) => &arguments.place,
+            Self::Describe(arguments) => &arguments.place,
+            Self::Call(arguments) => &arguments.place,
+            Self::Tools(arguments) => &arguments.place,
+            Self::Servers(arguments) => &arguments.place,
+        }
+    }
+
+    /// Whether it shows each fault of the configuration where its server stands.
+    pub(super) fn shows_faults(&self) -> bool {
+        matches!(self, Self::Servers(_))
+    }
+
+    pub(super) async fn run(&self, app: &App, output: &Output) -> Result<(), Exit> {
+        match self {
+            Self::Search(arguments) => search::run(arguments, app, output).await,
+            Self::Describe(arguments) => describe::run(arguments, app, output).await,
+            Self::Call(arguments) => call::run(arguments, app, output).await,
+            Self::Tools(arguments) => tools::run(arguments, app, output).await,
+            Self::Servers(arguments) => servers::run(arguments, app, output).await,
+        }
+    }
+}
+
+/// Runs `command` in the daemon, if sessions share one and it is there. None is started for a command: it would stay behind.
+/// `None` where the command has to run in this process, and has done nothing yet.
+pub(super) async fn run(
+    command: &mut Command,
+    paths: &Paths,
+    session: &SessionEnv,
+    output: &Output,
+) -> Option<Result<(), Exit>> {
+    let options = DaemonOptions::load(paths, &session.environment);
+    let is_possible = options.mode == DaemonMode::Auto
+        && !command.place().alone
+        && !is_inline(&paths.config_file)
+        && daemon::is_there(paths, &session.environment);
+    if !is_possible {
+        return None;
+    }
+    if let Command::Call(call) = command
+        && let Err(exit) = call.read_input().await
+    {
+        return Some(Err(exit));
+    }
+    let request = daemon::Request {
+        env: session,
+        mode: Mode::MetaTools,
+        idle: options.idle,
+    };
+    let asked = serde_json::to_string(&Asked {
+        command: &*command,
+        is_json: output.is_json(),
+        is_json_asked: output.is_json_asked(),
+    })
+    .expect("commands are JSON");
+    let (mut spinner, mut odd, mut outcome) = (None, None, Ok(()));
+    let ran = daemon::run_command(paths, &request, asked, |text| {
+        match serde_json::from_str(text) {
+            Ok(Printed::Odd { faults, warnings }) => odd = Some((faults, warnings)),
+            Ok(Printed::Failed(reported)) => outcome = Err(Exit::from(reported)),
+            Ok(printed) => output.replay(printed, &mut spinner),
+            Err(error) => outcome = Err(anyhow::Error::from(error).into()),
+        }
+    })
+    .await;
+    drop(spinner);
+    let ended = match ran {
+        Ok(Ran::Whole) => outcome,
+        Ok(Ran::Not) => {
+            if let Command::Call(call) = command {
+                call.read_on();
+            }
+            return None;
+        }
+        Err(error) => Err(Exit::failed(format!(
+            "the daemon ended while the command ran, and what it called may have acted: {error}"
+        ))),
+    };
+    if let Some((faults, warnings)) = odd {
+        app::sum(faults, warnings, paths);
+    }
+    Some(ended)
+}
+
+impl daemon::Commands for OverDaemon {
+    fn run<'a>(
+        &'a self,
+        app: &'a App,
+        command: &'a str,
+        printed: UnboundedSender<String>,
+    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async move {
+            let Ok(asked) = serde_json::from_str::<Asked<Command>>(command) else {
+                return false;
+            };
+            // Its process takes the colours out where it has none.
+            console::set_colors_enabled(true);
+            let output = Output::elsewhere(printed, asked.is_json, asked.is_json_asked);
+            if !asked.command.shows_faults() {
+                let config = app.proxy().unscoped().config();
+                let (faults, warnings) = (config.faults.len(), config.warnings.len());
+                output.send(&Printed::Odd { faults, warnings });
+            }
+            let Err(exit) = asked.command.run(app, &output).await else {
+                return true;
+            };
+            let report = exit.report();
+            if let Some(reported) = report {
+                output.send(&Printed::Failed(reported));
+                return true;
+            }
+            false
+        })
+    }
+}

@@ -1,0 +1,11 @@
+//! The place where a command with servers runs: the daemon, or its own process.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Args, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// Start own servers, even if a daemon runs
+    #[arg(long)]
+    pub(super) alone: bool,
+}

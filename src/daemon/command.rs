@@ -1,0 +1,129 @@
+//! Commands that run in the daemon, over the servers that sessions share: their process prints what they say.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+
+use super::message::{self, Hello, Session};
+use super::place::Place;
+use super::session::Surroundings;
+use super::{Commands, Ran, Request, election};
+use crate::app::{App, SessionId};
+use crate::config::Paths;
+
+/// A message of the daemon to the process of a command.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Said {
+    /// It begins now: from here on it may act.
+    Begun,
+    /// To be printed, as the layer above wrote it.
+    Printed(String),
+    /// It is over.
+    Ended,
+    /// The process has to run the command itself; it did nothing yet.
+    Alone,
+}
+
+/// Lets the daemon run `command`, if there is one, and hands what it says to `print`.
+///
+/// # Errors
+/// When the daemon ends before the command does.
+pub(super) async fn ask(
+    paths: &Paths,
+    request: &Request<'_>,
+    command: String,
+    print: impl FnMut(&str),
+) -> io::Result<Ran> {
+    let Some(session) = Session::of(paths, request) else {
+        return Ok(Ran::Not);
+    };
+    let Ok(place) = Place::find(paths, &request.env.environment) else {
+        return Ok(Ran::Not);
+    };
+    // Whatever keeps it from being reached, the command needs no daemon.
+    let Ok(Some(socket)) = election::connect(&place) else {
+        return Ok(Ran::Not);
+    };
+    socket.set_nonblocking(true)?;
+    let mut socket = tokio::net::UnixStream::from_std(socket)?;
+    let hello = Hello::Command(Box::new(session), command);
+    if message::send_async(&mut socket, &hello).await.is_err() {
+        // It was ending.
+        return Ok(Ran::Not);
+    }
+    listen(&mut socket, print).await
+}
+
+async fn listen(
+    socket: &mut (impl AsyncRead + Unpin),
+    mut print: impl FnMut(&str),
+) -> io::Result<Ran> {
+    let mut has_begun = false;
+    loop {
+        match message::receive_async(socket).await {
+            Ok(Said::Begun) => {}
+            Ok(Said::Printed(text)) => print(&text),
+            Ok(Said::Ended) => return Ok(Ran::Whole),
+            Ok(Said::Alone) => return Ok(Ran::Not),
+            // It never took the connection.
+            Err(_) if !has_begun => return Ok(Ran::Not),
+            Err(error) => return Err(error),
+        }
+        has_begun = true;
+    }
+}
+
+/// Runs `command` for the process at the other end, which ends it by leaving.
+pub(super) async fn serve(
+    commands: &dyn Commands,
+    session: &Session,
+    command: &str,
+    surroundings: &Surroundings,
+    socket: tokio::net::UnixStream,
+) -> io::Result<()> {
+    let (mut reader, mut writer) = socket.into_split();
+    let env = session.env();
+    let app = match App::for_command(
+        session.paths(),
+        env,
+        SessionId::random(),
+        &surroundings.servers,
+    ) {
+        Ok(app) => app,
+        // Its process says it as it always did.
+        Err(_) => return message::send_async(&mut writer, &Said::Alone).await,
+    };
+    let outcome = tokio::select! {
+        outcome = run(commands, &app, command, &mut writer) => outcome,
+        // It says nothing more: it is gone.
+        _ = message::receive_async::<serde::de::IgnoredAny>(&mut reader) => Ok(Said::Ended),
+    };
+    app.finish().await;
+    message::send_async(&mut writer, &outcome?).await
+}
+
+async fn run(
+    commands: &dyn Commands,
+    app: &App,
+    command: &str,
+    writer: &mut (impl AsyncWrite + Unpin),
+) -> io::Result<Said> {
+    message::send_async(writer, &Said::Begun).await?;
+    let (sender, mut printed) = mpsc::unbounded_channel();
+    let running = commands.run(app, command, sender);
+    tokio::pin!(running);
+    let is_done = loop {
+        tokio::select! {
+            biased;
+            Some(text) = printed.recv() => message::send_async(writer, &Said::Printed(text)).await?,
+            is_done = &mut running => break is_done,
+        }
+    };
+    while let Ok(text) = printed.try_recv() {
+        message::send_async(writer, &Said::Printed(text)).await?;
+    }
+    Ok(if is_done { Said::Ended } else { Said::Alone })
+}

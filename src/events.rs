@@ -1,0 +1,346 @@
+//! Events of servers, sessions and calls, for views of a running program.
+//!
+//! An event is built only where it is kept or heard. A listener that is slow loses events and is told how many; nothing waits for it.
+
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "the control interface, which listens, is there on Linux only"
+    )
+)]
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// How many events a listener may be behind.
+const BEHIND: usize = 1024;
+
+/// An event. Texts are masked: no event has a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Event {
+    /// A connection to the server is made; a server on stdio is started for it.
+    ServerStarting { server: String },
+    /// The server answered the handshake.
+    ServerReady { server: String },
+    /// The server could not be reached, or did not answer any more.
+    ServerFailed { server: String, reason: String },
+    /// A connection to the server ended.
+    ServerStopped { server: String },
+    /// A session sees other tools of the server than before.
+    ToolsChanged {
+        server: String,
+        session: Option<String>,
+    },
+    /// The server needs a login: `mcpzip login`.
+    LoginWanted { server: String },
+    /// A call waits for the user's consent.
+    ApprovalWanted {
+        server: String,
+        tool: String,
+        session: Option<String>,
+    },
+    /// A session is served.
+    SessionOpened {
+        session: String,
+        /// The process that the client started.
+        process: u32,
+        directory: PathBuf,
+    },
+    /// A session is over.
+    SessionClosed { session: String },
+    /// A call was sent to its server. Calls are reported only while there is a listener, and are not kept.
+    CallBegan {
+        call: u64,
+        server: String,
+        tool: String,
+        session: Option<String>,
+    },
+    /// A call is over.
+    CallEnded {
+        call: u64,
+        server: String,
+        tool: String,
+        session: Option<String>,
+        /// `ok`, `tool_error`, `refused`, `timeout` or `unavailable`.
+        outcome: String,
+        milliseconds: u64,
+    },
+}
+
+/// An event with its number. Numbers rise, and are not reused while the program runs.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Numbered {
+    pub(crate) number: u64,
+    /// When it happened, in milliseconds since 1970.
+    pub(crate) time: u64,
+    #[serde(flatten)]
+    pub(crate) event: Event,
+}
+
+/// The events of a program, for any number of listeners.
+#[derive(Debug)]
+pub(crate) struct Events {
+    /// How many events are kept; without any, nothing is built that has no listener.
+    most: usize,
+    listeners: AtomicUsize,
+    calls: AtomicU64,
+    history: Mutex<History>,
+    sender: broadcast::Sender<Arc<Numbered>>,
+}
+
+#[derive(Debug, Default)]
+struct History {
+    next: u64,
+    kept: VecDeque<Arc<Numbered>>,
+    /// The number of the last event that was kept and is not any more.
+    dropped: Option<u64>,
+}
+
+/// Events of the past.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    pub(crate) events: Vec<Arc<Numbered>>,
+    /// Whether some of those asked for are not kept any more.
+    pub(crate) is_incomplete: bool,
+    /// The number that the next event gets.
+    pub(crate) next: u64,
+}
+
+/// A message to a listener.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Event(Arc<Numbered>),
+    /// It was slow, and lost so many events.
+    Lagged(u64),
+}
+
+/// Hears of all events, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    events: Arc<Events>,
+    receiver: broadcast::Receiver<Arc<Numbered>>,
+}
+
+/// The source of a session's events.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    events: Arc<Events>,
+    session: Option<Arc<str>>,
+}
+
+impl Events {
+    /// Keeps the last `most` events, those of calls aside.
+    #[must_use]
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            most,
+            listeners: AtomicUsize::new(0),
+            calls: AtomicU64::new(0),
+            history: Mutex::default(),
+            sender: broadcast::Sender::new(BEHIND),
+        })
+    }
+
+    /// Whether there is a listener.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes an event, if it is kept or heard.
+    pub(crate) fn note(&self, event: impl FnOnce() -> Event) {
+        if self.most > 0 || self.is_heard() {
+            self.send(event(), true);
+        }
+    }
+
+    /// Tells the listeners of an event that is not kept.
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        if self.is_heard() {
+            self.send(event(), false);
+        }
+    }
+
+    fn send(&self, event: Event, is_kept: bool) {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let time = since.map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        });
+        let mut history = self.history.lock();
+        let number = history.next;
+        history.next += 1;
+        let numbered = Arc::new(Numbered {
+            number,
+            time,
+            event,
+        });
+        if is_kept && self.most > 0 {
+            if history.kept.len() == self.most {
+                history.dropped = history.kept.pop_front().map(|oldest| oldest.number);
+            }
+            history.kept.push_back(numbered.clone());
+        }
+        // Under the lock, so that events come in the order of their numbers. Nobody may listen.
+        let _ = self.sender.send(numbered);
+    }
+
+    /// The events that are kept, from the number `since` on.
+    #[must_use]
+    pub(crate) fn since(&self, since: u64) -> Past {
+        self.history.lock().since(since)
+    }
+
+    /// The events that are kept, from the number `since` on, and all that come after them. Without a number, only the latter.
+    #[must_use]
+    pub(crate) fn listen(self: &Arc<Self>, since: Option<u64>) -> (Past, Listener) {
+        let history = self.history.lock();
+        self.listeners.fetch_add(1, Ordering::Relaxed);
+        let listener = Listener {
+            events: self.clone(),
+            receiver: self.sender.subscribe(),
+        };
+        (history.since(since.unwrap_or(history.next)), listener)
+    }
+}
+
+impl History {
+    fn since(&self, since: u64) -> Past {
+        let kept = self.kept.iter().filter(|one| one.number >= since);
+        Past {
+            events: kept.cloned().collect(),
+            is_incomplete: self.dropped.is_some_and(|dropped| dropped >= since),
+            next: self.next,
+        }
+    }
+}
+
+impl Listener {
+    /// The next event.
+    ///
+    /// # Cancel safety
+    /// No event is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Heard {
+        match self.receiver.recv().await {
+            Ok(event) => Heard::Event(event),
+            Err(RecvError::Lagged(count)) => Heard::Lagged(count),
+            // The sender lives as long as this.
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.events.listeners.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Source {
+    /// Events of `session`, if they belong to one.
+    #[must_use]
+    pub(crate) fn new(events: Arc<Events>, session: Option<&str>) -> Self {
+        Self {
+            events,
+            session: session.map(Arc::from),
+        }
+    }
+
+    /// Whether there is a listener.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.events.is_heard()
+    }
+
+    /// Notes an event, which is made with the name of the session.
+    pub(crate) fn note(&self, event: impl FnOnce(Option<String>) -> Event) {
+        self.events.note(|| event(self.session()));
+    }
+
+    /// Tells the listeners that a call begins; `None` where there are none.
+    pub(crate) fn call(&self, server: &str, tool: &str) -> Option<u64> {
+        if !self.is_heard() {
+            return None;
+        }
+        let call = self.events.calls.fetch_add(1, Ordering::Relaxed);
+        self.events.tell(|| Event::CallBegan {
+            call,
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            session: self.session(),
+        });
+        Some(call)
+    }
+
+    /// Tells the listeners how a call ended.
+    pub(crate) fn call_ended(&self, event: impl FnOnce(Option<String>) -> Event) {
+        self.events.tell(|| event(self.session()));
+    }
+
+    fn session(&self) -> Option<String> {
+        self.session.as_deref().map(str::to_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stopped(server: usize) -> Event {
+        Event::ServerStopped {
+            server: server.to_string(),
+        }
+    }
+
+    #[test]
+    fn nothing_is_built_that_is_neither_kept_nor_heard() {
+        let events = Events::new(0);
+        events.note(|| panic!("it is kept nowhere"));
+        events.tell(|| panic!("there is no listener"));
+        let (_, listener) = events.listen(None);
+        assert!(events.is_heard());
+        drop(listener);
+        events.note(|| panic!("the listener is gone"));
+        Events::new(3).tell(|| panic!("calls are not kept"));
+    }
+
+    #[test]
+    fn the_last_events_are_kept_and_what_is_missing_is_said() {
+        let events = Events::new(3);
+        (0..5).for_each(|server| events.note(|| stopped(server)));
+        let past = events.since(0);
+        let numbers: Vec<u64> = past.events.iter().map(|event| event.number).collect();
+        assert_eq!(numbers, [2, 3, 4]);
+        assert!(past.is_incomplete);
+        let past = events.since(3);
+        assert_eq!(
+            (past.events.len(), past.is_incomplete, past.next),
+            (2, false, 5)
+        );
+        assert!(events.listen(None).0.events.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_slow_listener_loses_events_and_delays_none() {
+        let events = Events::new(3);
+        let (_, mut slow) = events.listen(None);
+        let (_, mut quick) = events.listen(None);
+        for server in 0..BEHIND + 10 {
+            events.note(|| stopped(server));
+            assert!(
+                matches!(quick.next().await, Heard::Event(event) if event.event == stopped(server))
+            );
+        }
+        assert!(matches!(slow.next().await, Heard::Lagged(10)));
+        assert!(matches!(slow.next().await, Heard::Event(event) if event.number == 10));
+    }
+}
