@@ -325,7 +325,7 @@ impl App {
         let tracer = self.begin();
         self.report_start("daemon");
         let session = downstream::Session::new(self.proxy.clone(), self.tasks.clone());
-        session.stands_here();
+        session.share_workspace();
         let serving = downstream::stdio::serve_streams(&session, &self.proxy, &self.tasks, streams);
         let outcome = ended
             .run_until_cancelled_owned(serving)

@@ -26,7 +26,7 @@ pub(crate) struct Failures {
 /// One failed listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    /// Why it failed, secrets masked.
+    /// The reason, with secrets masked.
     pub reason: String,
     /// When, in seconds since 1970.
     pub at: u64,

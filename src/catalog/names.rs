@@ -1,7 +1,7 @@
 //! Resolution of the names that agents write to tools.
 //!
 //! A name that contains a server's name, in any spelling, is looked up among that server's tools and nowhere else: the
-//! arguments of a call were written for that server. This holds for every server the program has heard of, including
+//! arguments of a call were written for that server. This holds for every server the program has ever known, including
 //! those that are disabled, fail to start, belong to another project or were removed from the configuration (see
 //! [`Snapshot::reserved`]). Withheld tools take part, so that no other tool answers in their place.
 

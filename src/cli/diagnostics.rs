@@ -10,7 +10,7 @@ use crate::proxy::{Failure, View};
 use crate::registry;
 use crate::text::chain;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(super) struct Exit {
     kind: Kind,

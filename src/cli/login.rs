@@ -17,7 +17,8 @@ use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
-    Account, Answer, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, Vault,
+    Account, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, RedirectAnswer,
+    Vault,
 };
 
 #[derive(Debug, clap::Args)]
@@ -331,7 +332,7 @@ fn moved(before: &str, now: &str) -> String {
     )
 }
 
-fn take(flow: &Flow, line: &str, output: &Output) -> Option<Answer> {
+fn take(flow: &Flow, line: &str, output: &Output) -> Option<RedirectAnswer> {
     if line.trim().is_empty() {
         return None;
     }

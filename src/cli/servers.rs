@@ -132,6 +132,6 @@ fn state(server: &ServerReport) -> String {
         .as_deref()
         .map(|software| faint(format!(" ({})", printable(software))))
         .unwrap_or_default();
-    let beside = server.beside_tools();
+    let beside = server.other_entries();
     format!("{state}  {}{beside}{software}", server.tools_text())
 }

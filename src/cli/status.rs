@@ -46,7 +46,7 @@ struct Daemon {
     is_wanted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<daemon::Status>,
-    /// Why the daemon cannot be asked.
+    /// The reason why the daemon cannot be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     /// The processes that serve their clients without the daemon, each with the reason.
@@ -163,7 +163,7 @@ fn known(server: &ServerReport) -> String {
             format!(
                 "{}{}, {listed}{}{}",
                 good(server.tools_text()),
-                server.beside_tools(),
+                server.other_entries(),
                 faint(software),
                 failed.unwrap_or_default()
             )

@@ -192,7 +192,7 @@ section! {
         provider: Option<Provider> = provider, Value::Words(&["gemini", "anthropic", "openai"]);
         /// The model's name there.
         model: Option<At<String>> = Field::text, Value::Text;
-        /// Where it is, if not at its provider's.
+        /// The URL, if not its provider's.
         base_url: Option<At<String>> = Field::text, Value::Text;
         /// Its key: `${VARIABLE}`, or `keychain` for what `mcpzip auth key` put there.
         api_key: Option<At<String>> = Field::text, Value::Text;

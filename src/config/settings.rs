@@ -91,7 +91,7 @@ pub(crate) struct Config {
     pub http: Result<HttpOptions, EntryError>,
     /// The destination of traces, if there is one.
     pub traces: Option<Traces>,
-    /// Where metrics go, if anywhere.
+    /// The destination of metrics, if there is one.
     pub metrics_export: Option<MetricsExport>,
     /// Hides the secrets among the values above, including those in arguments and URLs.
     pub masker: Masker,

@@ -70,7 +70,7 @@ pub(crate) struct Collector {
     pub network: Network,
 }
 
-/// Where metrics go, and how often.
+/// The destination of metrics, and the interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MetricsExport {
     /// The collector.
@@ -79,7 +79,7 @@ pub(crate) struct MetricsExport {
     pub interval: Duration,
 }
 
-/// Where traces go, and which.
+/// The destination of traces, and which are sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Traces {
     /// The collector.

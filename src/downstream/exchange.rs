@@ -1,4 +1,4 @@
-//! Where the response to a message goes: to the client's shared outbox or to one of its own, alone or as part of a
+//! The destination of the response to a message: the client's shared outbox or one of its own, alone or as part of a
 //! batch.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) enum Exchange {
 
 /// The destination of one response.
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
+pub(super) struct ResponseTarget {
     pub(super) exchange: Exchange,
     /// The batch that it belongs to, if it was requested in one.
     batch: Option<Arc<Batch>>,
@@ -92,7 +92,7 @@ impl Exchange {
     }
 }
 
-impl Answer {
+impl ResponseTarget {
     /// Creates the destination of a response outside of a batch.
     pub(super) fn alone(exchange: Exchange) -> Self {
         Self {

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::exchange::{Answer, Exchange};
+use super::exchange::{Exchange, ResponseTarget};
 use super::span::{self, Of, Traced};
 use crate::mcp::object::quoted;
 use crate::mcp::{
@@ -32,8 +32,7 @@ const MOST_REQUESTS: usize = 4096;
 const MOST_BYTES: usize = 128 * 1024 * 1024;
 
 /// The error for a request that was sent to a server by a process that has since died.
-const INTERRUPTED: &str = "the shared mcpzip process ended while a server worked on this request: it may have acted. The server is \
-                           started anew, and what it kept in memory is gone. Next: check what was done before you repeat it";
+const INTERRUPTED: &str = "the shared mcpzip process ended while a server worked on this request: it may have acted. The server is restarted without what it had in memory. Next: check what was done before you repeat it";
 
 pub(super) const REVISION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -90,7 +89,7 @@ impl Session {
     }
 
     /// Gives the client this process's workspace, because the client started the process.
-    pub(crate) fn stands_here(&self) {
+    pub(crate) fn share_workspace(&self) {
         self.client.set_workspace(self.proxy.workspace());
     }
 
@@ -144,7 +143,9 @@ impl Session {
     ) {
         telemetry::frame(None, "received", &[line]);
         match envelope {
-            Envelope::Single(message) => self.take(line, message, Answer::alone(exchange.clone())),
+            Envelope::Single(message) => {
+                self.take(line, message, ResponseTarget::alone(exchange.clone()))
+            }
             Envelope::Batch(batch) => self.take_batch(line, &batch, exchange),
         }
     }
@@ -173,7 +174,7 @@ impl Session {
                 "tools/call" => Reply::tool_error(INTERRUPTED),
                 _ => Reply::error(ErrorCode::INTERNAL, INTERRUPTED.to_owned()),
             };
-            Answer::alone(exchange.clone()).push(reply.into_frame(&request.id, revision));
+            ResponseTarget::alone(exchange.clone()).push(reply.into_frame(&request.id, revision));
         }
     }
 
@@ -220,7 +221,7 @@ impl Session {
     }
 
     fn refuse(&self, malformed: &Malformed, exchange: &Exchange) {
-        let answer = Answer::alone(exchange.clone());
+        let answer = ResponseTarget::alone(exchange.clone());
         answer.push(Frame::error(
             malformed.id.as_ref(),
             malformed.code,
@@ -256,7 +257,7 @@ impl Session {
             .iter()
             .filter(|m| matches!(m, Ok(Message::Request(_)) | Err(_)))
             .count();
-        let together = Answer::of_batch(exchange.clone(), answers);
+        let together = ResponseTarget::of_batch(exchange.clone(), answers);
         for message in messages {
             match message {
                 Ok(message) => self.take(line, message, together.clone()),
@@ -267,7 +268,7 @@ impl Session {
         }
     }
 
-    fn take(self: &Arc<Self>, line: &Bytes, message: Message<'_>, answer: Answer) {
+    fn take(self: &Arc<Self>, line: &Bytes, message: Message<'_>, answer: ResponseTarget) {
         match message {
             Message::Request(request) => self.start(line, request, answer),
             Message::Notification { method, params } => self.notified(&method, params),
@@ -282,7 +283,7 @@ impl Session {
         }
     }
 
-    fn start(self: &Arc<Self>, line: &Bytes, request: Request<'_>, answer: Answer) {
+    fn start(self: &Arc<Self>, line: &Bytes, request: Request<'_>, answer: ResponseTarget) {
         if request.method == "initialize" {
             // Processed at once, because the next message is interpreted by the negotiated revision.
             let params = span::object(request.params);
@@ -313,15 +314,15 @@ impl Session {
             if state.running.contains_key(&request.id) {
                 Some((
                     ErrorCode::INVALID_REQUEST,
-                    "a request with this id is still under way".to_owned(),
+                    "a request with this id is still in progress".to_owned(),
                 ))
             } else if state.running.len() >= MOST_REQUESTS {
                 Some((
                     ErrorCode::TOO_MANY_REQUESTS,
-                    format!("{MOST_REQUESTS} requests are under way already"),
+                    format!("{MOST_REQUESTS} requests are already in progress"),
                 ))
             } else if state.held > 0 && state.held + bytes > MOST_BYTES {
-                let message = format!("the requests under way have {} bytes already", state.held);
+                let message = format!("the requests in progress already have {} bytes", state.held);
                 Some((ErrorCode::TOO_MANY_REQUESTS, message))
             } else {
                 state.held += bytes;
@@ -570,10 +571,9 @@ impl Session {
         tracing::warn!(
             client = self.client.number(),
             method,
-            "an answer was dropped, as clients leave too much unread"
+            "a response was dropped, because clients have left too many unread"
         );
-        let text = "the answer came and was dropped: this server has too many answers that its clients have not read. Next: \
-                    what was asked for was done; ask for less of it, or again in ten seconds if it may be done twice";
+        let text = "the response was dropped, because clients have left too many responses unread. The request was carried out. Next: ask for less, or ask again in ten seconds if it may be done twice";
         let revision = self.state().legacy.unwrap_or(Revision::V2026_07_28);
         let reply = match method {
             "tools/call" => Reply::tool_error(text),
@@ -583,7 +583,7 @@ impl Session {
     }
 
     /// Sends a response that may be large, once the client has read enough of the backlog.
-    async fn deliver(&self, answer: &Answer, frame: Frame) {
+    async fn deliver(&self, answer: &ResponseTarget, frame: Frame) {
         telemetry::frame(None, "sent", &[&frame.head, &frame.body, &frame.tail]);
         if let Some(last) = answer.complete(Some(frame)) {
             if let Some(frame) = last {
@@ -605,14 +605,15 @@ impl Session {
 struct Running<'a> {
     session: &'a Session,
     id: &'a RequestId,
-    answer: &'a Answer,
+    answer: &'a ResponseTarget,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The panic itself is in the log; without this response the client would wait forever.
-            let message = "a fault inside mcpzip ended this request; the others go on";
+            let message =
+                "an internal error of mcpzip ended this request; other requests are not affected";
             self.answer.push(Frame::error(
                 Some(self.id),
                 ErrorCode::INTERNAL,
@@ -668,7 +669,7 @@ mod tests {
         let exchange = Exchange::Shared(outbox.clone());
         let size = size_of_val(&session.run(&id, "ping", &Object::default(), &line, &exchange));
         assert!(size <= TASK, "{size}");
-        let answer = Answer::alone(Exchange::Shared(outbox.clone()));
+        let answer = ResponseTarget::alone(Exchange::Shared(outbox.clone()));
         let running = session.clone();
         let task = tasks.spawn(async move {
             let _running = Running {

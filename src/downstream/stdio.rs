@@ -48,7 +48,7 @@ pub(crate) struct Streams {
 pub(crate) async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
     let (input, output) = pipes::open()?;
     let session = Session::new(proxy.clone(), tasks.clone());
-    session.stands_here();
+    session.share_workspace();
     let streams = Streams {
         input,
         output,
@@ -160,9 +160,9 @@ impl Reading<'_> {
 
     /// Replays a line that was answered already.
     fn take_unanswered(&self, line: &Bytes) {
-        let unheard = Outbox::new();
-        unheard.abandon();
-        self.session.receive(line, &Exchange::Shared(unheard));
+        let discarded = Outbox::new();
+        discarded.abandon();
+        self.session.receive(line, &Exchange::Shared(discarded));
     }
 
     fn take(&self, line: &Bytes, end: u64) {

@@ -35,7 +35,7 @@ pub(super) struct Call<'a> {
     pub(super) body: Writer,
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The connection failed or the deadline passed.

@@ -30,13 +30,13 @@ pub(crate) struct Keychain {
     system: system::Store,
 }
 
-/// Why a keychain could not be used.
+/// The reason why a keychain could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeychainError {
     /// There is no keychain.
     #[error("there is no keychain on this machine ({reason})")]
     Absent {
-        /// Why none was found.
+        /// The reason.
         reason: String,
     },
     /// The keychain is locked.

@@ -38,7 +38,7 @@ pub(crate) struct Reservation(OwnedSemaphorePermit);
 
 /// The bytes are not available now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the messages that wait take the whole budget")]
+#[error("the waiting messages use the whole byte budget")]
 pub(crate) struct OverBudget;
 
 /// Bytes and their reservation.

@@ -135,7 +135,7 @@ impl<'a> Message<'a> {
                 _ => continue,
             };
             if slot.replace(value).is_some() {
-                return Err(members.invalid(format!("`{key}` is there twice")));
+                return Err(members.invalid(format!("`{key}` is given twice")));
             }
         }
         members.into_message()

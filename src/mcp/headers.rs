@@ -35,16 +35,16 @@ pub(crate) enum Mismatch {
     #[error("the header `{0}` is missing")]
     Missing(String),
     /// The argument is missing.
-    #[error("the header `{0}` repeats an argument that is not there")]
+    #[error("the header `{0}` repeats an argument that is missing")]
     NoArgument(String),
     /// The header has several values.
-    #[error("the header `{0}` is there twice")]
+    #[error("the header `{0}` is given twice")]
     Repeated(String),
     /// The header's value is not a text.
     #[error("the header `{0}` cannot be decoded")]
     Encoding(String),
     /// The header has another value than the argument.
-    #[error("the header `{0}` says something else than the argument that it repeats")]
+    #[error("the header `{0}` differs from the argument that it repeats")]
     Different(String),
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Ledger {
 }
 
 /// The event of a call in progress.
-pub(super) struct Entry<'a> {
+pub(super) struct CallEvent<'a> {
     audit: Arc<Audit>,
     /// The tool's name, as written by the agent.
     written: &'a str,
@@ -104,7 +104,7 @@ impl Ledger {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> CallEvent<'a> {
     /// Begins the event of a call of the tool that the agent wrote as `written`.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) use answers::projection;
 pub(crate) use answers::reply::Reply;
 pub(crate) use callers::caller::Caller;
 pub(crate) use callers::client::{Client, Shows};
-pub(crate) use callers::listener::{Change, Interests, Listener};
+pub(crate) use callers::listener::{ChangeNotice, Interests, Listener};
 pub(crate) use failure::Failure;
 pub(crate) use inventory::{Progress, ServerReport, Start, Status, counted};
 pub(crate) use metrics::CONTENT_TYPE as METRICS_TYPE;

@@ -1,3 +1,5 @@
+//! The errors of connecting, calling and listing. Their texts are shown to users and agents.
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,9 +157,7 @@ pub(crate) enum CallError {
         reason: NotListed,
     },
     /// Under `"trust": "pin"`, the tool has changed since it was first seen. Nothing was sent.
-    #[error(
-        "`{tool}` of server `{server}` is held back: it is not what it was when it was first seen"
-    )]
+    #[error("`{tool}` of server `{server}` is held back: it has changed since it was first seen")]
     Withheld {
         /// The server's name.
         server: ServerName,
@@ -200,7 +200,7 @@ impl ConnectError {
     }
 }
 
-/// Why the tools of a server are not known, or not taken over.
+/// The reason why the tools of a server are not known, or not stored.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NotListed {
     /// Their list did not come within this time.
@@ -295,21 +295,23 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
     let login = format!("; login needed: run `mcpzip login {server}`");
     match need {
         AuthRequired::Credentials => String::new(),
-        AuthRequired::Command => "; what its `headers_command` gives is not accepted".to_owned(),
+        AuthRequired::Command => {
+            "; it does not accept the headers of its `headers_command`".to_owned()
+        }
         AuthRequired::Login => login,
         AuthRequired::Sealed(reason) => {
             format!("; {reason}{login}, which replaces it, or unlock the keychain")
         }
-        AuthRequired::Renewal => format!("{login}, as the login there was is over"),
+        AuthRequired::Renewal => format!("{login}, because the previous login has ended"),
         AuthRequired::Scopes(scopes) => format!(
-            "{login}, as the login there is lacks the scopes {}",
+            "{login}, because the current login lacks the scopes {}",
             scopes.join(", ")
         ),
         AuthRequired::Rights => {
-            "; the login there is does not allow this, and a new one would not change that"
+            "; the current login does not permit this, and a new login would not change that"
                 .to_owned()
         }
-        AuthRequired::Patience(reason) => format!("; no token is to be had now: {reason}"),
+        AuthRequired::Patience(reason) => format!("; no token is available now: {reason}"),
     }
 }
 

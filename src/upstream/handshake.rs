@@ -56,7 +56,9 @@ impl Introduction {
             .ok_or_else(|| Refusal::Refused("it named no protocol version".into()))?;
         let revision = Revision::parse(&version)
             .filter(|revision| !revision.is_modern())
-            .ok_or_else(|| Refusal::Refused(format!("it wants protocol revision `{version}`")))?;
+            .ok_or_else(|| {
+                Refusal::Refused(format!("it requires protocol revision `{version}`"))
+            })?;
         wire.agree(revision);
         wire.notify("notifications/initialized").await;
         Ok(Self::new(revision, &result, result.get("serverInfo")))
@@ -88,7 +90,7 @@ impl Introduction {
             .any(|version| version == Revision::V2026_07_28.as_str())
         {
             return Err(Refusal::Refused(format!(
-                "it speaks {}",
+                "it supports only {}",
                 versions.join(", ")
             )));
         }

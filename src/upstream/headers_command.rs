@@ -96,16 +96,16 @@ pub(crate) enum HeadersCommandError {
     #[error("did not print a JSON object")]
     NotAnObject,
     /// `headers` is not an object.
-    #[error("printed `headers` that are no object")]
+    #[error("printed `headers` that are not an object")]
     Headers,
     /// The value of a header is not a string.
-    #[error("printed a value of `{0}` that is no text")]
+    #[error("printed a value of `{0}` that is not a string")]
     Value(String),
     /// HTTP cannot carry a header.
     #[error("printed a header `{0}` that cannot be sent")]
     Unsendable(String),
     /// `expires_in` is not a number.
-    #[error("printed an `expires_in` that is no number")]
+    #[error("printed an `expires_in` that is not a number")]
     ExpiresIn,
     /// `expires_at` is not a time.
     #[error(
@@ -451,7 +451,7 @@ mod tests {
         check("abc", Err("did not print a JSON object"));
         check(
             r#"{"x-key": 1}"#,
-            Err("printed a value of `x-key` that is no text"),
+            Err("printed a value of `x-key` that is not a string"),
         );
         check(
             r#"{"x key": "secret"}"#,
@@ -463,7 +463,7 @@ mod tests {
         );
         check(
             r#"{"headers": {}, "expires_in": "soon"}"#,
-            Err("printed an `expires_in` that is no number"),
+            Err("printed an `expires_in` that is not a number"),
         );
     }
 

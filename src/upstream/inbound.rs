@@ -1,7 +1,7 @@
 //! Routes a server's notifications and requests to the clients that they concern.
 //!
 //! Over HTTP a message comes on the stream of the request it belongs to. A transport with one stream does not say which
-//! request a message belongs to. It goes to the client if only one has requests under way; if several have, a question is
+//! request a message belongs to. It goes to the client if only one has requests in flight; if several have, a question is
 //! refused, because the wrong user must not be asked.
 
 use std::collections::HashMap;
@@ -41,10 +41,10 @@ struct Open {
     /// The clients of the requests in flight, by our request id.
     hosts: HashMap<u64, Arc<dyn Host>>,
     /// The server's own requests that are not answered yet.
-    questions: HashMap<RequestId, Asked>,
+    questions: HashMap<RequestId, PendingRequest>,
 }
 
-struct Asked {
+struct PendingRequest {
     taken_back: CancellationToken,
     /// The request during which it was asked; it ends with that request.
     within: Option<u64>,
@@ -166,7 +166,7 @@ impl InboundRouter {
                 return reply(refuse(ErrorCode::METHOD_NOT_FOUND, &message));
             }
             Addressee::Several => {
-                let message = "several clients have requests under way, and nothing tells which of them is meant";
+                let message = "several clients have requests in progress, so it is unknown which of them to ask";
                 return reply(refuse(ErrorCode::INVALID_REQUEST, message));
             }
         };
@@ -180,7 +180,7 @@ impl InboundRouter {
             }
             open.questions.insert(
                 request.id.clone(),
-                Asked {
+                PendingRequest {
                     taken_back: taken_back.clone(),
                     within,
                 },

@@ -299,7 +299,9 @@ impl Link {
         match waiting {
             // The caller may have gone meanwhile.
             Some(waiting) => drop(waiting.send(reply)),
-            None => tracing::debug!(server = %self.server, id, "an answer nobody waits for"),
+            None => {
+                tracing::debug!(server = %self.server, id, "an answer that no request waits for")
+            }
         }
     }
 

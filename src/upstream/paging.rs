@@ -181,7 +181,7 @@ impl Connection {
             match &cursor {
                 None => return Ok(pages),
                 Some(cursor) if !seen.insert(cursor.clone()) => {
-                    return Err(refused("its pages go in a circle".into()));
+                    return Err(refused("its pages repeat".into()));
                 }
                 Some(_) => {}
             }

@@ -74,9 +74,9 @@ fn a_filter_that_fails_shows_the_shape_and_the_call_is_not_repeated() {
     let setup = shop();
     let mut client = setup.connect();
     for (filter, error) in [
-        (".items[", "no jq"),
+        (".items[", "not valid jq"),
         (".items.x", "failed"),
-        ("empty", "nothing"),
+        ("empty", "no output"),
         ("nosuch", "nosuch"),
     ] {
         let told = select(&mut client, "shop__list", filter).tool_error();
@@ -190,7 +190,7 @@ fn endless_filters_of_one_client_keep_no_other_waiting() {
         assert!(told.iter().any(|told| told.contains("was ended after")));
         assert!(
             told.iter()
-                .any(|told| told.contains("was not begun within")),
+                .any(|told| told.contains("could not start within")),
             "{told:#?}"
         );
     }

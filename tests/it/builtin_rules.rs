@@ -30,8 +30,8 @@ fn callable(client: &mut Client) -> Vec<&'static str> {
             };
             let answer = client.execute_with(&format!("mcpzip__{tool}"), arguments);
             let told = answer.as_str();
-            !told.contains("switched off by the user's rules")
-                && !told.contains("needs the user's word")
+            !told.contains("denied by the user's rules")
+                && !told.contains("require the user's consent")
         })
         .collect()
 }

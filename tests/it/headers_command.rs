@@ -111,7 +111,7 @@ fn what_is_never_accepted_is_told_without_a_secret_and_without_a_loop() {
     let mut client = setup.connect();
     let said = client.execute("web__t").tool_error();
     assert!(
-        said.contains("what its `headers_command` gives is not accepted")
+        said.contains("it does not accept the headers of its `headers_command`")
             && !said.contains("good-token"),
         "{said}"
     );

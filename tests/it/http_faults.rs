@@ -75,7 +75,7 @@ const SILENT: Outcome = Outcome {
 };
 const PROXY: Outcome = Outcome {
     fault: "its proxy is not there, refuses, requires a login, or says nothing",
-    gets: "its proxy does not let us through",
+    gets: "the connection through its proxy failed",
     after: "at once",
     then: NOTHING_SENT,
 };
@@ -364,18 +364,24 @@ fn a_proxy_that_does_not_lead_there_is_named() {
     for (proxy, words) in [
         (
             closed("http"),
-            "its proxy does not let us through (Connection refused",
+            "the connection through its proxy failed (Connection refused",
         ),
-        (closed("socks5h"), "its proxy does not let us through ("),
+        (
+            closed("socks5h"),
+            "the connection through its proxy failed (",
+        ),
         (
             refusing.url("http"),
-            "its proxy does not let us through (tunnel error: unsuccessful)",
+            "the connection through its proxy failed (tunnel error: unsuccessful)",
         ),
         (
             strict.url("http"),
-            "its proxy does not let us through (tunnel error: proxy authorization required)",
+            "the connection through its proxy failed (tunnel error: proxy authorization required)",
         ),
-        (deaf.url("http"), "its proxy does not let us through ("),
+        (
+            deaf.url("http"),
+            "the connection through its proxy failed (",
+        ),
     ] {
         let text = failure(at("https://mcp.invalid/mcp", json!({ "proxy": proxy })));
         assert!(text.contains(words) && text.contains(PROXY.gets), "{text}");

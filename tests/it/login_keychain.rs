@@ -53,7 +53,7 @@ fn a_login_is_sealed_where_there_is_a_keychain() {
     let mut client = sealed.connect();
     let said = client.execute("web__t").tool_error();
     for words in [
-        "cannot be opened",
+        "cannot be decrypted",
         "keychain",
         "login needed: run `mcpzip login web`",
     ] {
@@ -61,7 +61,7 @@ fn a_login_is_sealed_where_there_is_a_keychain() {
     }
     let status = sealed.run(&["auth", "status"]).code(0);
     assert!(
-        status.json() == json!([]) && status.stderr.contains("cannot be opened"),
+        status.json() == json!([]) && status.stderr.contains("cannot be decrypted"),
         "{status}"
     );
     assert_eq!(kept(&setup), (path, text));

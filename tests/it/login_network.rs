@@ -85,7 +85,7 @@ fn a_name_with_a_private_address_beside_a_public_one_leads_to_nothing_private() 
     if is_within(test, &hosts) {
         let (said, asked) = led_to_this_machine("mcp.example");
         assert!(
-            said.contains("a server of the internet may not lead to a private address"),
+            said.contains("an internet server must not refer to a private address"),
             "{said}"
         );
         assert_eq!(asked, 0);

@@ -77,7 +77,7 @@ fn a_clock_that_is_wrong_costs_a_renewal_and_never_a_login() {
     authority.revoke(false);
     let said = client.execute("web__t").tool_error();
     assert!(
-        said.contains("login needed: run `mcpzip login web`, as the login there was is over"),
+        said.contains("login needed: run `mcpzip login web`, because the previous login has ended"),
         "{said}"
     );
     assert_eq!(
@@ -360,7 +360,7 @@ fn a_login_of_mcpzip_0_1_comes_along_until_it_ends() {
         logins[0]["outcome"]
             .as_str()
             .unwrap()
-            .contains("that login is over"),
+            .contains("which has ended"),
         "{logins}"
     );
     let (setup, logins) = import("2999-01-01T00:00:00.5+02:00");

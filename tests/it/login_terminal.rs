@@ -42,7 +42,7 @@ fn a_person_without_a_browser_pastes_where_it_led() {
     // They open it on another machine, where the browser cannot come back.
     let to = location(&get(&page(&screen))).unwrap();
     terminal.types("yes");
-    terminal.shows("paste the whole URL");
+    terminal.shows("paste the whole");
     terminal.types(&to);
     let screen = terminal.shows("[exit 0]");
     show("the URL is pasted", &screen);

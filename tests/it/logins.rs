@@ -223,7 +223,7 @@ fn a_client_registered_by_hand_is_used_and_one_that_is_missing_is_explained() {
     let authority = Authority::start(manner());
     let refused = authority.setup(json!({})).run(&["login", "web"]).code(1);
     for word in [
-        "lets no client register by itself",
+        "does not let clients register themselves",
         "http://127.0.0.1:",
         "client_id",
     ] {
@@ -546,19 +546,19 @@ fn metadata_that_lies_ends_the_login_before_it_begins() {
     );
     check(
         json!({ "code_challenge_methods_supported": ["plain"] }),
-        "does not protect its codes",
+        "does not support PKCE with S256",
     );
     check(
         json!({ "authorization_endpoint": "http://example.com/authorize" }),
-        "only https is",
+        "only https, or",
     );
     check(
         json!({ "registration_endpoint": "file:///etc/passwd" }),
-        "only https is",
+        "only https, or",
     );
     check(
         json!({ "registration_endpoint": "http://10.0.0.1/register" }),
-        "only https is",
+        "only https, or",
     );
     let endless = json!({ "filler": "x".repeat(300 * 1024) });
     check(endless, "more than 262144 bytes");
@@ -606,11 +606,11 @@ fn a_server_of_the_internet_leads_nobody_into_a_private_network() {
     ] {
         check(
             issuer,
-            "a server of the internet may not lead to a private address",
+            "an internet server must not refer to a private address",
         );
     }
-    check("http://login.example", "only https is");
-    check("file:///etc", "only https is");
+    check("http://login.example", "only https, or");
+    check("file:///etc", "only https, or");
 }
 
 #[test]
@@ -830,7 +830,7 @@ fn a_server_that_wants_no_login_of_this_kind_says_so() {
         .entry("web", &open.entry(json!({})))
         .run(&["login", "web"])
         .code(1);
-    assert!(refused.stderr.contains("wants no login"), "{refused}");
+    assert!(refused.stderr.contains("requires no login"), "{refused}");
     let refused = setup.run(&["login", "nobody"]).code(1);
     assert!(
         refused.stderr.contains("no server `nobody` is configured"),

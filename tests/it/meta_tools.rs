@@ -397,7 +397,7 @@ fn args_is_another_name_for_the_arguments_of_a_call() {
     assert!(several.as_str().contains(r#"title"#) && !several.is_tool_error());
     let both = r#"{"name":"git-hub__create_issue","args":{"title":"x"},"arguments":{"title":"y"}}"#;
     let told = client.call("execute_tool", both).tool_error();
-    assert!(told.contains("give one of them"), "{told}");
+    assert!(told.contains("give either"), "{told}");
     let none = r#"{"name":"git-hub__create_issue","args":{"title":"x"},"arguments":null}"#;
     assert_eq!(
         received(client.call("execute_tool", none)),

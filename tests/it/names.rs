@@ -320,7 +320,7 @@ fn an_allowed_servers_name_in_a_tools_name_lets_no_other_server_in() {
     for name in ["evil__github__list", "github_:list"] {
         let told = client.execute(name).tool_error();
         assert!(
-            told.contains("switched off by the user's rules"),
+            told.contains("denied by the user's rules"),
             "{name}: {told}"
         );
     }

@@ -93,13 +93,11 @@ fn a_denied_tool_is_neither_found_nor_described_nor_called() {
                 assert!(
                     described
                         .tool_error()
-                        .contains("switched off by the user's rules"),
+                        .contains("denied by the user's rules"),
                     "{settings}"
                 );
                 assert!(
-                    called
-                        .tool_error()
-                        .contains("switched off by the user's rules"),
+                    called.tool_error().contains("denied by the user's rules"),
                     "{settings}"
                 );
             } else {
@@ -142,7 +140,7 @@ fn a_denied_tool_is_not_there_in_direct_mode_either() {
         r#"{"name":"disk__delete_file","arguments":{}}"#,
     );
     assert!(
-        called.as_str().contains("switched off by the user's rules"),
+        called.as_str().contains("denied by the user's rules"),
         "{}",
         called.as_str()
     );
@@ -165,7 +163,7 @@ fn edited_rules_hold_at_once() {
         client
             .execute_with("disk__delete_file", "{}")
             .tool_error()
-            .contains("switched off")
+            .contains("denied by the user's rules")
     );
     // What cannot be read changes nothing, and least of all lifts a rule.
     setup.save_text(r#"{"mcpServers": {}, "tools": {"deny": ["@everything"]}}"#);
@@ -174,7 +172,7 @@ fn edited_rules_hold_at_once() {
         client
             .execute_with("disk__delete_file", "{}")
             .tool_error()
-            .contains("switched off")
+            .contains("denied by the user's rules")
     );
     client.finish();
 }
@@ -282,7 +280,7 @@ fn where_nobody_can_be_asked_nothing_is_called() {
     let mut client = greeted(&setup, r#"{"elicitation":{"url":{}},"sampling":{}}"#);
     let refused = client.execute_with("disk__delete_file", "{}").tool_error();
     assert!(
-        refused.contains("needs the user's word") && refused.contains("cannot ask"),
+        refused.contains("require the user's consent") && refused.contains("cannot ask"),
         "{refused}"
     );
     client.finish();
@@ -647,7 +645,7 @@ fn under_pins_tools_are_held_back_where_it_cannot_be_told_what_changed() {
     }
     let status = client.call("proxy_status", "{}").text();
     assert!(
-        status.contains("tools are held back, as it cannot be told which have changed"),
+        status.contains("tools are held back, because it cannot be checked which have changed"),
         "{status}"
     );
     assert_eq!(setup.home().count("web", "tools/call"), calls);

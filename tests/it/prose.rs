@@ -89,6 +89,12 @@ const PATTERNS: &[(&str, &str)] = &[
         "repeat the noun",
     ),
     (r"(^|[.:;] |\n- )What [^.?;:]*[.;:]", "begin with the noun"),
+    (
+        r"(^|\n\n)(Why|Where) [^?]*?[.;:,]",
+        "begin with the noun: \"the reason why\", \"the directory\"",
+    ),
+    (r"(?i)\bunder way\b", "in progress, in flight"),
+    (r"(?i)\b(hears?|heard)\b", "gets, receives, is notified of"),
 ];
 
 /// Another program has this name on the Rust registry.

@@ -423,7 +423,7 @@ fn a_server_that_does_not_tell_of_changes_or_refuses_is_an_error() {
         mute["message"]
             .as_str()
             .unwrap()
-            .contains("does not tell of changes"),
+            .contains("does not announce changes"),
         "{mute}"
     );
     let strict = client

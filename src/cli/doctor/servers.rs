@@ -120,7 +120,7 @@ pub(super) async fn examine(
                 examination.add(Finding::new(&kinds::SERVER_SLOW, name.as_str(), what));
             }
             if server.tools + server.withheld == 0 {
-                let what = format!("it lists no tools{}", server.beside_tools());
+                let what = format!("it lists no tools{}", server.other_entries());
                 examination.add(Finding::new(&kinds::SERVER_EMPTY, name.as_str(), what));
             }
         }

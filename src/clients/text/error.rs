@@ -45,7 +45,7 @@ pub(crate) enum SyntaxError {
     Depth { limit: usize },
 }
 
-/// Why a key cannot be edited, worded to follow it.
+/// The reason why a key cannot be edited, worded to follow it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
     /// The path is empty.

@@ -125,7 +125,7 @@ impl Access {
                 .and_then(|origin| origin.parse::<Origin>().ok());
             if !origin.is_some_and(|origin| self.is_allowed(&origin, host)) {
                 return Some(refusal::forbidden(
-                    "pages of this `Origin` may not call the server; `--allow-origin` lets them",
+                    "pages of this `Origin` may not call the server; `--allow-origin` permits them",
                 ));
             }
         }

@@ -17,7 +17,7 @@ use crate::mcp::{ErrorCode, Frame, RequestId};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The request to answer.
-pub(super) struct Question<'a> {
+pub(super) struct PostedRequest<'a> {
     /// The id, if it is a single request.
     pub(super) id: Option<&'a RequestId>,
     pub(super) is_modern: bool,
@@ -25,7 +25,11 @@ pub(super) struct Question<'a> {
 }
 
 /// Waits for the messages on `stream` and responds with them.
-pub(super) async fn answer(shared: &Shared, stream: Stream, question: Question<'_>) -> Response {
+pub(super) async fn answer(
+    shared: &Shared,
+    stream: Stream,
+    question: PostedRequest<'_>,
+) -> Response {
     let Forms { json, events } = question.forms;
     if !events {
         return only_json(shared, stream, &question).await;
@@ -48,7 +52,7 @@ fn events_of(mut stream: Stream, first: Option<Frame>) -> Response {
 }
 
 /// The response for a client that does not accept event streams: messages before the response are dropped.
-async fn only_json(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response {
+async fn only_json(shared: &Shared, stream: Stream, question: &PostedRequest<'_>) -> Response {
     while let Some(frame) = stream.outbox().next().await {
         if stream.outbox().is_through() {
             return whole(frame, question.is_modern);
@@ -58,7 +62,7 @@ async fn only_json(shared: &Shared, stream: Stream, question: &Question<'_>) -> 
 }
 
 /// The response when there is no result: the request was cancelled by its client or by the end of the run.
-fn nothing(shared: &Shared, stream: Stream, question: &Question<'_>) -> Response {
+fn nothing(shared: &Shared, stream: Stream, question: &PostedRequest<'_>) -> Response {
     if shared.tasks.stop().is_cancelled() {
         let message = "mcpzip ended before the answer came";
         return refusal::error(

@@ -54,7 +54,7 @@ pub(super) async fn read(
         .next()
         .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
     {
-        let message = "the `Content-Type` of a message is `application/json`";
+        let message = "the `Content-Type` must be `application/json`";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let length = map

@@ -23,7 +23,7 @@ pub(super) fn get(shared: &Shared, map: &HeaderMap) -> Response {
     if Forms::of(map).is_none_or(|forms| !forms.events) {
         return refusal::refuse(
             StatusCode::NOT_ACCEPTABLE,
-            "a GET is answered by `text/event-stream`",
+            "the response to a GET is `text/event-stream`, which `Accept` does not allow",
         );
     }
     match session_of(&shared.sessions, map) {

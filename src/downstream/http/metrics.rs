@@ -27,7 +27,7 @@ pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -
     let Ok(text) = text else {
         return refusal::refuse(
             axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-            "there are no figures",
+            "the metrics cannot be computed",
         );
     };
     let mut response = Response::new(text.into());

@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::answer::{Question, answer};
+use super::answer::{PostedRequest, answer};
 use super::forms::Forms;
 use super::incoming::own_exchange;
 use super::refusal;
@@ -71,7 +71,7 @@ pub(super) async fn post(
         *params = Some(Arc::new(headers::Params::among(all)));
     }
     session.receive_envelope(text, envelope, &exchange);
-    let question = Question {
+    let question = PostedRequest {
         id: Some(&id),
         is_modern: true,
         forms,
@@ -106,7 +106,7 @@ fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
         same(map, headers::NAME, "Mcp-Name", &named)?;
     }
     if request.method == "initialize" {
-        let message = "`initialize` is no method of this protocol revision".to_owned();
+        let message = "this protocol revision has no method `initialize`".to_owned();
         return Err(Refusal::of_message(
             StatusCode::NOT_FOUND,
             ErrorCode::METHOD_NOT_FOUND,

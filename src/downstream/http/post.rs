@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::answer::{Question, answer};
+use super::answer::{PostedRequest, answer};
 use super::forms::Forms;
 use super::incoming::{own_exchange, read};
 use super::refusal::{accepted, full};
@@ -22,7 +22,7 @@ use crate::mcp::{Envelope, Message, Outbox, RequestId, Revision, headers};
 pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> Response {
     let Some(forms) = Forms::of(map) else {
         let message =
-            "answers are `application/json` or `text/event-stream`; `Accept` allows neither";
+            "responses are `application/json` or `text/event-stream`; `Accept` allows neither";
         return refusal::refuse(StatusCode::NOT_ACCEPTABLE, message);
     };
     let text = match read(&shared.incoming, map, body).await {
@@ -55,7 +55,7 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
         return accepted();
     }
     drop(text);
-    let question = Question {
+    let question = PostedRequest {
         id: id.as_ref(),
         is_modern: false,
         forms,
@@ -75,7 +75,7 @@ async fn initialize(
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     let outbox = Outbox::within(shared.outgoing.clone());
     session.receive_envelope(text, envelope, &own_exchange(map, &outbox));
-    let question = Question {
+    let question = PostedRequest {
         id: Some(id),
         is_modern: false,
         forms,

@@ -39,8 +39,7 @@ impl Refusal {
 
     /// 503: the incoming messages exceed the budget.
     pub(super) fn overload() -> Self {
-        let message =
-            "the messages under way leave no memory for this one; send it again later".to_owned();
+        let message = "too many messages are in progress; send this one again later".to_owned();
         let (status, code) = (
             StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::TOO_MANY_REQUESTS,
@@ -94,8 +93,7 @@ pub(super) fn accepted() -> Response {
 
 /// 503: no more sessions.
 pub(super) fn full(id: Option<&RequestId>) -> Response {
-    let message =
-        "there are as many sessions as there may be, and all were used lately; try again later";
+    let message = "the maximum number of sessions is in use; try again later";
     let refusal = Refusal {
         message: message.to_owned(),
         ..Refusal::overload()
@@ -105,7 +103,7 @@ pub(super) fn full(id: Option<&RequestId>) -> Response {
 
 /// 404, for other paths.
 pub(super) fn nothing_here() -> Response {
-    not_found("there is nothing here; MCP is served on /mcp")
+    not_found("nothing is served here; MCP is on /mcp")
 }
 
 /// A response that refuses the HTTP request, not a message in it.
@@ -129,7 +127,7 @@ pub(super) fn not_found(message: &str) -> Response {
 pub(super) fn method_not_allowed(allowed: &'static str) -> Response {
     let mut response = refuse(
         StatusCode::METHOD_NOT_ALLOWED,
-        &format!("the methods here are {allowed}"),
+        &format!("allowed methods: {allowed}"),
     );
     response
         .headers_mut()
@@ -140,7 +138,7 @@ pub(super) fn method_not_allowed(allowed: &'static str) -> Response {
 pub(super) fn unauthorized() -> Response {
     let mut response = refuse(
         StatusCode::UNAUTHORIZED,
-        "this server wants a token: `Authorization: Bearer TOKEN`",
+        "this server requires a token: `Authorization: Bearer TOKEN`",
     );
     response
         .headers_mut()

@@ -234,7 +234,8 @@ pub(super) fn session_of(
     map: &HeaderMap,
 ) -> Result<(SessionGuard, String), Refusal> {
     let Some(id) = map.get(headers::SESSION) else {
-        let message = "the header `Mcp-Session-Id` is missing; `initialize` gives one out";
+        let message =
+            "the header `Mcp-Session-Id` is missing; the response to `initialize` has one";
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     };
     let id = id.to_str().unwrap_or_default();

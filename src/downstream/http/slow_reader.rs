@@ -51,7 +51,7 @@ impl<T> SlowReaderGuard<T> {
             if self.budget.is_scarce() {
                 return Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    "it does not read, and others wait",
+                    "the client does not read, and others need the memory",
                 )));
             }
             // Checked again soon, because the budget may become scarce at any moment.

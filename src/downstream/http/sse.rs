@@ -31,7 +31,7 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) 
     if Forms::of(request.headers()).is_none_or(|forms| !forms.events) {
         return refusal::refuse(
             StatusCode::NOT_ACCEPTABLE,
-            "this is answered by `text/event-stream`",
+            "the response is `text/event-stream`, which `Accept` does not allow",
         );
     }
     let session = Session::new(shared.proxy.clone(), shared.tasks.clone());

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::Answers;
 use super::content::{HEAD, Looked, head, text_of};
-use super::duplicate::{Kept, without_duplicate};
+use super::duplicate::{KeptForm, without_duplicate};
 use super::projection::shape_of;
 use crate::config::Lifetime;
 use crate::proxy::view::View;
@@ -28,7 +28,7 @@ const WORTH_STORING: usize = 400;
 const REST_LOST: &str = "The rest of the result could not be stored, and is gone.";
 
 /// The call that is answered, and the caller's selection.
-pub(in crate::proxy) struct Asked<'a> {
+pub(in crate::proxy) struct AnsweredCall<'a> {
     pub(in crate::proxy) name: &'a QualifiedName,
     pub(in crate::proxy) select: Option<&'a str>,
     pub(in crate::proxy) caller: &'a Caller,
@@ -37,7 +37,7 @@ pub(in crate::proxy) struct Asked<'a> {
 
 impl Answers {
     /// The answer to a call: the result unchanged, the part that `select` produces, or its head.
-    pub(in crate::proxy) async fn answer(&self, result: Bytes, asked: &Asked<'_>) -> Reply {
+    pub(in crate::proxy) async fn answer(&self, result: Bytes, asked: &AnsweredCall<'_>) -> Reply {
         if required_input(&result).is_some() {
             return Reply::Relayed(result);
         }
@@ -47,7 +47,7 @@ impl Answers {
         } else {
             options.budget
         };
-        let kept = Kept::of(options.duplicates, asked.caller.shows);
+        let kept = KeptForm::of(options.duplicates, asked.caller.shows);
         if asked.select.is_none() && result.len() <= budget {
             return Reply::Relayed(
                 kept.and_then(|kept| without_duplicate(&result, kept))
@@ -61,9 +61,9 @@ impl Answers {
     async fn less(
         &self,
         result: Bytes,
-        asked: &Asked<'_>,
+        asked: &AnsweredCall<'_>,
         budget: usize,
-        kept: Option<Kept>,
+        kept: Option<KeptForm>,
     ) -> Reply {
         let options = asked.view.config().results;
         let looked = self.looked_into(&result, asked.select.is_some()).await;
@@ -120,7 +120,7 @@ impl Answers {
         looked: &Looked,
         filter: &str,
         budget: usize,
-        asked: &Asked<'_>,
+        asked: &AnsweredCall<'_>,
     ) -> Reply {
         let shelf = shelf_of(asked.view.config().results.kept_for, asked.caller);
         let share = asked.caller.client.share();

@@ -13,12 +13,12 @@ use crate::proxy::callers::client::Shows;
 
 /// The one of the two to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::proxy) enum Kept {
+pub(in crate::proxy) enum KeptForm {
     Text,
     Structured,
 }
 
-impl Kept {
+impl KeptForm {
     /// The one to keep for a client that shows `shows`, by the setting.
     pub(in crate::proxy) fn of(setting: Duplicates, shows: Option<Shows>) -> Option<Self> {
         match (setting, shows) {
@@ -34,7 +34,7 @@ impl Kept {
 }
 
 /// The result with one of the two removed; `None` if it has no duplicate.
-pub(in crate::proxy) fn without_duplicate(result: &[u8], kept: Kept) -> Option<Bytes> {
+pub(in crate::proxy) fn without_duplicate(result: &[u8], kept: KeptForm) -> Option<Bytes> {
     // Most results have no structured content and need no parsing.
     memchr::memmem::find(result, b"structuredContent")?;
     let raw: &RawValue = serde_json::from_slice(result).ok()?;
@@ -50,8 +50,8 @@ pub(in crate::proxy) fn without_duplicate(result: &[u8], kept: Kept) -> Option<B
         return None;
     }
     let rest = match kept {
-        Kept::Text => object.without("structuredContent"),
-        Kept::Structured => {
+        KeptForm::Text => object.without("structuredContent"),
+        KeptForm::Structured => {
             let others: Vec<&str> = others.into_iter().map(RawValue::get).collect();
             object.with("content", &format!("[{}]", others.join(",")))
         }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(result: &str, kept: Kept, expected: Option<&str>) {
+    fn check(result: &str, kept: KeptForm, expected: Option<&str>) {
         let found = without_duplicate(result.as_bytes(), kept);
         assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{result}");
     }
@@ -142,14 +142,14 @@ mod tests {
         let result = r#"{"content":[{"type":"text","text":"{\n  \"a\": [1e400, \"é\", true]\n}"},{"type":"image","data":"x"}],"structuredContent":{"a":[1e400,"\u00e9",true]},"later":1.0}"#;
         check(
             result,
-            Kept::Structured,
+            KeptForm::Structured,
             Some(
                 r#"{"content":[{"type":"image","data":"x"}],"structuredContent":{"a":[1e400,"\u00e9",true]},"later":1.0}"#,
             ),
         );
         check(
             result,
-            Kept::Text,
+            KeptForm::Text,
             Some(
                 r#"{"content":[{"type":"text","text":"{\n  \"a\": [1e400, \"é\", true]\n}"},{"type":"image","data":"x"}],"later":1.0}"#,
             ),
@@ -157,7 +157,7 @@ mod tests {
         let wrapped = r#"{"content":[{"text":"three words here","type":"text"}],"structuredContent":{"result":"three words here"},"isError":false}"#;
         check(
             wrapped,
-            Kept::Structured,
+            KeptForm::Structured,
             Some(
                 r#"{"content":[],"structuredContent":{"result":"three words here"},"isError":false}"#,
             ),
@@ -166,7 +166,7 @@ mod tests {
             r#"{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2]}}"#;
         check(
             list,
-            Kept::Text,
+            KeptForm::Text,
             Some(r#"{"content":[{"type":"text","text":"[1, 2]"}]}"#),
         );
     }
@@ -185,27 +185,30 @@ mod tests {
             r#"{"content":[{"type":"new","text":"{\"a\":1}"}],"structuredContent":{"a":1}}"#,
             r#"{"content":"odd","structuredContent":{"a":1}}"#,
         ] {
-            check(result, Kept::Text, None);
-            check(result, Kept::Structured, None);
+            check(result, KeptForm::Text, None);
+            check(result, KeptForm::Structured, None);
         }
     }
 
     #[test]
     fn by_default_only_known_clients_get_one_of_two() {
         use Duplicates::{Auto, Keep, Structured, Text};
-        let kept = |setting, client: &str| Kept::of(setting, Shows::of(client));
-        assert_eq!(kept(Auto, "claude-code"), Some(Kept::Structured));
-        assert_eq!(kept(Auto, "codex-mcp-client"), Some(Kept::Structured));
-        assert_eq!(kept(Auto, "gemini-cli-mcp-client-zip"), Some(Kept::Text));
-        assert_eq!(kept(Auto, "opencode"), Some(Kept::Text));
-        assert_eq!(kept(Auto, "copilot-cli"), Some(Kept::Text));
-        assert_eq!(kept(Auto, "github-copilot-developer"), Some(Kept::Text));
+        let kept = |setting, client: &str| KeptForm::of(setting, Shows::of(client));
+        assert_eq!(kept(Auto, "claude-code"), Some(KeptForm::Structured));
+        assert_eq!(kept(Auto, "codex-mcp-client"), Some(KeptForm::Structured));
+        assert_eq!(
+            kept(Auto, "gemini-cli-mcp-client-zip"),
+            Some(KeptForm::Text)
+        );
+        assert_eq!(kept(Auto, "opencode"), Some(KeptForm::Text));
+        assert_eq!(kept(Auto, "copilot-cli"), Some(KeptForm::Text));
+        assert_eq!(kept(Auto, "github-copilot-developer"), Some(KeptForm::Text));
         assert_eq!(kept(Auto, "somebody"), None);
         for client in ["claude-code", "opencode", "somebody"] {
             assert_eq!(kept(Keep, client), None);
             assert_eq!(
                 (kept(Text, client), kept(Structured, client)),
-                (Some(Kept::Text), Some(Kept::Structured))
+                (Some(KeptForm::Text), Some(KeptForm::Structured))
             );
         }
     }

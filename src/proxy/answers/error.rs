@@ -56,7 +56,7 @@ impl Failure {
                 data,
             } => view.masked(&refused_call(name, message, data.as_deref())),
             Self::Unlogged { name, cause } => format!(
-                "the call of `{name}` has no answer, because {cause}; calls go on when it can be written: tell the user"
+                "the call of `{name}` has no answer, because {cause}; calls resume when it can be written: tell the user"
             ),
             Self::Malformed { name } => refused_call(name, "its result is not a JSON object", None),
         }
@@ -71,13 +71,13 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
         ),
         NoConsent::Unable => "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user".to_owned(),
         NoConsent::Failed { message } => format!("the client could not ask ({message})"),
-        NoConsent::InCompany => "it cannot be asked for among several calls; call it by itself".to_owned(),
+        NoConsent::InCompany => "it cannot be requested for one of several calls; call this tool alone".to_owned(),
         NoConsent::TooMany => "too many questions of other clients are open; try again in some minutes".to_owned(),
         NoConsent::UnknownState => "the `requestState` is unknown or has expired, or belongs to another request".to_owned(),
         NoConsent::Declined => "the user did not agree".to_owned(),
     };
     format!(
-        "`{name}` was not called: by the user's rules (`tools.ask`) it needs the user's word, and {reason}"
+        "`{name}` was not called: the user's rules (`tools.ask`) require the user's consent, and {reason}"
     )
 }
 
@@ -93,7 +93,7 @@ fn unknown_tool(name: &str, nearest: &[String]) -> String {
 /// The user's rules deny the tool.
 pub(in crate::proxy) fn denied_tool(name: &QualifiedName, rule: &str) -> String {
     format!(
-        "`{name}` is switched off by the user's rules (`tools` in the configuration: {rule}): use another tool, or tell the user"
+        "`{name}` is denied by the user's rules (`tools` in the configuration: {rule}): use another tool, or tell the user"
     )
 }
 
@@ -112,11 +112,11 @@ fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>) -> String {
             format!("no person has approved it yet; it was probably called `{from}` before")
         }
         Some(ChangeKind::Changed | ChangeKind::Vanished) | None => {
-            "its server changed what it says of it after it was approved or first seen".to_owned()
+            "its server changed its definition after it was approved or first seen".to_owned()
         }
     };
     format!(
-        "`{name}` is held back: {reason}. A person has to look at that, by `mcpzip approve {}` at a terminal; use another tool, or \
+        "`{name}` is held back: {reason}. A person has to review that with `mcpzip approve {}` at a terminal; use another tool, or \
          tell the user",
         name.server
     )
@@ -131,8 +131,8 @@ fn rejected_tool(name: &QualifiedName) -> String {
 fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
     let (reason, advice) = match fault {
         Some(fault) => (
-            format!("cannot be told ({fault})"),
-            "A person has to look at that file",
+            format!("cannot be checked ({fault})"),
+            "A person has to check that file",
         ),
         None => (
             "is not known yet".to_owned(),
@@ -140,7 +140,7 @@ fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
         ),
     };
     format!(
-        "`{name}` is held back: whether it is still what it was when it was first seen {reason}. {advice}; use another tool, or \
+        "`{name}` is held back: whether it has changed since it was first seen {reason}. {advice}; use another tool, or \
          tell the user"
     )
 }
@@ -148,7 +148,7 @@ fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
 /// The tool is meant for its server's own interface.
 fn app_only_tool(name: &QualifiedName) -> String {
     format!(
-        "`{name}` is kept from models by its server, for the use of its own interface (`_meta.ui.visibility`): use another tool"
+        "`{name}` is kept from models by its server, which uses it in its own interface (`_meta.ui.visibility`): use another tool"
     )
 }
 
@@ -190,7 +190,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
             | ConnectError::Handshake { .. } => "a new call tries to connect again",
         },
         CallError::Connecting { .. } => {
-            "nothing was sent, and its start goes on; call again in a moment"
+            "nothing was sent, and the server is still starting; call again in a moment"
         }
         CallError::Lost {
             may_have_acted: true,
@@ -224,7 +224,7 @@ fn after_http(error: &HttpError) -> &'static str {
         | HttpError::Login {
             need: AuthRequired::Command,
             ..
-        } => "a person has to look after that command, which is run again with the next call",
+        } => "a person has to fix that command, which is run again with the next call",
         HttpError::Login {
             need: AuthRequired::Rights,
             ..

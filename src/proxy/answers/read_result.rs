@@ -144,7 +144,9 @@ fn grep(text: &str, pattern: &str) -> Reply {
     {
         Ok(pattern) => pattern,
         Err(error) => {
-            return Reply::tool_error(&format!("`grep` is no regular expression: {error}"));
+            return Reply::tool_error(&format!(
+                "`grep` is not a valid regular expression: {error}"
+            ));
         }
     };
     let mut found = text

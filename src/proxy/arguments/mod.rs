@@ -69,7 +69,7 @@ pub(crate) enum Unchecked {
     Absent,
     /// The schema is longer than 256 kB, nested deeper than 64 levels, has hundreds of patterns, or has references
     /// that make it too large or lead outside it.
-    #[error("the input schema is too large or too entangled to check against")]
+    #[error("the input schema is too large or too recursive to check against")]
     TooLarge,
     /// The schema is invalid.
     #[error("the input schema does not compile: {reason}")]

@@ -39,7 +39,7 @@ pub(crate) struct Caller {
 
 /// A question to a modern client, which is asked in the response to its own request.
 #[derive(Debug)]
-pub(in crate::proxy) struct Asked {
+pub(in crate::proxy) struct PendingQuestion {
     pub(in crate::proxy) question: Question,
     pub(in crate::proxy) answer: oneshot::Sender<ServerReply>,
 }
@@ -47,7 +47,7 @@ pub(in crate::proxy) struct Asked {
 /// A caller, as the server of its call sees it.
 pub(in crate::proxy) struct CallHost {
     capabilities: ClientCapabilities,
-    now: Mutex<Line>,
+    now: Mutex<CurrentRequest>,
     questions: Questions,
 }
 
@@ -58,12 +58,12 @@ pub(in crate::proxy) enum Questions {
     /// By a request of mcpzip.
     Requested,
     /// By the response to its own request; the receiver of these questions sends it.
-    Answered(mpsc::UnboundedSender<Asked>),
+    Answered(mpsc::UnboundedSender<PendingQuestion>),
 }
 
 /// The current request of a caller. It changes when the client repeats its request to answer a question.
 #[derive(Clone)]
-struct Line {
+struct CurrentRequest {
     caller: Caller,
     /// The client's progress token, as JSON.
     progress_token: Option<String>,
@@ -75,7 +75,7 @@ impl CallHost {
         progress_token: Option<&str>,
         questions: Questions,
     ) -> Arc<Self> {
-        let now = Line {
+        let now = CurrentRequest {
             caller: caller.clone(),
             progress_token: progress_token.map(str::to_owned),
         };
@@ -88,13 +88,13 @@ impl CallHost {
 
     /// Continues with another request of the same client.
     pub(in crate::proxy) fn goes_on(&self, caller: &Caller, progress_token: Option<&str>) {
-        *self.line() = Line {
+        *self.current() = CurrentRequest {
             caller: caller.clone(),
             progress_token: progress_token.map(str::to_owned),
         };
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn current(&self) -> MutexGuard<'_, CurrentRequest> {
         self.now.lock()
     }
 }
@@ -109,25 +109,25 @@ impl Host for CallHost {
     }
 
     fn client(&self) -> u64 {
-        self.line().caller.client.number()
+        self.current().caller.client.number()
     }
 
     fn response_outbox(&self) -> Option<Outbox> {
-        Some(self.line().caller.outbox.clone()).filter(Outbox::is_alone)
+        Some(self.current().caller.outbox.clone()).filter(Outbox::is_alone)
     }
 
     fn handing_over(&self) {
-        if let Some(receipt) = &self.line().caller.receipt {
+        if let Some(receipt) = &self.current().caller.receipt {
             receipt.handed_over();
         }
     }
 
     fn wants_progress(&self) -> bool {
-        self.line().progress_token.is_some()
+        self.current().progress_token.is_some()
     }
 
     fn log_level(&self) -> Option<String> {
-        let line = self.line();
+        let line = self.current();
         // A client with a handshake gets all messages until it sets a level; a modern server sends none unless asked.
         let level = if line.caller.revision.is_modern() {
             line.caller.log_level
@@ -138,7 +138,7 @@ impl Host for CallHost {
     }
 
     fn progress(&self, params: &RawValue) {
-        let line = self.line().clone();
+        let line = self.current().clone();
         let (Some(token), Ok(object)) = (line.progress_token, Object::parse(params)) else {
             return;
         };
@@ -149,7 +149,7 @@ impl Host for CallHost {
     }
 
     fn log(&self, server: &ServerName, params: &RawValue) {
-        let Line { caller, .. } = self.line().clone();
+        let CurrentRequest { caller, .. } = self.current().clone();
         let level = if caller.revision.is_modern() {
             let Some(level) = caller.log_level else {
                 return;
@@ -171,7 +171,7 @@ impl Host for CallHost {
             Questions::Answered(questions) => {
                 let (answer, answered) = oneshot::channel();
                 // If the questions have no receiver any more, the dropped sender becomes a refusal.
-                let _ = questions.send(Asked { question, answer });
+                let _ = questions.send(PendingQuestion { question, answer });
                 Box::pin(async move {
                     answered
                         .await
@@ -179,7 +179,7 @@ impl Host for CallHost {
                 })
             }
             Questions::Requested => {
-                let Line { caller, .. } = self.line().clone();
+                let CurrentRequest { caller, .. } = self.current().clone();
                 Box::pin(async move {
                     caller
                         .client

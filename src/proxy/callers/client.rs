@@ -262,7 +262,7 @@ impl Client {
 }
 
 /// The number of a client's first question. It is random, so that an answer to a question of an earlier process is
-/// not taken for an answer to a request of mcpzip, and below 2³⁰, because some clients do not support larger ids.
+/// not taken for one to a question of this process, and below 2³⁰, because some clients do not support larger ids.
 fn first_question() -> u64 {
     (RandomState::new().hash_one(0) >> 34) + 1
 }
@@ -287,7 +287,7 @@ impl Drop for OpenQuestion<'_> {
 }
 
 fn gone() -> ServerReply {
-    refusal("the client is gone")
+    refusal("the client has gone")
 }
 
 /// An error response on behalf of a client.

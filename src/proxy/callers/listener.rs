@@ -37,7 +37,7 @@ pub(crate) struct Interests {
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ChangeNotice {
     /// The tool list.
     Tools,
     /// The prompt list.
@@ -104,22 +104,22 @@ impl Listener {
     }
 
     /// Sends a change, if it was asked for.
-    pub(super) fn tell(&self, change: &Change) {
+    pub(super) fn tell(&self, change: &ChangeNotice) {
         let Some(outbox) = self.outbox() else { return };
         let interests = self.interests();
         let (wanted, method, params) = match change {
-            Change::Tools => (interests.tools, "notifications/tools/list_changed", "{}"),
-            Change::Prompts => (
+            ChangeNotice::Tools => (interests.tools, "notifications/tools/list_changed", "{}"),
+            ChangeNotice::Prompts => (
                 interests.prompts,
                 "notifications/prompts/list_changed",
                 "{}",
             ),
-            Change::Resources => (
+            ChangeNotice::Resources => (
                 interests.resources,
                 "notifications/resources/list_changed",
                 "{}",
             ),
-            Change::Resource { uri, params } => (
+            ChangeNotice::Resource { uri, params } => (
                 interests.uris.contains(uri),
                 "notifications/resources/updated",
                 params.as_str(),

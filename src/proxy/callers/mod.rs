@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use self::client::Client;
-use self::listener::{Change, Listener};
+use self::listener::{ChangeNotice, Listener};
 use super::view::{Mode, View, Views, Workspace};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, LogLevel};
@@ -109,13 +109,13 @@ impl Callers {
     }
 
     /// Notifies the clients of changed lists, and triggers a new lookup of followed resources.
-    pub(in crate::proxy) fn lists_changed(&self, changes: &[Change]) {
+    pub(in crate::proxy) fn lists_changed(&self, changes: &[ChangeNotice]) {
         let exposed = self.unscoped().config().exposes_any();
         for change in changes {
             let is_shown = match change {
-                Change::Tools => self.mode() == Mode::Direct,
-                Change::Prompts => exposed.prompts,
-                Change::Resources | Change::Resource { .. } => exposed.resources,
+                ChangeNotice::Tools => self.mode() == Mode::Direct,
+                ChangeNotice::Prompts => exposed.prompts,
+                ChangeNotice::Resources | ChangeNotice::Resource { .. } => exposed.resources,
             };
             if is_shown {
                 self.tell(change);
@@ -125,7 +125,7 @@ impl Callers {
     }
 
     /// Notifies every client that asked for this change.
-    pub(in crate::proxy) fn tell(&self, change: &Change) {
+    pub(in crate::proxy) fn tell(&self, change: &ChangeNotice) {
         self.listeners()
             .iter()
             .for_each(|listener| listener.tell(change));

@@ -21,7 +21,7 @@ pub(in crate::proxy) enum NotFound {
 
 fn advice(nearest: &[String]) -> String {
     match nearest {
-        [] => "prompts/list has those there are".to_owned(),
+        [] => "see prompts/list".to_owned(),
         nearest => format!("did you mean {}?", nearest.join(", ")),
     }
 }

@@ -57,7 +57,7 @@ impl Cursor {
             None => Ok(None),
             Some(_) => match params.text("cursor").and_then(|text| Self::parse(&text)) {
                 Some(cursor) => Ok(Some(cursor)),
-                None => Err(Reply::invalid_params("`cursor` is none of ours")),
+                None => Err(Reply::invalid_params("`cursor` is invalid")),
             },
         }
     }

@@ -29,7 +29,7 @@ pub(in crate::proxy) const RESOURCES: List = List {
             return json.get().to_owned();
         }
         let object = Object::parse(json).expect("what is no object is no resource");
-        object.with("uri", &quoted(&uri::told_apart(server, own)))
+        object.with("uri", &quoted(&uri::disambiguated(server, own)))
     },
 };
 
@@ -44,7 +44,7 @@ pub(in crate::proxy) const TEMPLATES: List = List {
         let object = Object::parse(json).expect("what is no object is no template");
         object.with(
             "uriTemplate",
-            &quoted(&Template::new(own).told_apart(server)),
+            &quoted(&Template::new(own).disambiguated(server)),
         )
     },
 };
@@ -54,7 +54,7 @@ const OWNED: &[&str] = &["ui", "skill"];
 
 /// The target of a URI.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::proxy) enum Target {
+pub(in crate::proxy) enum ResourceTarget {
     /// A resource of one server, by the server's own URI.
     At(ServerName, String),
     /// Resources of several servers, by the URIs that distinguish them.
@@ -76,10 +76,12 @@ impl Features {
         };
         let context = RequestContext::of(caller, view, params);
         let (server, own) = match self.target(view, &uri).await {
-            Target::At(server, own) => (server, own),
-            Target::Several(uris) => return several(&uri, &uris),
-            Target::Unlisted(mut servers) if servers.len() == 1 => (servers.remove(0), uri.clone()),
-            Target::Unlisted(servers) => {
+            ResourceTarget::At(server, own) => (server, own),
+            ResourceTarget::Several(uris) => return several(&uri, &uris),
+            ResourceTarget::Unlisted(mut servers) if servers.len() == 1 => {
+                (servers.remove(0), uri.clone())
+            }
+            ResourceTarget::Unlisted(servers) => {
                 return self
                     .read_unlisted(view, caller, params, &uri, &servers)
                     .await;
@@ -143,10 +145,10 @@ impl Features {
     }
 
     /// Finds the target of `uri`, after waiting for the servers that were never listed.
-    pub(in crate::proxy) async fn target(&self, view: &View, uri: &str) -> Target {
+    pub(in crate::proxy) async fn target(&self, view: &View, uri: &str) -> ResourceTarget {
         self.inventory.loaded().await;
         match self.target_now(view, uri) {
-            Target::Unlisted(_) => {
+            ResourceTarget::Unlisted(_) => {
                 self.inventory.known(None, FIRST_LISTING).await;
                 self.target_now(view, uri)
             }
@@ -154,14 +156,14 @@ impl Features {
         }
     }
 
-    fn target_now(&self, view: &View, uri: &str) -> Target {
+    fn target_now(&self, view: &View, uri: &str) -> ResourceTarget {
         let (servers, owners) = (view.exposing(RESOURCES.is_exposed), self.owners(uri));
         let everything = self.inventory.snapshot();
         if owners.is_empty()
             && uri::split(uri).is_none()
             && is_claimed_elsewhere(&everything, &servers, uri)
         {
-            return Target::Unlisted(Vec::new());
+            return ResourceTarget::Unlisted(Vec::new());
         }
         target(&servers, uri, &owners, everything.has_one_server())
     }
@@ -200,7 +202,8 @@ impl Features {
                 .iter()
                 .map(|template| &template.key);
             let named = template.clone().find(|template| {
-                template.as_ref() == uri || Template::new(template).told_apart(server.name()) == uri
+                template.as_ref() == uri
+                    || Template::new(template).disambiguated(server.name()) == uri
             });
             Some((server.name().clone(), named?.to_string()))
         };
@@ -209,14 +212,14 @@ impl Features {
         match found.len() {
             1 => Ok(found.remove(0)),
             0 => match target(&servers, &uri, &self.owners(&uri), false) {
-                Target::At(server, own) => Ok((server, own)),
-                Target::Several(uris) => Err(NotFound::SeveralResources { uri, uris }),
-                Target::Unlisted(_) => Err(NotFound::Template { uri }),
+                ResourceTarget::At(server, own) => Ok((server, own)),
+                ResourceTarget::Several(uris) => Err(NotFound::SeveralResources { uri, uris }),
+                ResourceTarget::Unlisted(_) => Err(NotFound::Template { uri }),
             },
             _ => {
                 let apart = found
                     .iter()
-                    .map(|(server, own)| Template::new(own).told_apart(server));
+                    .map(|(server, own)| Template::new(own).disambiguated(server));
                 let uris = apart.collect();
                 Err(NotFound::SeveralResources { uri, uris })
             }
@@ -248,13 +251,13 @@ impl Features {
     pub(in crate::proxy) fn followed(
         &self,
         view: &View,
-        target: Target,
+        target: ResourceTarget,
         uri: &str,
     ) -> Option<(ServerName, String)> {
         let (server, own) = match target {
-            Target::At(server, own) => (server, own),
-            Target::Unlisted(servers) => (servers.into_iter().next()?, uri.to_owned()),
-            Target::Several(_) => return None,
+            ResourceTarget::At(server, own) => (server, own),
+            ResourceTarget::Unlisted(servers) => (servers.into_iter().next()?, uri.to_owned()),
+            ResourceTarget::Several(_) => return None,
         };
         let snapshot = view.snapshot();
         let offers = snapshot
@@ -272,12 +275,14 @@ impl Features {
         own: &str,
     ) -> Vec<String> {
         let is_plain = match self.target_now(view, own) {
-            Target::At(found, _) => found == *server,
-            Target::Unlisted(servers) => servers.first() == Some(server),
-            Target::Several(_) => false,
+            ResourceTarget::At(found, _) => found == *server,
+            ResourceTarget::Unlisted(servers) => servers.first() == Some(server),
+            ResourceTarget::Several(_) => false,
         };
         let snapshot = view.snapshot();
-        let apart = snapshot.server(server).map(|known| told_apart(known, own));
+        let apart = snapshot
+            .server(server)
+            .map(|known| disambiguated(known, own));
         is_plain
             .then(|| own.to_owned())
             .into_iter()
@@ -293,14 +298,14 @@ fn target(
     uri: &str,
     owners: &BTreeSet<ServerName>,
     is_alone: bool,
-) -> Target {
+) -> ResourceTarget {
     if let Some((name, rest)) = uri::split(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
     {
-        return Target::At(name, own_uri(server, rest));
+        return ResourceTarget::At(name, own_uri(server, rest));
     }
     if uri::is_ours(uri) || owners.is_empty() && !is_alone && is_owned(uri) {
-        return Target::Unlisted(Vec::new());
+        return ResourceTarget::Unlisted(Vec::new());
     }
     let found: Vec<_> = if owners.is_empty() {
         by_template(servers, uri)
@@ -309,10 +314,15 @@ fn target(
         servers.iter().filter(is_owner).collect()
     };
     match found[..] {
-        [] if !owners.is_empty() => Target::Unlisted(Vec::new()),
-        [] => Target::Unlisted(likely(servers, uri)),
-        [server] if owners.len() <= 1 => Target::At(server.name().clone(), uri.to_owned()),
-        _ => Target::Several(found.iter().map(|server| told_apart(server, uri)).collect()),
+        [] if !owners.is_empty() => ResourceTarget::Unlisted(Vec::new()),
+        [] => ResourceTarget::Unlisted(likely(servers, uri)),
+        [server] if owners.len() <= 1 => ResourceTarget::At(server.name().clone(), uri.to_owned()),
+        _ => ResourceTarget::Several(
+            found
+                .iter()
+                .map(|server| disambiguated(server, uri))
+                .collect(),
+        ),
     }
 }
 
@@ -380,14 +390,14 @@ fn own_uri(server: &ServerTools, rest: &str) -> String {
 }
 
 /// The disambiguated URI for the server's own URI.
-fn told_apart(server: &ServerTools, own: &str) -> String {
+fn disambiguated(server: &ServerTools, own: &str) -> String {
     let template = if server.resources().has(own) {
         None
     } else {
         best_template(server, |template| template.matches(own))
     };
-    let expanded = template.and_then(|template| template.tell_apart(server.name(), own));
-    expanded.unwrap_or_else(|| uri::told_apart(server.name(), own))
+    let expanded = template.and_then(|template| template.disambiguate(server.name(), own));
+    expanded.unwrap_or_else(|| uri::disambiguated(server.name(), own))
 }
 
 /// The servers with resources; those with the longest common prefix with `uri` first.
@@ -499,9 +509,9 @@ mod tests {
                 .map(|server| server.name().clone())
                 .collect();
             let found = match target(servers, uri, &owners, false) {
-                Target::At(server, own) => format!("{server} {own}"),
-                Target::Several(uris) => uris.join(" or "),
-                Target::Unlisted(likely) => format!("unlisted {likely:?}"),
+                ResourceTarget::At(server, own) => format!("{server} {own}"),
+                ResourceTarget::Several(uris) => uris.join(" or "),
+                ResourceTarget::Unlisted(likely) => format!("unlisted {likely:?}"),
             };
             assert_eq!(found, expected, "{uri}");
         }

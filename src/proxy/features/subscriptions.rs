@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::Features;
-use super::resources::{Target, not_found, several};
+use super::resources::{ResourceTarget, not_found, several};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Change, Interests, Mode, Reply};
+use crate::proxy::{Caller, ChangeNotice, Interests, Mode, Reply};
 use crate::tool::ServerName;
 
 /// The time limit of a subscription, including the server's start.
@@ -50,12 +50,14 @@ impl Features {
         };
         let target = self.target(view, &uri).await;
         match &target {
-            Target::Several(uris) => return several(&uri, uris),
-            Target::Unlisted(servers) if servers.is_empty() => return not_found(caller, &uri),
-            Target::At(..) | Target::Unlisted(_) => {}
+            ResourceTarget::Several(uris) => return several(&uri, uris),
+            ResourceTarget::Unlisted(servers) if servers.is_empty() => {
+                return not_found(caller, &uri);
+            }
+            ResourceTarget::At(..) | ResourceTarget::Unlisted(_) => {}
         }
         let Some((server, own)) = self.followed(view, target, &uri) else {
-            let message = format!("the server of `{uri}` does not tell of changes");
+            let message = format!("the server of `{uri}` does not announce changes");
             return Reply::invalid_params(message);
         };
         let listener = caller.client.listener();
@@ -97,7 +99,7 @@ impl Features {
             } else {
                 object.with("uri", &quoted(&uri))
             };
-            self.callers.tell(&Change::Resource { uri, params });
+            self.callers.tell(&ChangeNotice::Resource { uri, params });
         }
     }
 

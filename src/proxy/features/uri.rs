@@ -36,7 +36,7 @@ enum Part<'a> {
 }
 
 /// The disambiguated form of `uri` of `server`.
-pub(in crate::proxy) fn told_apart(server: &ServerName, uri: &str) -> String {
+pub(in crate::proxy) fn disambiguated(server: &ServerName, uri: &str) -> String {
     format!("{SCHEME}{server}/{}", encoded(uri))
 }
 
@@ -94,7 +94,7 @@ impl<'a> Template<'a> {
     }
 
     /// The disambiguated template of `server`, which is a template as well.
-    pub(in crate::proxy) fn told_apart(&self, server: &ServerName) -> String {
+    pub(in crate::proxy) fn disambiguated(&self, server: &ServerName) -> String {
         let parts = self.0.iter().map(|part| match part {
             Part::Literal(text) => encoded(text),
             Part::Expression(text) => (*text).to_owned(),
@@ -118,7 +118,7 @@ impl<'a> Template<'a> {
     }
 
     /// The disambiguated URI for `uri`, which was expanded from this template.
-    pub(in crate::proxy) fn tell_apart(&self, server: &ServerName, uri: &str) -> Option<String> {
+    pub(in crate::proxy) fn disambiguate(&self, server: &ServerName, uri: &str) -> Option<String> {
         let values = self.values(uri, str::to_owned)?;
         Some(format!(
             "{SCHEME}{server}/{}",
@@ -206,7 +206,7 @@ mod tests {
             "%",
             "%zz",
         ] {
-            let apart = told_apart(&server(), uri);
+            let apart = disambiguated(&server(), uri);
             let (name, rest) = split(&apart).unwrap();
             assert_eq!(
                 (name, decoded(rest).unwrap().as_str()),
@@ -255,7 +255,7 @@ mod tests {
     fn what_is_expanded_from_a_told_apart_template_stands_for_the_servers_own_uri() {
         let template = Template::new("file:///d/{name}{?q}");
         assert_eq!(
-            template.told_apart(&server()),
+            template.disambiguated(&server()),
             "mcpzip://a.b/file%3A%2F%2F%2Fd%2F{name}{?q}"
         );
         for (name, query) in [("x", ""), ("a%20b%2Fc", "?q=1%26"), ("", "")] {
@@ -266,7 +266,7 @@ mod tests {
                 Some(own.as_str())
             );
             assert_eq!(
-                template.tell_apart(&server(), &own).as_deref(),
+                template.disambiguate(&server(), &own).as_deref(),
                 Some(expanded.as_str())
             );
         }

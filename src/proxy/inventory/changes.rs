@@ -2,11 +2,11 @@
 
 use crate::catalog::{Entries, ServerTools, Snapshot};
 use crate::config::Config;
-use crate::proxy::callers::listener::Change;
+use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
 
 /// The lists that a change of the configuration affects.
-pub(super) fn by_configuration(before: &Config, now: &Config) -> &'static [Change] {
+pub(super) fn by_configuration(before: &Config, now: &Config) -> &'static [ChangeNotice] {
     let shown = |config: &Config| -> Vec<_> {
         config
             .servers
@@ -17,12 +17,16 @@ pub(super) fn by_configuration(before: &Config, now: &Config) -> &'static [Chang
     if shown(before) == shown(now) {
         &[]
     } else {
-        &[Change::Prompts, Change::Resources]
+        &[ChangeNotice::Prompts, ChangeNotice::Resources]
     }
 }
 
 /// The lists in which the entries of `server` have changed.
-pub(super) fn by_listing(server: &ServerName, before: &Snapshot, now: &Snapshot) -> Vec<Change> {
+pub(super) fn by_listing(
+    server: &ServerName,
+    before: &Snapshot,
+    now: &Snapshot,
+) -> Vec<ChangeNotice> {
     let differs =
         |list: fn(&ServerTools) -> &Entries| match (before.server(server), now.server(server)) {
             (Some(before), Some(now)) => !list(before).is_same(list(now)),
@@ -39,13 +43,13 @@ pub(super) fn by_listing(server: &ServerName, before: &Snapshot, now: &Snapshot)
     };
     let mut changes = Vec::new();
     if tools(before) != tools(now) {
-        changes.push(Change::Tools);
+        changes.push(ChangeNotice::Tools);
     }
     if differs(ServerTools::prompts) {
-        changes.push(Change::Prompts);
+        changes.push(ChangeNotice::Prompts);
     }
     if differs(ServerTools::resources) || differs(ServerTools::templates) {
-        changes.push(Change::Resources);
+        changes.push(ChangeNotice::Resources);
     }
     changes
 }

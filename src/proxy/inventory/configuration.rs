@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::listing::Listing;
+use super::listing::ListingTask;
 use super::watched::Watched;
 use super::{Inventory, Start, changes, policy, renewal};
 use crate::catalog::{Key, ServerTools};
 use crate::config::Config;
 use crate::mcp::Revision;
-use crate::proxy::callers::listener::Change;
+use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
 
 /// The longest time for which reading the cache waits for a client's handshake.
@@ -38,7 +38,7 @@ impl Inventory {
         self.callers
             .lists_changed(changes::by_configuration(&before, &config));
         if before.tools != config.tools || before.servers != config.servers {
-            self.callers.lists_changed(&[Change::Tools]);
+            self.callers.lists_changed(&[ChangeNotice::Tools]);
         }
     }
 
@@ -143,7 +143,7 @@ impl Inventory {
             if self.start == Start::Serving && snapshot.server(&key.server).is_none() {
                 watch.begin();
             }
-            let listing = Listing {
+            let listing = ListingTask {
                 inventory: self.clone(),
                 server: key.server,
                 watch,

@@ -125,7 +125,7 @@ impl Index {
         let searched = match tokio::time::timeout(MEANING, by_meaning).await {
             Ok(searched) => searched,
             Err(_) => {
-                tracing::warn!("search by meaning is late; the answer is that of the words");
+                tracing::warn!("search by meaning took too long; words alone are used");
                 self.run(request, Search::search_words).await
             }
         };

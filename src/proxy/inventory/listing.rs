@@ -29,13 +29,13 @@ const TURN: u32 = 15;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The repeated listing of one server.
-pub(super) struct Listing {
+pub(super) struct ListingTask {
     pub(super) inventory: Arc<Inventory>,
     pub(super) server: ServerName,
     pub(super) watch: Arc<Watch>,
 }
 
-impl Listing {
+impl ListingTask {
     /// Lists the server whenever that is due, until `stop`.
     pub(super) async fn run(self, stop: CancellationToken) {
         tokio::select! {
@@ -186,7 +186,7 @@ impl Inventory {
                 }
             }
             if let Err(error) = &compared {
-                tracing::error!(server = %key.server, %error, "it is not known which of its tools have changed; unless `trust` is \"report\", those are held back");
+                tracing::error!(server = %key.server, %error, "its tools could not be compared with the approved ones; unless `trust` is \"report\", they are held back");
             }
             let server = key.server.clone();
             let snapshot = catalog.update(|servers| {

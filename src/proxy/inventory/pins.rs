@@ -3,7 +3,7 @@
 use super::Inventory;
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{ChangeKind, Pending, Tool};
-use crate::proxy::callers::listener::Change;
+use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
 
 /// The reason why a tool's pin withholds it.
@@ -76,6 +76,6 @@ impl Inventory {
     /// Applies changed pins to the catalog, and notifies clients.
     fn pins_changed(&self) {
         self.restrict(&self.callers.unscoped().config());
-        self.callers.lists_changed(&[Change::Tools]);
+        self.callers.lists_changed(&[ChangeNotice::Tools]);
     }
 }

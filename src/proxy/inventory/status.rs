@@ -301,7 +301,7 @@ impl Inventory {
         let reason = reason.or_else(|| {
             let fault = unpinned?;
             Some(format!(
-                "tools are held back, as it cannot be told which have changed ({fault})"
+                "tools are held back, because it cannot be checked which have changed ({fault})"
             ))
         });
         let pending = self.pending(server);
@@ -395,7 +395,7 @@ impl ServerReport {
 
     /// The numbers of its other entries, to follow the number of tools.
     #[must_use]
-    pub(crate) fn beside_tools(&self) -> String {
+    pub(crate) fn other_entries(&self) -> String {
         let counts = [(self.prompts, "prompt"), (self.resources, "resource")];
         counts
             .iter()
@@ -423,7 +423,7 @@ impl fmt::Display for Status {
             if server.withheld > 0 {
                 write!(f, ", {} withheld", server.withheld)?;
             }
-            f.write_str(&server.beside_tools())?;
+            f.write_str(&server.other_entries())?;
             if let Some(listed) = server.listed_text() {
                 write!(f, ", {listed}")?;
             }

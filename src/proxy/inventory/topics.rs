@@ -144,7 +144,7 @@ impl Topics {
         if let Some(path) = self.path.as_deref().filter(|_| changed)
             && let Err(error) = files::replace(path, &[&json])
         {
-            tracing::warn!(path = %path.display(), %error, "the servers' topics cannot be kept");
+            tracing::warn!(path = %path.display(), %error, "the servers' topics cannot be stored");
         }
     }
 

@@ -56,7 +56,7 @@ impl Metrics {
 
     fn write_all(&self, text: &mut Text) {
         let version = env!("CARGO_PKG_VERSION");
-        let family = Family::new("mcpzip_build_info", Kind::Gauge, "The version that runs.");
+        let family = Family::new("mcpzip_build_info", Kind::Gauge, "The running version.");
         text.family(&family).sample(&[("version", version)], 1);
         self.write_connections(text);
         self.calls(text);
@@ -65,7 +65,7 @@ impl Metrics {
             let family = Family::new(
                 "mcpzip_spans_exported_total",
                 Kind::Counter,
-                "Spans that a collector has taken.",
+                "Spans that a collector has accepted.",
             );
             text.family(&family).sample(&[], tracer.exported());
             let family = Family::new(
@@ -139,7 +139,7 @@ impl Metrics {
                 text.sample(&[("server", server)], value(totals));
             }
         };
-        let in_flight = "Calls of tools that are under way.";
+        let in_flight = "Calls of tools in progress.";
         all(
             "mcpzip_calls_in_flight",
             Kind::Gauge,
@@ -197,7 +197,7 @@ impl Metrics {
         let cached = self.inventory.index().cached.load(Ordering::Relaxed);
         one(
             "mcpzip_search_cache_hits_total",
-            "Searches that had been answered before.",
+            "Searches answered from the cache.",
             cached,
         );
         let descriptions = live.answers(Answer::Description);
@@ -208,7 +208,7 @@ impl Metrics {
         );
         one(
             "mcpzip_results_stored_total",
-            "Results that were stored, as they were not shown whole.",
+            "Results that were stored because they were not shown whole.",
             self.answers.results.stored(),
         );
         one(

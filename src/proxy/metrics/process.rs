@@ -14,22 +14,22 @@ pub(super) fn write(text: &mut Text, start: SystemTime) {
     };
     gauge(
         "process_resident_memory_bytes",
-        "Memory of the process that is in use.",
+        "Resident memory of the process.",
         memory("VmRSS:"),
     );
     gauge(
         "process_virtual_memory_bytes",
-        "Memory that the process could use.",
+        "Virtual memory of the process.",
         memory("VmSize:"),
     );
     gauge("process_open_fds", "Open file descriptors.", descriptors());
     gauge(
         "process_max_fds",
-        "File descriptors that may be open.",
+        "Maximum number of open file descriptors.",
         most_descriptors(),
     );
     if let Some(time) = time() {
-        let help = "Time that processors have spent on the process.";
+        let help = "CPU time of the process.";
         text.family(&Family::new(
             "process_cpu_seconds_total",
             Kind::Counter,

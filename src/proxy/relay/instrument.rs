@@ -8,7 +8,7 @@ use tracing::Instrument as _;
 use super::Relay;
 use crate::events::{Event, Source};
 use crate::mcp::ErrorCode;
-use crate::proxy::Reply as Answer;
+use crate::proxy::Reply;
 use crate::proxy::answers::reply::is_error;
 use crate::statistics::{End, Live};
 use crate::telemetry::trace::{Hop, Kind, Span, Trace, Tracer};
@@ -17,7 +17,7 @@ use crate::upstream::{CallError, Pool, ServerCall, ServerReply, code_of, message
 
 /// The instrumentation and the pool that it wraps.
 #[derive(Debug, Clone)]
-pub(in crate::proxy) struct Watched {
+pub(in crate::proxy) struct InstrumentedPool {
     pool: Arc<Pool>,
     live: Arc<Live>,
     tracer: Option<Arc<Tracer>>,
@@ -26,9 +26,9 @@ pub(in crate::proxy) struct Watched {
 
 impl Relay {
     /// The instrumented pool.
-    pub(in crate::proxy) fn watched(&self) -> Watched {
+    pub(in crate::proxy) fn instrumented(&self) -> InstrumentedPool {
         let (pool, live) = (self.pool.clone(), self.statistics.live().clone());
-        Watched {
+        InstrumentedPool {
             pool,
             live,
             tracer: self.tracer.get().cloned(),
@@ -48,7 +48,7 @@ impl Relay {
     }
 }
 
-impl Watched {
+impl InstrumentedPool {
     /// Sends a request; see [`Pool::call`].
     pub(in crate::proxy) async fn call(
         &self,
@@ -67,10 +67,10 @@ impl Watched {
         if log.is_disabled() && !is_watched {
             return self.pool.call(server, &call, is_repeatable).await;
         }
-        Box::pin(self.call_watched(server, call, trace, is_repeatable, log)).await
+        Box::pin(self.call_instrumented(server, call, trace, is_repeatable, log)).await
     }
 
-    async fn call_watched(
+    async fn call_instrumented(
         &self,
         server: &ServerName,
         call: ServerCall<'_>,
@@ -196,17 +196,16 @@ fn note(span: &mut Span, outcome: &Result<ServerReply, CallError>, end: End) {
 }
 
 /// Records the answer to a client's request.
-pub(crate) fn note_reply(span: &mut Span, reply: &Answer) {
+pub(crate) fn note_reply(span: &mut Span, reply: &Reply) {
     match reply {
-        Answer::Error { code, message, .. } => refused(span, Some(*code), message.clone()),
-        Answer::RelayedError(error) => refused(span, code_of(error), message_of(error)),
-        Answer::Result(result) | Answer::Relayed(result) if is_error(result) => {
+        Reply::Error { code, message, .. } => refused(span, Some(*code), message.clone()),
+        Reply::RelayedError(error) => refused(span, code_of(error), message_of(error)),
+        Reply::Result(result) | Reply::Relayed(result) if is_error(result) => {
             span.fail(End::ToolError.as_str(), None);
         }
-        Answer::Result(_)
-        | Answer::Relayed(_)
-        | Answer::RelayedContent(_)
-        | Answer::Ended { .. } => span.succeed(),
+        Reply::Result(_) | Reply::Relayed(_) | Reply::RelayedContent(_) | Reply::Ended { .. } => {
+            span.succeed()
+        }
     }
 }
 

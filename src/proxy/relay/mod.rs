@@ -318,8 +318,7 @@ impl Relay {
                 Some(more) => needs = more,
             }
         }
-        let message =
-            format!("the server asked back {MOST_ROUNDS} times without coming to an answer");
+        let message = format!("the server asked {MOST_ROUNDS} times without giving an answer");
         Ok(error(ErrorCode::INTERNAL, &message))
     }
 
@@ -351,7 +350,7 @@ impl Relay {
             host,
         };
         let reply = self
-            .watched()
+            .instrumented()
             .call(server, call, trace, is_repeatable)
             .await;
         if let Ok(ServerReply::Result(result)) = &reply {

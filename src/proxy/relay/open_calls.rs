@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Relay, Relayed, RequestContext, error, with_answers};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
-use crate::proxy::callers::caller::{Asked, CallHost, Questions, named};
+use crate::proxy::callers::caller::{CallHost, PendingQuestion, Questions, named};
 use crate::secret::random_token;
 use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
@@ -45,10 +45,10 @@ struct OpenCall {
     /// A hash of the request, so that a token is valid for this request only.
     fingerprint: u64,
     host: Arc<CallHost>,
-    questions: mpsc::UnboundedReceiver<Asked>,
+    questions: mpsc::UnboundedReceiver<PendingQuestion>,
     outcome: oneshot::Receiver<Result<ServerReply, CallError>>,
     /// The questions that the client has not answered, by key.
-    pending: Vec<(String, Asked)>,
+    pending: Vec<(String, PendingQuestion)>,
     /// Cancels the call when dropped.
     _call: DropGuard,
 }
@@ -134,7 +134,11 @@ impl Relay {
             context.responses.as_deref(),
             context.state.as_deref(),
         );
-        let (watched, server, stop) = (self.watched(), server.clone(), self.tasks.stop().clone());
+        let (pool, server, stop) = (
+            self.instrumented(),
+            server.clone(),
+            self.tasks.stop().clone(),
+        );
         self.tasks.spawn(async move {
             let host: Arc<dyn Host> = host;
             let (name, host, hop) = (name.as_deref(), Some(host), Hop::default());
@@ -148,7 +152,7 @@ impl Relay {
                 host,
             };
             let outcome = tokio::select! {
-                outcome = watched.call(&server, request, &trace, is_repeatable) => outcome,
+                outcome = pool.call(&server, request, &trace, is_repeatable) => outcome,
                 () = call.cancelled() => return,
                 () = stop.cancelled() => return,
             };
@@ -261,7 +265,7 @@ impl OpenCalls {
 }
 
 impl OpenCall {
-    fn note(&mut self, asked: Asked) {
+    fn note(&mut self, asked: PendingQuestion) {
         let key = format!("question-{}", self.pending.len() + 1);
         self.pending.push((key, asked));
     }

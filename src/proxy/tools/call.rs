@@ -15,7 +15,7 @@ use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::failure::Failure;
-use crate::proxy::ledger::Entry;
+use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::Relayed;
 use crate::proxy::relay::consent::{Consent, needs_decision};
 use crate::proxy::view::View;
@@ -73,7 +73,7 @@ impl Tools {
     async fn run_audited(&self, audit: Arc<Audit>, call: Call<'_>) -> Result<Ran, Failure> {
         let caller = call.context.map(|context| &context.caller);
         let arguments = call.arguments.map_or("{}", RawValue::get);
-        let entry = Entry::begin(audit, caller, call.name, arguments)?;
+        let entry = CallEvent::begin(audit, caller, call.name, arguments)?;
         let ran = self.attempt(call).await;
         let tool = self.known_tool(call.view, call.name);
         let outcome = ran.as_ref().map(|ran| &ran.reply);

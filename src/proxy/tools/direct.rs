@@ -18,7 +18,7 @@ use crate::mcp::headers::Mismatch;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
-use crate::proxy::ledger::Entry;
+use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::consent::Consent;
 use crate::proxy::relay::{Relayed, RequestContext};
 use crate::proxy::view::View;
@@ -60,7 +60,7 @@ impl DirectNames {
             if tools.len() > 1 {
                 tracing::warn!(
                     name,
-                    "several tools come to this name, so none of them is shown"
+                    "several tools get this name, so none of them is listed"
                 );
             }
             tools
@@ -159,7 +159,7 @@ impl Tools {
             return direct_reply(view, called);
         };
         let sent = params.get("arguments").map_or("{}", RawValue::get);
-        let entry = match Entry::begin(audit, Some(caller), &name, sent) {
+        let entry = match CallEvent::begin(audit, Some(caller), &name, sent) {
             Ok(entry) => entry,
             Err(failure) => return direct_reply(view, Err(failure)),
         };

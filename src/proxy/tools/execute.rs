@@ -10,7 +10,7 @@ use super::Tools;
 use super::call::{Call, Ran};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
-use crate::proxy::answers::answer::Asked;
+use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::answers::duplicate::repeats;
 use crate::proxy::arguments::Repair;
 use crate::proxy::view::View;
@@ -26,7 +26,7 @@ const MOST_CALLS: usize = 32;
 const REPAIRS: &str = "mcpzip/repairs";
 
 /// The data that the calls of one request share.
-struct Shared<'a> {
+struct BatchContext<'a> {
     line: &'a Bytes,
     limit: Option<Duration>,
     context: RequestContext,
@@ -63,7 +63,7 @@ impl Tools {
             Some(calls) => {
                 Box::pin(self.execute_all(
                     calls,
-                    &Shared {
+                    &BatchContext {
                         line,
                         limit,
                         context: context.in_company(),
@@ -74,7 +74,7 @@ impl Tools {
             None => {
                 self.execute_one(
                     arguments,
-                    &Shared {
+                    &BatchContext {
                         line,
                         limit,
                         context,
@@ -85,7 +85,7 @@ impl Tools {
         }
     }
 
-    async fn execute_one(&self, call: &Object<'_>, shared: &Shared<'_>) -> Reply {
+    async fn execute_one(&self, call: &Object<'_>, shared: &BatchContext<'_>) -> Reply {
         let Some(name) = call.text("name").filter(|name| !name.trim().is_empty()) else {
             return Reply::tool_error(
                 "execute_tool needs the `name` of a tool, as search_tools shows it",
@@ -117,7 +117,7 @@ impl Tools {
         };
         let reply = match (reply, &name) {
             (Reply::Relayed(result), Some(name)) => {
-                let asked = Asked {
+                let asked = AnsweredCall {
                     name,
                     select: select.as_deref(),
                     caller: &shared.context.caller,
@@ -135,7 +135,7 @@ impl Tools {
     }
 
     /// Makes several calls in parallel; one answer has the results in order, each under a line with the tool's name.
-    async fn execute_all(&self, calls: &RawValue, shared: &Shared<'_>) -> Reply {
+    async fn execute_all(&self, calls: &RawValue, shared: &BatchContext<'_>) -> Reply {
         let calls: Result<Vec<&RawValue>, _> = serde_json::from_str(calls.get());
         let calls: Option<Vec<Object<'_>>> = calls.ok().and_then(|calls| {
             calls
@@ -160,7 +160,7 @@ impl Tools {
 fn arguments_of<'a>(call: &Object<'a>) -> Result<Option<&'a RawValue>, &'static str> {
     let given = |key: &str| call.get(key).filter(|raw| raw.get() != "null");
     match (given("arguments"), given("args")) {
-        (Some(_), Some(_)) => Err("`arguments` and `args` mean the same: give one of them"),
+        (Some(_), Some(_)) => Err("give either `arguments` or `args`, not both"),
         (arguments, args) => Ok(arguments.or(args)),
     }
 }

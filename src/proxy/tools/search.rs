@@ -70,7 +70,7 @@ impl Tools {
         query: &str,
         limit: usize,
         server: Option<&str>,
-    ) -> Result<Answer, SearchError> {
+    ) -> Result<SearchResult, SearchError> {
         self.inventory.index().prepare(query);
         let (snapshot, server) = self.searchable(view, server).await?;
         let hits = self
@@ -82,7 +82,7 @@ impl Tools {
             && snapshot
                 .servers()
                 .all(|known| known.name().as_str() == BUILT_IN_SERVER);
-        Ok(Answer {
+        Ok(SearchResult {
             found,
             missing,
             servers: self.server_names(view),
@@ -349,7 +349,7 @@ fn left_out(view: &View, query: &str, server: Option<&str>) -> Vec<ServerName> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SearchError {
     /// No server has this name.
-    #[error("there is no server `{name}`; there are {}", list(.servers))]
+    #[error("there is no server `{name}`; the servers are {}", list(.servers))]
     UnknownServer {
         /// The requested name.
         name: String,
@@ -376,7 +376,7 @@ impl From<Error> for SearchError {
 
 /// The result of a search.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct SearchResult {
     /// The hits, best first.
     pub found: Vec<Found>,
     /// The servers that could not be searched, each with the reason.
@@ -397,7 +397,7 @@ pub(crate) struct Found {
     pub text: String,
 }
 
-impl std::fmt::Display for Answer {
+impl std::fmt::Display for SearchResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut lines: Vec<String> = self.found.iter().map(|found| found.text.clone()).collect();
         if lines.is_empty() {
@@ -405,7 +405,7 @@ impl std::fmt::Display for Answer {
                 "No server has listed its tools yet; search again in a moment.".to_owned()
             } else {
                 format!(
-                    "No tool fits. Other words may help; there are {}.",
+                    "No tool fits. Other words may help; the servers are {}.",
                     list(&self.servers)
                 )
             });

@@ -82,7 +82,7 @@ impl Guard {
         if matches!(*state, State::NotStarted) {
             *state = Running::start(&self.mark).map_or_else(
                 |error| {
-                    tracing::warn!(%error, "no guard process: servers may stay behind if mcpzip is killed");
+                    tracing::warn!(%error, "the guard process did not start: servers may keep running if mcpzip is killed");
                     State::Missing
                 },
                 |running| State::Running(Box::new(running)),
@@ -130,7 +130,7 @@ impl State {
                 .pipe
                 .write_all(format!("{sign}{group}\n").as_bytes())
         {
-            tracing::warn!(%error, "the guard process is gone");
+            tracing::warn!(%error, "the guard process has ended");
             *self = Self::Missing;
         }
     }

@@ -31,7 +31,7 @@ impl Guard {
                 // Each server also has a job of its own, which ends with mcpzip, except for processes that it starts
                 // in its first moment.
                 .inspect_err(
-                    |error| tracing::warn!(%error, "mcpzip is in no job: what servers start at once may stay behind"),
+                    |error| tracing::warn!(%error, "mcpzip could not join a job: processes that servers start at once may keep running"),
                 )
                 .ok()
         });

@@ -508,6 +508,6 @@ fn protocol_headers(revision: Revision, method: &'static str) -> HeaderMap {
 
 fn parsed(url: &str) -> Result<Url, LoginError> {
     Url::parse(url).map_err(|_| LoginError::Metadata {
-        reason: format!("`{url}` is no URL"),
+        reason: format!("`{url}` is not a URL"),
     })
 }

@@ -8,12 +8,12 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 /// A resolver that never returns private addresses. It runs at the moment of connecting, so that a name cannot change
 /// its meaning in between. Proxies may have any address.
 #[derive(Debug, Clone, Default)]
-pub(in crate::upstream) struct Guard {
+pub(in crate::upstream) struct AddressGuard {
     /// The hosts that may be private.
     exempt: Vec<String>,
 }
 
-impl Guard {
+impl AddressGuard {
     /// Creates a guard that permits connections to the hosts of these proxies.
     pub(in crate::upstream) fn sparing<'a>(proxies: impl IntoIterator<Item = &'a str>) -> Self {
         let host = |proxy: &str| {
@@ -28,7 +28,7 @@ impl Guard {
     }
 }
 
-impl Resolve for Guard {
+impl Resolve for AddressGuard {
     fn resolve(&self, name: Name) -> Resolving {
         let is_exempt = self
             .exempt
@@ -38,7 +38,7 @@ impl Resolve for Guard {
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             if !is_exempt && found.iter().any(|address| !is_public(address.ip())) {
-                return Err("its name stands for a private address".into());
+                return Err("its name resolves to a private address".into());
             }
             Ok(Box::new(found.into_iter()) as Addrs)
         })
@@ -107,16 +107,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_stands_for_a_private_address_is_not_resolved() {
-        let resolve = |guard: &Guard| guard.resolve("localhost".parse().unwrap());
-        assert!(resolve(&Guard::default()).await.is_err());
+        let resolve = |guard: &AddressGuard| guard.resolve("localhost".parse().unwrap());
+        assert!(resolve(&AddressGuard::default()).await.is_err());
         // Only the proxy may be there.
         assert!(
-            resolve(&Guard::sparing(["http://localhost:3128"]))
+            resolve(&AddressGuard::sparing(["http://localhost:3128"]))
                 .await
                 .is_ok()
         );
         assert!(
-            resolve(&Guard::sparing(["proxy.example:3128"]))
+            resolve(&AddressGuard::sparing(["proxy.example:3128"]))
                 .await
                 .is_err()
         );

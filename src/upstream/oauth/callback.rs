@@ -33,7 +33,7 @@ pub(super) struct Callback {
 /// The visitors that are being served.
 #[derive(Debug, Default)]
 struct Visitors {
-    hearing: JoinSet<Option<(Url, Visitor)>>,
+    serving: JoinSet<Option<(Url, Visitor)>>,
     /// In the order of arrival.
     came: VecDeque<AbortHandle>,
 }
@@ -83,11 +83,11 @@ impl Callback {
                         port: self.port,
                         source,
                     })?;
-                    visitors.hear(Visitor(stream).heard(self.port, belongs.clone()));
+                    visitors.serve(Visitor(stream).matching(self.port, belongs.clone()));
                 }
-                Some(heard) = visitors.hearing.join_next() => {
-                    if let Ok(Some(heard)) = heard {
-                        return Ok(heard);
+                Some(found) = visitors.serving.join_next() => {
+                    if let Ok(Some(found)) = found {
+                        return Ok(found);
                     }
                 }
             }
@@ -97,20 +97,20 @@ impl Callback {
 
 impl Visitors {
     /// Serves one more visitor; beyond `MOST`, the oldest one is dropped.
-    fn hear(&mut self, visit: impl Future<Output = Option<(Url, Visitor)>> + Send + 'static) {
+    fn serve(&mut self, visit: impl Future<Output = Option<(Url, Visitor)>> + Send + 'static) {
         self.came.retain(|visitor| !visitor.is_finished());
         if self.came.len() >= MOST
             && let Some(first) = self.came.pop_front()
         {
             first.abort();
         }
-        self.came.push_back(self.hearing.spawn(visit));
+        self.came.push_back(self.serving.spawn(visit));
     }
 }
 
 impl Visitor {
     /// The visitor and its URL, if it `belongs` to the login; every other visitor gets an answer.
-    async fn heard(mut self, port: u16, belongs: impl Fn(&Url) -> bool) -> Option<(Url, Self)> {
+    async fn matching(mut self, port: u16, belongs: impl Fn(&Url) -> bool) -> Option<(Url, Self)> {
         let target = tokio::time::timeout(HEAD_TIME, self.target()).await;
         let url = target
             .ok()
@@ -120,7 +120,7 @@ impl Visitor {
             Some(url) if belongs(&url) => return Some((url, self)),
             // Every program on this machine can connect, so a foreign visitor does not end the login.
             Some(_) => {
-                let sentence = "This does not belong to the login that is under way";
+                let sentence = "This does not belong to the login in progress";
                 self.show("400 Bad Request", sentence).await;
             }
             None => self.show("404 Not Found", "There is nothing here").await,

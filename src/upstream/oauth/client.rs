@@ -110,7 +110,7 @@ impl Client {
         let Ok(response) = serde_json::from_slice::<Registration>(&answer.body) else {
             return Err(super::fetcher::wrong(
                 endpoint,
-                "registered us, and did not say as whom",
+                "sent a registration without a client id",
             ));
         };
         let method = match (

@@ -117,7 +117,7 @@ async fn find(
     };
     let Some(found) = authority_metadata(fetcher, issuer).await? else {
         return Err(unusable(format!(
-            "`{issuer}`, where one would log in, does not say how"
+            "the authorization server `{issuer}` has no metadata"
         )));
     };
     let resource = metadata.resource;
@@ -133,7 +133,7 @@ async fn resource_metadata(
     let pointer = match &challenge.resource_metadata {
         Some(pointer) => Some(
             own.join(pointer)
-                .map_err(|_| unusable("the URL of the server's metadata is none".to_owned()))?,
+                .map_err(|_| unusable("the URL of the server's metadata is invalid".to_owned()))?,
         ),
         None => None,
     };
@@ -188,8 +188,11 @@ async fn authority_metadata(
     fetcher: &MetadataFetcher<'_>,
     issuer: &str,
 ) -> Result<Option<AuthorityMetadata>, LoginError> {
-    let base = Url::parse(issuer)
-        .map_err(|_| unusable(format!("`{issuer}` is no URL of an authorization server")))?;
+    let base = Url::parse(issuer).map_err(|_| {
+        unusable(format!(
+            "`{issuer}` is not the URL of an authorization server"
+        ))
+    })?;
     // RFC 8414, section 2; the URL of its metadata would not depend on either.
     if base.query().is_some() || base.fragment().is_some() {
         let reason = format!("the issuer `{issuer}` has a query or a fragment");

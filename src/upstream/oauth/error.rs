@@ -52,14 +52,14 @@ pub(crate) enum LoginError {
         reason: String,
     },
     /// The metadata of the server or its authorization server is unusable.
-    #[error("the login is not offered as it has to be: {reason}")]
+    #[error("the metadata of the login is unusable: {reason}")]
     Metadata {
         /// The fault.
         reason: String,
     },
     /// There is no client identity for the authorization server.
     #[error(
-        "`{issuer}` lets no client register by itself; register one there with the redirect URL `{redirect}`, and write its \
+        "`{issuer}` does not let clients register themselves; register one there with the redirect URL `{redirect}`, and write its \
          id (and secret, if it has one) to the server's entry: \"oauth\": {{\"client_id\": \"…\", \"redirect_port\": {port}}}"
     )]
     NoClient {
@@ -85,7 +85,7 @@ pub(crate) enum LoginError {
         advice: String,
     },
     /// The authorization server refused.
-    #[error("`{issuer}` refuses: {reason}")]
+    #[error("`{issuer}` refused: {reason}")]
     Refused {
         /// The authorization server.
         issuer: String,
@@ -101,7 +101,7 @@ pub(crate) enum LoginError {
         reason: &'static str,
     },
     /// The user did not log in in time.
-    #[error("nobody logged in within {} minutes", .limit.as_secs() / 60)]
+    #[error("no one logged in within {} minutes", .limit.as_secs() / 60)]
     TimedOut {
         /// The time limit.
         limit: std::time::Duration,
@@ -123,7 +123,7 @@ pub(crate) enum LoginError {
         source: io::Error,
     },
     /// There is a login, which the keychain does not open now.
-    #[error("the login that is kept cannot be opened: {source}")]
+    #[error("the stored login cannot be decrypted: {source}")]
     Sealed {
         /// The vault's error.
         source: VaultError,
@@ -185,10 +185,10 @@ pub(crate) enum VaultError {
     #[error("the keychain has no key for it")]
     NoKey,
     /// The keychain's item is not a key.
-    #[error("what the keychain has is no key")]
+    #[error("the keychain's item is not a key")]
     NotAKey,
     /// Its key is not the one that encrypted the login.
-    #[error("the keychain has another key than it was sealed with")]
+    #[error("the keychain has another key than the login was encrypted with")]
     OtherKey,
     /// The key's lock or a thread is not available.
     #[error(transparent)]

@@ -34,7 +34,7 @@ pub(super) struct MetadataFetcher<'a> {
 }
 
 /// The response to one request.
-pub(super) struct Answer {
+pub(super) struct FetchedResponse {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
 }
@@ -105,7 +105,7 @@ impl<'a> MetadataFetcher<'a> {
         url: &Url,
         fields: &[(&str, &str)],
         authorization: Option<HeaderValue>,
-    ) -> Result<Answer, LoginError> {
+    ) -> Result<FetchedResponse, LoginError> {
         // A URL's query is encoded like a form.
         let mut form = Url::parse("http://form").expect("it is a URL");
         form.query_pairs_mut().extend_pairs(fields);
@@ -125,7 +125,7 @@ impl<'a> MetadataFetcher<'a> {
         &self,
         url: &Url,
         body: &serde_json::Value,
-    ) -> Result<Answer, LoginError> {
+    ) -> Result<FetchedResponse, LoginError> {
         self.send(
             Method::POST,
             url,
@@ -143,7 +143,7 @@ impl<'a> MetadataFetcher<'a> {
         kind: Option<&'static str>,
         body: Bytes,
         authorization: Option<HeaderValue>,
-    ) -> Result<Answer, LoginError> {
+    ) -> Result<FetchedResponse, LoginError> {
         self.check(url)?;
         let is_own = url.origin() == self.own.origin();
         let is_guarded = self.is_public() && !is_own;
@@ -176,7 +176,7 @@ impl<'a> MetadataFetcher<'a> {
                     Broken::TooLarge(_) => format!("answered with more than {SIZE_LIMIT} bytes"),
                     Broken::Lost(reason) => format!("broke off its answer ({reason})"),
                 })?;
-            Ok::<_, String>(Answer { status, body })
+            Ok::<_, String>(FetchedResponse { status, body })
         };
         match tokio::time::timeout(FETCH_LIMIT, fetch).await {
             Ok(fetched) => fetched.map_err(|reason| wrong(url, reason)),
@@ -207,15 +207,15 @@ pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<
         "http" if is_loopback => {}
         // A server without TLS may use itself; no other server may refer us to it.
         "http" if url.origin() == own.origin() => {}
-        _ => return forbidden("only https is, or what is on this machine"),
+        _ => return forbidden("only https, or an address of this machine, may be"),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return forbidden("it has a user or a password in it");
+        return forbidden("it contains a user or a password");
     }
     let is_private =
         url.host_str() == Some("localhost") || address.is_some_and(|address| !is_public(address));
     if is_public_server && is_private && url.origin() != own.origin() {
-        return forbidden("a server of the internet may not lead to a private address");
+        return forbidden("an internet server must not refer to a private address");
     }
     Ok(())
 }
@@ -319,7 +319,7 @@ mod tests {
             "http://127.0.0.1:1/x",
             "https://[::ffff:10.0.0.1]/",
         ] {
-            check(own, true, url, Err("may not lead to a private address"));
+            check(own, true, url, Err("must not refer to a private address"));
         }
         check(own, true, "http://login.example.com/x", Err("only https"));
         check(own, true, "ftp://login.example.com/x", Err("only https"));

@@ -1,6 +1,6 @@
 //! One login of a person: the authorization code flow of OAuth 2.1 with PKCE (RFC 7636, method S256) and the resource
 //! indicator (RFC 8707). [`Flow::begin`] finds the authorization server and opens the callback; the user's browser or a pasted
-//! URL brings the [`Answer`]; the code in it is exchanged for a token.
+//! URL brings the [`RedirectAnswer`]; the code in it is exchanged for a token.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(crate) struct LoginRequest {
 
 /// The parameters of the redirect.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RedirectAnswer {
     code: Option<Secret<String>>,
     error: Option<(String, String)>,
     issuer: Option<String>,
@@ -90,7 +90,7 @@ impl Flow {
         // A server that accepts every request may require a login for some of its tools, and then names the
         // authorization server.
         if authority.is_guessed && !wants_login {
-            return Err(account.not_offered("wants no login"));
+            return Err(account.not_offered("requires no login"));
         }
         let Some(endpoint) = &authority.authorization_endpoint else {
             let reason = format!("`{}` lets no person log in", authority.issuer);
@@ -98,10 +98,7 @@ impl Flow {
         };
         // Without it, a stolen code could be used by the thief (2025-11-25, basic/authorization).
         if !authority.protects_codes {
-            let reason = format!(
-                "`{}` does not protect its codes (PKCE with S256)",
-                authority.issuer
-            );
+            let reason = format!("`{}` does not support PKCE with S256", authority.issuer);
             return Err(LoginError::Metadata { reason });
         }
         fetcher.check(endpoint)?;
@@ -180,12 +177,12 @@ impl Flow {
     ///
     /// # Errors
     /// When it does not come in time.
-    pub(crate) async fn answer(&self) -> Result<Answer, LoginError> {
+    pub(crate) async fn answer(&self) -> Result<RedirectAnswer, LoginError> {
         let state = self.state.clone();
         let waiting = async {
             let belongs = move |url: &Url| has_state(url, &state);
             let (url, visitor) = self.callback.visitor(belongs).await?;
-            Ok(Answer {
+            Ok(RedirectAnswer {
                 visitor: Some(visitor),
                 ..self.read(&url)?
             })
@@ -199,32 +196,32 @@ impl Flow {
     ///
     /// # Errors
     /// When it does not belong to this login.
-    pub(crate) fn pasted(&self, text: &str) -> Result<Answer, LoginError> {
+    pub(crate) fn pasted(&self, text: &str) -> Result<RedirectAnswer, LoginError> {
         let text = text.trim();
         if !text.contains("state=") {
             return Err(LoginError::Foreign {
-                reason: "it is not where a login ends",
+                reason: "it is not the redirect URL of this login",
             });
         }
         let query = text.split_once('?').map_or(text, |(_, query)| query);
         let url = Url::parse(&format!("{}?{query}", self.callback.url()));
         self.read(&url.map_err(|_| LoginError::Foreign {
-            reason: "it is no URL",
+            reason: "it is not a URL",
         })?)
     }
 
     /// Reads the answer from the redirect URL.
-    fn read(&self, url: &Url) -> Result<Answer, LoginError> {
+    fn read(&self, url: &Url) -> Result<RedirectAnswer, LoginError> {
         let parameter = |wanted| parameter(url, wanted);
         if !has_state(url, &self.state) {
             return Err(LoginError::Foreign {
-                reason: "its `state` is another",
+                reason: "its `state` is that of another login",
             });
         }
         let error = parameter("error")
             .map(|code| (code, parameter("error_description").unwrap_or_default()));
         let (code, issuer) = (parameter("code").map(Secret::new), parameter("iss"));
-        Ok(Answer {
+        Ok(RedirectAnswer {
             code,
             error,
             issuer,
@@ -236,7 +233,10 @@ impl Flow {
     ///
     /// # Errors
     /// When the answer is a refusal or comes from another issuer, or no token is issued.
-    pub(crate) async fn finish(self, mut answer: Answer) -> Result<LoginStatus, LoginError> {
+    pub(crate) async fn finish(
+        self,
+        mut answer: RedirectAnswer,
+    ) -> Result<LoginStatus, LoginError> {
         let visitor = answer.visitor.take();
         let server = self.account.server.to_string();
         let outcome = self.exchange(answer).await;
@@ -263,7 +263,7 @@ impl Flow {
         outcome
     }
 
-    async fn exchange(self, answer: Answer) -> Result<LoginStatus, LoginError> {
+    async fn exchange(self, answer: RedirectAnswer) -> Result<LoginStatus, LoginError> {
         // Checked first: nothing from another issuer counts, not even its error (RFC 9207, section 2.4).
         match &answer.issuer {
             Some(issuer) if *issuer != self.authority.issuer => {

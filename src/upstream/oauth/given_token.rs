@@ -58,7 +58,7 @@ impl Account {
         self.status().await?.ok_or(LoginError::NothingToRenew)
     }
 
-    /// Where a person makes a token for the server, as far as that is known.
+    /// A hint on where a person makes a token for the server.
     #[must_use]
     pub(crate) fn token_hint(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();

@@ -152,9 +152,7 @@ impl Account {
     /// When it has ended, or belongs to another authorization server than the server names now.
     pub(crate) async fn take_over(&self, inherited: Inherited) -> Result<LoginStatus, LoginError> {
         if self.remote.oauth.grant != Grant::AuthorizationCode {
-            return Err(
-                self.not_offered("logs in by its own credentials, and needs nobody else's login")
-            );
+            return Err(self.not_offered("uses its own credentials, and needs no other login"));
         }
         let challenge = self.probe(None).await?.unwrap_or_default();
         let fetcher = self.fetcher().await;
@@ -176,7 +174,7 @@ impl Account {
             .as_ref()
             .is_some_and(|issuer| *issuer != authority.issuer)
         {
-            return Err(self.not_offered("names another authorization server now; log in anew"));
+            return Err(self.not_offered("names another authorization server now; log in again"));
         }
         drop(fetcher);
         let client = Client::configured(&self.remote.oauth, &authority).or_else(|| {
@@ -194,7 +192,7 @@ impl Account {
         });
         if client.is_none() && inherited.token.is_ending() {
             return Err(
-                self.not_offered("was logged in to as a client that was not kept, and that login is over; log in anew")
+                self.not_offered("has a login of an unknown client, which has ended; log in again")
             );
         }
         let before = {

@@ -1,6 +1,6 @@
 //! Logins at remote servers: OAuth 2.1 as MCP specifies it (2025-11-25 and 2026-07-28, basic/authorization).
 //!
-//! A `Session` gives a server's requests their token and renews it; a [`Flow`] is one login by a person. Both use an
+//! A `TokenSource` gives a server's requests their token and renews it; a [`Flow`] is one login by a person. Both use an
 //! [`Account`], which knows where the server's login is stored. No request of a login is sent before the server has
 //! answered 401, or 403 for missing scopes.
 //!
@@ -38,13 +38,13 @@ mod token;
 mod vault;
 
 pub(crate) use account::{Account, LoginStatus};
-pub(super) use address::Guard;
+pub(super) use address::AddressGuard;
 pub(crate) use auth_required::AuthRequired;
 pub(crate) use error::LoginError;
-pub(crate) use flow::{Answer, Flow, LoginRequest};
+pub(crate) use flow::{Flow, LoginRequest, RedirectAnswer};
 pub(crate) use issuer::IssuerChange;
 pub(crate) use mcp_remote::Inherited;
-pub(super) use session::Session;
+pub(super) use session::TokenSource;
 pub(crate) use vault::Vault;
 
 /// The directory of the logins, below the state directory.

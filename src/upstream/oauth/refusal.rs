@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::error::LoginError;
-use super::fetcher::Answer;
+use super::fetcher::FetchedResponse;
 use crate::secret::{Masker, Secret};
 
 /// The longest quotation of a description, in characters.
@@ -17,7 +17,11 @@ struct Problem {
 }
 
 /// The error for an authorization server's answer `answer`, without the `secrets` that were sent.
-pub(super) fn refusal(issuer: &str, answer: &Answer, secrets: &[Secret<String>]) -> LoginError {
+pub(super) fn refusal(
+    issuer: &str,
+    answer: &FetchedResponse,
+    secrets: &[Secret<String>],
+) -> LoginError {
     let (code, words) = match serde_json::from_slice::<Problem>(&answer.body) {
         Ok(Problem {
             error,
@@ -71,7 +75,7 @@ mod tests {
         );
         assert_eq!(
             error.to_string(),
-            "`https://a` refuses: invalid_grant: token *** is bad"
+            "`https://a` refused: invalid_grant: token *** is bad"
         );
     }
 }

@@ -24,7 +24,7 @@ const CHECK: Duration = Duration::from_secs(1);
 
 /// A running server's login: it gives requests their token, renews it, and decides the next step after a refusal.
 #[derive(Debug)]
-pub(in crate::upstream) struct Session {
+pub(in crate::upstream) struct TokenSource {
     account: Account,
     state: Mutex<State>,
 }
@@ -54,7 +54,7 @@ impl Bearer {
     }
 }
 
-impl Session {
+impl TokenSource {
     /// The session of `server`, if it may have one.
     pub(in crate::upstream) fn of(
         server: &ServerName,
@@ -175,7 +175,7 @@ impl Session {
             .note(scopes, challenge.resource_metadata.as_deref())
             .await
         {
-            tracing::warn!(server = %self.account.server, %error, "what the server wants could not be noted");
+            tracing::warn!(server = %self.account.server, %error, "the scopes that the server requires could not be stored");
         }
     }
 

@@ -166,7 +166,7 @@ impl Store {
             _ => None,
         };
         Ok(record.unwrap_or_else(|| {
-            tracing::warn!(server = %self.server, "the kept login is damaged, and was set aside");
+            tracing::warn!(server = %self.server, "the stored login is damaged, and was set aside");
             // If that fails, the next login overwrites it.
             let _ = std::fs::rename(&self.path, self.path.with_extension("damaged"));
             self.empty()

@@ -117,7 +117,7 @@ impl TokenEndpoint<'_> {
         {
             return Err(wrong(
                 self.endpoint,
-                "gives tokens of a kind that is not `Bearer`",
+                "issues tokens of another type than `Bearer`",
             ));
         }
         if response.access_token.is_empty()
@@ -127,7 +127,7 @@ impl TokenEndpoint<'_> {
         {
             return Err(wrong(
                 self.endpoint,
-                "gave a token that no header can carry",
+                "issued a token that no header can carry",
             ));
         }
         let life = response.expires_in.and_then(|value| match value {

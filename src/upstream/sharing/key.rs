@@ -28,7 +28,7 @@ pub(super) struct Key {
     variables: Vec<(String, String)>,
     network: Network,
     /// The session's directory, and Claude Code's project directory.
-    place: Option<(Option<PathBuf>, Option<String>)>,
+    location: Option<(Option<PathBuf>, Option<String>)>,
 }
 
 impl Key {
@@ -47,7 +47,7 @@ impl Key {
             program: None,
             variables: Vec::new(),
             network: Network::of(&session.variables),
-            place: (scope != Scope::All).then(|| {
+            location: (scope != Scope::All).then(|| {
                 let project = session.variables.get(CLAUDE_PROJECT_DIR.name);
                 (session.directory.clone(), project.map(str::to_owned))
             }),

@@ -259,7 +259,7 @@ fn note_roots(directory: &Path, hash: ConfigHash) {
     }
     let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&mark, ""));
     if let Err(error) = written {
-        tracing::warn!(%error, path = %mark.display(), "it is not remembered that a server asked for roots");
+        tracing::warn!(%error, path = %mark.display(), "a server's request for roots could not be recorded");
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) const OUTCOMES: &[Outcome] = &[
     },
     Outcome {
         fault: "clients over HTTP ask for 16 MB each, and do not read",
-        gets: "up to 128 MB of answers, once they read; in place of the others, `the answer came and was dropped`",
+        gets: "up to 128 MB of answers, once they read; in place of the others, `the response was dropped`",
         after: "at once",
         then: "memory stays below 240 MB; other clients are answered meanwhile",
     },
@@ -115,7 +115,7 @@ fn clients_that_do_not_read_fill_no_memory() {
         .collect();
     gateway
         .process()
-        .wait_for_stderr("an answer was dropped, as clients leave too much unread");
+        .wait_for_stderr("a response was dropped, because clients have left too many unread");
     others_are_served(&gateway);
 
     let (mut whole, mut dropped) = (0, 0);
@@ -126,7 +126,7 @@ fn clients_that_do_not_read_fill_no_memory() {
         };
         if answer.is_tool_error() {
             assert!(
-                answer.text().contains("the answer came and was dropped"),
+                answer.text().contains("the response was dropped"),
                 "{}",
                 answer.text()
             );

@@ -211,7 +211,7 @@ const BOTH: &[(Row, Does)] = &[
         call(
             "it accepts a call with 202, and says no more",
             Comes::Error,
-            "it took the request for one that needs no answer",
+            "it accepted the request without an answer",
         ),
         |_, reply| reply.whole("202 Accepted", "", ""),
     ),

@@ -56,18 +56,18 @@ pub(crate) enum Error {
     #[error("{0}")]
     Filter(String),
     /// It has no output.
-    #[error("the filter put out nothing")]
+    #[error("the filter has no output")]
     Empty,
     /// It exceeded its time limit.
     #[error("the filter was ended after {TIME_LIMIT:?}")]
     TooLong,
     /// It could not start within its time limit.
     #[error(
-        "the filter was not begun within {TIME_LIMIT:?}, as other filters took all workers: run fewer at once"
+        "the filter could not start within {TIME_LIMIT:?}, because other filters used all workers: run fewer at once"
     )]
     NotBegun,
     /// It exceeded its output limit.
-    #[error("the filter put out more than {} MB", OUTPUT_LIMIT / 1024 / 1024)]
+    #[error("the filter has an output of more than {} MB", OUTPUT_LIMIT / 1024 / 1024)]
     TooMuch,
     /// The system ended it, most likely because of its memory.
     #[error("the filter needed too much memory")]

@@ -77,7 +77,7 @@ pub(super) fn compiled(code: &str) -> Result<Filter, Stopped> {
         .load(&arena, File { code, path: () })
         .map_err(|errors| {
             failed(format!(
-                "the filter is no jq: {}",
+                "the filter is not valid jq: {}",
                 first_load_error(&errors)
             ))
         })?;
@@ -90,7 +90,7 @@ pub(super) fn compiled(code: &str) -> Result<Filter, Stopped> {
                 .flat_map(|(_, errors)| errors)
                 .map(|(name, what)| format!("no {} `{name}`", what.as_str()));
             failed(format!(
-                "the filter is no jq: {}",
+                "the filter is not valid jq: {}",
                 names.collect::<Vec<_>>().join(", ")
             ))
         })

@@ -1,9 +1,9 @@
-//! Why an agent may not make a change of the configuration.
+//! The reason why an agent may not make a change of the configuration.
 
 use super::restrictions::SETTABLE;
 use crate::config::Refusal;
 
-/// Why an agent may not make a change.
+/// The reason why an agent may not make a change.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Denied {
     /// The entry is not an object.
@@ -17,7 +17,7 @@ pub(super) enum Denied {
     Change(#[from] Refusal),
     /// A member that only a person may write.
     #[error(
-        "`{key}` is not for agents to set but for a person; agents set {}",
+        "only a person may set `{key}`; agents may set {}",
         SETTABLE.join(", ")
     )]
     Member { key: String },
@@ -34,11 +34,11 @@ pub(super) enum Denied {
     #[error("a person has restricted it by `{restriction}`, so only a person may remove it")]
     Restricted { restriction: String },
     /// A server that a person has disabled.
-    #[error("a person has switched it off, so only a person may switch it on")]
+    #[error("a person has disabled it, so only a person may enable it")]
     SwitchedOff,
     /// A restricted server that cannot be compared with the entry.
     #[error(
-        "a person has restricted the server `{server}`, and what that runs is not known here, as a variable is not set; a person has to add it"
+        "a person has restricted the server `{server}`, whose program is not known here because a variable is not set; a person has to add this entry"
     )]
     Incomparable { server: String },
     /// A restricted server that the entry names.

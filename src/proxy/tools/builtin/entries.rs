@@ -231,8 +231,16 @@ mod tests {
         let command = r#"{"command":"evil"}"#;
         refused(&update(command), "fenced", "`tools`");
         refused(&Change::Remove, "fenced", "`tools`");
-        refused(&update(r#"{"tools":null}"#), "fenced", "not for agents");
-        refused(&update(r#"{"trust":"all"}"#), "plain", "not for agents");
+        refused(
+            &update(r#"{"tools":null}"#),
+            "fenced",
+            "only a person may set",
+        );
+        refused(
+            &update(r#"{"trust":"all"}"#),
+            "plain",
+            "only a person may set",
+        );
         refused(
             &update(r#"{"url":"https://evil.example"}"#),
             "keyed",
@@ -256,7 +264,7 @@ mod tests {
         refused(
             &add(r#"{"command":"x","oauth":{}}"#),
             "new",
-            "not for agents",
+            "only a person may set",
         );
         refused(&add(command), "plain", "there is a server");
         refused(&Change::Remove, "nobody", "there is no server");

@@ -133,7 +133,7 @@ impl Builtin {
         }
         if view.config().management == Management::Off {
             return Reply::tool_error(
-                "the configuration does not let agents look after mcpzip (`management` is off)",
+                "the configuration does not let agents manage mcpzip (`management` is off)",
             );
         }
         self.inventory.loaded().await;
@@ -191,7 +191,7 @@ impl Builtin {
         match verdict {
             Verdict::Allowed => self.run(view, tool, arguments, Some(caller)).await,
             Verdict::Asked => Reply::tool_error(&format!(
-                "by the user's rules (`tools.ask`) this needs the user's word: call `{name}` by execute_tool, which asks for it"
+                "the user's rules (`tools.ask`) require the user's consent: call `{name}` with execute_tool, which asks for it"
             )),
             Verdict::Denied => Reply::tool_error(&denied_tool(&name, &rule.unwrap_or_default())),
         }

@@ -30,7 +30,7 @@ impl Builtin {
         }
         if view.config().management != Management::Full {
             return Reply::tool_error(
-                "the configuration lets agents look, not change (`management` is \"read\"; a person may set \"full\")",
+                "the configuration lets agents read, not change (`management` is \"read\"; a person may set \"full\")",
             );
         }
         let changes = match changes(&operation, arguments) {
@@ -39,7 +39,7 @@ impl Builtin {
         };
         let config = view.config();
         let Some(path) = config.path.clone() else {
-            return Reply::tool_error("this run has no configuration file that could be changed");
+            return Reply::tool_error("there is no configuration file to change");
         };
         let names: Vec<ServerName> = changes
             .iter()
@@ -106,7 +106,7 @@ impl Builtin {
             }
             Err(_) => {
                 return Err(Reply::tool_error(
-                    "nothing is known of the change: it ended in a fault inside mcpzip",
+                    "an internal error of mcpzip interrupted the change, so it may or may not have been made",
                 ));
             }
         }

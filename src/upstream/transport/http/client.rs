@@ -15,7 +15,7 @@ use reqwest::{Certificate, Client, StatusCode, Url};
 use super::error::{HttpError, unsent};
 use super::headers::origin;
 use crate::config::{Certificates, Environment, Network, Proxy, Remote};
-use crate::upstream::oauth::Guard;
+use crate::upstream::oauth::AddressGuard;
 
 /// The time limit for opening a connection, including TLS.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -99,8 +99,8 @@ impl Clients {
             .filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy"));
         let proxies = named.map(|(_, value)| value);
         let guard = match &remote.proxy {
-            Proxy::Url(proxy) => Guard::sparing(proxies.chain([proxy.as_str()])),
-            Proxy::Environment | Proxy::None => Guard::sparing(proxies),
+            Proxy::Url(proxy) => AddressGuard::sparing(proxies.chain([proxy.as_str()])),
+            Proxy::Environment | Proxy::None => AddressGuard::sparing(proxies),
         };
         self.get_with(way, Some(guard))
     }
@@ -109,7 +109,7 @@ impl Clients {
         self.get_with(way, None)
     }
 
-    fn get_with(&self, way: Way, guard: Option<Guard>) -> Result<Client, HttpError> {
+    fn get_with(&self, way: Way, guard: Option<AddressGuard>) -> Result<Client, HttpError> {
         // Held while a client is built, so that each is built once; nothing is awaited meanwhile.
         let mut clients = self.made.lock();
         if let Some(client) = clients.get(&way) {
@@ -139,7 +139,7 @@ impl Way {
     }
 }
 
-fn build(way: &Way, network: &Network, guard: Option<Guard>) -> Result<Client, HttpError> {
+fn build(way: &Way, network: &Network, guard: Option<AddressGuard>) -> Result<Client, HttpError> {
     // It fails if a provider is installed already; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()

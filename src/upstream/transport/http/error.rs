@@ -1,3 +1,5 @@
+//! The errors of a server behind HTTP.
+
 use std::error::Error;
 use std::io;
 
@@ -42,7 +44,7 @@ pub(crate) enum HttpError {
         said: String,
     },
     /// The command that prints its headers failed. Nothing was sent.
-    #[error("cannot be spoken with: its `headers_command` {0}")]
+    #[error("cannot be called: its `headers_command` {0}")]
     Command(#[source] HeadersCommandError),
     /// It redirects to a place to which its credentials must not be sent.
     #[error(
@@ -130,7 +132,7 @@ fn of_way(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     if text == "dns error" {
         Some("its host name cannot be resolved")
     } else if text.starts_with("tunnel error") || text.contains("socks proxy") {
-        Some("its proxy does not let us through")
+        Some("the connection through its proxy failed")
     } else {
         None
     }

@@ -38,15 +38,15 @@ struct Mirror {
 /// The fault of an annotation. Its tool cannot be called over HTTP.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::upstream) enum MirrorError {
-    #[error("`{KEYWORD}` is on something else than a property")]
+    #[error("`{KEYWORD}` is not on a property")]
     NotAProperty,
-    #[error("`{KEYWORD}` of `{0}` is no text")]
+    #[error("`{KEYWORD}` of `{0}` is not a string")]
     NotText(String),
-    #[error("`{KEYWORD}` of `{0}` is no name of a header")]
+    #[error("`{KEYWORD}` of `{0}` is not a valid header name")]
     Name(String),
-    #[error("`{KEYWORD}` of `{0}` is on a property that is no string, integer or boolean")]
+    #[error("`{KEYWORD}` of `{0}` is on a property that is not a string, integer or boolean")]
     Type(String),
-    #[error("`{KEYWORD}` of `{0}` is there twice")]
+    #[error("`{KEYWORD}` of `{0}` is given twice")]
     Twice(String),
 }
 
@@ -283,44 +283,41 @@ mod tests {
     fn an_annotation_that_cannot_be_followed_is_named() {
         let property = |annotation: Value| json!({ "properties": { "a": annotation } });
         for (schema, expected) in [
-            (
-                json!({ "x-mcp-header": "a" }),
-                "something else than a property",
-            ),
+            (json!({ "x-mcp-header": "a" }), "not on a property"),
             (
                 property(json!({ "items": { "type": "string", "x-mcp-header": "a" } })),
-                "something else than a property",
+                "not on a property",
             ),
             (
                 json!({ "anyOf": [property(json!({ "type": "string", "x-mcp-header": "a" }))] }),
-                "something else",
+                "not on a property",
             ),
             (
                 property(json!({ "type": "string", "x-mcp-header": 5 })),
-                "of `a` is no text",
+                "of `a` is not a string",
             ),
             (
                 property(json!({ "type": "string", "x-mcp-header": "" })),
-                "no name of a header",
+                "not a valid header name",
             ),
             (
                 property(json!({ "type": "string", "x-mcp-header": "a b" })),
-                "no name of a header",
+                "not a valid header name",
             ),
             (
                 property(json!({ "type": "number", "x-mcp-header": "a" })),
-                "no string, integer or boolean",
+                "not a string, integer or boolean",
             ),
             (
                 property(json!({ "type": ["string"], "x-mcp-header": "a" })),
-                "no string, integer or boolean",
+                "not a string, integer or boolean",
             ),
             (
                 json!({ "properties": {
                     "a": { "type": "string", "x-mcp-header": "X" },
                     "b": { "type": "string", "x-mcp-header": "x" },
                 } }),
-                "is there twice",
+                "is given twice",
             ),
         ] {
             let problem = learn(&schema).unwrap_err().to_string();

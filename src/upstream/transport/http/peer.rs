@@ -16,7 +16,7 @@ use crate::config::Remote;
 use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream::headers_command::{CommandHeaders, Helper};
-use crate::upstream::oauth::{AuthRequired, Session};
+use crate::upstream::oauth::{AuthRequired, TokenSource};
 use crate::upstream::{CallError, ConnectError, UpstreamContext};
 
 /// The response time that suggests a delayed acknowledgement; several in a row confirm it.
@@ -42,7 +42,7 @@ pub(in crate::upstream) struct HttpPeer {
     /// The command that prints more headers, and its context.
     helper: Option<(Arc<Helper>, Arc<UpstreamContext>)>,
     /// The login, if the configured headers have no credentials.
-    login: Option<Arc<Session>>,
+    login: Option<Arc<TokenSource>>,
 }
 
 impl HttpPeer {
@@ -66,7 +66,7 @@ impl HttpPeer {
         };
         let client = environment.clients.of(remote, &url).map_err(failed)?;
         let unpooled = environment.clients.unpooled(remote, &url).map_err(failed)?;
-        let login = Session::of(server, remote, environment);
+        let login = TokenSource::of(server, remote, environment);
         let helper = remote.headers_command.as_ref().map(|command| {
             let helper = environment
                 .headers_commands

@@ -55,7 +55,7 @@ impl Endpoint {
                     .map_err(|broken| self.broken(broken))?;
                 self.peer.took(start.elapsed());
                 let body = one_line(body);
-                self.heard(&body, Some(id))
+                self.receive(&body, Some(id))
                     .unwrap_or_else(|| Err(self.malformed("it answers another request")))
             }
             Content::Events => {
@@ -64,7 +64,7 @@ impl Endpoint {
                 answer
             }
             Content::Other(_) if response.status() == StatusCode::ACCEPTED => {
-                Err(self.malformed("it took the request for one that needs no answer"))
+                Err(self.malformed("it accepted the request without an answer"))
             }
             Content::Other(found) => Err(self.peer.error(HttpError::ContentType { found })),
         }
@@ -112,7 +112,7 @@ impl Endpoint {
                     }
                     Ok(response) if response.status().is_client_error() => {
                         let reason = format!(
-                            "{end}, and it does not go on: HTTP {}",
+                            "{end}, and it cannot be resumed: HTTP {}",
                             response.status().as_u16()
                         );
                         return Err(self.peer.lost(&reason, true));
@@ -129,7 +129,7 @@ impl Endpoint {
         let has_session = self.session.get().is_some();
         let gone = || {
             self.lose_session();
-            self.peer.lost("its session is gone", false)
+            self.peer.lost("its session has ended", false)
         };
         if status == StatusCode::NOT_FOUND && has_session {
             return Err(gone());
@@ -162,7 +162,7 @@ impl Endpoint {
     ) -> Option<Result<ServerReply, CallError>> {
         match event {
             Event::Message { kind, data } if kind.is_empty() || kind == "message" => {
-                self.heard(&data, id)
+                self.receive(&data, id)
             }
             Event::Message { .. } => None,
             Event::TooLarge { length, id: theirs } => {
@@ -178,7 +178,7 @@ impl Endpoint {
     }
 
     /// Processes a message or a batch; returns the response to request `id` if it is included.
-    fn heard(
+    fn receive(
         self: &Arc<Self>,
         json: &Bytes,
         id: Option<u64>,

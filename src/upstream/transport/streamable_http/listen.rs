@@ -57,7 +57,7 @@ async fn once(endpoint: &Arc<Endpoint>, resumption: &mut Resumption, failures: &
         return End::Broken;
     }
     if !status.is_success() || body::content(&response) != Content::Events {
-        tracing::debug!(server = %endpoint.peer.server, %status, "it does not speak unasked");
+        tracing::debug!(server = %endpoint.peer.server, %status, "it has no stream of its own messages");
         return End::NotOffered;
     }
     let mut events = EventStream::new(response, MESSAGE_LIMIT, std::mem::take(resumption));

@@ -197,7 +197,7 @@ impl Endpoint {
 
     /// Marks the session as lost, so that callers open a new connection.
     fn lose_session(&self) {
-        tracing::info!(server = %self.peer.server, "the session is gone");
+        tracing::info!(server = %self.peer.server, "the session has ended");
         self.ended.cancel();
     }
 
