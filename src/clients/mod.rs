@@ -8,6 +8,7 @@ mod allowed;
 mod approval;
 mod barrier;
 mod cache;
+mod client_edits;
 mod connection;
 mod desktop;
 mod diff;
@@ -38,6 +39,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod text;
+mod warnings;
 
 use std::path::PathBuf;
 

@@ -4,17 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::cache::read_source;
-use super::connection::{own_entries, permission};
+use super::client_edits::client_edits;
 use super::edit::{Edit, PlanError};
-use super::model::Unmovable;
 use super::rules::Rights;
 use super::servers::{Servers, Twin};
 use super::stored::Stored;
+
 use super::{
-    Carried, Client, ConfigLocation, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings,
-    Survey, Syntax, Text, TextError, Verdict,
+    Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax, Verdict,
 };
-use super::{approval, barrier, desktop, entry, names, secrets};
+use super::{approval, barrier, secrets, warnings};
 use crate::secret::{Masker, Secret};
 use crate::text::chain;
 
@@ -220,7 +219,7 @@ impl Plan {
         let added = servers.stored().added().iter();
         let stored = added.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
         warnings.splice(0..0, approval::warning(&items));
-        warnings.extend(self::warnings(survey, &moving, &servers, &carried, around));
+        warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
             let (title, barrier) = (client.title(), barrier.as_ref()?);
             Some(format!(
@@ -313,204 +312,4 @@ fn stays(
     );
     blocking.extend(protecting);
     Some(reason)
-}
-
-/// The clients' files without the migrated servers. Our entry is written to the user's own file only: a project's file
-/// may be shared, and would start a program that others do not have.
-fn client_edits(
-    survey: &Survey,
-    moving: &[&Found],
-    launch: &Launch,
-    around: &Surroundings,
-    warnings: &mut Vec<String>,
-) -> Result<Vec<Edit>, PlanError> {
-    let mut locations: Vec<ConfigLocation> = Vec::new();
-    for found in moving {
-        // A profile gets its own entry; the entry in the user's file serves everything else.
-        let user = Some(found.location.client.user_location(around))
-            .filter(|_| found.scope() != Scope::User);
-        for location in user.into_iter().chain([found.location.clone()]) {
-            if !locations.contains(&location) {
-                locations.push(location);
-            }
-        }
-    }
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for location in locations.iter().filter(|location| {
-        is_touched(location, survey, moving) || location.client == Client::ClaudeCode
-    }) {
-        if !paths.contains(&location.path) {
-            paths.push(location.path.clone());
-        }
-    }
-    let mut edits = Vec::new();
-    for path in paths {
-        let inside: Vec<&ConfigLocation> = locations
-            .iter()
-            .filter(|location| location.path == path)
-            .collect();
-        let first = inside[0];
-        let unreadable = PlanError::unreadable(&path);
-        let source = match survey.files.get(&path) {
-            Some(source) => source.clone(),
-            None => read_source(&path, first.syntax).map_err(unreadable)?,
-        };
-        let mut text = source.text.clone();
-        let (mut steps, mut removals) = (Vec::new(), Vec::new());
-        for location in &inside {
-            let failed = PlanError::edit(&path);
-            let leaving: Vec<&str> = moving
-                .iter()
-                .filter(|found| found.location == **location)
-                .map(|found| found.name.as_str())
-                .collect();
-            let needs_entry = needs_entry(location, survey);
-            let (paths, own) = leave(&mut text, location, &leaving, needs_entry, launch, around)
-                .map_err(failed)?;
-            let others = leaving.iter().filter(|name| **name != own);
-            removals.extend(others.map(|name| location.path_of(name)));
-            steps.extend(paths);
-            warnings.extend(entry::warning(&text, location, &own).filter(|_| needs_entry));
-        }
-        // All at once: a file may be large.
-        let failed = PlanError::edit(&path);
-        text.remove_all(&removals).map_err(failed)?;
-        let user = first.client.user_location(around);
-        if path == user.path
-            && let Some(known) = own_entries(&user, text.node()).first()
-        {
-            edits.extend(permission(text.node(), &user, known, around)?);
-        }
-        steps.sort();
-        steps.dedup();
-        edits.extend(Edit::new(
-            Some(first.client),
-            &path,
-            first.syntax,
-            &source,
-            &text,
-            steps,
-        ));
-    }
-    Ok(edits)
-}
-
-fn is_touched(location: &ConfigLocation, survey: &Survey, moving: &[&Found]) -> bool {
-    needs_entry(location, survey) || moving.iter().any(|found| found.location == *location)
-}
-
-fn needs_entry(location: &ConfigLocation, survey: &Survey) -> bool {
-    let is_connected = |found: &Found| found.location == *location && found.is_mcpzip;
-    location.scope == Scope::User && !survey.found.iter().any(is_connected)
-}
-
-/// Removes servers and adds our entry. Returns the changed values, and the entry's name.
-fn leave(
-    text: &mut Text,
-    location: &ConfigLocation,
-    leaving: &[&str],
-    needs_entry: bool,
-    launch: &Launch,
-    around: &Surroundings,
-) -> Result<(Vec<Vec<String>>, String), TextError> {
-    let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| location.path_of(name)).collect();
-    let mut own = String::new();
-    if needs_entry {
-        let is_taken = |name: &str| {
-            text.node().at(&location.path_of(name)).is_some() && !leaving.contains(&name)
-        };
-        own = names::free(entry::NAME, "proxy", is_taken);
-        // A migrated server may have the name; then it is removed first.
-        if leaving.contains(&own.as_str()) {
-            text.remove(&location.path_of(&own))?;
-        }
-        entry::write(text, location, &own, launch, &around.environment)?;
-        paths.extend(entry::paths(text.node(), location, &own));
-    }
-    Ok((paths, own))
-}
-
-/// Warns of servers that `clients` get through mcpzip although a rule or a policy there names them.
-fn elsewhere(survey: &Survey, moving: &[&Found], clients: &[Client]) -> Vec<String> {
-    let moved = |name: &str, client: Client| {
-        let mut moving = moving.iter();
-        let is_other = |found: &&&Found| found.location.client != client && found.name == name;
-        clients.contains(&client) && moving.any(|found| is_other(&found))
-    };
-    let rules = survey.elsewhere.iter();
-    let rules = rules.filter(|rule| moved(&rule.server, rule.client));
-    let rules = rules.map(|rule| {
-        let path = rule.path.display();
-        let why = format!("`{}` in {path} does not hold: {}", rule.key, rule.text);
-        (&rule.server, rule.client, why)
-    });
-    let blocked = survey.found.iter().filter_map(|found| {
-        let client = found.location.client;
-        let reason = found.entry.as_ref().err()?;
-        let is_blocked = matches!(reason, Unmovable::Denied(_) | Unmovable::NotAllowed(_))
-            && moved(&found.name, client);
-        is_blocked.then(|| (&found.name, client, format!("it {reason}")))
-    });
-    let texts = rules.chain(blocked).map(|(server, client, why)| {
-        let client = client.title();
-        format!(
-            "{client} can call `{server}` of another client through mcpzip, where {why}; `projects` and `tools` of its entry at mcpzip limit it for all clients"
-        )
-    });
-    texts
-        .collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .collect()
-}
-
-/// The warnings for the user before they agree.
-fn warnings(
-    survey: &Survey,
-    moving: &[&Found],
-    servers: &Servers,
-    carried: &[Rule],
-    around: &Surroundings,
-) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let mut shared: Vec<&Path> = moving
-        .iter()
-        .filter(|found| found.scope() == Scope::Project)
-        .map(|found| found.location.path.as_path())
-        .collect();
-    shared.dedup();
-    for path in shared {
-        warnings.push(format!(
-            "{} may be shared with others, who lose these servers when they receive your change (`--scope user --scope local` leaves the file alone)",
-            path.display()
-        ));
-    }
-    let mut clients: Vec<Client> = moving.iter().map(|found| found.location.client).collect();
-    clients.extend(
-        survey
-            .found
-            .iter()
-            .filter(|found| found.is_mcpzip)
-            .map(|found| found.location.client),
-    );
-    clients.sort();
-    clients.dedup();
-    warnings.extend(elsewhere(survey, moving, &clients));
-    let asks = carried
-        .iter()
-        .any(|rule| matches!(rule.carried, Carried::Ask(_)));
-    let silent: Vec<&str> = clients
-        .iter()
-        .filter(|client| matches!(client, Client::GeminiCli | Client::OpenCode))
-        .map(|client| client.title())
-        .collect();
-    if asks && !silent.is_empty() {
-        warnings.push(format!(
-            "{} cannot ask the user, so calls that need consent are refused there",
-            silent.join(" and ")
-        ));
-    }
-    if !moving.is_empty() {
-        warnings.extend(desktop::warnings(servers, &clients, around));
-    }
-    warnings
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use super::{Coverage, Inventory, Progress};
-use crate::catalog::{ChangeKind, Kind, Pending};
+use crate::catalog::{ChangeKind, Kind, Pending, ServerTools};
 use crate::config::{Config, Trust};
 use crate::proxy::view::View;
 use crate::search::{self, Request};
@@ -267,43 +267,13 @@ impl Inventory {
     ) -> ServerReport {
         let snapshot = view.snapshot();
         let known = snapshot.server(server);
-        let (state, reason) = match (state, progress) {
-            (State::Disabled, _) => ("disabled", None),
-            _ if !view.is_reachable(server) => (
-                "elsewhere",
-                config.servers.get(server).map(|e| e.projects.to_string()),
-            ),
-            (
-                State::Failed {
-                    error, retry_at, ..
-                },
-                _,
-            ) => {
-                let pause = retry_at.saturating_duration_since(Instant::now());
-                (
-                    "failed",
-                    Some(format!("{error}; next attempt {}", within(pause))),
-                )
-            }
-            (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.to_string())),
-            (State::Ready, Some(Progress::UnderWay)) if known.is_none() => ("connecting", None),
-            (State::Ready, _) => ("ready", None),
-            (State::Connecting, _) | (State::Disconnected, Some(Progress::UnderWay)) => {
-                ("connecting", None)
-            }
-            (State::Disconnected, _) => ("idle", None),
+        let (state, reason) = if view.is_reachable(server) || matches!(state, State::Disabled) {
+            shown_state(state, progress, known.is_some())
+        } else {
+            let entry = config.servers.get(server);
+            ("elsewhere", entry.map(|entry| entry.projects.to_string()))
         };
-        let is_pinned = config
-            .servers
-            .get(server)
-            .is_some_and(|entry| entry.trust != Trust::Report);
-        let unpinned = self.pins.fault(server).filter(|_| is_pinned);
-        let reason = reason.or_else(|| {
-            let fault = unpinned?;
-            Some(format!(
-                "tools are held back, because it cannot be checked which have changed ({fault})"
-            ))
-        });
+        let reason = reason.or_else(|| self.unpinned(config, server));
         let pending = self.pending(server);
         ServerReport {
             name: server.to_string(),
@@ -328,25 +298,61 @@ impl Inventory {
                 Some(Progress::NotAsked) => !self.is_fresh(known),
                 Some(Progress::UnderWay | Progress::Failed(_)) | None => true,
             }),
-            flaws: known.map_or(Vec::new(), |known| {
-                let entry = |kind: Kind| {
-                    if kind == Kind::Tool {
-                        "entry".to_owned()
-                    } else {
-                        kind.to_string()
-                    }
-                };
-                known
-                    .flaws()
-                    .iter()
-                    .map(|flaw| format!("{} {}: {}", entry(flaw.kind), flaw.index, flaw.reason))
-                    .collect()
-            }),
+            flaws: known.map(|known| flaws(known)).unwrap_or_default(),
             software: known.and_then(|known| known.software().map(str::to_owned)),
             sharing: None,
             instance: 0,
         }
     }
+
+    /// Why the tools of a pinned server are held back, if its pins cannot be read.
+    fn unpinned(&self, config: &Config, server: &ServerName) -> Option<String> {
+        let entry = config.servers.get(server)?;
+        let fault = self.pins.fault(server);
+        let fault = fault.filter(|_| entry.trust != Trust::Report)?;
+        Some(format!(
+            "tools are held back, because it cannot be checked which have changed ({fault})"
+        ))
+    }
+}
+
+/// The state of a server's connection and listing in one word, with the reason of a failure.
+fn shown_state(
+    state: &State,
+    progress: Option<&Progress>,
+    is_known: bool,
+) -> (&'static str, Option<String>) {
+    match (state, progress) {
+        (State::Disabled, _) => ("disabled", None),
+        (
+            State::Failed {
+                error, retry_at, ..
+            },
+            _,
+        ) => {
+            let pause = within(retry_at.saturating_duration_since(Instant::now()));
+            ("failed", Some(format!("{error}; next attempt {pause}")))
+        }
+        (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.to_string())),
+        (State::Ready, Some(Progress::UnderWay)) if !is_known => ("connecting", None),
+        (State::Ready, _) => ("ready", None),
+        (State::Connecting, _) | (State::Disconnected, Some(Progress::UnderWay)) => {
+            ("connecting", None)
+        }
+        (State::Disconnected, _) => ("idle", None),
+    }
+}
+
+/// The entries of a server's lists that cannot be used.
+fn flaws(known: &ServerTools) -> Vec<String> {
+    let texts = known.flaws().iter().map(|flaw| {
+        let kind = match flaw.kind {
+            Kind::Tool => "entry".to_owned(),
+            kind => kind.to_string(),
+        };
+        format!("{kind} {}: {}", flaw.index, flaw.reason)
+    });
+    texts.collect()
 }
 
 impl ServerReport {

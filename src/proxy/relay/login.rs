@@ -103,6 +103,27 @@ impl RequestContext {
     }
 }
 
+/// The question that asks a client to open `url`.
+fn question(server: &ServerName, id: &str, url: &str, issuer: &str, is_modern: bool) -> Question {
+    let message = format!("a login is needed before it can be used. Log in at {issuer}?");
+    // The modern era has no elicitation ids (2026-07-28, changelog).
+    let id = if is_modern {
+        String::new()
+    } else {
+        format!(r#","elicitationId":{}"#, quoted(id))
+    };
+    let params = format!(
+        r#"{{"mode":"url","message":{},"url":{}{id}}}"#,
+        quoted(&message),
+        quoted(url)
+    );
+    Question {
+        server: server.clone(),
+        method: "elicitation/create".to_owned(),
+        params: Some(params.into()),
+    }
+}
+
 impl Relay {
     /// Asks the client of `context` to open the page of a login at `server`.
     pub(in crate::proxy) async fn log_in(
@@ -127,24 +148,7 @@ impl Relay {
             _ => return LoggedIn::No,
         };
         let is_modern = context.caller.revision.is_modern();
-        let message = format!("a login is needed before it can be used. Log in at {issuer}?");
-        // The modern era has no elicitation ids (2026-07-28, changelog).
-        let id = if is_modern {
-            String::new()
-        } else {
-            format!(r#","elicitationId":{}"#, quoted(&attempt.id))
-        };
-        let params = format!(
-            r#"{{"mode":"url","message":{},"url":{}{id}}}"#,
-            quoted(&message),
-            quoted(&url)
-        );
-        let method = "elicitation/create".to_owned();
-        let question = Question {
-            server: server.clone(),
-            method,
-            params: Some(params.into()),
-        };
+        let question = question(server, &attempt.id, &url, &issuer, is_modern);
         if is_modern {
             return LoggedIn::Asked(in_result(&question));
         }

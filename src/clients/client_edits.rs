@@ -1,0 +1,126 @@
+//! The edits of the clients' files in a migration: the servers leave, and our entry comes in.
+
+use std::path::PathBuf;
+
+use super::cache::read_source;
+use super::connection::{own_entries, permission};
+use super::edit::{Edit, PlanError};
+use super::{
+    Client, ConfigLocation, Found, Launch, Scope, Surroundings, Survey, Text, TextError, entry,
+    names,
+};
+
+/// The clients' files without the migrated servers. Our entry is written to the user's own file only: a project's file
+/// may be shared, and would start a program that others do not have.
+pub(super) fn client_edits(
+    survey: &Survey,
+    moving: &[&Found],
+    launch: &Launch,
+    around: &Surroundings,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Edit>, PlanError> {
+    let mut locations: Vec<ConfigLocation> = Vec::new();
+    for found in moving {
+        // A profile gets its own entry; the entry in the user's file serves everything else.
+        let user = Some(found.location.client.user_location(around))
+            .filter(|_| found.scope() != Scope::User);
+        for location in user.into_iter().chain([found.location.clone()]) {
+            if !locations.contains(&location) {
+                locations.push(location);
+            }
+        }
+    }
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for location in locations.iter().filter(|location| {
+        is_touched(location, survey, moving) || location.client == Client::ClaudeCode
+    }) {
+        if !paths.contains(&location.path) {
+            paths.push(location.path.clone());
+        }
+    }
+    let mut edits = Vec::new();
+    for path in paths {
+        let inside: Vec<&ConfigLocation> = locations
+            .iter()
+            .filter(|location| location.path == path)
+            .collect();
+        let first = inside[0];
+        let unreadable = PlanError::unreadable(&path);
+        let source = match survey.files.get(&path) {
+            Some(source) => source.clone(),
+            None => read_source(&path, first.syntax).map_err(unreadable)?,
+        };
+        let mut text = source.text.clone();
+        let (mut steps, mut removals) = (Vec::new(), Vec::new());
+        for location in &inside {
+            let failed = PlanError::edit(&path);
+            let leaving: Vec<&str> = moving
+                .iter()
+                .filter(|found| found.location == **location)
+                .map(|found| found.name.as_str())
+                .collect();
+            let needs_entry = needs_entry(location, survey);
+            let (paths, own) = leave(&mut text, location, &leaving, needs_entry, launch, around)
+                .map_err(failed)?;
+            let others = leaving.iter().filter(|name| **name != own);
+            removals.extend(others.map(|name| location.path_of(name)));
+            steps.extend(paths);
+            warnings.extend(entry::warning(&text, location, &own).filter(|_| needs_entry));
+        }
+        // All at once: a file may be large.
+        let failed = PlanError::edit(&path);
+        text.remove_all(&removals).map_err(failed)?;
+        let user = first.client.user_location(around);
+        if path == user.path
+            && let Some(known) = own_entries(&user, text.node()).first()
+        {
+            edits.extend(permission(text.node(), &user, known, around)?);
+        }
+        steps.sort();
+        steps.dedup();
+        edits.extend(Edit::new(
+            Some(first.client),
+            &path,
+            first.syntax,
+            &source,
+            &text,
+            steps,
+        ));
+    }
+    Ok(edits)
+}
+
+fn is_touched(location: &ConfigLocation, survey: &Survey, moving: &[&Found]) -> bool {
+    needs_entry(location, survey) || moving.iter().any(|found| found.location == *location)
+}
+
+fn needs_entry(location: &ConfigLocation, survey: &Survey) -> bool {
+    let is_connected = |found: &Found| found.location == *location && found.is_mcpzip;
+    location.scope == Scope::User && !survey.found.iter().any(is_connected)
+}
+
+/// Removes servers and adds our entry. Returns the changed values, and the entry's name.
+fn leave(
+    text: &mut Text,
+    location: &ConfigLocation,
+    leaving: &[&str],
+    needs_entry: bool,
+    launch: &Launch,
+    around: &Surroundings,
+) -> Result<(Vec<Vec<String>>, String), TextError> {
+    let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| location.path_of(name)).collect();
+    let mut own = String::new();
+    if needs_entry {
+        let is_taken = |name: &str| {
+            text.node().at(&location.path_of(name)).is_some() && !leaving.contains(&name)
+        };
+        own = names::free(entry::NAME, "proxy", is_taken);
+        // A migrated server may have the name; then it is removed first.
+        if leaving.contains(&own.as_str()) {
+            text.remove(&location.path_of(&own))?;
+        }
+        entry::write(text, location, &own, launch, &around.environment)?;
+        paths.extend(entry::paths(text.node(), location, &own));
+    }
+    Ok((paths, own))
+}

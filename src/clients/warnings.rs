@@ -1,0 +1,92 @@
+//! What the user should know before agreeing to a migration.
+
+use std::path::Path;
+
+use super::model::Unmovable;
+use super::servers::Servers;
+use super::{Carried, Client, Found, Rule, Scope, Surroundings, Survey, desktop};
+
+/// Warns of servers that `clients` get through mcpzip although a rule or a policy there names them.
+fn elsewhere(survey: &Survey, moving: &[&Found], clients: &[Client]) -> Vec<String> {
+    let moved = |name: &str, client: Client| {
+        let mut moving = moving.iter();
+        let is_other = |found: &&&Found| found.location.client != client && found.name == name;
+        clients.contains(&client) && moving.any(|found| is_other(&found))
+    };
+    let rules = survey.elsewhere.iter();
+    let rules = rules.filter(|rule| moved(&rule.server, rule.client));
+    let rules = rules.map(|rule| {
+        let path = rule.path.display();
+        let why = format!("`{}` in {path} does not hold: {}", rule.key, rule.text);
+        (&rule.server, rule.client, why)
+    });
+    let blocked = survey.found.iter().filter_map(|found| {
+        let client = found.location.client;
+        let reason = found.entry.as_ref().err()?;
+        let is_blocked = matches!(reason, Unmovable::Denied(_) | Unmovable::NotAllowed(_))
+            && moved(&found.name, client);
+        is_blocked.then(|| (&found.name, client, format!("it {reason}")))
+    });
+    let texts = rules.chain(blocked).map(|(server, client, why)| {
+        let client = client.title();
+        format!(
+            "{client} can call `{server}` of another client through mcpzip, where {why}; `projects` and `tools` of its entry at mcpzip limit it for all clients"
+        )
+    });
+    texts
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
+/// The warnings for the user before they agree.
+pub(super) fn of(
+    survey: &Survey,
+    moving: &[&Found],
+    servers: &Servers,
+    carried: &[Rule],
+    around: &Surroundings,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut shared: Vec<&Path> = moving
+        .iter()
+        .filter(|found| found.scope() == Scope::Project)
+        .map(|found| found.location.path.as_path())
+        .collect();
+    shared.dedup();
+    for path in shared {
+        warnings.push(format!(
+            "{} may be shared with others, who lose these servers when they receive your change (`--scope user --scope local` leaves the file alone)",
+            path.display()
+        ));
+    }
+    let mut clients: Vec<Client> = moving.iter().map(|found| found.location.client).collect();
+    clients.extend(
+        survey
+            .found
+            .iter()
+            .filter(|found| found.is_mcpzip)
+            .map(|found| found.location.client),
+    );
+    clients.sort();
+    clients.dedup();
+    warnings.extend(elsewhere(survey, moving, &clients));
+    let asks = carried
+        .iter()
+        .any(|rule| matches!(rule.carried, Carried::Ask(_)));
+    let silent: Vec<&str> = clients
+        .iter()
+        .filter(|client| matches!(client, Client::GeminiCli | Client::OpenCode))
+        .map(|client| client.title())
+        .collect();
+    if asks && !silent.is_empty() {
+        warnings.push(format!(
+            "{} cannot ask the user, so calls that need consent are refused there",
+            silent.join(" and ")
+        ));
+    }
+    if !moving.is_empty() {
+        warnings.extend(desktop::warnings(servers, &clients, around));
+    }
+    warnings
+}
