@@ -14,6 +14,11 @@ pub(crate) fn shortened(text: &str, limit: usize) -> String {
     }
 }
 
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Turns `text` into the name of an environment variable.
 pub(crate) fn variable_name(text: &str) -> String {
     let name: String = text

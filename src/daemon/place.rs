@@ -133,10 +133,7 @@ fn name(paths: &Paths) -> io::Result<String> {
         add(path.as_os_str().as_encoded_bytes());
     }
     confinement(&mut add)?;
-    Ok(hash.finalize()[..12]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(crate::text::hex(&hash.finalize()[..12]))
 }
 
 /// The identity of this build: its version and its file.

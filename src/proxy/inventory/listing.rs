@@ -14,7 +14,7 @@ use super::{Inventory, Progress, changes};
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::events::Event;
-use crate::proxy::callers::listener::Change;
+use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, NotListed, backoff};
 
@@ -203,7 +203,7 @@ impl Inventory {
         });
         let changes = stored.await.map_err(|_| NotListed::NotKept)?;
         self.index.catalog_changed();
-        if changes.contains(&Change::Tools) {
+        if changes.contains(&ChangeNotice::Tools) {
             let server = || server.to_string();
             self.events.note(|session| Event::ToolsChanged {
                 server: server(),

@@ -22,6 +22,7 @@ use super::slots::Slots;
 use crate::config::{ConfigHash, Scope, Server, SessionEnv, Sharing};
 use crate::events::Events;
 use crate::shutdown::Tasks;
+use crate::text::hex;
 use crate::tool::ServerName;
 use key::Key;
 pub(super) use users::Users;
@@ -231,8 +232,7 @@ pub(super) fn list_key(entry: &Server, session: &UpstreamContext) -> String {
         None => entry.hash.to_string(),
         Some(directory) => {
             let digest = Sha256::digest(directory.as_os_str().as_encoded_bytes());
-            let digits = digest[..6].iter().map(|byte| format!("{byte:02x}"));
-            format!("{}-{}", entry.hash, digits.collect::<String>())
+            format!("{}-{}", entry.hash, hex(&digest[..6]))
         }
     }
 }
