@@ -25,7 +25,7 @@ pub(crate) struct Twin {
     pub client: &'static str,
     /// The other one's name in `mcpzip`.
     pub known: String,
-    /// Where the secrets are: names of variables, headers or options.
+    /// The places of the secrets: names of variables, headers or options.
     pub secrets: Vec<String>,
     /// Whether the secret of one is only a reference to a variable that is not set.
     pub is_complement: bool,
