@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use clap::{Arg, Command, CommandFactory as _};
 
 use super::Cli;
+use super::wrap::{columns, wrap_row};
 
 /// Every command that the help shows, each in exactly one group.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -90,7 +91,8 @@ fn template(command: &Command) -> String {
                 .map(ToString::to_string)
                 .unwrap_or_default();
             let pad = WIDTH.saturating_sub(name.len());
-            let _ = writeln!(text, "  {literal}{name}{literal:#}{:pad$}{about}", "");
+            let head = format!("  {literal}{name}{literal:#}{:pad$}", "");
+            let _ = writeln!(text, "{}", row(&head, &about));
         }
     }
     let _ = writeln!(text, "\n{header}Options for all commands:{header:#}");
@@ -103,10 +105,19 @@ fn template(command: &Command) -> String {
     options.push(("-V, --version".to_owned(), "Print version".to_owned()));
     for (flag, about) in options {
         let pad = OPTION_WIDTH.saturating_sub(flag.len());
-        let _ = writeln!(text, "  {literal}{flag}{literal:#}{:pad$}{about}", "");
+        let head = format!("  {literal}{flag}{literal:#}{:pad$}", "");
+        let _ = writeln!(text, "{}", row(&head, &about));
     }
     text.push_str("{after-help}");
     text
+}
+
+/// A row of the list, wrapped on a terminal; clap does not wrap its template.
+fn row(head: &str, about: &str) -> String {
+    match columns(&console::Term::stdout()) {
+        Some(width) => wrap_row(head, about, width),
+        None => format!("{head}{about}"),
+    }
 }
 
 /// An option in the form `--config <FILE>`.

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
-use crate::config::{Config, Environment, Paths, Transport};
+use crate::config::{Config, ConfigWarning, EntryError, Environment, Paths, Transport};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,7 +31,11 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
         let faulty = config.faults.iter().map(
             |fault| json!({ "name": fault.name, "state": "faulty", "reason": fault.fault.to_string(), "position": fault.position.to_string() }),
         );
-        output.json(&json!({ "file": paths.config_file, "servers": usable.chain(faulty).collect::<Vec<_>>() }));
+        let unusable = disabled(&config).map(
+            |(name, fault)| json!({ "name": name, "state": "disabled", "reason": fault.to_string() }),
+        );
+        let servers = usable.chain(unusable).chain(faulty);
+        output.json(&json!({ "file": paths.config_file, "servers": servers.collect::<Vec<_>>() }));
         return Ok(());
     }
     let widths = config
@@ -40,6 +44,7 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
         .map(|name| name.as_str().chars().count());
     let widest = widths
         .chain(config.faults.iter().map(|fault| fault.name.chars().count()))
+        .chain(disabled(&config).map(|(name, _)| name.chars().count()))
         .max()
         .unwrap_or(0);
     let pad = |name: &str| " ".repeat(widest - name.chars().count());
@@ -58,6 +63,12 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
             format!("{}{written}{disabled}", masked(&server.way())),
         );
     }
+    for (name, fault) in disabled(&config) {
+        output.row(
+            format!("{}{}  ", strong(name), pad(name)),
+            format!("{} {fault}", faint("disabled, and cannot be used:")),
+        );
+    }
     for fault in &config.faults {
         let (name, reason) = (&fault.name, &fault.fault);
         output.row(
@@ -65,9 +76,20 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
             format!("{} {reason}", bad("cannot be used:")),
         );
     }
-    if config.servers.is_empty() && config.faults.is_empty() {
+    if config.servers.is_empty() && config.faults.is_empty() && disabled(&config).next().is_none() {
         output.line("no server is configured; `mcpzip add` adds one");
     }
     output.line(faint(paths.config_file.display()));
     Ok(())
+}
+
+/// The disabled servers with a fault, which are no error.
+fn disabled(config: &Config) -> impl Iterator<Item = (&str, &EntryError)> {
+    config
+        .warnings
+        .iter()
+        .filter_map(|warning| match &warning.kind {
+            ConfigWarning::Disabled { name, fault } => Some((name.as_str(), fault)),
+            _ => None,
+        })
 }

@@ -521,7 +521,7 @@ impl Screen<'_> {
             }
             self.item(item);
         }
-        if plan.items.is_empty() {
+        if survey.found.is_empty() && plan.items.is_empty() {
             self.output
                 .line(faint("no client has a server that could move"));
         }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::diagnostics::{Exit, Reported};
 use super::printable::{on_terminal, printable, printable_json};
-use super::wrap::{wrap, wrap_row};
+use super::wrap::{columns, wrap, wrap_row};
 
 /// Prints results to stdout and everything else to stderr. Terminals get coloured text, pipes get JSON.
 #[derive(Debug)]
@@ -383,12 +383,6 @@ impl Drop for Spinner {
             }
         }
     }
-}
-
-/// The width of a terminal. `None` for anything else.
-fn columns(terminal: &console::Term) -> Option<usize> {
-    let (_, columns) = terminal.size_checked()?;
-    Some(usize::from(columns).max(40))
 }
 
 /// Style of a name or number that matters.

@@ -69,7 +69,7 @@ pub(super) fn question(plan: &Plan, machine: &Machine) -> Option<String> {
     let secrets = literal_count(plan)?;
     let file = file(machine);
     Some(format!(
-        "{secrets} would be in the configuration as they are. Move them to {file} and write `${{NAME}}` instead?"
+        "Move {secrets} to {file}, and write `${{NAME}}` instead?"
     ))
 }
 
@@ -90,6 +90,21 @@ pub(super) fn sentence(twin: &Twin) -> String {
     format!("`{server}` of {client} differs from `{known}` in {secrets} alone{unset}")
 }
 
+/// The difference of two servers, for a line of a dialog.
+pub(super) fn in_short(twin: &Twin) -> String {
+    let Twin {
+        server,
+        client,
+        known,
+        secrets,
+        ..
+    } = twin;
+    format!(
+        "{server} ({client}) is {known} but for {}",
+        secrets.join(", ")
+    )
+}
+
 /// Sentences for the user about choices that were not made.
 pub(super) fn notes(plan: &Plan, machine: &Machine) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
@@ -104,14 +119,14 @@ pub(super) fn notes(plan: &Plan, machine: &Machine) -> Vec<String> {
             twin.server
         ));
     }
-    if let Some(secrets) = literal_count(plan) {
+    if literal_count(plan).is_some() {
         let servers: Vec<String> = plan
             .literals
             .iter()
             .map(|(server, keys)| format!("{server} ({})", keys.join(", ")))
             .collect();
         notes.push(format!(
-            "{secrets} stay in the configuration as they are: {}. `--extract-secrets` moves them to {} and writes `${{NAME}}` instead",
+            "literal secrets in new servers: {}. `--extract-secrets` moves them to {} and writes `${{NAME}}` instead",
             servers.join(", "),
             file(machine)
         ));

@@ -5,6 +5,12 @@ use console::measure_text_width;
 /// Further indentation of continuation lines, in columns.
 const HANG: usize = 2;
 
+/// The width of a terminal. `None` for anything else.
+pub(super) fn columns(terminal: &console::Term) -> Option<usize> {
+    let (_, columns) = terminal.size_checked()?;
+    Some(usize::from(columns).max(40))
+}
+
 /// Wraps `text` to lines of at most `width` columns. A longer word has a line of its own. Continuation lines are
 /// indented further than the line itself.
 pub(super) fn wrap(text: &str, width: usize) -> String {

@@ -24,6 +24,8 @@ pub(crate) struct Choice {
     pub scopes: Vec<Scope>,
     /// These servers, by the client's name; empty selects all. A named server is moved even if it is a proxy.
     pub only: Vec<String>,
+    /// The servers that stay although their names are in `only`: their files and names.
+    pub without: BTreeSet<(PathBuf, String)>,
     /// Whether to move servers that are protected by a rule that cannot be carried over.
     pub drop_rules: bool,
     /// The servers, by the client's name, that are merged with one that differs in secrets alone.
@@ -111,6 +113,9 @@ impl Plan {
         let is_meant = |found: &&Found| {
             (choice.scopes.is_empty() || choice.scopes.contains(&found.scope()))
                 && (choice.only.is_empty() || choice.only.contains(&found.name))
+                && !choice
+                    .without
+                    .contains(&(found.location.path.clone(), found.name.clone()))
         };
         let mut barriers: BTreeMap<Client, Option<String>> = BTreeMap::new();
         for found in survey.found.iter().filter(is_meant) {

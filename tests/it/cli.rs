@@ -214,3 +214,19 @@ fn a_server_that_cannot_be_reached_is_its_own_code() {
     let outcome = setup.run(&["call", "absent__t"]).code(4);
     assert!(outcome.stderr.contains("/no/such/program"), "{outcome}");
 }
+
+#[test]
+fn a_disabled_server_that_could_not_be_used_is_listed() {
+    let setup = Setup::new().entry(
+        "off",
+        r#"{"command": "x", "env": {"TOKEN": "${NOT_SET}"}, "disabled": true}"#,
+    );
+    setup.save();
+    let listed = setup.run(&["list"]).code(0).json();
+    let server = &listed["servers"][0];
+    assert_eq!(
+        (&server["name"], &server["state"]),
+        (&"off".into(), &"disabled".into())
+    );
+    assert!(server["reason"].to_string().contains("NOT_SET"), "{listed}");
+}

@@ -170,7 +170,7 @@ fn lines_break_between_words() {
         .entry("faulty", r#"{"args": []}"#)
         .server("broken", Server::new().at_start([exit(3)]));
     setup.save();
-    let commands: [(&[&str], &str); 5] = [
+    let commands: [(&[&str], &str); 6] = [
         (
             &["list"],
             "has neither a `command` (a local server) nor a `url` (a remote one)",
@@ -190,6 +190,10 @@ fn lines_break_between_words() {
         (
             &["search", "--server", "nobody", "x"],
             "no server `nobody` is configured; `mcpzip list` shows",
+        ),
+        (
+            &["--help"],
+            "`serve --http` on this machine, for supervisors and containers",
         ),
     ];
     for columns in [41, 47] {

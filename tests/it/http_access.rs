@@ -478,3 +478,19 @@ fn without_a_token_it_says_who_can_call_the_tools() {
     let stderr = gateway.process().stderr();
     assert!(!stderr.contains(open), "{stderr}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_silent_connection_is_probed_so_that_one_of_a_machine_that_is_gone_ends() {
+    let gateway = setup().serve(&[]);
+    let stream = TcpStream::connect(gateway.address()).unwrap();
+    let port = stream.local_addr().unwrap().port();
+    // The system's table names the other end, and a timer: `02` counts the time until a probe.
+    until("a timer for probes", || {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let mut rows = table.lines().map(|row| row.split_whitespace().collect());
+        let ours = rows.find(|row: &Vec<&str>| row[2].ends_with(&format!(":{port:04X}")));
+        ours.is_some_and(|row| row[5].starts_with("02:"))
+            .then_some(())
+    });
+}

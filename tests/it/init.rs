@@ -412,7 +412,7 @@ mod terminal {
         let screen = terminal.shows("Which of these are one server?");
         show("one server", &screen);
         assert!(
-            screen.contains("`notes` of Cursor differs from `notes` in NOTES_TOKEN"),
+            screen.contains("notes (Cursor) is notes but for NOTES_TOKEN"),
             "{screen}"
         );
         // The reference without a value is one with the token at first.
@@ -434,6 +434,42 @@ mod terminal {
             house.config()["mcpServers"]["notes"]["env"]["NOTES_TOKEN"],
             "${NOTES_TOKEN}"
         );
+    }
+
+    #[test]
+    fn of_two_servers_of_one_name_the_chosen_one_moves_alone() {
+        let house = super::twins();
+        let before = house.read(".cursor/mcp.json");
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
+        terminal.shows("Which clients");
+        // Claude Code alone uses mcpzip, and of the servers its own moves.
+        terminal.press("Enter");
+        terminal.shows("Which servers");
+        terminal.press("Down");
+        terminal.press("Space");
+        terminal.press("Enter");
+        let screen = terminal.shows("moving here:");
+        assert!(screen.contains("notes (Claude Code)"), "{screen}");
+        if super::has_runner() {
+            terminal.shows("Add servers that need no account?");
+            terminal.press("Enter");
+        }
+        // Its variable is not set.
+        terminal.shows("These don't work now.");
+        terminal.press("Space");
+        terminal.press("Enter");
+        terminal.shows("Write this?");
+        terminal.press("y");
+        terminal.shows("[exit 0]");
+        let servers = house.config()["mcpServers"].clone();
+        assert_eq!(
+            servers.as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["notes"]
+        );
+        let left = house.read(".cursor/mcp.json");
+        assert!(left.contains(super::TOKEN) && before.contains(super::TOKEN));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod popular;
 mod trial;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -64,12 +64,20 @@ pub(super) struct Arguments {
 /// How long a pending signal is waited for before anything is written.
 const LAST_LOOK: Duration = Duration::from_millis(10);
 
+/// The clients' servers to take over.
+#[derive(Debug, Default)]
+struct Moving {
+    /// Their names.
+    names: BTreeSet<String>,
+    /// Servers of these names that stay: their files and names.
+    without: BTreeSet<(PathBuf, String)>,
+}
+
 /// The user's choices.
 #[derive(Debug)]
 struct Selection {
     clients: Vec<Client>,
-    /// The clients' servers to take over, by the clients' names for them.
-    moving: BTreeSet<String>,
+    moving: Moving,
     /// The choices about their secrets.
     secrets: Choice,
     popular: Vec<Popular>,
@@ -230,19 +238,19 @@ fn select(
         output.line(format!("  {} {}", faint("clients:"), listed(&titles)));
     }
     let moving = if arguments.no_migrate {
-        BTreeSet::new()
+        Moving::default()
     } else {
         moving(&clients, machine, is_asking, output)?
     };
     let mut secrets = Choice::default();
     arguments.secrets.choose(&mut secrets);
-    if is_asking && !moving.is_empty() {
-        ask_about_secrets(&clients, &moving, &mut secrets, machine)?;
+    if is_asking && !moving.names.is_empty() {
+        ask_about_secrets(&clients, &moving, &mut secrets, machine, output)?;
     }
     let known = draft(
         &Selection {
             clients: Vec::new(),
-            moving: BTreeSet::new(),
+            moving: Moving::default(),
             secrets: Choice::default(),
             popular: Vec::new(),
         },
@@ -254,7 +262,7 @@ fn select(
         .map_err(anyhow::Error::from)?;
     let offered: Vec<Popular> = popular::all(&around.environment)
         .into_iter()
-        .filter(|popular| !has_server(&text, popular.name) && !moving.contains(popular.name))
+        .filter(|popular| !has_server(&text, popular.name) && !moving.names.contains(popular.name))
         .collect();
     let popular = if is_asking && arguments.server.is_empty() {
         let (usable, lacking): (Vec<Popular>, Vec<Popular>) = offered
@@ -297,9 +305,10 @@ fn select(
 /// Asks which servers are one, and whether literal secrets move.
 fn ask_about_secrets(
     clients: &[Client],
-    moving: &BTreeSet<String>,
+    moving: &Moving,
     secrets: &mut Choice,
     machine: &Machine,
+    output: &Output,
 ) -> Result<(), Exit> {
     let survey = Survey::of(clients, &machine.around);
     let made = plan(&survey, &choice(moving, secrets), machine)?;
@@ -307,13 +316,21 @@ fn ask_about_secrets(
         .twins
         .iter()
         .map(|twin| Line {
-            text: twins::sentence(twin),
+            text: twins::in_short(twin),
             is_chosen: twin.is_complement,
         })
         .collect();
     let chosen = dialog::choose("Which of these are one server?", &lines)?;
     let names = chosen.into_iter().map(|at| made.twins[at].server.clone());
     secrets.merged.extend(names);
+    if !made.twins.is_empty() {
+        let merged: Vec<&str> = secrets.merged.iter().map(String::as_str).collect();
+        output.line(format!(
+            "  {} {}",
+            faint("one server:"),
+            printable(&listed(&merged))
+        ));
+    }
     let made = plan(&survey, &choice(moving, secrets), machine)?;
     if let Some(question) = twins::question(&made, machine) {
         secrets.extracts_secrets = dialog::agree(&question)?;
@@ -327,14 +344,14 @@ fn moving(
     machine: &Machine,
     is_asking: bool,
     output: &Output,
-) -> Result<BTreeSet<String>, Exit> {
+) -> Result<Moving, Exit> {
     if clients.is_empty() {
-        return Ok(BTreeSet::new());
+        return Ok(Moving::default());
     }
     let survey = Survey::of(clients, &machine.around);
     let plan = plan(
         &survey,
-        &choice(&BTreeSet::new(), &Choice::default()),
+        &choice(&Moving::default(), &Choice::default()),
         machine,
     )?;
     let movable: Vec<&Item> = plan
@@ -343,10 +360,7 @@ fn moving(
         .filter(|item| !matches!(item.verdict, Verdict::Stays(_)))
         .collect();
     if !is_asking {
-        return Ok(movable
-            .into_iter()
-            .map(|item| item.server.clone())
-            .collect());
+        return Ok(Moving::of(&movable, |_| true));
     }
     let staying = plan
         .items
@@ -370,10 +384,18 @@ fn moving(
         .map(|item| server_line(item, widest))
         .collect();
     let chosen = dialog::choose("Which servers should move here?", &lines)?;
-    let names: Vec<&str> = chosen
+    let is_alone = |item: &Item| {
+        let mut others = movable.iter().filter(|other| other.server == item.server);
+        others.nth(1).is_none()
+    };
+    let names: Vec<String> = chosen
         .iter()
-        .map(|at| movable[*at].server.as_str())
+        .map(|at| match movable[*at] {
+            item if is_alone(item) => item.server.clone(),
+            item => format!("{} ({})", item.server, item.client.title()),
+        })
         .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if !movable.is_empty() {
         output.line(format!(
             "  {} {}",
@@ -381,16 +403,35 @@ fn moving(
             printable(&listed(&names))
         ));
     }
-    Ok(chosen
-        .into_iter()
-        .map(|at| movable[at].server.clone())
-        .collect())
+    Ok(Moving::of(&movable, |at| chosen.contains(&at)))
+}
+
+impl Moving {
+    /// Those of `movable` whose positions are chosen.
+    fn of(movable: &[&Item], is_chosen: impl Fn(usize) -> bool) -> Self {
+        let mut moving = Self::default();
+        for (at, item) in movable.iter().enumerate() {
+            match is_chosen(at) {
+                true => {
+                    moving.names.insert(item.server.clone());
+                }
+                false => moving.leave(item),
+            }
+        }
+        moving
+    }
+
+    /// Leaves a server where it is.
+    fn leave(&mut self, item: &Item) {
+        self.without
+            .insert((item.path.clone(), item.server.clone()));
+    }
 }
 
 /// Plans the changes for a selection.
 fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
     let survey = Survey::of(&selection.clients, &machine.around);
-    let mut plan = if selection.moving.is_empty() {
+    let mut plan = if selection.moving.names.is_empty() {
         Plan::default()
     } else {
         let choice = choice(&selection.moving, &selection.secrets);
@@ -450,10 +491,11 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
 }
 
 /// Chooses the user's own servers. Those that a project shares are left to `migrate`, because others use them, too.
-fn choice(only: &BTreeSet<String>, secrets: &Choice) -> Choice {
+fn choice(moving: &Moving, secrets: &Choice) -> Choice {
     Choice {
         scopes: vec![Scope::User, Scope::Local],
-        only: only.iter().cloned().collect(),
+        only: moving.names.iter().cloned().collect(),
+        without: moving.without.clone(),
         ..secrets.clone()
     }
 }
@@ -503,7 +545,7 @@ fn leave_out(selection: &mut Selection, plan: &Plan, dropped: &[String]) {
         if let Verdict::Moves { name, .. } | Verdict::Conflicts { name } = &item.verdict
             && dropped.contains(name)
         {
-            selection.moving.remove(&item.server);
+            selection.moving.leave(item);
         }
     }
     selection

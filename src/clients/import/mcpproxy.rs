@@ -219,7 +219,7 @@ fn references(text: &str, server: &str, notes: &mut Vec<String>) -> String {
                 let variable = variable_of(name.trim());
                 notes.push(format!(
                     "`{server}`: the secret `{}` is in mcpproxy-go's keyring, which mcpzip does not read: set the variable {variable} to it \
-                     where mcpzip is started (the keyring's service is `mcpproxy`)",
+                     where mcpzip is started, or store it in `config.secrets.json` next to mcpzip's configuration (the keyring's service is `mcpproxy`)",
                     name.trim()
                 ));
                 out.push_str(&format!("${{{variable}}}"));

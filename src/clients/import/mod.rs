@@ -202,10 +202,11 @@ impl Draft {
         let rest = members.filter(|(key, value)| !known.contains(key) && **value != Node::Null);
         let rest: Vec<String> = rest.map(|(key, _)| format!("`{key}`")).collect();
         if !rest.is_empty() {
-            self.notes.push(format!(
-                "{} is not known here and stays behind",
-                rest.join(", ")
-            ));
+            let fate = match rest.len() {
+                1 => "is not known here and stays behind",
+                _ => "are not known here and stay behind",
+            };
+            self.notes.push(format!("{} {fate}", rest.join(", ")));
         }
     }
 }

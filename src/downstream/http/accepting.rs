@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::access::LetIn;
@@ -34,6 +35,12 @@ const GRACE: Duration = Duration::from_millis(100);
 
 /// The time for which a client may read nothing that is ready for it, while others need the budget.
 const STALL: Duration = Duration::from_secs(10);
+
+/// The time without traffic after which a client's machine is probed.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// The interval of these probes.
+const PROBES: Duration = Duration::from_secs(10);
 
 /// The interval at which unused sessions are removed.
 const TIDY: Duration = Duration::from_secs(60);
@@ -61,6 +68,7 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
                     // A response must not wait for the acknowledgement of the previous one. If this fails, responses
                     // are only slower.
                     let _ = stream.set_nodelay(true);
+                    keep_alive(&stream);
                     let stream = SlowReaderGuard::new(stream, shared.outgoing.clone(), STALL);
                     tasks.spawn(serve(stream, router.clone(), tasks.clone(), connection));
                 }
@@ -83,6 +91,13 @@ pub(super) async fn accept(listener: TcpListener, router: Router, shared: Arc<Sh
         () = tasks.stopped() => {}
     }
     shared.sessions.end_all();
+}
+
+/// Has the system probe an idle connection, so that one of a machine that is gone ends and frees its place. If this
+/// fails, the connection stays until something is written to it.
+fn keep_alive(stream: &TcpStream) {
+    let probes = TcpKeepalive::new().with_time(SILENCE).with_interval(PROBES);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&probes);
 }
 
 async fn serve(

@@ -115,7 +115,9 @@ fn literal_secrets_move_to_a_file_of_their_own_and_servers_get_them_from_there()
     let before = machine.everything();
     let told = machine.run(&["migrate", "--dry-run"]).json()["warnings"].to_string();
     assert!(
-        told.contains("2 literal secrets") && told.contains("--extract-secrets"),
+        told.contains(
+            "literal secrets in new servers: github (GITHUB_TOKEN), remote (Authorization)"
+        ) && told.contains("--extract-secrets"),
         "{told}"
     );
     let report = machine.migrate(&["--extract-secrets"]);
