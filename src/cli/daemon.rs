@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::completions;
+use super::daemon_unit;
 use super::diagnostics::Exit;
 use super::logs;
 use super::output::{Output, faint, good, strong};
@@ -54,6 +55,18 @@ A server that is stopped starts again with the next call.")]
   mcpzip daemon logs
   mcpzip daemon logs -f")]
     Logs(LogArguments),
+    /// Write systemd units that listen on the daemon's socket and start it on demand
+    #[command(after_help = "Examples:
+  mcpzip daemon install
+  mcpzip daemon install --dry-run
+
+systemctl is not run. After an update of mcpzip the socket has another name: install it again.")]
+    Install(daemon_unit::Arguments),
+    /// Remove these units
+    #[command(after_help = "Examples:
+  mcpzip daemon uninstall
+  mcpzip daemon uninstall --dry-run")]
+    Uninstall(daemon_unit::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -134,6 +147,10 @@ pub(super) async fn run(
             );
             Ok(daemon::run_here(paths, environment, commands).await?)
         }
+        Command::Install(arguments) => {
+            daemon_unit::install(&arguments, &paths, environment, output)
+        }
+        Command::Uninstall(arguments) => daemon_unit::uninstall(&arguments, environment, output),
         Command::Logs(arguments) => {
             let path = paths.state_dir.join(crate::app::LOGS).join(daemon::STDERR);
             if !path.exists() && !arguments.follow {

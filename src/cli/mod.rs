@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod connect;
 mod daemon;
+mod daemon_unit;
 mod demo;
 mod describe;
 mod diagnostics;

@@ -37,8 +37,8 @@ mod linux {
     use std::io;
     use std::os::fd::AsFd as _;
     use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::{
         Commands, Outcome, Ran, Request, alone, attachment, command, election, place, server,
@@ -59,6 +59,14 @@ mod linux {
             alone::remember(&paths.state_dir, reason);
         }
         Ok(outcome)
+    }
+
+    /// The path of the daemon's socket for these paths.
+    ///
+    /// # Errors
+    /// With the reasons why no directory can be used.
+    pub(crate) fn socket(paths: &Paths, environment: &Environment) -> Result<PathBuf, String> {
+        place::Place::find(paths, environment).map(|place| place.socket())
     }
 
     /// Whether there is a socket of a daemon, which may have died.
@@ -97,7 +105,7 @@ mod linux {
         // Away from the client's terminal and process group.
         rustix::process::setsid()?;
         let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
-        run(listener, paths, environment, commands).await
+        run(listener, paths, environment, commands, true).await
     }
 
     /// Runs the daemon in the foreground, for a service manager.
@@ -109,6 +117,11 @@ mod linux {
         environment: &Environment,
         commands: Arc<dyn Commands>,
     ) -> io::Result<()> {
+        // A service manager listens, and keeps the socket when the daemon ends.
+        if rustix::net::sockopt::socket_acceptconn(io::stdin()).unwrap_or(false) {
+            let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
+            return run(listener, paths, environment, commands, false).await;
+        }
         let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
         let listener = {
             let _lock = election::try_lock(&place)?.ok_or_else(|| {
@@ -124,7 +137,7 @@ mod linux {
             }
             election::bind(&place)?
         };
-        run(listener, paths, environment, commands).await
+        run(listener, paths, environment, commands, true).await
     }
 
     async fn run(
@@ -132,6 +145,7 @@ mod linux {
         paths: Paths,
         environment: &Environment,
         commands: Arc<dyn Commands>,
+        owns_socket: bool,
     ) -> io::Result<()> {
         use rustix::process::{Resource, getrlimit, setrlimit};
         let mut limit = getrlimit(Resource::Nofile);
@@ -139,23 +153,21 @@ mod linux {
         // With fewer descriptors it serves fewer servers.
         let _ = setrlimit(Resource::Nofile, limit);
         let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
-        server::run(listener, place, paths, IDLE, commands).await
+        server::run(listener, place, paths, commands, owns_socket).await
     }
-
-    /// Until a session says another time.
-    const IDLE: Duration = Duration::from_secs(5 * 60);
 }
 
 #[cfg(target_os = "linux")]
 pub(crate) use election::COMMAND;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    Answer, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here, run_started,
+    Answer, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here,
+    run_started, socket,
 };
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unsupported::{
     Answer, COMMAND, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here,
-    run_started,
+    run_started, socket,
 };
 
 use std::pin::Pin;

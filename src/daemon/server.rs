@@ -28,6 +28,9 @@ use crate::tool::ServerName;
 /// How long a process may take for what it says first.
 const GREETING: Duration = Duration::from_secs(5);
 
+/// How long it stays without sessions until one of them says another time.
+const IDLE: Duration = Duration::from_secs(5 * 60);
+
 /// How often it is looked whether the daemon is needed.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -51,6 +54,8 @@ struct Daemon {
     connections: AtomicU64,
     last_used: Mutex<Instant>,
     idle: Mutex<Duration>,
+    /// Whether it removes the socket at its end; a service manager keeps its own.
+    owns_socket: bool,
     orders: watch::Sender<Order>,
     tasks: Tasks,
 }
@@ -71,8 +76,8 @@ pub(super) async fn run(
     listener: UnixListener,
     place: Place,
     paths: Paths,
-    idle: Duration,
     commands: Arc<dyn Commands>,
+    owns_socket: bool,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(listener)?;
@@ -92,7 +97,8 @@ pub(super) async fn run(
         sessions: Mutex::default(),
         connections: AtomicU64::new(0),
         last_used: Mutex::new(Instant::now()),
-        idle: Mutex::new(idle),
+        idle: Mutex::new(IDLE),
+        owns_socket,
         orders: watch::Sender::new(Order::GoOn),
         tasks: tasks.clone(),
     });
@@ -141,7 +147,9 @@ impl Daemon {
                 _ = orders.changed() => {
                     // Whoever holds the lock now finds the socket gone or replaces it.
                     let _lock = election::try_lock(place);
-                    leave_socket(place, own);
+                    if self.owns_socket {
+                        leave_socket(place, own);
+                    }
                     return Ok(());
                 }
             }
@@ -250,6 +258,9 @@ impl Daemon {
         }
         if self.last_used.lock().elapsed() < self.idle() {
             return false;
+        }
+        if !self.owns_socket {
+            return true;
         }
         match election::try_lock(place) {
             Ok(None) => false,

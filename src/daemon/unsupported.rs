@@ -30,6 +30,14 @@ pub(crate) async fn attach(_paths: &Paths, _request: &Request<'_>) -> io::Result
     Ok(Outcome::Alone(REASON.to_owned()))
 }
 
+/// There is none.
+///
+/// # Errors
+/// Always.
+pub(crate) fn socket(_: &Paths, _: &Environment) -> Result<std::path::PathBuf, String> {
+    Err(REASON.to_owned())
+}
+
 /// There never is one.
 #[must_use]
 pub(crate) fn is_there(_paths: &Paths, _environment: &Environment) -> bool {

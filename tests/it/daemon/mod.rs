@@ -6,6 +6,7 @@ mod control;
 mod ending;
 mod killing;
 mod load;
+mod service;
 mod sharing;
 mod taking_over;
 
