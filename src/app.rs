@@ -301,6 +301,7 @@ impl App {
     /// When stdin or stdout cannot be used.
     pub(crate) async fn serve_stdio(self) -> io::Result<()> {
         self.set_workspace();
+        self.refuse_stdout();
         let tracer = self.begin();
         self.report_start("stdio");
         let (outcome, limit) = tokio::select! {
@@ -322,6 +323,7 @@ impl App {
         ended: CancellationToken,
     ) -> io::Result<()> {
         self.set_workspace();
+        self.refuse_stdout();
         let tracer = self.begin();
         self.report_start("daemon");
         let session = downstream::Session::new(self.proxy.clone(), self.tasks.clone());
@@ -344,6 +346,7 @@ impl App {
         options: http::Options,
         listening: impl FnOnce(&str),
     ) -> Result<(), http::Error> {
+        self.proxy.free_stdout();
         let tracer = self.begin();
         let outcome =
             match http::Server::bind(options, self.proxy.clone(), self.tasks.clone()).await {
@@ -375,6 +378,15 @@ impl App {
             self.reload.clone(),
         ));
         tracer
+    }
+
+    /// Says that the audit log is not copied to stdout where a client reads that.
+    fn refuse_stdout(&self) {
+        if self.proxy.unscoped().config().audit_copies.stdout {
+            tracing::error!(
+                "the audit log is not copied to stdout, which belongs to the client here: `audit.to` may have `stdout` only for `mcpzip serve --http`"
+            );
+        }
     }
 
     fn report_start(&self, way: &str) {

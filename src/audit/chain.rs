@@ -60,16 +60,23 @@ impl Link {
         }
     }
 
-    /// The line that follows this one with the members `json`, closed and with its line break, and its own place.
+    /// The line that follows this one with the members `json`, closed and with its line break.
     #[must_use]
-    pub(super) fn follow(&self, mut json: String) -> (String, Self) {
+    pub(super) fn follow(&self, mut json: String) -> String {
         use std::fmt::Write as _;
         let number = self.number + 1;
         // Writing to a string does not fail.
-        let _ = write!(json, ",\"n\":{number},\"prev\":\"{}\"}}", self.hash);
-        let hash = hash(json.as_bytes());
-        json.push('\n');
-        (json, Self { number, hash })
+        let _ = writeln!(json, ",\"n\":{number},\"prev\":\"{}\"}}", self.hash);
+        json
+    }
+
+    /// The place of the line that follows this one.
+    #[must_use]
+    pub(super) fn next(&self, line: &str) -> Self {
+        Self {
+            number: self.number + 1,
+            hash: hash(line.strip_suffix('\n').unwrap_or(line).as_bytes()),
+        }
     }
 }
 

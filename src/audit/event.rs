@@ -14,11 +14,14 @@ use crate::config::AuditedArguments;
 use crate::secret::{MASK, is_secret_name};
 
 /// UTC, with microseconds, so that lines of several chains sort by their text.
-const TIME: &[BorrowedFormatItem<'_>] =
+pub(super) const TIME: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 
 /// The characters of a text that a line keeps.
 const LONGEST_TEXT: usize = 1_000;
+
+/// The bytes that most lines stay below, so that building one seldom moves it.
+const LINE: usize = 768;
 
 /// The bytes of redacted arguments above which their hash stands in their place.
 const LARGEST_ARGUMENTS: usize = 64 * 1024;
@@ -87,31 +90,31 @@ pub(crate) struct Event<'a> {
 }
 
 impl Kind {
-    /// As it stands in the log.
+    /// As it stands in the log, in quotes.
     #[must_use]
-    pub(crate) const fn text(self) -> &'static str {
+    const fn json(self) -> &'static str {
         match self {
-            Self::Call => "call",
-            Self::Refusal => "refusal",
-            Self::Approval => "approval",
-            Self::Login => "login",
-            Self::Configuration => "configuration",
-            Self::Trust => "trust",
-            Self::Log => "log",
+            Self::Call => "\"call\"",
+            Self::Refusal => "\"refusal\"",
+            Self::Approval => "\"approval\"",
+            Self::Login => "\"login\"",
+            Self::Configuration => "\"configuration\"",
+            Self::Trust => "\"trust\"",
+            Self::Log => "\"log\"",
         }
     }
 }
 
 impl Outcome {
-    /// As it stands in the log.
+    /// As it stands in the log, in quotes.
     #[must_use]
-    pub(crate) const fn text(self) -> &'static str {
+    const fn json(self) -> &'static str {
         match self {
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::Failed => "failed",
-            Self::Refused => "refused",
-            Self::Waiting => "waiting",
+            Self::Ok => "\"ok\"",
+            Self::Error => "\"error\"",
+            Self::Failed => "\"failed\"",
+            Self::Refused => "\"refused\"",
+            Self::Waiting => "\"waiting\"",
         }
     }
 }
@@ -146,14 +149,12 @@ impl<'a> Event<'a> {
         event
     }
 
-    /// Its JSON without the closing brace, to which the chain adds its own members.
+    /// The members that are known before the outcome, as JSON without the closing brace.
     #[must_use]
-    pub(super) fn json(&self, arguments: AuditedArguments) -> String {
-        let mut line = Members(String::with_capacity(512));
+    pub(super) fn beginning(&self, arguments: AuditedArguments) -> String {
+        let mut line = Members(String::with_capacity(LINE));
         let now = OffsetDateTime::now_utc().format(TIME).unwrap_or_default();
         line.text("time", Some(&now));
-        line.text("kind", Some(self.kind.text()));
-        line.text("outcome", Some(self.outcome.text()));
         line.text("session", self.session);
         line.text("client", self.client.map(|(name, _)| name));
         line.text("version", self.client.map(|(_, version)| version));
@@ -164,28 +165,37 @@ impl<'a> Event<'a> {
         );
         line.text("server", self.server);
         line.text("tool", self.tool);
-        let milliseconds = self.elapsed.map(|time| time.as_micros() as f64 / 1000.0);
-        line.number("ms", milliseconds);
         line.number("sent", self.sent);
-        line.number("received", self.received);
-        line.text("rule", self.rule);
-        line.text("detail", self.detail);
         match (arguments, self.arguments) {
             (AuditedArguments::None, _) | (_, None) => {}
-            (AuditedArguments::Hash, Some(raw)) => {
-                let hash = format!("sha256:{}", hash(raw.as_bytes()));
-                line.text("arguments", Some(&hash));
-            }
+            (AuditedArguments::Hash, Some(raw)) => line.hash_of(raw),
             (AuditedArguments::Redacted, Some(raw)) => {
                 let redacted = redacted(raw);
                 if redacted.len() <= LARGEST_ARGUMENTS {
                     line.raw("arguments", &redacted);
                 } else {
-                    let hash = format!("sha256:{}", hash(raw.as_bytes()));
-                    line.text("arguments", Some(&hash));
+                    line.hash_of(raw);
                 }
             }
         }
+        line.0
+    }
+
+    /// Adds the members that the outcome decides; the chain adds its own, and the closing brace.
+    #[must_use]
+    pub(super) fn ending(&self, beginning: String) -> String {
+        use std::fmt::Write as _;
+        let mut line = Members(beginning);
+        line.raw("kind", self.kind.json());
+        line.raw("outcome", self.outcome.json());
+        if let Some(elapsed) = self.elapsed {
+            let micros = elapsed.as_micros();
+            // Writing to a string does not fail.
+            let _ = write!(line.0, ",\"ms\":{}.{:03}", micros / 1000, micros % 1000);
+        }
+        line.number("received", self.received);
+        line.text("rule", self.rule);
+        line.text("detail", self.detail);
         line.0
     }
 }
@@ -200,6 +210,11 @@ impl Members {
         self.0.push_str(key);
         self.0.push_str("\":");
         self.0.push_str(json);
+    }
+
+    fn hash_of(&mut self, arguments: &str) {
+        let json = format!("\"sha256:{}\"", hash(arguments.as_bytes()));
+        self.raw("arguments", &json);
     }
 
     /// A text, of which the beginning has to do: clients and agents choose some of them.
@@ -267,7 +282,7 @@ mod tests {
         event.tool = Some("a \"b\"");
         let raw = r#"{"path":"/a","deep":[{"api_key":"hunter22"}],"token":7}"#;
         event.arguments = Some(raw);
-        let line = |arguments| format!("{}}}", event.json(arguments));
+        let line = |arguments| format!("{}}}", event.ending(event.beginning(arguments)));
         assert!(!line(AuditedArguments::None).contains("arguments"));
         let hashed: Value = serde_json::from_str(&line(AuditedArguments::Hash)).unwrap();
         assert_eq!(hashed["tool"], "a \"b\"");

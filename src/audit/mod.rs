@@ -7,9 +7,12 @@
 //! A line is written before the answer that it is about and synced within a second: a kill loses nothing, a power cut at most that second.
 
 mod chain;
+mod copies;
 mod event;
+mod otlp;
 mod reader;
 mod retention;
+mod syslog;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -23,14 +26,16 @@ pub(crate) use verify::verify;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::config::AuditOptions;
+use crate::config::{AuditCopies, AuditOptions, AuditedArguments};
 #[cfg(test)]
 use crate::day::Day;
 use crate::shutdown::Tasks;
+use copies::Copies;
 use writer::Writer;
 
 /// How often written lines are synced to the disk.
@@ -47,6 +52,7 @@ pub(crate) struct Audit {
     directories: Directories,
     options: AuditOptions,
     writer: Mutex<State>,
+    copies: Copies,
 }
 
 /// Where the log is.
@@ -74,6 +80,12 @@ pub(crate) struct Error {
     source: io::Error,
 }
 
+/// The line of an event of the log itself.
+fn log_line(detail: &str) -> String {
+    let event = Event::of_log(detail);
+    event.ending(event.beginning(AuditedArguments::None))
+}
+
 impl Directories {
     /// The directories below `state_dir`.
     #[must_use]
@@ -87,17 +99,38 @@ impl Directories {
 
 impl Audit {
     /// A log in `directories`. Nothing is opened before the first event.
+    #[cfg(test)]
+    fn new(directories: Directories, options: AuditOptions) -> Arc<Self> {
+        Arc::new(Self::with_copies(directories, options, Copies::default()))
+    }
+
+    /// The log of a run, synced every second until the run ends. Copies of its lines go where `copies` says, to stdout while `is_stdout_free`.
     #[must_use]
-    pub(crate) fn new(directories: Directories, options: AuditOptions) -> Arc<Self> {
-        Arc::new(Self {
+    pub(crate) fn start(
+        directories: Directories,
+        options: AuditOptions,
+        copies: &AuditCopies,
+        is_stdout_free: &Arc<AtomicBool>,
+        tasks: &Tasks,
+    ) -> Arc<Self> {
+        let copies = Copies::new(copies, is_stdout_free, tasks);
+        let audit = Arc::new(Self::with_copies(directories, options, copies));
+        audit.copies.start();
+        audit.sync_each_second(tasks);
+        audit
+    }
+
+    fn with_copies(directories: Directories, options: AuditOptions, copies: Copies) -> Self {
+        Self {
             directories,
             options,
             writer: Mutex::default(),
-        })
+            copies,
+        }
     }
 
     /// Syncs what was written, every second until the run ends; the rest is left to [`Audit::sync`].
-    pub(crate) fn start(self: &Arc<Self>, tasks: &Tasks) {
+    fn sync_each_second(self: &Arc<Self>, tasks: &Tasks) {
         let (audit, owner) = (self.clone(), tasks.clone());
         tasks.spawn(async move {
             while tokio::time::timeout(SYNC, owner.stopped()).await.is_err() {
@@ -114,8 +147,27 @@ impl Audit {
     /// When it cannot be written. The call must then not be answered as if it were logged, and the next event says
     /// how many are missing.
     pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), Error> {
+        self.finish(self.prepare(event), event)
+    }
+
+    /// The part of an event's line that does not depend on its outcome. What else can be done before the line is written is done here
+    /// too, because a caller has the time while a server works.
+    #[must_use]
+    pub(crate) fn prepare(&self, event: &Event<'_>) -> String {
+        // A log that cannot be opened is an error where the line is written.
+        if let Ok(writer) = self.writer_of(&mut self.writer.lock()) {
+            writer.settle();
+        }
+        event.beginning(self.options.arguments)
+    }
+
+    /// Appends the event whose line begins with `prepared`, as [`Audit::record`] does.
+    ///
+    /// # Errors
+    /// As [`Audit::record`].
+    pub(crate) fn finish(&self, prepared: String, event: &Event<'_>) -> Result<(), Error> {
         let mut state = self.writer.lock();
-        let written = self.append(&mut state, event);
+        let written = self.append(&mut state, event.ending(prepared));
         if let Err(source) = written {
             state.lost += 1;
             let directory = self.directories.chains.clone();
@@ -156,19 +208,25 @@ impl Audit {
         }
     }
 
-    fn append(&self, state: &mut State, event: &Event<'_>) -> io::Result<()> {
+    /// Sends the copies that still wait.
+    pub(crate) async fn flush(&self) {
+        self.copies.flush().await;
+    }
+
+    fn append(&self, state: &mut State, line: String) -> io::Result<()> {
         if state.lost > 0 {
             self.report_lost(state)?;
         }
-        let writer = self.writer_of(state)?;
-        writer.append(event.json(self.options.arguments))
+        let line = self.writer_of(state)?.append(line)?;
+        self.copies.send(line);
+        Ok(())
     }
 
     /// Writes how many events are missing, as an event of its own.
     fn report_lost(&self, state: &mut State) -> io::Result<()> {
         let detail = format!("{} events could not be written before this one", state.lost);
-        let text = Event::of_log(&detail).json(self.options.arguments);
-        self.writer_of(state)?.append(text)?;
+        let line = self.writer_of(state)?.append(log_line(&detail))?;
+        self.copies.send(line);
         state.lost = 0;
         Ok(())
     }

@@ -170,7 +170,7 @@ fn no_call_makes_a_line_that_the_next_process_cannot_find_the_beginning_of() {
         number: number["n"].as_u64().unwrap(),
         hash: chain::hash(last.as_bytes()),
     };
-    let (line, _) = before.follow(format!(
+    let line = before.follow(format!(
         "{{\"time\":\"2026\",\"tool\":\"long\",\"x\":{many}"
     ));
     let whole = text + &line;

@@ -5,9 +5,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::chain::{self, Link};
-use super::event::Event;
-use super::{Directories, retention};
-use crate::config::{AuditOptions, AuditedArguments};
+use super::{Directories, log_line, retention};
+use crate::config::AuditOptions;
 use crate::day::Day;
 use crate::files;
 
@@ -27,7 +26,10 @@ pub(super) struct Writer {
     length: u64,
     /// Whether a write failed in the middle of a line.
     is_torn: bool,
+    /// The last line whose hash is known.
     last: Link,
+    /// The line after it, with its line break: it is hashed when nothing waits for the writer.
+    unhashed: Option<String>,
     is_synced: bool,
     directories: Directories,
     options: AuditOptions,
@@ -91,37 +93,45 @@ impl Writer {
             length,
             is_torn: false,
             last: last.unwrap_or(before),
+            unhashed: None,
             is_synced: true,
             directories: directories.clone(),
             options,
         };
         if cut > 0 {
             let detail = format!("a process ended while it wrote a line: {cut} bytes removed");
-            writer.append(Event::of_log(&detail).json(AuditedArguments::None))?;
+            writer.append(log_line(&detail))?;
         }
         retention::sweep(directories, options, today)?;
         Ok(writer)
     }
 
-    /// Appends an event's JSON, which lacks its closing brace.
+    /// Appends an event's JSON, which lacks its closing brace. Returns the line.
     ///
     /// # Errors
     /// When it cannot be written whole; a part that was written is removed before the next line.
-    pub(super) fn append(&mut self, json: String) -> io::Result<()> {
+    pub(super) fn append(&mut self, json: String) -> io::Result<&str> {
         self.turn_day()?;
         if self.is_torn {
             self.file.set_len(self.length)?;
             self.is_torn = false;
         }
-        let (line, link) = self.last.follow(json);
+        self.settle();
+        let line = self.last.follow(json);
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             self.is_torn = true;
             return Err(error);
         }
         self.length += line.len() as u64;
-        self.last = link;
         self.is_synced = false;
-        Ok(())
+        Ok(self.unhashed.insert(line))
+    }
+
+    /// Hashes the last line, if that was not done yet.
+    pub(super) fn settle(&mut self) {
+        if let Some(line) = self.unhashed.take() {
+            self.last = self.last.next(&line);
+        }
     }
 
     /// Begins the file of a new day, and removes days that are too old.
@@ -141,6 +151,7 @@ impl Writer {
         if std::mem::replace(&mut self.is_synced, true) {
             return None;
         }
+        self.settle();
         Some(Unsynced {
             chain: self.name.clone(),
             file: self.file.try_clone(),

@@ -9,7 +9,9 @@ use super::browser::Browser;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, good, strong};
+use super::recorder::Recorder;
 use super::unknown::unknown_server;
+use crate::audit::{Kind, Outcome};
 use crate::config::{Config, Environment, Paths, SessionEnv};
 use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
@@ -70,6 +72,7 @@ pub(super) struct Accounts {
     config: Config,
     environment: Arc<upstream::UpstreamContext>,
     tasks: Tasks,
+    recorder: Recorder,
 }
 
 impl Accounts {
@@ -90,6 +93,7 @@ impl Accounts {
         );
         environment.logins = Some(Arc::new(vault));
         Ok(Self {
+            recorder: Recorder::new(config.clone(), paths),
             config,
             environment: Arc::new(environment),
             tasks,
@@ -136,6 +140,34 @@ impl Accounts {
         })
     }
 
+    /// Writes a login, or its end, to the audit log.
+    async fn record(&self, server: &str, outcome: Outcome, detail: &str, output: &Output) {
+        let event = (Kind::Login, outcome);
+        let server = Some(server);
+        self.recorder.note(event, server, detail, output).await;
+    }
+
+    /// Shows how a login ended, and writes it to the audit log.
+    async fn conclude(
+        &self,
+        server: &str,
+        outcome: Result<LoginStatus, LoginError>,
+        output: &Output,
+    ) -> Result<(), LoginError> {
+        match &outcome {
+            Ok(status) => {
+                let detail = format!("logged in by a command at {}", status.issuer);
+                self.record(server, Outcome::Ok, &detail, output).await;
+                show(status, output);
+            }
+            Err(_) => {
+                let detail = "a login by a command failed";
+                self.record(server, Outcome::Failed, detail, output).await;
+            }
+        }
+        outcome.map(|_| ())
+    }
+
     /// Waits for requests in progress. A renewed token is stored first.
     pub(super) async fn finish(&self) {
         self.tasks.finish().await;
@@ -176,8 +208,7 @@ pub(super) async fn log_in(
                 outcome => outcome,
             }
         };
-        show(&status.map_err(exit)?, output);
-        return Ok(());
+        return accounts.conclude(name, status, output).await.map_err(exit);
     }
     let mut failed = Vec::new();
     for (server, account) in accounts.all() {
@@ -194,9 +225,13 @@ pub(super) async fn log_in(
             }
         }
         match one(account, &request, &browser, output).await {
-            Ok(status) => show(&status, output),
             Err(LoginError::NotOffered { .. } | LoginError::NoOAuth { .. }) => {}
-            Err(error) => failed.push(format!("{server}: {:#}", anyhow::Error::from(error))),
+            outcome => {
+                let concluded = accounts.conclude(server.as_str(), outcome, output).await;
+                if let Err(error) = concluded {
+                    failed.push(format!("{server}: {:#}", anyhow::Error::from(error)));
+                }
+            }
         }
     }
     if failed.is_empty() {
@@ -217,8 +252,9 @@ async fn take_over(name: &str, accounts: &Accounts, output: &Output) -> Result<(
         "taking over the login in {}",
         inherited.path.display()
     ));
-    let status = account.take_over(inherited).await.map_err(exit)?;
-    show(&status, output);
+    let status = account.take_over(inherited).await;
+    let concluded = accounts.conclude(name, status, output).await;
+    concluded.map_err(exit)?;
     output.note("do not start mcp-remote for this server any more: when one of the two renews the login, the other may be logged out");
     Ok(())
 }
@@ -233,6 +269,11 @@ pub(super) async fn log_out(
         .log_out()
         .await
         .map_err(exit)?;
+    if was_there {
+        let detail = "logged out by a command";
+        let recorded = accounts.record(&arguments.server, Outcome::Ok, detail, output);
+        recorded.await;
+    }
     if output.is_json() {
         output.json(&serde_json::json!({ "server": arguments.server, "logged_out": was_there }));
     } else if was_there {

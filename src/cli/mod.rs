@@ -32,6 +32,7 @@ mod output;
 mod over_daemon;
 mod place;
 mod printable;
+mod recorder;
 mod registry;
 mod remove;
 mod rules;
@@ -70,6 +71,7 @@ use crate::telemetry;
 use diagnostics::Exit;
 use output::Output;
 use over_daemon::OverDaemon;
+use recorder::Before;
 
 /// Number of threads for blocking work. On Windows each pipe that is read occupies one, which makes two per server.
 const BLOCKING_THREADS: usize = if cfg!(windows) { 1024 } else { 4 };
@@ -458,11 +460,20 @@ impl Configured {
                 if command.writes_entries() && is_inline(&paths.config_file) {
                     return Err(anyhow::Error::from(EditError::Inline).into());
                 }
+                let before = Before::of(&paths, &environment);
+                let (files, variables) = (paths.clone(), environment.clone());
                 let machine = setup::Machine::new(paths, environment, has_own_config)?;
-                command.run(machine, output).await
+                let outcome = command.run(machine, output).await;
+                before.note_edit(&files, &variables, output).await;
+                outcome
             }
             Self::Live(command) => command.run(paths, environment, has_log, output).await,
-            Self::Files(command) => command.run(&paths, &environment, output).await,
+            Self::Files(command) => {
+                let before = Before::of(&paths, &environment);
+                let outcome = command.run(&paths, &environment, output).await;
+                before.note_edit(&paths, &environment, output).await;
+                outcome
+            }
             Self::Accounts(command) => command.run(&paths, environment, output).await,
         }
     }

@@ -273,6 +273,31 @@ pub(crate) const OTEL_METRIC_EXPORT_INTERVAL: Variable = Variable {
     name: "OTEL_METRIC_EXPORT_INTERVAL",
     doc: "The time between two exports of metrics, in milliseconds.",
 };
+/// OpenTelemetry, for logs.
+pub(crate) const OTEL_LOGS_EXPORTER: Variable = Variable {
+    name: "OTEL_LOGS_EXPORTER",
+    doc: "`none` keeps the audit log from a collector, even if `audit.to` has `otlp`.",
+};
+/// OpenTelemetry, for logs.
+pub(crate) const OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
+    doc: "The whole URL that the audit log goes to.",
+};
+/// OpenTelemetry, for logs.
+pub(crate) const OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL",
+    doc: "The collector's protocol for the audit log alone.",
+};
+/// OpenTelemetry, for logs.
+pub(crate) const OTEL_EXPORTER_OTLP_LOGS_HEADERS: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
+    doc: "Headers for the audit log alone.",
+};
+/// OpenTelemetry, for logs.
+pub(crate) const OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: Variable = Variable {
+    name: "OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
+    doc: "How long the collector has for an answer to the audit log, in milliseconds.",
+};
 /// Switches colours off; the crate `console` reads it.
 #[cfg(test)]
 pub(crate) const NO_COLOR: Variable = Variable {
@@ -334,6 +359,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
     OTEL_EXPORTER_OTLP_METRICS_HEADERS,
     OTEL_EXPORTER_OTLP_METRICS_TIMEOUT,
     OTEL_METRIC_EXPORT_INTERVAL,
+    OTEL_LOGS_EXPORTER,
+    OTEL_EXPORTER_OTLP_LOGS_ENDPOINT,
+    OTEL_EXPORTER_OTLP_LOGS_PROTOCOL,
+    OTEL_EXPORTER_OTLP_LOGS_HEADERS,
+    OTEL_EXPORTER_OTLP_LOGS_TIMEOUT,
 ];
 
 /// Windows: the settings that move with the user.

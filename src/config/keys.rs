@@ -127,7 +127,7 @@ pub(super) const FILE: Table = &[
     key(
         "audit",
         Value::Object(AUDIT),
-        "The audit log: a line for each call, refusal, approval, login through a client and change. Off where this key is absent.",
+        "The audit log: a line for each call, refusal, approval, login and change. Off where this key is absent.",
     ),
 ];
 

@@ -8,6 +8,7 @@ mod audit;
 mod certificates;
 mod change;
 mod daemon;
+mod difference;
 mod document;
 mod duration;
 mod edit;
@@ -57,7 +58,7 @@ mod traces;
 mod transport;
 mod watch;
 
-pub(crate) use audit::AuditOptions;
+pub(crate) use audit::{AuditCopies, AuditOptions, Syslog};
 pub(crate) use certificates::Certificates;
 pub(crate) use change::{Change, ChangeError, Refusal, change_servers};
 pub(crate) use daemon::{DaemonMode, DaemonOptions};

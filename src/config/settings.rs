@@ -17,10 +17,10 @@ use super::reader::{At, Lines, Read, Report};
 use super::sections;
 use super::server::{self, Resolver};
 use super::{
-    AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure, HealthCheck,
-    HttpOptions, IdleBounds, IdleTimeout, Inspected, LogOptions, Management, MetricsExport,
-    OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions, SearchOptions, Server, Traces,
-    Transport, Verdict, duration, env, file, remote_server, secrets_file,
+    AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure,
+    HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected, LogOptions, Management,
+    MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions, SearchOptions,
+    Server, Traces, Transport, Verdict, duration, env, file, remote_server, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -67,6 +67,8 @@ pub(crate) struct Config {
     pub results: ResultOptions,
     /// The audit log.
     pub audit: AuditOptions,
+    /// Where copies of its lines go.
+    pub audit_copies: AuditCopies,
     /// The user's home directory.
     pub home: Option<PathBuf>,
     /// Whether clients see prompts and resources, for servers without their own setting.
@@ -340,7 +342,8 @@ impl Config {
             tools.know_as(name, written);
         }
         let search = search(file.search, defaults.search, &mut resolver);
-        let (traces, metrics_export) = resolver.otlp(file.otlp);
+        let otlp = resolver.otlp(file.otlp);
+        let (audit, audit_copies) = AuditOptions::of(file.audit, otlp.logs.as_ref(), &report);
         let (http, metrics) = resolver.http(file.http);
         Ok(Self {
             path: Some(path.to_owned()),
@@ -372,7 +375,8 @@ impl Config {
             max_age: max_age(file.catalog, defaults.max_age, &report),
             search,
             results: ResultOptions::of(file.results, &report),
-            audit: AuditOptions::of(file.audit, &report),
+            audit,
+            audit_copies,
             home: environment.home(),
             management: setting(
                 file.management,
@@ -389,8 +393,8 @@ impl Config {
             metrics,
             http,
             daemon: DaemonOptions::of(environment, file.daemon, &report),
-            traces,
-            metrics_export,
+            traces: otlp.traces,
+            metrics_export: otlp.metrics,
             warnings: report.into_warnings(&lines),
         })
     }
@@ -424,6 +428,7 @@ impl Default for Config {
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             audit: AuditOptions::default(),
+            audit_copies: AuditCopies::default(),
             home: None,
             expose: Exposure::default(),
             tools: Policy::default(),

@@ -44,6 +44,14 @@ const METRICS: Signal = Signal {
     timeout: env::OTEL_EXPORTER_OTLP_METRICS_TIMEOUT,
 };
 
+const LOGS: Signal = Signal {
+    path: "/v1/logs",
+    endpoint: env::OTEL_EXPORTER_OTLP_LOGS_ENDPOINT,
+    headers: env::OTEL_EXPORTER_OTLP_LOGS_HEADERS,
+    protocol: env::OTEL_EXPORTER_OTLP_LOGS_PROTOCOL,
+    timeout: env::OTEL_EXPORTER_OTLP_LOGS_TIMEOUT,
+};
+
 /// The default service name.
 const SERVICE: &str = "mcpzip";
 
@@ -94,6 +102,15 @@ pub(crate) struct Traces {
     pub batch: usize,
 }
 
+/// The destinations of all signals; `None` unless a collector is named.
+#[derive(Debug, Default)]
+pub(super) struct Otlp {
+    pub(super) traces: Option<Traces>,
+    pub(super) metrics: Option<MetricsExport>,
+    /// For the audit log, if that goes there.
+    pub(super) logs: Option<Collector>,
+}
+
 /// The choice of traces that are recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sampler {
@@ -135,11 +152,8 @@ impl Sampler {
 }
 
 impl Resolver<'_> {
-    /// The settings of traces and metrics; `None` unless a collector is named. Variables take precedence over the file.
-    pub(super) fn otlp(
-        &mut self,
-        read: Read<OtlpEntry>,
-    ) -> (Option<Traces>, Option<MetricsExport>) {
+    /// The settings of traces, metrics and logs. Variables take precedence over the file.
+    pub(super) fn otlp(&mut self, read: Read<OtlpEntry>) -> Otlp {
         let written = self
             .report
             .value(read, "traces and metrics go nowhere")
@@ -148,7 +162,7 @@ impl Resolver<'_> {
         let is_disabled = set(environment, env::OTEL_SDK_DISABLED)
             .is_some_and(|text| text.eq_ignore_ascii_case("true"));
         if is_disabled {
-            return (None, None);
+            return Otlp::default();
         }
         let mut entry = written.unwrap_or_default();
         let has_metrics = simple_setting(
@@ -168,6 +182,9 @@ impl Resolver<'_> {
         let metrics = is_exported(environment, env::OTEL_METRICS_EXPORTER, has_metrics)
             .then(|| self.collector(&METRICS, &common))
             .flatten();
+        let logs = is_exported(environment, env::OTEL_LOGS_EXPORTER, true)
+            .then(|| self.collector(&LOGS, &common))
+            .flatten();
         #[expect(clippy::cast_precision_loss, reason = "it is at most 100")]
         let own = Sampler {
             share: percent as f64 / 100.0,
@@ -185,7 +202,11 @@ impl Resolver<'_> {
             interval: milliseconds(environment, env::OTEL_METRIC_EXPORT_INTERVAL)
                 .unwrap_or(INTERVAL),
         });
-        (traces, metrics)
+        Otlp {
+            traces,
+            metrics,
+            logs,
+        }
     }
 
     /// The settings for all signals, of the file and the variables; the endpoint is the file's, without an added path.

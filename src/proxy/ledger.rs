@@ -1,19 +1,23 @@
 //! The calls in the audit log: one event each, written before the answer is sent.
 
+use std::future::{Future, poll_fn};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Instant;
 
 use parking_lot::RwLock;
 
 use crate::audit::{Audit, Directories, Event, Kind, Outcome};
 use crate::catalog::Tool;
-use crate::config::{AuditOptions, Config};
+use crate::config::{AuditCopies, AuditOptions, Config};
 use crate::proxy::answers::reply::is_error;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Failure, Reply};
 use crate::shutdown::Tasks;
-use crate::tool::ServerName;
+use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::required_input;
 
 /// The audit log, if the configuration has one.
@@ -21,19 +25,35 @@ use crate::upstream::required_input;
 pub(crate) struct Ledger {
     /// The directory that contains it; `None` keeps none.
     state_dir: Option<PathBuf>,
-    audit: RwLock<Option<(AuditOptions, Arc<Audit>)>>,
+    audit: RwLock<Option<Kept>>,
+    /// Whether copies of lines may go to stdout.
+    is_stdout_free: Arc<AtomicBool>,
     tasks: Tasks,
 }
 
-/// The event of a call in progress.
+/// The log, and the configuration that it was made for.
+#[derive(Debug)]
+struct Kept {
+    options: AuditOptions,
+    copies: AuditCopies,
+    audit: Arc<Audit>,
+}
+
+/// A call from its beginning, for its event.
 pub(super) struct CallEvent<'a> {
     audit: Arc<Audit>,
-    /// The tool's name, as written by the agent.
+    view: &'a View,
+    /// The tool as the agent wrote it.
     written: &'a str,
     arguments: &'a str,
     caller: Option<&'a Caller>,
-    directory: Option<PathBuf>,
     start: Instant,
+}
+
+/// The part of a call's event that is known before its outcome.
+struct Prepared {
+    line: String,
+    rule: Option<String>,
 }
 
 impl Ledger {
@@ -41,45 +61,63 @@ impl Ledger {
         let ledger = Self {
             state_dir,
             audit: RwLock::default(),
+            is_stdout_free: Arc::default(),
             tasks,
         };
-        ledger.configure(config);
+        ledger.configure(None, config);
         Arc::new(ledger)
     }
 
-    /// Applies an edited configuration, which is an event itself.
-    pub(super) fn configure(&self, config: &Config) {
+    /// Takes over a configuration. An edit of the one `before` it is an event, also one that switches the log off.
+    pub(super) fn configure(&self, before: Option<&Config>, config: &Config) {
         let mut audit = self.audit.write();
+        if let (Some(kept), Some(before)) = (&*audit, before) {
+            let detail = config.difference(before);
+            let mut event = Event::new(Kind::Configuration, Outcome::Ok);
+            event.detail = Some(&detail);
+            if let Err(error) = kept.audit.record(&event) {
+                tracing::error!(%error, "a change of the configuration is not in the audit log");
+            }
+        }
         let Some(state_dir) = self.state_dir.as_deref().filter(|_| config.audit.is_on) else {
             *audit = None;
             return;
         };
-        match &*audit {
-            Some((options, audit)) if *options == config.audit => {
-                let event = Event::new(Kind::Configuration, Outcome::Ok);
-                if let Err(error) = audit.record(&event) {
-                    tracing::error!(%error, "a change of the configuration is not in the audit log");
-                }
-            }
-            _ => {
-                let directories = Directories::below(state_dir);
-                let new = Audit::new(directories, config.audit);
-                new.start(&self.tasks);
-                *audit = Some((config.audit, new));
-            }
+        if let Some(kept) = &*audit
+            && kept.options == config.audit
+            && kept.copies == config.audit_copies
+        {
+            return;
         }
+        *audit = Some(Kept {
+            options: config.audit,
+            copies: config.audit_copies.clone(),
+            audit: Audit::start(
+                Directories::below(state_dir),
+                config.audit,
+                &config.audit_copies,
+                &self.is_stdout_free,
+                &self.tasks,
+            ),
+        });
     }
 
-    /// Syncs the log to disk.
-    pub(super) fn close(&self) {
-        if let Some((_, audit)) = &*self.audit.read() {
+    /// Lets copies of lines go to stdout, which nothing else uses.
+    pub(super) fn free_stdout(&self) {
+        self.is_stdout_free.store(true, Ordering::Relaxed);
+    }
+
+    /// Syncs what was written last, and sends the last copies.
+    pub(super) async fn close(&self) {
+        if let Some(audit) = self.audit() {
             audit.sync();
+            audit.flush().await;
         }
     }
 
     /// The log; `None` if there is none.
     pub(super) fn audit(&self) -> Option<Arc<Audit>> {
-        self.audit.read().as_ref().map(|(_, audit)| audit.clone())
+        self.audit.read().as_ref().map(|kept| kept.audit.clone())
     }
 
     /// Writes an event that is not a call. A failure is counted and prevents the next call.
@@ -111,63 +149,96 @@ impl<'a> CallEvent<'a> {
     /// When the log cannot be written; the call must then not be made.
     pub(super) fn begin(
         audit: Arc<Audit>,
+        view: &'a View,
         caller: Option<&'a Caller>,
         written: &'a str,
         arguments: &'a str,
     ) -> Result<Self, Failure> {
         audit.ready().map_err(|error| unwritten(written, &error))?;
-        let workspace = caller.map(|caller| caller.client.workspace());
         Ok(Self {
             audit,
+            view,
             written,
             arguments,
             caller,
-            directory: workspace.and_then(|workspace| workspace.first().cloned()),
             start: Instant::now(),
         })
     }
 
-    /// Writes the event of a call with its outcome; `tool` is the tool that `view` has under the name.
+    /// Makes the call and writes its event before its answer is given. `tool` finds the tool that was called.
+    ///
+    /// The line is begun once the call waits for its server, so that the answer waits for little more than the write.
     ///
     /// # Errors
-    /// When it cannot be written; the answer must then not be sent.
-    pub(super) fn end(
-        &self,
-        view: &View,
-        tool: Option<&Tool>,
-        outcome: Result<&Reply, &Failure>,
-    ) -> Result<(), Failure> {
-        let (kind, ended, received) = match outcome {
-            Ok(reply) => answered(reply),
-            Err(failure) => failed(failure),
+    /// When the call fails, or the event cannot be written; the answer must not be given then.
+    pub(super) async fn record<T>(
+        self,
+        mut call: Pin<&mut impl Future<Output = Result<T, Failure>>>,
+        tool: impl Fn() -> Option<Tool>,
+        reply: impl Fn(&T) -> &Reply,
+    ) -> Result<T, Failure> {
+        let first = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
+        let (prepared, outcome) = match first {
+            Poll::Ready(outcome) => (None, outcome),
+            Poll::Pending => {
+                // The request is in the outbox, and its task sends it first.
+                tokio::task::yield_now().await;
+                let prepared = tool().map(|tool| self.prepare(Some(&tool), None));
+                (prepared, call.await)
+            }
         };
-        let mut event = Event::new(kind, ended);
+        let prepared = prepared.unwrap_or_else(|| {
+            let named = outcome.as_ref().err().and_then(Failure::tool);
+            self.prepare(tool().as_ref(), named)
+        });
+        self.end(prepared, outcome.as_ref().map(reply))?;
+        outcome
+    }
+
+    /// The line's beginning, and the rule that decides about the tool; `named` is the tool of a failure, which may be hidden.
+    fn prepare(&self, tool: Option<&Tool>, named: Option<&QualifiedName>) -> Prepared {
         let identity = self.caller.map(|caller| caller.client.identity());
         let (session, software) = match &identity {
             Some(identity) => (identity.session.as_str(), identity.software.as_ref()),
             // A user at a terminal.
             None => ("command-line", None),
         };
+        let workspace = self.caller.map(|caller| caller.client.workspace());
+        let own = tool.map(Tool::qualified_name);
+        let name = own.as_ref().or(named);
+        let mut event = Event::new(Kind::Call, Outcome::Ok);
         event.session = Some(session);
         event.client = software.map(|(name, version)| (name.as_str(), version.as_str()));
-        event.directory = self.directory.as_deref();
-        let failure = outcome.err();
-        let name = tool.map(Tool::qualified_name);
-        let name = name.as_ref().or_else(|| failure?.tool());
+        event.directory = workspace
+            .as_ref()
+            .and_then(|workspace| workspace.first())
+            .map(PathBuf::as_path);
         event.server = name.map(|name| name.server.as_str());
         event.tool = Some(name.map_or(self.written, |name| name.tool.as_str()));
-        let rule = match (failure.and_then(Failure::rule), tool, name) {
-            (Some(rule), ..) => Some(rule.to_owned()),
-            (None, Some(tool), Some(name)) => view.judge(tool, name, self.arguments).1,
-            _ => None,
-        };
-        event.rule = rule.as_deref();
-        event.elapsed = Some(self.start.elapsed());
         event.sent = Some(self.arguments.len());
-        event.received = received;
         event.arguments = Some(self.arguments);
+        let rule = tool
+            .zip(name)
+            .and_then(|(tool, name)| self.view.judge(tool, name, self.arguments).1);
+        Prepared {
+            line: self.audit.prepare(&event),
+            rule,
+        }
+    }
+
+    /// Writes the event with its outcome.
+    fn end(&self, prepared: Prepared, outcome: Result<&Reply, &Failure>) -> Result<(), Failure> {
+        let (kind, ended, received) = match outcome {
+            Ok(reply) => answered(reply),
+            Err(failure) => failed(failure),
+        };
+        let mut event = Event::new(kind, ended);
+        let rule = outcome.err().and_then(Failure::rule);
+        event.rule = rule.or(prepared.rule.as_deref());
+        event.elapsed = Some(self.start.elapsed());
+        event.received = received;
         self.audit
-            .record(&event)
+            .finish(prepared.line, &event)
             .map_err(|error| unwritten(self.written, &error))
     }
 }

@@ -196,8 +196,8 @@ impl Proxy {
     /// Applies an edited configuration.
     pub(crate) fn configure(&self, config: Config) {
         self.tools.configure(&config);
-        self.tools.ledger.configure(&config);
         let before = self.unscoped().config();
+        self.tools.ledger.configure(Some(&before), &config);
         self.relay
             .configure(&before, &config, &self.inventory.snapshot());
         self.inventory.configure(config);
@@ -213,7 +213,12 @@ impl Proxy {
     /// Closes everything that the tasks of the run leave open. Call it after they have ended.
     pub(crate) async fn close(&self) {
         self.relay.close().await;
-        self.tools.ledger.close();
+        self.tools.ledger.close().await;
+    }
+
+    /// Lets the audit log use stdout, which no client reads.
+    pub(crate) fn free_stdout(&self) {
+        self.tools.ledger.free_stdout();
     }
 
     /// Records spans with this tracer from now on. Only the first tracer counts.

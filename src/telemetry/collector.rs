@@ -16,13 +16,13 @@ pub(super) const SCOPE: &str = "mcpzip";
 
 /// Posts to a collector.
 #[derive(Debug, Default)]
-pub(super) struct Sender {
+pub(crate) struct Sender {
     /// Made when it is first needed.
     client: Option<Client>,
 }
 
 /// How sending went.
-pub(super) enum Sent {
+pub(crate) enum Sent {
     Taken,
     /// It may be taken later, after this pause where the collector named one.
     Later(String, Option<Duration>),
@@ -30,7 +30,7 @@ pub(super) enum Sent {
 }
 
 impl Sender {
-    pub(super) async fn post(&mut self, collector: &Collector, body: String) -> Sent {
+    pub(crate) async fn post(&mut self, collector: &Collector, body: String) -> Sent {
         if self.client.is_none() {
             match client(collector) {
                 Ok(client) => self.client = Some(client),

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::support::script::{answer, echo, hang, result};
-use crate::support::{Client, Server, Setup};
+use crate::support::{Client, Server, Setup, until};
 
 fn setup() -> Setup {
     let server = Server::new()
@@ -124,6 +126,46 @@ fn a_killed_process_has_a_line_of_every_call_that_it_answered() {
     assert_eq!(verified(&setup, 0)["whole"], true);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_process_killed_amid_its_writes_loses_nothing_that_it_answered() {
+    let setup = setup();
+    let mut answered = Vec::new();
+    for round in 0..12_u64 {
+        let mut client = setup.connect();
+        let ids: Vec<u64> = (0..150)
+            .map(|number| {
+                let arguments = format!(
+                    r#"{{"name":"hub__echo","arguments":{{"round":{round},"n":{number}}}}}"#
+                );
+                client.begin("execute_tool", &arguments)
+            })
+            .collect();
+        // The first answers are there, and others are being written.
+        client.answer(ids[usize::try_from(round).unwrap() * 3]);
+        client.signal(rustix::process::Signal::KILL);
+        client.wait();
+        let received = client.stdout();
+        let last = received.rfind('\n').map_or("", |end| &received[..end]);
+        for line in last.lines() {
+            let message: Value = serde_json::from_str(line).unwrap();
+            let at = ids.iter().position(|id| message["id"] == *id);
+            answered.extend(at.map(|number| format!(r#"{{"round":{round},"n":{number}}}"#)));
+        }
+    }
+    assert!(answered.len() >= 200, "{}", answered.len());
+    let written: std::collections::HashSet<String> = calls(&setup)
+        .iter()
+        .filter_map(|line| line["arguments"].as_str().map(str::to_owned))
+        .collect();
+    for arguments in &answered {
+        let hash = HEXLOWER.encode(&Sha256::digest(arguments.as_bytes()));
+        let is_there = written.contains(&format!("sha256:{hash}"));
+        assert!(is_there, "answered and not written: {arguments}");
+    }
+    assert_eq!(verified(&setup, 0)["whole"], true);
+}
+
 #[test]
 fn an_edited_line_and_a_removed_chain_are_found() {
     let setup = setup();
@@ -196,6 +238,32 @@ fn it_is_filtered_followed_and_written_for_spreadsheets() {
     let _ = setup
         .run(&["audit", "delete", "--before", "2020-01-01", "--yes"])
         .code(0);
+}
+
+#[test]
+fn followed_it_shows_what_is_written_from_then_on() {
+    let setup = setup();
+    let mut client = setup.connect();
+    client.execute("hub__echo");
+    let mut follower = setup.start_with(&["audit", "--json", "--tool", "fails", "-f"]);
+    client.execute("hub__echo");
+    client.execute("hub__fails");
+    let line: Value = until("the call to be shown", || {
+        let shown = follower.stdout();
+        let line = shown.lines().next()?;
+        serde_json::from_str(line).ok()
+    });
+    assert_eq!(line["tool"], "fails", "{line}");
+    client.execute("hub__fails");
+    until("the next one", || {
+        (follower.stdout().lines().count() == 2).then_some(())
+    });
+    client.finish();
+    #[cfg(unix)]
+    follower.signal(rustix::process::Signal::INT);
+    #[cfg(windows)]
+    follower.kill();
+    follower.wait();
 }
 
 #[test]

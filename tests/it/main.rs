@@ -20,6 +20,7 @@ mod support;
 mod layers;
 
 mod audit;
+mod audit_events;
 mod bridging;
 mod builtin_rules;
 #[cfg(target_os = "linux")]

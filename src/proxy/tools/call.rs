@@ -1,6 +1,7 @@
 //! One call, step by step: find the tool, check the arguments, ask the user, send the call.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,6 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::{Tools, builtin};
-use crate::audit::Audit;
 use crate::catalog::Tool;
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
@@ -63,22 +63,15 @@ impl Tools {
     }
 
     pub(super) async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
-        match self.ledger.audit() {
-            None => self.attempt(call).await,
-            Some(audit) => Box::pin(self.run_audited(audit, call)).await,
-        }
-    }
-
-    /// Makes a call, and writes its audit event before the answer is returned.
-    async fn run_audited(&self, audit: Arc<Audit>, call: Call<'_>) -> Result<Ran, Failure> {
+        let attempt = pin!(self.attempt(call));
+        let Some(audit) = self.ledger.audit() else {
+            return attempt.await;
+        };
         let caller = call.context.map(|context| &context.caller);
         let arguments = call.arguments.map_or("{}", RawValue::get);
-        let entry = CallEvent::begin(audit, caller, call.name, arguments)?;
-        let ran = self.attempt(call).await;
-        let tool = self.known_tool(call.view, call.name);
-        let outcome = ran.as_ref().map(|ran| &ran.reply);
-        entry.end(call.view, tool.as_ref(), outcome)?;
-        ran
+        let entry = CallEvent::begin(audit, call.view, caller, call.name, arguments)?;
+        let tool = || self.known_tool(call.view, call.name);
+        entry.record(attempt, tool, |ran| &ran.reply).await
     }
 
     async fn attempt(&self, call: Call<'_>) -> Result<Ran, Failure> {

@@ -3,6 +3,7 @@
 //! Nothing is checked, repaired, selected or shortened here; the client gets the server's response.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -154,19 +155,19 @@ impl Tools {
         let Some(name) = params.text("name") else {
             return Reply::invalid_params("`name` must be a string");
         };
-        let Some(audit) = self.ledger.audit() else {
-            let called = self.call_by_name(view, caller, &name, params, line).await;
-            return direct_reply(view, called);
+        let call = pin!(self.call_by_name(view, caller, &name, params, line));
+        let called = match self.ledger.audit() {
+            None => call.await,
+            Some(audit) => {
+                let sent = params.get("arguments").map_or("{}", RawValue::get);
+                let tool = || self.direct_names.of(&view.snapshot()).get(&name).cloned();
+                match CallEvent::begin(audit, view, Some(caller), &name, sent) {
+                    Ok(entry) => entry.record(call, tool, |reply| reply).await,
+                    Err(failure) => Err(failure),
+                }
+            }
         };
-        let sent = params.get("arguments").map_or("{}", RawValue::get);
-        let entry = match CallEvent::begin(audit, Some(caller), &name, sent) {
-            Ok(entry) => entry,
-            Err(failure) => return direct_reply(view, Err(failure)),
-        };
-        let called = Box::pin(self.call_by_name(view, caller, &name, params, line)).await;
-        let tool = self.direct_names.of(&view.snapshot()).get(&name).cloned();
-        let recorded = entry.end(view, tool.as_ref(), called.as_ref());
-        direct_reply(view, recorded.and(called))
+        direct_reply(view, called)
     }
 
     /// Calls the tool that clients see as `name`.

@@ -1,5 +1,6 @@
 //! The parts of the measurement. Each adds its rows to the table.
 
+mod audit;
 mod beside;
 #[cfg_attr(not(target_os = "linux"), path = "memory_elsewhere.rs")]
 mod memory;
@@ -20,11 +21,12 @@ use crate::table::Table;
 type Part = fn(&Stand, &mut Table) -> Result<()>;
 
 /// The parts, in the order of the table.
-pub(crate) const PARTS: [(&str, Part); 7] = [
+pub(crate) const PARTS: [(&str, Part); 8] = [
     ("start", start::measure),
     ("overhead", overhead::measure),
     ("throughput", throughput::measure),
     ("beside", beside::measure),
+    ("audit", audit::measure),
     ("search", search::measure),
     ("memory", memory::measure),
     ("size", size::measure),

@@ -1,0 +1,253 @@
+//! Events of the audit log other than calls of a session, clients over HTTP, and copies of the lines for other programs.
+
+use serde_json::{Value, json};
+
+use crate::support::command::{self, Outcome};
+use crate::support::http::{HttpServer, legacy};
+use crate::support::script::echo;
+use crate::support::{Server, Setup, until};
+
+fn setup(audit: Value) -> Setup {
+    Setup::new()
+        .server("hub", Server::new().tool("echo", [echo()]))
+        .setting("audit", audit)
+}
+
+/// Runs a command with the configuration as it is, which [`Setup::run`] writes anew.
+fn run(setup: &Setup, arguments: &[&str]) -> Outcome {
+    command::run(setup.command(arguments), "")
+}
+
+/// The lines of one kind, oldest first.
+fn lines(setup: &Setup, kind: &str) -> Vec<Value> {
+    let shown = run(setup, &["audit", "--json"]).code(0).stdout;
+    let lines = shown.lines().filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["kind"] == kind)
+        .collect()
+}
+
+#[test]
+fn clients_over_http_are_named_with_and_without_a_session() {
+    let setup = setup(json!({}));
+    let gateway = setup.serve(&[]);
+    let session = gateway.session();
+    assert_eq!(session.execute(1, "hub__echo", "").send().status, 200);
+    let other = gateway.session();
+    assert_eq!(other.execute(1, "hub__echo", "").send().status, 200);
+    let modern = gateway.modern_execute("hub__echo", "");
+    assert_eq!(modern.send().status, 200);
+    let calls = lines(&setup, "call");
+    assert_eq!(calls.len(), 3, "{calls:?}");
+    for call in &calls {
+        assert_eq!(call["client"], "test", "{call}");
+        assert_eq!(call["version"], "1", "{call}");
+    }
+    assert_ne!(calls[0]["session"], calls[1]["session"]);
+}
+
+#[test]
+fn edits_of_the_configuration_are_events_that_name_what_changed() {
+    let setup = setup(json!({}));
+    let mut client = setup.connect();
+    client.execute("hub__echo");
+    let _ = run(&setup, &["add", "two", "--", "some-program"]).code(4);
+    until("the session to notice", || {
+        let events = lines(&setup, "configuration");
+        (events.len() == 2).then_some(events)
+    });
+    let _ = run(&setup, &["disable", "hub"]).code(0);
+    client.finish();
+    let events = lines(&setup, "configuration");
+    let details: Vec<_> = events
+        .iter()
+        .map(|event| event["detail"].as_str().unwrap())
+        .collect();
+    assert!(
+        details.contains(&"by a command: servers added: two"),
+        "{details:?}"
+    );
+    assert!(details.contains(&"servers added: two"), "{details:?}");
+    assert!(
+        details.contains(&"by a command: servers changed: hub"),
+        "{details:?}"
+    );
+    let by_command = events
+        .iter()
+        .find(|event| event["session"] == "command-line");
+    assert!(by_command.is_some(), "{events:?}");
+}
+
+#[test]
+fn a_command_that_changes_nothing_writes_nothing() {
+    let setup = setup(json!({}));
+    setup.save();
+    let _ = setup.run(&["list"]).code(0);
+    let _ = setup.run(&["rules", "list"]).code(0);
+    assert!(!setup.home().path("state/audit").exists());
+}
+
+#[test]
+fn logins_and_logouts_by_command_are_events() {
+    let server = HttpServer::start(|request, reply| {
+        if request.path != "/mcp" {
+            return reply.whole("404 Not Found", "", "");
+        }
+        if request.header("authorization") == "Bearer sesame-open" {
+            return legacy(request, reply);
+        }
+        reply.whole("401 Unauthorized", "www-authenticate: Bearer\r\n", "");
+    });
+    let setup = Setup::new()
+        .entry("web", &server.entry(json!({})))
+        .setting("audit", json!({}));
+    let command = ["login", "web", "--with-token"];
+    let _ = setup.run_with_input(&command, "sesame-shut\n").code(1);
+    let _ = setup.run_with_input(&command, "sesame-open\n").code(0);
+    let _ = setup.run(&["logout", "web"]).code(0);
+    let _ = setup.run(&["logout", "web"]).code(0);
+    let events = lines(&setup, "login");
+    let shown: Vec<_> = events
+        .iter()
+        .map(|event| {
+            let part = |key: &str| event[key].as_str().unwrap_or("").to_owned();
+            format!("{} {}", part("server"), part("outcome"))
+        })
+        .collect();
+    assert_eq!(shown, ["web failed", "web ok", "web ok"], "{events:?}");
+    assert!(events[2]["detail"].as_str().unwrap().contains("logged out"));
+    let all = setup.run(&["audit", "--json"]).stdout;
+    assert!(!all.contains("sesame"), "{all}");
+}
+
+#[test]
+fn over_http_the_lines_are_copied_to_stdout() {
+    let setup = setup(json!({ "to": ["stdout"] }));
+    let mut gateway = setup.serve(&[]);
+    let session = gateway.session();
+    assert_eq!(session.execute(1, "hub__echo", "").send().status, 200);
+    let process = gateway.process();
+    let line = until("the line on stdout", || {
+        let shown = process.stdout();
+        serde_json::from_str::<Value>(shown.lines().next()?).ok()
+    });
+    assert_eq!(line, lines(&setup, "call")[0]);
+}
+
+#[test]
+fn stdout_is_refused_where_the_client_reads_it() {
+    let setup = setup(json!({ "to": ["stdout"] }));
+    let mut client = setup.connect();
+    client.wait_for_stderr("the audit log is not copied to stdout");
+    client.execute("hub__echo");
+    assert_eq!(lines(&setup, "call").len(), 1);
+    assert!(!client.stdout().contains("\"prev\""));
+    client.finish();
+}
+
+#[test]
+fn a_target_that_is_none_is_reported_and_the_log_is_written() {
+    let setup = setup(json!({ "to": ["paper", "otlp", "syslog"], "syslog": "nowhere" }));
+    let mut client = setup.connect();
+    for text in ["`audit.to`", "`audit.syslog`", "with a collector"] {
+        client.wait_for_stderr(text);
+    }
+    client.execute("hub__echo");
+    client.finish();
+    assert_eq!(lines(&setup, "call").len(), 1);
+}
+
+/// The JSON behind the header of a syslog message.
+#[cfg(unix)]
+fn content(message: &[u8]) -> (String, Value) {
+    let text = String::from_utf8(message.to_vec()).unwrap();
+    let at = text.find('{').unwrap();
+    let line = serde_json::from_str(&text[at..]).unwrap();
+    (text[..at].to_owned(), line)
+}
+
+#[cfg(unix)]
+#[test]
+fn syslog_gets_the_lines_over_a_socket_and_over_udp() {
+    use std::net::UdpSocket;
+    use std::os::unix::net::UnixDatagram;
+
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("log");
+    let local = UnixDatagram::bind(&path).unwrap();
+    let remote = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let limit = Some(std::time::Duration::from_secs(20));
+    local.set_read_timeout(limit).unwrap();
+    remote.set_read_timeout(limit).unwrap();
+    let address = remote.local_addr().unwrap().to_string();
+    let mut buffer = vec![0; 64 * 1024];
+    let run = |address: &str| {
+        let setup = setup(json!({ "to": ["syslog"], "syslog": address }));
+        let mut client = setup.connect();
+        client.execute("hub__echo");
+        client.finish();
+        lines(&setup, "call").remove(0)
+    };
+    let written = run(path.to_str().unwrap());
+    let length = local.recv(&mut buffer).unwrap();
+    let (header, line) = content(&buffer[..length]);
+    // Facility authpriv (10), severity info (6).
+    assert!(header.starts_with("<86>"), "{header}");
+    assert!(header.contains(" mcpzip["), "{header}");
+    assert_eq!(line, written);
+    let written = run(&address);
+    let length = remote.recv(&mut buffer).unwrap();
+    let (header, line) = content(&buffer[..length]);
+    assert!(header.starts_with("<86>1 20"), "{header}");
+    assert_eq!(line, written);
+}
+
+#[test]
+fn a_collector_gets_each_line_as_a_log_record() {
+    let collector = HttpServer::start(|_, reply| reply.json("{}"));
+    let setup = setup(json!({ "to": ["otlp"], "arguments": "none" }))
+        .setting("otlp", json!({ "endpoint": collector.url("") }))
+        .variable("OTEL_TRACES_EXPORTER", "none")
+        .variable("OTEL_SERVICE_NAME", "mine");
+    let mut client = setup.connect();
+    client.execute("hub__echo");
+    client.execute("hub__nothing");
+    client.finish();
+    let requests = collector.requests();
+    assert!(requests.iter().all(|request| request.path == "/v1/logs"));
+    let mut records = Vec::new();
+    for request in &requests {
+        let logs = &request.body["resourceLogs"][0];
+        assert!(logs["resource"].to_string().contains("mine"), "{logs}");
+        let those = logs["scopeLogs"][0]["logRecords"].as_array().unwrap();
+        records.extend(those.iter().cloned());
+    }
+    assert_eq!(records.len(), 2, "{records:?}");
+    let line: Value =
+        serde_json::from_str(records[0]["body"]["stringValue"].as_str().unwrap()).unwrap();
+    assert_eq!(line, lines(&setup, "call")[0]);
+    assert_eq!(records[0]["severityText"], "INFO");
+    assert_eq!(records[1]["severityText"], "WARN");
+    assert!(records[0]["timeUnixNano"].as_str().unwrap().len() == 19);
+    let attributes = records[0]["attributes"].to_string();
+    assert!(attributes.contains("mcpzip.audit.tool"), "{attributes}");
+}
+
+#[test]
+fn a_collector_that_is_gone_delays_no_call_and_ends_with_the_session() {
+    let address = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let setup = setup(json!({ "to": ["otlp"] }))
+        .setting("otlp", json!({ "endpoint": format!("http://{address}") }))
+        .variable("OTEL_TRACES_EXPORTER", "none");
+    let mut client = setup.connect();
+    for _ in 0..20 {
+        client.execute("hub__echo");
+    }
+    client.finish();
+    assert_eq!(lines(&setup, "call").len(), 20);
+    assert!(setup.home().path("state/audit").exists());
+}
