@@ -1,4 +1,4 @@
-//! What the user should know before agreeing to a migration.
+//! The warnings of a migration, which are printed before the user agrees to it.
 
 use std::path::Path;
 

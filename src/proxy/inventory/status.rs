@@ -305,7 +305,7 @@ impl Inventory {
         }
     }
 
-    /// Why the tools of a pinned server are held back, if its pins cannot be read.
+    /// The reason why the tools of a pinned server are held back, if its pins cannot be read.
     fn unpinned(&self, config: &Config, server: &ServerName) -> Option<String> {
         let entry = config.servers.get(server)?;
         let fault = self.pins.fault(server);
