@@ -44,7 +44,12 @@ fn pages_that_go_in_a_circle_are_left() {
     let setup = Setup::new().server("a", Server::new().on("tools/list", [result(page)]));
     let mut client = setup.connect();
     client.call("proxy_refresh", "{}").text();
-    assert!(client.call("proxy_status", "{}").text().contains("circle"));
+    assert!(
+        client
+            .call("proxy_status", "{}")
+            .text()
+            .contains("pages repeat")
+    );
     client.finish();
 }
 
