@@ -7,11 +7,10 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
-use rustix::pipe::{PipeFlags, pipe_with};
 use tokio_util::sync::CancellationToken;
 
 use super::election::{self, Reached};
-use super::journal::{Files, Relay};
+use super::journal::Files;
 use super::message::{self, FromSession, Hello, ToSession};
 use super::place::Place;
 use super::session::{Descriptors, Opened, Surroundings};
@@ -40,7 +39,6 @@ struct Attachment<'a> {
     place: Place,
     session: message::Session,
     files: Files,
-    relay: Option<Relay>,
     /// The daemons that this process started, which end as its children.
     started: Vec<Child>,
     deaths: VecDeque<Instant>,
@@ -99,26 +97,17 @@ pub(super) async fn attach(paths: &Paths, request: &Request<'_>) -> io::Result<O
 
 impl<'a> Attachment<'a> {
     fn new(paths: &'a Paths, request: &'a Request<'a>) -> Result<Self, String> {
-        let stdin = kind(io::stdin().as_fd(), "stdin")?;
-        kind(io::stdout().as_fd(), "stdout")?;
+        check_kind(io::stdin().as_fd(), "stdin")?;
+        check_kind(io::stdout().as_fd(), "stdout")?;
         let session = message::Session::of(paths, request)
             .ok_or("the working directory is gone, or its name is no Unicode")?;
         let failed = |error: io::Error| format!("the session's journal cannot be made: {error}");
-        let relay = match stdin {
-            FileType::Socket => {
-                let ends = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-                let (reader, writer) = ends;
-                Some(Relay { reader, writer })
-            }
-            _ => None,
-        };
         Ok(Self {
             paths,
             request,
             place: Place::find(paths, &request.env.environment)?,
             session,
             files: Files::new().map_err(failed)?,
-            relay,
             started: Vec::new(),
             deaths: VecDeque::new(),
         })
@@ -167,24 +156,23 @@ impl<'a> Attachment<'a> {
         let ToSession::Welcome { process } = message::receive(socket)? else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
-        tracing::info!(
-            process,
-            generation = self.session.generation,
-            "attached to the daemon"
-        );
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let Files { input, marks, kept } = &self.files;
-        let mut passed = vec![
+        let passed = [
             stdin.as_fd(),
             stdout.as_fd(),
             input.as_fd(),
             marks.as_fd(),
             kept.as_fd(),
         ];
-        if let Some(relay) = &self.relay {
-            passed.extend([relay.reader.as_fd(), relay.writer.as_fd()]);
-        }
-        message::send(socket, &FromSession::Descriptors, &passed)
+        message::send(socket, &FromSession::Descriptors, &passed)?;
+        // The client waits for no log file: its session is in progress.
+        tracing::info!(
+            process,
+            generation = self.session.generation,
+            "attached to the daemon"
+        );
+        Ok(())
     }
 
     /// Waits for the end of the time with one daemon.
@@ -242,18 +230,10 @@ impl<'a> Attachment<'a> {
             "this session is served without a daemon from now on"
         );
         super::alone::remember(&self.paths.state_dir, reason);
-        let relay = match &self.relay {
-            None => None,
-            Some(Relay { reader, writer }) => Some(Relay {
-                reader: reader.try_clone()?,
-                writer: writer.try_clone()?,
-            }),
-        };
         let descriptors = Descriptors {
             stdin: io::stdin().as_fd().try_clone_to_owned()?,
             stdout: io::stdout().as_fd().try_clone_to_owned()?,
             files: self.files.try_clone()?,
-            relay,
         };
         let surroundings = Surroundings::new(Events::new(0));
         let opened = Opened::new(&self.session, descriptors, &surroundings).await;
@@ -276,11 +256,11 @@ impl<'a> Attachment<'a> {
     }
 }
 
-/// What kind of file a descriptor is, if it is one that can be passed.
-fn kind(descriptor: BorrowedFd<'_>, name: &str) -> Result<FileType, String> {
+/// Whether a descriptor is one that can be passed.
+fn check_kind(descriptor: BorrowedFd<'_>, name: &str) -> Result<(), String> {
     let stat = fstat(descriptor).map_err(|error| format!("{name} cannot be used: {error}"))?;
     match FileType::from_raw_mode(stat.st_mode) {
-        kind @ (FileType::Fifo | FileType::Socket) => Ok(kind),
+        FileType::Fifo | FileType::Socket => Ok(()),
         _ => Err(format!("{name} is neither a pipe nor a socket")),
     }
 }

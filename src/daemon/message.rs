@@ -27,8 +27,8 @@ pub(super) const PROTOCOL: u32 = 2;
 /// The longest message; the variables of a session are the largest part.
 const LONGEST: usize = 16 * 1024 * 1024;
 
-/// The most descriptors that come together: stdin, stdout, the files of the journal, and both ends of a relay.
-const MOST_DESCRIPTORS: usize = 7;
+/// The most descriptors that come together: stdin, stdout and the files of the journal.
+const MOST_DESCRIPTORS: usize = 5;
 
 /// What a process says first. It has no `Debug`: values of variables are secrets.
 #[derive(Serialize, Deserialize)]

@@ -68,9 +68,7 @@ impl Place {
 }
 
 fn directories(paths: &Paths, environment: &Environment) -> Vec<PathBuf> {
-    let runtime = environment
-        .get(env::RUNTIME_DIR)
-        .map(PathBuf::from)
+    let runtime = runtime(environment, Path::new("/run/user"))
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join("mcpzip"));
     let temporary = environment.get(env::TEMPORARY_DIR);
@@ -80,6 +78,17 @@ fn directories(paths: &Paths, environment: &Environment) -> Vec<PathBuf> {
         .into_iter()
         .chain([paths.state_dir.join("run"), temporary])
         .collect()
+}
+
+/// The user's runtime directory. Codex starts its servers without the variable that names it; their sessions are to find the daemon
+/// of other clients, so it is looked for where systemd keeps it. An empty variable means that there is none.
+fn runtime(environment: &Environment, system: &Path) -> Option<PathBuf> {
+    match environment.get(env::RUNTIME_DIR) {
+        Some(directory) => Some(directory.into()),
+        None => {
+            Some(system.join(geteuid().as_raw().to_string())).filter(|directory| directory.is_dir())
+        }
+    }
 }
 
 /// Creates `directory` if needed, and checks that only this user can enter it.
@@ -168,4 +177,23 @@ fn confinement(add: &mut impl FnMut(&[u8])) -> io::Result<()> {
     // Without a security module there is no label.
     add(&std::fs::read("/proc/self/attr/current").unwrap_or_default());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_drops_the_runtime_directory_finds_the_daemon_of_one_that_does_not() {
+        let system = tempfile::TempDir::new().unwrap();
+        let own = system.path().join(geteuid().as_raw().to_string());
+        let without = Environment::default();
+        assert_eq!(runtime(&without, system.path()), None);
+        std::fs::create_dir(&own).unwrap();
+        let with = Environment::from_iter([(env::RUNTIME_DIR, own.to_str().unwrap())]);
+        assert_eq!(runtime(&with, system.path()), Some(own.clone()));
+        assert_eq!(runtime(&without, system.path()), Some(own));
+        let none = Environment::from_iter([(env::RUNTIME_DIR, "")]);
+        assert_eq!(runtime(&none, system.path()), Some("".into()));
+    }
 }

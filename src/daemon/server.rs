@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::control::{self, Order, ServerState, Shown, Status, Which};
+use super::journal::Journal;
 use super::message::{self, FromSession, Hello, ToSession};
 use super::place::Place;
 use super::session::{Descriptors, Opened, Surroundings};
@@ -33,6 +34,9 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 
 /// How often it is looked whether the daemon is needed.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How long requests in progress have to be answered before another process takes their sessions over.
+const DRAINING: Duration = Duration::from_secs(3);
 
 /// How long sessions may take to part from a daemon that ends.
 const PARTING: Duration = Duration::from_secs(5);
@@ -220,7 +224,7 @@ impl Daemon {
             }
         };
         present.is_built(opened.handle());
-        let journal = opened.journal();
+        let (journal, handover) = (opened.journal(), opened.handover());
         let ended = CancellationToken::new();
         let serving = opened.serve(ended.clone());
         tokio::pin!(serving);
@@ -231,7 +235,7 @@ impl Daemon {
                 ended.cancel();
                 end(serving.await)
             }
-            order = ordered(&mut orders) => {
+            order = drained(&mut orders, &handover, &journal) => {
                 journal.freeze();
                 ended.cancel();
                 // What it says of its end does not matter: it goes on elsewhere.
@@ -428,6 +432,21 @@ impl Drop for Present<'_> {
             self.daemon.events.note(|| Event::SessionClosed { session });
         }
     }
+}
+
+/// Resolves when the daemon is to end, and the requests in progress were answered or took too long.
+async fn drained(
+    orders: &mut watch::Receiver<Order>,
+    handover: &CancellationToken,
+    journal: &Journal,
+) -> Order {
+    let order = ordered(orders).await;
+    handover.cancel();
+    let start = Instant::now();
+    while !journal.is_quiet() && start.elapsed() < DRAINING {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    order
 }
 
 /// Resolves when the daemon is to end.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::journal::{Files, Input, Journal, Output, Relay};
+use super::journal::{Files, Input, Journal, Output};
 use super::message;
 use crate::app::{App, Handle, SessionId, SharedServers};
 use crate::config;
@@ -22,7 +22,6 @@ pub(super) struct Descriptors {
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) files: Files,
-    pub(super) relay: Option<Relay>,
 }
 
 /// What a session is served with, beside its own descriptors.
@@ -38,6 +37,7 @@ pub(super) struct Opened {
     app: App,
     streams: Streams,
     journal: Arc<Journal>,
+    handover: CancellationToken,
 }
 
 /// Why a session cannot be served.
@@ -58,8 +58,7 @@ impl Descriptors {
     /// # Errors
     /// When their number is another.
     pub(super) fn of(passed: Vec<OwnedFd>) -> io::Result<Self> {
-        let wrong =
-            || io::Error::other("a session needs five descriptors, and two more with sockets");
+        let wrong = || io::Error::other("a session needs five descriptors");
         let mut passed = passed.into_iter();
         let mut next = || passed.next().ok_or_else(wrong);
         let (stdin, stdout) = (next()?, next()?);
@@ -68,16 +67,10 @@ impl Descriptors {
             marks: File::from(next()?),
             kept: File::from(next()?),
         };
-        let relay = match (passed.next(), passed.next()) {
-            (None, None) => None,
-            (Some(reader), Some(writer)) => Some(Relay { reader, writer }),
-            _ => return Err(wrong()),
-        };
         Ok(Self {
             stdin,
             stdout,
             files,
-            relay,
         })
     }
 }
@@ -110,7 +103,6 @@ impl Opened {
             stdin,
             stdout,
             files,
-            relay,
         } = descriptors;
         let (paths, env) = (session.paths(), session.env());
         let mode = if session.is_direct {
@@ -121,16 +113,19 @@ impl Opened {
         let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
         let app = App::for_session(paths, env, mode, id, &surroundings.servers)?;
         let journal = Journal::open(&files)?;
+        let handover = CancellationToken::new();
         let streams = Streams {
-            input: Box::new(Input::open(stdin, relay, &journal)?),
+            input: Box::new(Input::open(stdin, &journal)?),
             output: Box::new(Output::open(stdout, &journal).await?),
             outbox: Outbox::within(surroundings.budget.clone()),
             journal: Some(journal.clone()),
+            handover: handover.clone(),
         };
         Ok(Self {
             app,
             streams,
             journal,
+            handover,
         })
     }
 
@@ -142,6 +137,11 @@ impl Opened {
     /// Notes how far each line has come.
     pub(super) fn journal(&self) -> Arc<Journal> {
         self.journal.clone()
+    }
+
+    /// Stops reading, and leaves what comes to the process that takes over.
+    pub(super) fn handover(&self) -> CancellationToken {
+        self.handover.clone()
     }
 
     /// Serves the session until its client leaves, or `ended`.

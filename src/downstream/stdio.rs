@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use bytes::Bytes;
@@ -39,6 +40,8 @@ pub(crate) struct Streams {
     pub(crate) outbox: Outbox,
     /// Records each line, if another process can take over the session.
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// Stops reading, so that requests in progress can be answered before another process takes over.
+    pub(crate) handover: CancellationToken,
 }
 
 /// Serves the client that started this process until its input ends, its output is closed, or the run ends.
@@ -54,6 +57,7 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, tasks: &Tasks) -> io::Result<()> {
         output,
         outbox: Outbox::of_only_client(),
         journal: None,
+        handover: CancellationToken::new(),
     };
     serve_streams(&session, &proxy, tasks, streams).await
 }
@@ -73,6 +77,7 @@ pub(crate) async fn serve_streams(
         output,
         outbox,
         journal,
+        handover,
     } = streams;
     session.attach(outbox.clone());
     // A separate task, so that a response is written before the runtime starts new work. It ends with this future,
@@ -86,6 +91,7 @@ pub(crate) async fn serve_streams(
         proxy,
         outbox: &outbox,
         journal,
+        handover,
     };
     let reading = async {
         let ended = client.read(LineReader::new(input, MESSAGE_LIMIT)).await;
@@ -114,6 +120,7 @@ struct Reading<'a> {
     proxy: &'a Proxy,
     outbox: &'a Outbox,
     journal: Option<Arc<dyn Journal>>,
+    handover: CancellationToken,
 }
 
 impl Reading<'_> {
@@ -130,6 +137,7 @@ impl Reading<'_> {
                     self.proxy.inventory.release();
                     continue;
                 }
+                () = self.handover.cancelled() => std::future::pending().await,
             };
             match line {
                 Some(Line::Message(line)) => {

@@ -1,28 +1,33 @@
-//! What a client writes, read through its journal: bytes get there in the step in which they leave the pipe.
+//! What a client writes, read through its journal: the system call that takes bytes out of the client's pipe or socket puts them into
+//! the journal's memory.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, splice};
+use rustix::fs::{FileType, fstat};
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
+use vm_memory::{FileOffset, MmapRegion, ReadVolatile as _, VolatileMemory as _, VolatileSlice};
 
 use super::Journal;
+use super::marks::Head;
 
-/// What is taken at once.
-const PIECE: usize = 256 * 1024;
+/// How much of the journal is mapped at once, in bytes.
+const WINDOW: usize = 1024 * 1024;
 
 /// Reads a client's pipe or socket.
 #[derive(Debug)]
 pub(in crate::daemon) struct Input {
     source: Source,
-    journal: File,
+    head: Head,
+    file: Arc<File>,
+    window: Window,
     /// How much of the stream is in the journal.
     captured: u64,
     /// How much of it was read.
@@ -33,76 +38,109 @@ pub(in crate::daemon) struct Input {
 #[derive(Debug)]
 enum Source {
     Pipe(pipe::Receiver),
-    Socket { socket: UnixStream, relay: Relay },
+    Socket(UnixStream),
 }
 
-/// A pipe on the way from a socket, which the system does not move into a file. The attaching process holds it, too, so that nothing in
-/// it is lost with this process.
+/// The part of the journal that is mapped.
 #[derive(Debug)]
-pub(in crate::daemon) struct Relay {
-    pub(in crate::daemon) reader: OwnedFd,
-    pub(in crate::daemon) writer: OwnedFd,
+struct Window {
+    base: u64,
+    memory: MmapRegion,
+}
+
+impl Window {
+    /// The part that has `position`. The file grows with it; memory is taken only where bytes are put.
+    fn at(file: &Arc<File>, position: u64) -> io::Result<Self> {
+        let base = position / WINDOW as u64 * WINDOW as u64;
+        let end = base + WINDOW as u64;
+        if file.metadata()?.len() < end {
+            file.set_len(end)?;
+        }
+        let offset = FileOffset::from_arc(file.clone(), base);
+        let memory = MmapRegion::from_file(offset, WINDOW).map_err(io::Error::other)?;
+        Ok(Self { base, memory })
+    }
+
+    /// At most `length` bytes from `position` on; none behind the window's end.
+    fn slice(&self, position: u64, length: usize) -> io::Result<VolatileSlice<'_>> {
+        let at = usize::try_from(position - self.base).map_err(io::Error::other)?;
+        let slice = self.memory.get_slice(at, length.min(WINDOW - at));
+        slice.map_err(|error| io::Error::other(error.to_string()))
+    }
 }
 
 impl Input {
     /// Goes on with the first line that is not done.
     ///
     /// # Errors
-    /// When the source cannot be awaited.
-    pub(in crate::daemon) fn open(
-        source: OwnedFd,
-        relay: Option<Relay>,
-        journal: &Journal,
-    ) -> io::Result<Self> {
-        let start = journal.start;
-        let journal = journal.input.try_clone()?;
-        let mut captured = journal.metadata()?.len();
-        let source = match relay {
-            None => Source::Pipe(pipe::Receiver::from_owned_fd(source)?),
-            Some(relay) => {
+    /// When the source cannot be awaited, or the journal not be read.
+    pub(in crate::daemon) fn open(source: OwnedFd, journal: &Journal) -> io::Result<Self> {
+        let file = Arc::new(journal.input.try_clone()?);
+        let captured = captured(&file, journal.head.captured()?)?;
+        journal.head.set_captured(captured)?;
+        let source = match FileType::from_raw_mode(fstat(&source)?.st_mode) {
+            FileType::Socket => {
                 let socket = std::os::unix::net::UnixStream::from(source);
                 socket.set_nonblocking(true)?;
-                // What an earlier process left on the way.
-                match into_journal(&relay.reader, &journal, &mut captured) {
-                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-                    _ => {}
-                }
-                let socket = UnixStream::from_std(socket)?;
-                Source::Socket { socket, relay }
+                Source::Socket(UnixStream::from_std(socket)?)
             }
+            _ => Source::Pipe(pipe::Receiver::from_owned_fd(source)?),
         };
         Ok(Self {
             source,
-            read: start,
+            head: journal.head.clone(),
+            window: Window::at(&file, captured)?,
+            file,
             captured,
-            journal,
+            read: journal.start,
             has_ended: false,
         })
     }
 
-    /// Moves what there is to the end of the journal: how many bytes, none at the end of the stream.
-    fn capture(&mut self) -> io::Result<usize> {
-        let (journal, captured) = (&self.journal, &mut self.captured);
-        let mut moved = Err(io::ErrorKind::WouldBlock.into());
+    /// Takes at most `length` bytes from the source to the end of the journal: how many, none at the end of the stream.
+    fn capture(&mut self, length: usize) -> io::Result<usize> {
+        if self.captured >= self.window.base + WINDOW as u64 {
+            self.window = Window::at(&self.file, self.captured)?;
+        }
+        let slice = self.window.slice(self.captured, length)?;
+        let mut taken = Err(io::ErrorKind::WouldBlock.into());
         // The source is taken for empty with what it had, so that it need not be asked again; the end of a stream stays noted.
-        let noted = |moved: &io::Result<usize>| match moved {
+        let noted = |taken: &io::Result<usize>| match taken {
             Ok(0) => Ok(()),
-            Ok(moved) if *moved >= PIECE => Ok(()),
+            Ok(taken) if *taken >= slice.len() => Ok(()),
             Ok(_) => Err(io::ErrorKind::WouldBlock.into()),
             Err(error) => Err(error.kind().into()),
         };
-        // What came of it is in `moved`.
+        // What came of it is in `taken`.
         let _ = match &self.source {
             Source::Pipe(pipe) => pipe.try_io(|| {
-                moved = into_journal(pipe, journal, captured);
-                noted(&moved)
+                taken = take(pipe.as_fd(), slice);
+                noted(&taken)
             }),
-            Source::Socket { socket, relay } => socket.try_io(Interest::READABLE, || {
-                moved = through(relay, socket, journal, captured);
-                noted(&moved)
+            Source::Socket(socket) => socket.try_io(Interest::READABLE, || {
+                taken = take(socket.as_fd(), slice);
+                noted(&taken)
             }),
         };
-        moved
+        let taken = taken?;
+        self.captured += taken as u64;
+        self.head.set_captured(self.captured)?;
+        Ok(taken)
+    }
+
+    /// Hands out what is in the journal; the newest part is in the window.
+    fn hand_out(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
+        let there = usize::try_from(self.captured - self.read).unwrap_or(usize::MAX);
+        let length = there.min(buffer.remaining());
+        let room = buffer.initialize_unfilled_to(length);
+        if self.read >= self.window.base {
+            self.window.slice(self.read, length)?.copy_to(room);
+        } else {
+            self.file.read_exact_at(room, self.read)?;
+        }
+        buffer.advance(length);
+        self.read += length as u64;
+        Ok(())
     }
 }
 
@@ -114,20 +152,17 @@ impl AsyncRead for Input {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
-            let there = usize::try_from(this.captured - this.read).unwrap_or(usize::MAX);
-            if there > 0 || this.has_ended {
-                let length = there.min(buffer.remaining());
-                let room = buffer.initialize_unfilled_to(length);
-                this.journal.read_exact_at(room, this.read)?;
-                buffer.advance(length);
-                this.read += length as u64;
+            if this.captured > this.read {
+                return Poll::Ready(this.hand_out(buffer));
+            }
+            if this.has_ended || buffer.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
             ready!(match &this.source {
                 Source::Pipe(pipe) => pipe.poll_read_ready(context),
-                Source::Socket { socket, .. } => socket.poll_read_ready(context),
+                Source::Socket(socket) => socket.poll_read_ready(context),
             })?;
-            match this.capture() {
+            match this.capture(buffer.remaining()) {
                 Ok(0) => this.has_ended = true,
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                     return Poll::Ready(Err(error));
@@ -138,33 +173,84 @@ impl AsyncRead for Input {
     }
 }
 
-/// Moves what a socket has through `relay`. It gives as much as that has room for, which says nothing of what is left.
-fn through(
-    relay: &Relay,
-    socket: &UnixStream,
-    journal: &File,
-    captured: &mut u64,
-) -> io::Result<usize> {
-    let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-    let moved = retried(|| splice(socket, None, &relay.writer, None, PIECE, flags))?;
-    let mut left = moved;
-    while left > 0 {
-        left = left.saturating_sub(into_journal(&relay.reader, journal, captured)?);
-    }
-    Ok(if moved == 0 { 0 } else { PIECE })
+/// Where the journal ends. A process that was killed has noted `noted` and may have taken more: no message of a client has a zero
+/// byte, and memory that nothing was put in is zero.
+fn captured(file: &File, noted: u64) -> io::Result<u64> {
+    let length = file.metadata()?.len().saturating_sub(noted);
+    let mut rest = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    file.read_exact_at(&mut rest, noted)?;
+    let more = rest.iter().rposition(|byte| *byte != 0);
+    Ok(noted + more.map_or(0, |last| last as u64 + 1))
 }
 
-/// Moves what `pipe` has to the end of the journal, at `captured`, which moves with it.
-fn into_journal(pipe: &impl AsFd, journal: &File, captured: &mut u64) -> io::Result<usize> {
-    let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-    retried(|| splice(pipe, None, journal, Some(&mut *captured), PIECE, flags))
-}
-
-fn retried(mut splice: impl FnMut() -> Result<usize, Errno>) -> io::Result<usize> {
+/// Reads from `source` into `slice`.
+fn take(mut source: BorrowedFd<'_>, mut slice: VolatileSlice<'_>) -> io::Result<usize> {
     loop {
-        match splice() {
-            Err(Errno::INTR) => {}
-            outcome => return Ok(outcome?),
+        match source.read_volatile(&mut slice) {
+            Ok(read) => return Ok(read),
+            Err(vm_memory::VolatileMemoryError::IOError(error)) => {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(io::Error::other(error.to_string())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use tokio::io::AsyncReadExt as _;
+
+    use super::super::Files;
+    use super::*;
+
+    fn input(files: &Files, source: &std::io::PipeReader) -> Input {
+        let journal = Journal::open(files).unwrap();
+        Input::open(source.try_clone().unwrap().into(), &journal).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_and_not_noted_is_read_by_the_next_process() {
+        let files = Files::new().unwrap();
+        let (source, mut client) = std::io::pipe().unwrap();
+        let mut first = input(&files, &source);
+        client.write_all(b"first\nsecond\nthi").unwrap();
+        let mut bytes = [0; 64];
+        assert_eq!(first.read(&mut bytes).await.unwrap(), 16);
+        // As if it had been killed between the system call and its note.
+        first.head.set_captured(6).unwrap();
+        drop(first);
+        client.write_all(b"rd\n").unwrap();
+        drop(client);
+        let mut text = String::new();
+        let mut next = input(&files, &source);
+        next.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "first\nsecond\nthird\n");
+    }
+
+    #[tokio::test]
+    async fn input_of_several_windows_is_the_same() {
+        let files = Files::new().unwrap();
+        let (source, mut client) = std::io::pipe().unwrap();
+        let sent: Vec<u8> = (0..5 * WINDOW / 2)
+            .map(|at| b'a' + u8::try_from(at % 23).unwrap())
+            .collect();
+        let expected = sent.clone();
+        let write = move || client.write_all(&sent).unwrap();
+        let writing = crate::shutdown::spawn_thread("client", write).unwrap();
+        let mut read = Vec::new();
+        input(&files, &source).read_to_end(&mut read).await.unwrap();
+        writing.join().unwrap();
+        assert!(read == expected);
+        // Nothing is done yet: the next process reads all of it.
+        let mut again = Vec::new();
+        input(&files, &source)
+            .read_to_end(&mut again)
+            .await
+            .unwrap();
+        assert!(again == expected);
     }
 }

@@ -17,6 +17,7 @@ use vm_memory::{FileOffset, MmapRegion, VolatileMemory as _};
 const DONE: usize = 0;
 const LINE_OPEN: usize = 8;
 const KEPT: u64 = 16;
+const CAPTURED: usize = 32;
 
 /// Where records begin.
 const RECORDS: usize = 64;
@@ -76,6 +77,15 @@ impl Head {
     /// Never, as it is mapped.
     pub(super) fn done(&self) -> io::Result<u64> {
         Ok(u64::from_le(self.word(DONE)?.load(Ordering::Acquire)))
+    }
+
+    /// How much of the input is in the journal.
+    pub(super) fn captured(&self) -> io::Result<u64> {
+        Ok(u64::from_le(self.word(CAPTURED)?.load(Ordering::Acquire)))
+    }
+
+    pub(super) fn set_captured(&self, position: u64) -> io::Result<()> {
+        self.set(CAPTURED, position)
     }
 
     /// Notes that a line on the way to the client is not complete, or is.

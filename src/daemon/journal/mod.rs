@@ -24,7 +24,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use crate::mcp;
 use crate::mcp::{Envelope, Receipt, Received};
 
-pub(super) use input::{Input, Relay};
+pub(super) use input::Input;
 use kept::Kept;
 use marks::{Head, Mark, Marks};
 pub(super) use output::Output;
@@ -131,6 +131,11 @@ impl Journal {
     /// Notes nothing from now on: what is open stays so for the process that takes over.
     pub(super) fn freeze(&self) {
         self.is_frozen.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all that was read is answered.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.state.lock().open.is_empty()
     }
 
     /// Changes the journal, unless another process is to take over. What cannot be noted costs exactness after a kill, not the session.

@@ -57,7 +57,8 @@ fn a_daemon_ends_some_time_after_its_last_session_and_leaves_no_socket() {
         .setting(
             "daemon",
             serde_json::json!({ "mode": "auto", "idle": "300ms" }),
-        );
+        )
+        .variable("XDG_RUNTIME_DIR", "");
     setup.connect().finish();
     until("the daemon has ended", || {
         let status = setup.run(&["daemon", "status", "--json"]).code(0).json();

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use super::{Shared, is_gone};
 use crate::support::process;
-use crate::support::script::{answer, hang};
+use crate::support::script::{answer, hang, sleep};
 use crate::support::{Server, Setup, until};
 
 fn shared() -> Shared {
@@ -121,6 +121,27 @@ fn a_restarted_daemon_has_the_same_sessions() {
     }
     assert_eq!(setup.sessions(), 2);
     assert_ne!(setup.process(), before);
+}
+
+#[test]
+fn a_restart_lets_calls_under_way_end_and_leaves_later_ones_to_the_new_daemon() {
+    let server = Server::new()
+        .tool("slow", [sleep(1500), answer("slow done")])
+        .tool("t", [answer("done")]);
+    let setup = Shared::new(Setup::new().server("a", server));
+    let mut client = setup.connect();
+    let id = client.begin_execute("a__slow");
+    until("the server has the call", || {
+        (setup.home().count("a", "slow") > 0).then_some(())
+    });
+    let before = setup.process();
+    let restarted = setup.run(&["daemon", "restart"]).code(0);
+    assert_eq!(restarted.json()["restarted"], true);
+    let later = client.begin_execute("a__t");
+    assert!(client.answer(id).text().contains("slow done"));
+    assert!(client.answer(later).text().contains("done"));
+    assert_ne!(setup.process(), before);
+    assert_eq!(setup.home().count("a", r#""tools/call""#), 2);
 }
 
 #[test]

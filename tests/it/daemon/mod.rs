@@ -20,7 +20,10 @@ struct Shared(Setup);
 
 impl Shared {
     fn new(setup: Setup) -> Self {
-        let setup = setup.setting("daemon", json!({ "mode": "auto", "idle": "60s" }));
+        // Its socket is in the home, whatever runtime directory the machine has.
+        let setup = setup
+            .setting("daemon", json!({ "mode": "auto", "idle": "60s" }))
+            .variable("XDG_RUNTIME_DIR", "");
         setup.save();
         Self(setup)
     }

@@ -152,6 +152,42 @@ fn real_clients_use_the_three_tools_and_do_not_complain() {
     assert_eq!(failed, 0, "{table}");
 }
 
+/// Clients of every library, all at once: one daemon serves them, and nothing tells them that they share it.
+#[cfg(target_os = "linux")]
+#[test]
+fn real_clients_side_by_side_share_one_daemon() {
+    let Some(peers) = peers() else { return };
+    let setup = Setup::new()
+        .entry("everything", &servers::everything(peers).to_json())
+        .setting("daemon", json!({ "mode": "auto", "idle": "60s" }));
+    // From now on the server is known, and a search answers at once.
+    let listed = setup.run(&["tools"]).code(0);
+    assert!(listed.stdout.contains("everything__echo"), "{listed}");
+    let (definition, server) = (definition_of_echo(peers), serve(&setup));
+    let see = |peer: &Peer| {
+        let report = peer.report(peers, &setup, &server)?;
+        same("protocol", &report.protocol.as_str(), &peer.protocol)?;
+        same("complaints", &report.complaints, &Vec::new())?;
+        check(&report.tools, &report.results, &definition)
+    };
+    let outcomes: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let running: Vec<_> = PEERS.iter().map(|peer| scope.spawn(|| see(peer))).collect();
+        let ended = running.into_iter().map(|client| client.join());
+        ended
+            .map(|outcome| outcome.expect("it does not panic"))
+            .collect()
+    });
+    let _ = setup.run(&["daemon", "stop"]).code(0);
+    for (peer, outcome) in PEERS.iter().zip(outcomes) {
+        assert_eq!(outcome, Ok(()), "{} {}", peer.name, peer.mode);
+    }
+    let log = std::fs::read_to_string(setup.home().path("state/logs/mcpzip.log")).unwrap();
+    // One of them starts a process more, to see which revision it speaks.
+    let attached = log.matches("attached to the daemon").count();
+    assert!(attached >= PEERS.len(), "{log}");
+    assert_eq!(log.matches("the daemon is there").count(), 1, "{log}");
+}
+
 /// What each client does: find, understand and call a tool, then err in two ways.
 fn calls() -> Vec<(&'static str, Value)> {
     let execute = |name: &str, arguments: Value| {
