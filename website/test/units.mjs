@@ -18,15 +18,17 @@ const wrong = (value) => problems(validate, value);
 test('a form becomes the configuration that it says, without what is empty', () => {
   const made = fromForm([
     { kind: 'command', name: 'files', command: 'npx', args: '-y\n\n server ', env: 'A=b=c', deny: '', trust: '', disabled: false },
-    { kind: 'url', name: 'web', url: 'https://example.com/mcp', headers: 'X-Key: ${KEY}', deny: 'delete_*', trust: 'pin', disabled: true },
-  ], { call_timeout: '', budget: '0', management: 'off', ask: '', deny: '@destructive' });
+    { kind: 'url', name: 'web', url: 'https://example.com/mcp', headers: 'X-Key: ${KEY}', deny: 'delete_*', trust: 'pin', share: 'all', disabled: true },
+  ], { call_timeout: '', budget: '0', management: 'off', daemon: 'auto', http: ':9090', ask: '', deny: '@destructive' });
   assert.deepEqual(made, {
     mcpServers: {
       files: { command: 'npx', args: ['-y', 'server'], env: { A: 'b=c' } },
-      web: { url: 'https://example.com/mcp', headers: { 'X-Key': '${KEY}' }, tools: { deny: ['delete_*'] }, trust: 'pin', disabled: true },
+      web: { url: 'https://example.com/mcp', headers: { 'X-Key': '${KEY}' }, tools: { deny: ['delete_*'] }, trust: 'pin', share: 'all', disabled: true },
     },
     results: { budget: 0 },
     management: 'off',
+    daemon: 'auto',
+    http: { address: ':9090' },
     tools: { deny: ['@destructive'] },
   });
   assert.deepEqual(wrong(made), []);

@@ -15,6 +15,7 @@ export function fromForm(servers, general) {
       ...(kind === 'url' ? { headers: pairs(fields.headers, ':') } : { args: lines(fields.args), env: pairs(fields.env, '=') }),
       tools: filled({ deny: lines(fields.deny) }),
       trust: fields.trust,
+      share: fields.share,
       disabled: fields.disabled,
     }),
   }]);
@@ -24,6 +25,8 @@ export function fromForm(servers, general) {
       call_timeout: general.call_timeout,
       results: filled({ budget: general.budget === '' ? undefined : Number(general.budget) }),
       management: general.management,
+      daemon: general.daemon,
+      http: filled({ address: general.http }),
       tools: filled({ ask: lines(general.ask), deny: lines(general.deny) }),
     }),
   };
