@@ -144,7 +144,7 @@ impl Session {
         telemetry::frame(None, "received", &[line]);
         match envelope {
             Envelope::Single(message) => {
-                self.take(line, message, ResponseTarget::alone(exchange.clone()))
+                self.take(line, message, ResponseTarget::alone(exchange.clone()));
             }
             Envelope::Batch(batch) => self.take_batch(line, &batch, exchange),
         }

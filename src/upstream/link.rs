@@ -300,7 +300,7 @@ impl Link {
             // The caller may have gone meanwhile.
             Some(waiting) => drop(waiting.send(reply)),
             None => {
-                tracing::debug!(server = %self.server, id, "an answer that no request waits for")
+                tracing::debug!(server = %self.server, id, "an answer that no request waits for");
             }
         }
     }

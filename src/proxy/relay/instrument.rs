@@ -204,7 +204,7 @@ pub(crate) fn note_reply(span: &mut Span, reply: &Reply) {
             span.fail(End::ToolError.as_str(), None);
         }
         Reply::Result(_) | Reply::Relayed(_) | Reply::RelayedContent(_) | Reply::Ended { .. } => {
-            span.succeed()
+            span.succeed();
         }
     }
 }
