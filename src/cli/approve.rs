@@ -1,5 +1,6 @@
 //! `mcpzip approve` and `mcpzip reject`: show tools that differ from the approved ones, and ask the person at the terminal.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use super::printable::printable;
 use super::unknown::unknown_server;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
-use crate::config::Config;
+use crate::config::{Config, Transport};
+use crate::secret::Secret;
 use crate::tool::ServerName;
 
 /// Time limit for listing a server that was not listed before.
@@ -67,6 +69,9 @@ pub(super) async fn run(
     };
     let mut all = Vec::new();
     for server in servers {
+        if proxy.inventory.is_unstarted(&server) && !starts(&server, is_approval, app, output)? {
+            continue;
+        }
         let pending = pending_of(&server, selection, app).await;
         if !pending.is_empty() {
             all.push((server, pending));
@@ -108,6 +113,69 @@ pub(super) async fn run(
         left => Err(Exit::failed(format!(
             "{left} changed while they were shown, and were not {word}: run the command again to look at them"
         ))),
+    }
+}
+
+/// Shows the entry of a server that an agent has added, and asks whether it may be started.
+fn starts(
+    server: &ServerName,
+    is_approval: bool,
+    app: &App,
+    output: &Output,
+) -> Result<bool, Exit> {
+    let config = app.proxy().unscoped().config();
+    let Some(entry) = config.servers.get(server) else {
+        return Ok(false);
+    };
+    let way = config
+        .masker
+        .mask(&whole_entry(&entry.transport))
+        .into_owned();
+    if output.is_json_asked() {
+        let shown = json!({ "server": server.as_str(), "change": "added", "after": way });
+        output.json(&[shown]);
+        return Ok(false);
+    }
+    output.line(format!("{} was added by an agent:", strong(server)));
+    for line in way.lines() {
+        output.line(format!("  {}", printable(line)));
+    }
+    if !is_approval {
+        output.line("it is not started before it is approved; `mcpzip remove` removes it");
+        return Ok(false);
+    }
+    if !confirmed("Start it, and look at its tools?")? {
+        return Err(Exit::failed("nothing was approved"));
+    }
+    app.proxy().inventory.approve_start(server)?;
+    Ok(true)
+}
+
+/// Everything of an entry that decides what runs: agents write no secrets into it.
+fn whole_entry(transport: &Transport) -> String {
+    let pairs = |what: &str, pairs: &BTreeMap<String, Secret<String>>| -> String {
+        let lines = pairs.iter().map(|(name, value)| {
+            let value = json!(value.expose());
+            format!("{what} {}={value}\n", json!(name))
+        });
+        lines.collect()
+    };
+    match transport {
+        Transport::Stdio(stdio) => {
+            let command = json!(stdio.command);
+            let cwd = stdio.cwd.as_ref().map(|cwd| format!("in {}\n", json!(cwd)));
+            format!(
+                "runs {command} {}\n{}{}",
+                json!(stdio.args),
+                cwd.unwrap_or_default(),
+                pairs("with", &stdio.env)
+            )
+        }
+        Transport::Http(remote) | Transport::Sse(remote) => format!(
+            "connects to {}\n{}",
+            json!(remote.url),
+            pairs("with header", &remote.headers)
+        ),
     }
 }
 
@@ -212,15 +280,18 @@ fn text_of(change: &Change) -> String {
 
 /// Asks the person at the terminal to confirm. No flag, pipe or tool call can answer.
 fn agrees(count: usize, is_approval: bool) -> Result<bool, Exit> {
+    confirmed(&match is_approval {
+        true => format!("Show these {count} differences to agents from now on?"),
+        false => format!("Withhold the tools of these {count} differences from agents?"),
+    })
+}
+
+fn confirmed(question: &str) -> Result<bool, Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Exit::failed(
             "only a person at a terminal can approve or reject tools",
         ));
     }
-    let question = match is_approval {
-        true => format!("Show these {count} differences to agents from now on?"),
-        false => format!("Withhold the tools of these {count} differences from agents?"),
-    };
     let mut stderr = std::io::stderr();
     write!(stderr, "{question} [y/N] ")?;
     stderr.flush()?;

@@ -95,6 +95,7 @@ pub(super) struct Entry {
     pub(super) expose: Read<Exposed>,
     pub(super) tools: Read<PolicyEntry>,
     pub(super) trust: Read<Trust>,
+    pub(super) added_by: Read<()>,
     pub(super) share: Read<Share>,
     pub(super) projects: Read<Vec<At<String>>>,
     pub(super) registry: Read<Origin>,
@@ -251,6 +252,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         expose: members.read("expose", Exposed::read),
         tools: members.read("tools", PolicyEntry::read),
         trust: members.read("trust", trust),
+        added_by: members.read("added_by", added_by),
         share: members.read("share", share),
         projects: members.read("projects", Field::texts),
         registry: members.read("registry", |field| origin(field, scope, report)),
@@ -334,6 +336,13 @@ fn trust(field: &Field<'_>) -> Result<Trust, At<EntryError>> {
         Some("pin") => Ok(Trust::Pin),
         Some("quarantine") => Ok(Trust::Quarantine),
         _ => Err(field.wrong("\"report\", \"pin\" or \"quarantine\"")),
+    }
+}
+
+fn added_by(field: &Field<'_>) -> Result<(), At<EntryError>> {
+    match field.word() {
+        Some("agent") => Ok(()),
+        _ => Err(field.wrong("\"agent\"")),
     }
 }
 

@@ -245,6 +245,11 @@ pub(super) const ENTRY: Table = &[
         "\"report\"",
         "Tools that no person has approved: changed ones are reported; changed and new ones are held back until `mcpzip approve`; nothing of the server is there before it.",
     ),
+    key(
+        "added_by",
+        Value::Words(&["agent"]),
+        "Set by mcpzip when an agent adds the server or changes its command: it is not started before `mcpzip approve`.",
+    ),
     with_default(
         "share",
         Value::Words(&super::Share::WORDS),

@@ -104,3 +104,9 @@ pub(crate) use secrets::{secret_arguments, secret_parameters};
 
 /// The name of the built-in server, which no entry may use, in any letter case.
 pub(crate) const BUILT_IN_SERVER: &str = "mcpzip";
+
+/// The names of all keys of a server's entry.
+#[cfg(test)]
+pub(crate) fn entry_keys() -> Vec<&'static str> {
+    keys::ENTRY.iter().map(|key| key.name).collect()
+}

@@ -119,6 +119,16 @@ pub(crate) enum Trust {
     Pin,
     /// Nothing of the server is found or can be called before a person has approved it.
     Quarantine,
+    /// An agent has added the server: it is not started before a person has approved its entry, and then in quarantine.
+    Unstarted,
+}
+
+impl Trust {
+    /// Whether only definitions that a person has approved may be used.
+    #[must_use]
+    pub(crate) fn is_quarantine(self) -> bool {
+        matches!(self, Self::Quarantine | Self::Unstarted)
+    }
 }
 
 /// The sessions that share a server's process, according to its entry.

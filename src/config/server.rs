@@ -16,7 +16,7 @@ use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::sections::OAuthEntry;
 use super::{
     Certificates, ConfigHash, OwnExposure, OwnIdleBounds, Proxy, Remote, Server, Stdio, Transport,
-    expand,
+    Trust, expand,
 };
 use crate::secret::{Secret, is_secret_name};
 
@@ -163,7 +163,10 @@ impl<'a> Resolver<'a> {
         Ok(Server {
             expose,
             tools,
-            trust: entry.trust?.unwrap_or_default(),
+            trust: match (entry.added_by?, entry.trust?) {
+                (Some(()), _) => Trust::Unstarted,
+                (None, trust) => trust.unwrap_or_default(),
+            },
             share: entry.share?.unwrap_or_default(),
             projects,
             hash: ConfigHash::of(&transport),

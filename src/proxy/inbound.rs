@@ -59,6 +59,11 @@ impl upstream::Audience for Inbound {
         shown.is_none()
     }
 
+    fn may_start(&self, server: &ServerName) -> bool {
+        let proxy = self.0.upgrade();
+        proxy.is_some_and(|proxy| !proxy.inventory.is_unstarted(server))
+    }
+
     fn noticed(&self, server: &ServerName, notice: Notice<'_>) {
         let Some(proxy) = self.0.upgrade() else {
             return;

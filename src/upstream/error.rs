@@ -23,6 +23,14 @@ pub(crate) enum ConnectError {
         /// Its name.
         server: ServerName,
     },
+    /// An agent has added it, and no person has approved its entry.
+    #[error(
+        "server `{server}` was added by an agent and is not started before a person approves it (`mcpzip approve {server}`)"
+    )]
+    Unapproved {
+        /// Its name.
+        server: ServerName,
+    },
     /// Its configuration entry cannot be used.
     #[error("server `{server}`: {reason}")]
     Configuration {

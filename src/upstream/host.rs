@@ -93,6 +93,9 @@ pub(crate) trait Audience: Send + Sync {
     /// Whether a tool of `server` must not be called in its current state.
     fn is_withheld(&self, server: &ServerName, tool: &str) -> bool;
 
+    /// Whether `server` may be started, or connected to. Asked of servers that an agent has added.
+    fn may_start(&self, server: &ServerName) -> bool;
+
     /// Receives a notification of `server` that belongs to no request; must not block.
     fn noticed(&self, server: &ServerName, notice: Notice<'_>);
 }

@@ -17,7 +17,7 @@ use super::sharing::{self, Joined};
 use super::slot::{Idle, Lease, Slot, State};
 use super::subscription::{self, SubscribeError};
 use super::{CallError, ConnectError, UpstreamContext};
-use crate::config::{Config, Server, Transport};
+use crate::config::{Config, Server, Transport, Trust};
 use crate::telemetry;
 use crate::tool::ServerName;
 
@@ -386,6 +386,11 @@ impl Pool {
                 server: server.clone(),
             })
         })?;
+        if joined.entry.trust == Trust::Unstarted && !self.audience.may_start(server) {
+            return Err(Arc::new(ConnectError::Unapproved {
+                server: server.clone(),
+            }));
+        }
         let slot = joined.slots.suiting(host.map(Host::capabilities));
         Ok((slot, joined.user))
     }

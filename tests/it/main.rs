@@ -69,6 +69,7 @@ mod transports;
 mod unconfigured;
 mod upstream;
 
+mod agent_limits;
 mod answers;
 mod apps;
 mod arguments;

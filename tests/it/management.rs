@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use crate::support::script::{answer, echo, error, exit, result, say, sleep};
+#[cfg(unix)]
+use crate::support::terminal::Terminal;
 use crate::support::{Client, Server, Setup, until};
 
 fn full(setup: Setup) -> Setup {
@@ -11,6 +13,26 @@ fn full(setup: Setup) -> Setup {
 
 fn servers(client: &mut Client, arguments: serde_json::Value) -> crate::support::Message {
     client.execute_with("mcpzip__servers", &arguments.to_string())
+}
+
+/// Approves the start and the tools of a server that an agent has added, as a person at a terminal, if there is one.
+#[cfg(unix)]
+pub(crate) fn approved(setup: &Setup, server: &str) -> bool {
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", server])) else {
+        return false;
+    };
+    terminal.shows("was added by an agent");
+    terminal.shows("Start it, and look at its tools? [y/N]");
+    terminal.types("y");
+    terminal.shows("from now on? [y/N]");
+    terminal.types("y");
+    terminal.shows("approved: 1");
+    true
+}
+
+#[cfg(not(unix))]
+pub(crate) fn approved(_: &Setup, _: &str) -> bool {
+    false
 }
 
 /// The text of a fake server's entry.
@@ -145,7 +167,20 @@ fn servers_are_added_changed_and_removed_and_the_file_keeps_what_it_says() {
         json!({ "operation": "add", "servers": { "b": b, "c": c } }),
     )
     .text();
-    assert_eq!(added, "b: ready, 1 tools\nc: ready, 1 tools");
+    assert_eq!(
+        added,
+        "b: unapproved, 0 tools; waits for a person's approval (`mcpzip approve b`)\nc: unapproved, 0 tools; waits for a person's approval (`mcpzip approve c`)"
+    );
+    assert_eq!((setup.home().starts("b"), setup.home().starts("c")), (0, 0));
+    let refused = client.execute("b__greet").tool_error();
+    assert!(!refused.contains("hello"), "{refused}");
+    if !approved(&setup, "b") {
+        return;
+    }
+    until("the approval is seen", || {
+        let answer = client.execute("b__greet");
+        (!answer.is_tool_error()).then_some(())
+    });
     assert_eq!(client.execute("b__greet").text(), "hello");
     let text = std::fs::read_to_string(setup.config_path()).unwrap();
     assert!(
@@ -157,6 +192,7 @@ fn servers_are_added_changed_and_removed_and_the_file_keeps_what_it_says() {
         "{text}"
     );
 
+    // A person has approved what runs, not when it is given up.
     let changed = servers(
         &mut client,
         json!({ "operation": "update", "servers": { "b": { "timeout": "7s", "description": "polite" } } }),

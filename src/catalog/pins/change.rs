@@ -231,10 +231,10 @@ fn accept_new(record: &mut Record, pending: &mut Pending) {
 }
 
 fn instructions(record: &mut Record, now: Option<&str>, trust: Trust) -> Option<Change> {
-    let is_unapproved = trust == Trust::Quarantine && !record.is_approved_here;
+    let is_unapproved = trust.is_quarantine() && !record.is_approved_here;
     match &record.instructions {
         Some(known) if known.as_deref() == now && !is_unapproved => return None,
-        None if trust != Trust::Quarantine => {
+        None if !trust.is_quarantine() => {
             record.instructions = Some(now.map(str::to_owned));
             return None;
         }

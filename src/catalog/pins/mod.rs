@@ -45,6 +45,7 @@ struct Known {
     /// The hash of its instructions, if they may be shown; used for servers with `required` trust alone.
     has_free_instructions: bool,
     is_approved: bool,
+    may_start: bool,
     /// The tools that a person has rejected; `None` where they are not known.
     rejected: Option<BTreeSet<String>>,
     /// The error, if there was one.
@@ -69,6 +70,7 @@ impl Known {
             free: free.collect(),
             has_free_instructions: pending.instructions.is_none() && fault.is_none(),
             is_approved: record.is_approved_here,
+            may_start: record.may_start,
             pending,
             fault,
         }
@@ -117,7 +119,34 @@ impl Pins {
                 .get(server)
                 .is_some_and(|it| it.is_approved)
         };
-        self.trust(server) == Trust::Quarantine && !is_approved()
+        self.trust(server).is_quarantine() && !is_approved()
+    }
+
+    /// Whether a server must not be started, as no person has approved its entry.
+    #[must_use]
+    pub(crate) fn is_unstarted(&self, server: &ServerName) -> bool {
+        let may_start = || self.known.read().get(server).is_some_and(|it| it.may_start);
+        self.trust(server) == Trust::Unstarted && !may_start()
+    }
+
+    /// Approves the start of a server by its entry. Its tools stay held.
+    ///
+    /// # Errors
+    /// When the pins cannot be read or written.
+    pub(crate) fn approve_start(&self, key: &Key) -> io::Result<()> {
+        let Some(directory) = &self.directory else {
+            return Err(io::Error::other(NO_DIRECTORY));
+        };
+        let store = Store::new(directory, key);
+        let _lock = store.lock()?;
+        let mut record = store.read()?.unwrap_or_default();
+        record.started = Some(store.entry().to_owned());
+        record.may_start = true;
+        store.write(&record, true)?;
+        let pending = store.read_pending()?.unwrap_or_default();
+        let known = Known::of(&record, pending, self.trust(&key.server), None);
+        self.known.write().insert(key.server.clone(), known);
+        Ok(())
     }
 
     /// Whether a server's instructions must not be shown.
@@ -222,7 +251,7 @@ impl Pins {
         let Some(directory) = &self.directory else {
             return match trust {
                 Trust::Report => Ok(()),
-                Trust::Pin | Trust::Quarantine => Err(io::Error::other(NO_DIRECTORY)),
+                _ => Err(io::Error::other(NO_DIRECTORY)),
             };
         };
         let store = Store::new(directory, key);
@@ -356,7 +385,7 @@ fn first_sight(
     let mut record = Record::default();
     let others = store.of_program(program)?;
     if others.is_empty() {
-        if trust == Trust::Quarantine {
+        if trust.is_quarantine() {
             return Ok(record);
         }
         let waiting: BTreeSet<String> = store

@@ -34,6 +34,9 @@ pub(super) struct Record {
     /// The entry for which a person has approved something.
     #[serde(default)]
     pub(super) approved: Option<String>,
+    /// The entry whose start a person has approved, if an agent wrote it.
+    #[serde(default)]
+    pub(super) started: Option<String>,
     #[serde(default)]
     pub(super) tools: BTreeMap<String, Pinned>,
     /// `None` where they are not known.
@@ -45,6 +48,9 @@ pub(super) struct Record {
     /// Whether `approved` is the entry in force.
     #[serde(skip)]
     pub(super) is_approved_here: bool,
+    /// Whether `started` is the entry in force.
+    #[serde(skip)]
+    pub(super) may_start: bool,
 }
 
 /// The definition of a tool that counts as unchanged.
@@ -84,7 +90,7 @@ impl Record {
     pub(super) fn permits(&self, name: &str, hash: &str, trust: Trust) -> bool {
         let known = self.tools.get(name).filter(|known| known.hash == hash);
         let is_enough =
-            |known: &Pinned| trust != Trust::Quarantine || known.approved && self.is_approved_here;
+            |known: &Pinned| !trust.is_quarantine() || known.approved && self.is_approved_here;
         known.is_some_and(is_enough) && !self.rejected.contains(name)
     }
 
@@ -99,6 +105,7 @@ impl Record {
 
     fn for_entry(mut self, entry: &str) -> Self {
         self.is_approved_here = self.approved.as_deref() == Some(entry);
+        self.may_start = self.started.as_deref() == Some(entry);
         self
     }
 }

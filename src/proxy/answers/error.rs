@@ -181,7 +181,9 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
             ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => {
                 "check its entry in the configuration"
             }
-            ConnectError::Disabled { .. } | ConnectError::Unknown { .. } => "use another tool",
+            ConnectError::Disabled { .. }
+            | ConnectError::Unapproved { .. }
+            | ConnectError::Unknown { .. } => "use another tool",
             ConnectError::Http { error, .. } => after_http(error),
             ConnectError::ShuttingDown => "nothing more can be called",
             ConnectError::Ended { .. }

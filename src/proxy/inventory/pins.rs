@@ -19,8 +19,13 @@ pub(in crate::proxy) enum PinState {
 impl Inventory {
     /// Reads the changes and approvals of other processes.
     pub(crate) fn read_pins(&self) {
-        if self.pins.load_again(self.keys().iter()) {
+        let unstarted = |server: &ServerName| self.pins.is_unstarted(server);
+        let keys = self.keys();
+        let before: Vec<_> = keys.iter().filter(|key| unstarted(&key.server)).collect();
+        if self.pins.load_again(keys.iter()) {
             self.pins_changed();
+            let started = before.iter().filter(|key| !unstarted(&key.server));
+            started.for_each(|key| self.poke(&key.server));
         }
     }
 
@@ -33,6 +38,27 @@ impl Inventory {
     /// Whether nothing of a server may reach a client.
     pub(in crate::proxy) fn is_quarantined(&self, server: &ServerName) -> bool {
         self.pins.is_quarantined(server)
+    }
+
+    /// Whether a server must not be started, as an agent has added it and no person has approved its entry.
+    #[must_use]
+    pub(crate) fn is_unstarted(&self, server: &ServerName) -> bool {
+        self.pins.is_unstarted(server)
+    }
+
+    /// Lets a server start that an agent has added. Only ever called for a person.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub(crate) fn approve_start(&self, server: &ServerName) -> std::io::Result<()> {
+        if let Some((key, _)) = self.key(server) {
+            self.pins.approve_start(&key)?;
+            let detail = "its start is approved by a person";
+            self.ledger
+                .note(Kind::Approval, Outcome::Ok, server, None, detail);
+        }
+        self.pins_changed();
+        Ok(())
     }
 
     /// The reason why a tool with a pin is withheld.

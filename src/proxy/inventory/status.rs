@@ -38,7 +38,7 @@ pub(crate) struct Status {
 pub(crate) struct ServerReport {
     /// The server's name.
     pub name: String,
-    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` for a server of another project, or `faulty`
+    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `unapproved` for one that an agent has added, `elsewhere` for a server of another project, or `faulty`
     /// for an entry that cannot be used.
     pub state: &'static str,
     /// The reason why it is failed or faulty, and the time of the next attempt.
@@ -267,7 +267,10 @@ impl Inventory {
     ) -> ServerReport {
         let snapshot = view.snapshot();
         let known = snapshot.server(server);
-        let (state, reason) = if view.is_reachable(server) || matches!(state, State::Disabled) {
+        let is_disabled = matches!(state, State::Disabled);
+        let (state, reason) = if !is_disabled && self.pins.is_unstarted(server) {
+            ("unapproved", None)
+        } else if view.is_reachable(server) || is_disabled {
             shown_state(state, progress, known.is_some())
         } else {
             let entry = config.servers.get(server);
@@ -283,7 +286,7 @@ impl Inventory {
             tools: known.map_or(0, |known| known.entries().len()) - snapshot.withheld(server),
             withheld: snapshot.withheld(server),
             changed: names_of(&pending, &ChangeKind::Changed),
-            quarantined: pending.is_quarantined,
+            quarantined: pending.is_quarantined && state != "disabled",
             pending: Difference::all(&pending),
             prompts: known.map_or(0, |known| known.prompts().len()),
             resources: known.map_or(0, |known| known.resources().len() + known.templates().len()),

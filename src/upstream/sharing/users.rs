@@ -187,6 +187,10 @@ impl Audience for Users {
         audiences.is_empty() || audiences.iter().any(|one| one.is_withheld(server, tool))
     }
 
+    fn may_start(&self, server: &ServerName) -> bool {
+        self.audiences().iter().any(|one| one.may_start(server))
+    }
+
     fn noticed(&self, server: &ServerName, notice: Notice<'_>) {
         self.audiences()
             .iter()

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::denied::Denied;
 use super::duplicates::refusal;
-use super::restrictions::{SETTABLE, beyond, is_disabled, restrictions};
+use super::restrictions::{ADDED_BY, AGENT, SETTABLE, beyond, is_disabled, restrictions};
 use super::switches::Switches;
 use crate::config::env::is_inherited;
 use crate::config::{Change, Config, Document};
@@ -34,6 +34,28 @@ pub(super) fn update(entry: &RawValue) -> Result<Change, Denied> {
             .map(|(key, value)| (vec![key.into_owned()], value.get().to_owned()))
             .collect(),
     ))
+}
+
+/// Marks every entry that `change` lets start something else as written by an agent, so that a person has to approve it.
+pub(super) fn marked(change: Change) -> Change {
+    match change {
+        Change::Add(entry) => {
+            let raw: Option<&RawValue> = serde_json::from_str(&entry).ok();
+            let marked = raw.and_then(|raw| Some(Object::parse(raw).ok()?.with(ADDED_BY, AGENT)));
+            Change::Add(marked.unwrap_or(entry))
+        }
+        Change::Update(mut members) => {
+            let redirects = |(keys, _): &(Vec<String>, String)| {
+                keys.first()
+                    .is_some_and(|key| DESTINATION.contains(&key.as_str()))
+            };
+            if members.iter().any(redirects) {
+                members.push((vec![ADDED_BY.to_owned()], AGENT.to_owned()));
+            }
+            Change::Update(members)
+        }
+        other => other,
+    }
 }
 
 /// Checks that an agent may make a change of `document`, which parses as `config`; `switches` has the servers that
@@ -65,7 +87,8 @@ pub(super) fn permit(
                 return Ok(());
             };
             let key = key.to_owned();
-            if let Some(person) = beyond(name, document, SETTABLE).into_iter().next() {
+            let persons = beyond(name, document, SETTABLE).into_iter();
+            if let Some(person) = persons.into_iter().find(|key| key != ADDED_BY) {
                 return Err(Denied::Set { person, key });
             }
             if has_credentials(document, name, &config.masker) {
@@ -112,6 +135,9 @@ fn has_credentials(document: &Document, name: &str, masker: &Masker) -> bool {
 
 /// Checks that an agent may write this member.
 fn check(key: &str, json: &str) -> Result<(), Denied> {
+    if key == ADDED_BY && json == AGENT {
+        return Ok(());
+    }
     if !SETTABLE.contains(&key) {
         let key = key.to_owned();
         return Err(Denied::Member { key });

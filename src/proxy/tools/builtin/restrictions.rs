@@ -20,8 +20,13 @@ pub(super) const SETTABLE: &[&str] = &[
     "description",
 ];
 
+/// The member that marks an entry that an agent has written, and its only value.
+pub(super) const ADDED_BY: &str = "added_by";
+pub(super) const AGENT: &str = "\"agent\"";
+
 /// Further members that restrict nothing: an agent may remove an entry that has them.
 const UNRESTRICTING: &[&str] = &[
+    ADDED_BY,
     "registry",
     "oauth",
     "headers_command",
@@ -48,4 +53,29 @@ pub(super) fn beyond(name: &str, document: &Document, known: &[&str]) -> Vec<Str
     members.retain(|key| !known.contains(&key.as_str()));
     members.retain(|key| key != "disabled" || is_disabled(name, document));
     members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::entry_keys;
+
+    /// The members that restrict a server: an entry that has one of them is not removed or redirected by an agent.
+    const RESTRICTING: &[&str] = &["disabled", "expose", "tools", "trust", "share", "projects"];
+
+    #[test]
+    fn every_key_of_an_entry_is_declared_restricting_or_not() {
+        let all = entry_keys();
+        let lists = [SETTABLE, UNRESTRICTING, RESTRICTING];
+        for key in &all {
+            let count = lists.iter().filter(|list| list.contains(key)).count();
+            assert_eq!(
+                count, 1,
+                "`{key}`: say in one list whether agents may set it, and whether it restricts a server"
+            );
+        }
+        let unknown = lists.iter().flat_map(|list| list.iter());
+        let unknown: Vec<_> = unknown.filter(|key| !all.contains(key)).collect();
+        assert!(unknown.is_empty(), "not in the configuration: {unknown:?}");
+    }
 }

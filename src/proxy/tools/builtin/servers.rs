@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
-use super::entries::{permit, update};
+use super::entries::{marked, permit, update};
 use super::{Builtin, REFRESH_LIMIT};
 use crate::config::{Change, ChangeError, Config, Management, change_servers};
 use crate::mcp::Object;
@@ -128,7 +128,10 @@ impl Builtin {
                         .as_deref()
                         .map(|reason| format!("; {reason}"))
                         .unwrap_or_default();
-                    format!("{name}: {}, {} tools{reason}", known.state, known.tools)
+                    let waits = known.changed_text().filter(|_| known.quarantined);
+                    let waits = waits.map(|text| format!("; {text}")).unwrap_or_default();
+                    let (state, tools) = (known.state, known.tools);
+                    format!("{name}: {state}, {tools} tools{reason}{waits}")
                 }
                 None => format!("{name}: removed"),
             }
@@ -170,8 +173,8 @@ fn changes(operation: &str, arguments: &Object<'_>) -> Result<Changes, Reply> {
                 ))
             })?;
             let change = |entry: &RawValue| match operation {
-                "add" => Ok(Change::Add(entry.get().to_owned())),
-                _ => update(entry),
+                "add" => Ok(marked(Change::Add(entry.get().to_owned()))),
+                _ => update(entry).map(marked),
             };
             let changes = entries.iter().map(|(name, entry)| match change(entry) {
                 Ok(change) => Ok((name.into_owned(), change)),
