@@ -1,5 +1,5 @@
-//! Choices about the secrets of servers that are taken over: whether two servers that differ in them alone become one,
-//! and whether literal ones move to the file of secrets.
+//! Choices about the secrets of servers that are taken over: whether two servers that differ only in
+//! them are merged, and whether literal ones move to the file of secrets.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::proxy::counted;
 
 #[derive(Debug, Args)]
 pub(super) struct SecretFlags {
-    /// Make one server of those of this name that differ in a secret alone; may be given several times
+    /// Merge the servers of this name that differ only in a secret; may be given several times
     #[arg(long, value_name = "NAME")]
     merge: Vec<String>,
     /// Move literal secrets of new servers to the file of secrets, and write `${NAME}` instead

@@ -28,7 +28,7 @@ pub(crate) struct Choice {
     pub without: BTreeSet<(PathBuf, String)>,
     /// Whether to move servers that are protected by a rule that cannot be carried over.
     pub drop_rules: bool,
-    /// The servers, by the client's name, that are merged with one that differs in secrets alone.
+    /// The servers, by the client's name, that are merged with one that differs only in secrets.
     pub merged: BTreeSet<String>,
     /// Whether literal secrets of new servers move to the file of secrets.
     pub extracts_secrets: bool,

@@ -16,7 +16,7 @@ pub(super) struct Servers {
     stored: Stored,
 }
 
-/// A server that is another one but for its secrets.
+/// A server that differs from another only in its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Twin {
     /// Its name in the client.
@@ -70,7 +70,7 @@ impl Servers {
     }
 
     /// Adds a server with its rules. If it exists, its rules are merged into the existing entry. With `is_merged`, a
-    /// server that differs from it in secrets alone counts as the same; otherwise it is added to `twins`.
+    /// server that differs from it only in secrets counts as the same; otherwise it is added to `twins`.
     pub(super) fn take(
         &mut self,
         entry: &Entry,
@@ -273,7 +273,7 @@ fn is_same_server(one: &Node, other: &Node) -> bool {
     plain(one).is_same(&plain(other))
 }
 
-/// An entry without settings that do not say which server it is.
+/// An entry without the settings that do not identify the server.
 fn plain(node: &Node) -> Node {
     let aside = [
         "disabled",

@@ -34,7 +34,7 @@ pub(super) struct Difference {
     pub(super) keys: Vec<String>,
     /// The names of unset variables with the values that the other entry has for them.
     pub(super) values: Vec<(String, String)>,
-    /// Whether a person must decide if the entries are one server: not both are known to have the same secrets.
+    /// Whether a person must decide if the entries are one server, because their secrets are not known to be equal.
     pub(super) is_open: bool,
     /// Whether merging them gives up a secret.
     pub(super) is_other: bool,
@@ -126,7 +126,7 @@ impl Stored {
         self.before.contains_key(name) || self.added.contains_key(name)
     }
 
-    /// The new ones.
+    /// The secrets that are new.
     pub(super) const fn added(&self) -> &BTreeMap<String, String> {
         &self.added
     }
@@ -148,7 +148,7 @@ impl Stored {
             .with(stored.map(|(name, value)| (name.clone(), value.clone())))
     }
 
-    /// The difference of two entries, if it is in secrets alone.
+    /// The secrets in which two entries differ. `None` if they differ in anything else.
     pub(super) fn difference(&self, one: &Node, other: &Node) -> Option<Difference> {
         let mut difference = Difference::default();
         let (ours, theirs) = (one.members(), other.members());
@@ -182,7 +182,7 @@ impl Stored {
         }
     }
 
-    /// A name with which no other value is found.
+    /// A variable name that is not used for another value.
     fn name_for(&self, server: &str, literal: &Literal, taken: &BTreeSet<String>) -> String {
         let longer = variable_name(&format!("{server}_{}", literal.variable));
         let numbered = (2..).map(|number| format!("{longer}_{number}"));
