@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     /// Time limit for the call in seconds
     #[arg(long)]
     timeout: Option<f64>,
-    /// The content of stdin, if another process runs the call.
+    /// The content of stdin, read for another process that runs the call.
     #[arg(skip)]
     input: Option<Input>,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// This process runs the call after all, and waits for a pipe that was silent.
+    /// Prepares to run the call in this process, which waits for a silent pipe.
     pub(super) fn read_on(&mut self) {
         self.input.take_if(|input| matches!(input, Input::Silent));
     }

@@ -135,18 +135,18 @@ impl Input {
     }
 }
 
-/// Whether stdin has something, or its end, soon.
+/// Whether stdin has data or ends within a short time.
 #[cfg(unix)]
 fn is_readable() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
     let stdin = std::io::stdin();
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
     let limit = rustix::time::Timespec::try_from(SHORT_WAIT).ok();
-    // A file that cannot be polled is read.
+    // A file that cannot be polled can be read.
     poll(&mut wanted, limit.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// Whether stdin can be read without waiting: that is not known here.
+/// Whether stdin can be read without waiting, which is unknown on these systems.
 #[cfg(not(unix))]
 fn is_readable() -> bool {
     false
@@ -219,7 +219,7 @@ async fn from_pipe(tool: &str, app: &App) -> Result<Option<String>, Exit> {
     }
 }
 
-/// Whether a call without arguments can change nothing.
+/// Whether a call without arguments cannot change anything.
 async fn is_harmless(tool: &str, app: &App) -> Result<bool, Exit> {
     let json = definition(tool, app).await?;
     Ok(Definition::parse(&json).is_ok_and(|definition| {

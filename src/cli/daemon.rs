@@ -23,7 +23,7 @@ pub(super) enum Command {
   mcpzip daemon status
   mcpzip daemon status --json")]
     Status,
-    /// Stop the daemon, whose sessions continue with servers of their own, or one server
+    /// Stop the daemon or one server; sessions continue without the daemon, each with servers of its own
     #[command(after_help = "Examples:
   mcpzip daemon stop
   mcpzip daemon stop github
@@ -35,7 +35,7 @@ A server that is stopped starts again with the next call.")]
   mcpzip daemon restart
   mcpzip daemon restart github")]
     Restart(Server),
-    /// Let all sessions read their configuration again
+    /// Make all sessions read their configuration again
     #[command(after_help = "Examples:
   mcpzip daemon reload
   mcpzip daemon reload --json")]
@@ -78,7 +78,7 @@ pub(super) struct Server {
 
 #[derive(Debug, Args)]
 pub(super) struct EventArguments {
-    /// Begin with the kept events, from this number on
+    /// First event to show, by its number, from those that are kept
     #[arg(long, value_name = "NUMBER")]
     since: Option<u64>,
 }
@@ -232,7 +232,7 @@ fn show(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
     Ok(())
 }
 
-/// An order to the daemon about itself or a server.
+/// A request to stop or restart the daemon or a server.
 struct Order {
     method: &'static str,
     done: &'static str,
@@ -304,7 +304,7 @@ fn events(
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
-    // A line per event, for people and programs.
+    // One line per event, as text and as JSON.
     let print = |event: &str| output.stream_json(event);
     let was_running =
         daemon::listen(paths, environment, arguments.since, print).map_err(Exit::failed)?;

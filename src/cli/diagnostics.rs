@@ -19,12 +19,12 @@ pub(super) struct Exit {
     is_told: bool,
 }
 
-/// The command needs its own process: it asks at a terminal, or reads on in stdin.
+/// The command needs its own process, because it asks at a terminal or reads stdin.
 #[derive(Debug, thiserror::Error)]
 #[error("the command cannot run in the daemon")]
 struct NeedsOwnProcess;
 
-/// The failure of a command, as another process gets it.
+/// The failure of a command in the form for another process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Reported {
     kind: Kind,
@@ -128,7 +128,7 @@ impl Exit {
         }
     }
 
-    /// The command did nothing, and has to run in the process that the user started.
+    /// The command did nothing, and must run in the process that the user started.
     pub(super) fn needs_own_process() -> Self {
         anyhow::Error::from(NeedsOwnProcess).into()
     }

@@ -32,9 +32,9 @@ pub(super) enum Printed {
     Json(String),
     Note(String),
     Notable(String),
-    /// The reason of a wait that begins.
+    /// A wait begins, for this reason.
     Waiting(String),
-    /// The end of the wait.
+    /// The wait has ended.
     Waited,
     /// The numbers of faults and warnings in the configuration.
     Odd {
@@ -49,7 +49,7 @@ pub(super) enum Printed {
 #[derive(Debug)]
 pub(super) enum Spinner {
     Here(ProgressBar),
-    /// On the terminal of another process.
+    /// In the terminal of another process.
     There(Output),
 }
 
@@ -63,7 +63,7 @@ impl Output {
         }
     }
 
-    /// An output that sends what is to be printed to another process.
+    /// Creates an output that another process prints.
     pub(super) fn elsewhere(printer: UnboundedSender<String>, json: bool, asked: bool) -> Self {
         Self {
             json,
@@ -75,7 +75,7 @@ impl Output {
 
     /// Prints a message of a command that runs in another process.
     pub(super) fn replay(&self, printed: Printed, spinner: &mut Option<Spinner>) {
-        // Text that is made for a terminal with colours comes with them.
+        // Text for a terminal with colours contains them.
         let plain = |text: String| match console::colors_enabled() {
             true => text,
             false => console::strip_ansi_codes(&text).into_owned(),
@@ -89,7 +89,7 @@ impl Output {
             Printed::Notable(text) => self.notable(&text),
             Printed::Waiting(what) => *spinner = Some(self.spinner(what)),
             Printed::Waited => *spinner = None,
-            // The command that is waited for takes these.
+            // The waiting command handles these.
             Printed::Odd { .. } | Printed::Failed(_) => {}
         }
     }
@@ -99,7 +99,7 @@ impl Output {
         self.printer.is_some()
     }
 
-    /// Whether another process prints this, which then has it.
+    /// Passes the text to another process if that one prints. Returns whether it did.
     fn is_sent(&self, printed: impl FnOnce() -> Printed) -> bool {
         if self.is_elsewhere() {
             self.send(&printed());
@@ -107,7 +107,7 @@ impl Output {
         self.is_elsewhere()
     }
 
-    /// Sends a message to the process that prints, if that is another one.
+    /// Sends a message to the process that prints, if it is another one.
     pub(super) fn send(&self, printed: &Printed) {
         if let Some(printer) = &self.printer {
             let text = serde_json::to_string(printed).expect("what is printed is JSON");
@@ -199,7 +199,7 @@ impl Output {
         self.print(&printable_json(json));
     }
 
-    /// Prints one of many results, as JSON in a line, at once. Whether there is still a reader.
+    /// Prints one of many results at once, as a line of JSON. Returns false if there is no reader any more.
     pub(super) fn stream_json(&self, json: &str) -> bool {
         let mut stdout = io::stdout().lock();
         let written = writeln!(stdout, "{}", printable_json(json)).and_then(|()| stdout.flush());

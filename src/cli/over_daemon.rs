@@ -1,5 +1,5 @@
-//! Commands that run in the user's daemon, over the servers that sessions share. The process of the command prints what the
-//! daemon says, and its output and exit code are those of a command that runs alone.
+//! Commands that run in the user's daemon, over the servers that sessions share. The process of the command prints the
+//! output, which is the same as without a daemon, and so is the exit code.
 
 use std::pin::Pin;
 
@@ -31,7 +31,7 @@ pub(super) enum Command {
     Servers(servers::Arguments),
 }
 
-/// A command with how its process prints.
+/// A command and the printing settings of its process.
 #[derive(Serialize, Deserialize)]
 struct Asked<C> {
     command: C,
@@ -54,7 +54,7 @@ impl Command {
         }
     }
 
-    /// Whether it shows each fault of the configuration where its server stands.
+    /// Whether it shows each fault of the configuration with its server.
     pub(super) fn shows_faults(&self) -> bool {
         matches!(self, Self::Servers(_))
     }
@@ -70,8 +70,8 @@ impl Command {
     }
 }
 
-/// Runs `command` in the daemon, if sessions share one and it is there. None is started for a command: it would stay behind.
-/// `None` where the command has to run in this process, and has done nothing yet.
+/// Runs `command` in the daemon if one is running. A daemon is never started for a command, because it would stay behind.
+/// `None` if the command did nothing and must run in this process.
 pub(super) async fn run(
     command: &mut Command,
     paths: &Paths,
@@ -142,7 +142,7 @@ impl daemon::Commands for OverDaemon {
             let Ok(asked) = serde_json::from_str::<Asked<Command>>(command) else {
                 return false;
             };
-            // Its process takes the colours out where it has none.
+            // The process removes colours if it prints none.
             console::set_colors_enabled(true);
             let output = Output::elsewhere(printed, asked.is_json, asked.is_json_asked);
             if !asked.command.shows_faults() {

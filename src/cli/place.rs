@@ -1,4 +1,4 @@
-//! The place where a command with servers runs: the daemon, or its own process.
+//! The option that decides where a command with servers runs: in the daemon or in its own process.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! A question of a command to the daemon about itself.
+//! Sends a command's request to the daemon.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -11,22 +11,22 @@ use super::message::{self, Hello};
 use super::{election, place::Place};
 use crate::config::{Environment, Paths};
 
-/// How long the daemon may take.
+/// Time limit for the answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What is answered.
+/// The daemon's answer.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// The result, as JSON.
+    /// The result as JSON.
     Result(String),
-    /// There is no daemon for these paths, this build and this user.
+    /// No daemon runs for these paths, this build and this user.
     None,
 }
 
-/// Asks `method` with `params`, as JSON, of the daemon for these paths.
+/// Sends a request to the daemon for these paths. `params` is JSON.
 ///
 /// # Errors
-/// With the reason why it cannot be asked.
+/// The reason why the daemon cannot be asked.
 pub(crate) fn ask(
     paths: &Paths,
     environment: &Environment,
@@ -47,7 +47,7 @@ pub(crate) fn ask(
         {
             return Err(format!("the daemon does not answer: {error}"));
         }
-        // It was ending.
+        // The daemon was ending.
         _ => return Ok(Answer::None),
     };
     let response: Response<'_> = serde_json::from_str(&line)
@@ -60,7 +60,7 @@ pub(crate) fn ask(
     Ok(Answer::Result(result.get().to_owned()))
 }
 
-/// The part of the answer that is looked at.
+/// The part of the answer that is read.
 #[derive(serde::Deserialize)]
 struct Response<'a> {
     #[serde(borrow)]
@@ -81,11 +81,11 @@ fn write_request(socket: &mut UnixStream, method: &str, params: &str) -> io::Res
     socket.write_all(request.as_bytes())
 }
 
-/// Hands each event of the daemon to `heard`, as JSON, the kept ones from `since` on first, until the daemon ends or `heard` has
-/// enough. Whether there was a daemon.
+/// Passes each event of the daemon to `heard` as JSON, until the daemon ends or `heard` returns false. Kept events from
+/// `since` on come first. Returns whether there was a daemon.
 ///
 /// # Errors
-/// With the reason why it cannot be asked.
+/// The reason why the daemon cannot be asked.
 pub(crate) fn listen(
     paths: &Paths,
     environment: &Environment,

@@ -1,4 +1,4 @@
-//! Commands that run in the daemon, over the servers that sessions share: their process prints what they say.
+//! Commands that run in the daemon and use the servers that sessions share. Their own process prints the output.
 
 use std::io;
 
@@ -13,21 +13,21 @@ use super::{Commands, Ran, Request, election};
 use crate::app::{App, SessionId};
 use crate::config::Paths;
 
-/// A message of the daemon to the process of a command.
+/// A message from the daemon to the process of a command.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {
-    /// It begins now: from here on it may act.
+    /// The command begins, and may have effects from now on.
     Begun,
-    /// To be printed, as the layer above wrote it.
+    /// Output to print, in the form of the layer above.
     Printed(String),
-    /// It is over.
+    /// The command has ended.
     Ended,
-    /// The process has to run the command itself; it did nothing yet.
+    /// The command has done nothing, and its process must run it.
     Alone,
 }
 
-/// Lets the daemon run `command`, if there is one, and hands what it says to `print`.
+/// Runs `command` in the daemon if there is one, and passes its output to `print`.
 ///
 /// # Errors
 /// When the daemon ends before the command does.
@@ -43,7 +43,7 @@ pub(super) async fn ask(
     let Ok(place) = Place::find(paths, &request.env.environment) else {
         return Ok(Ran::Not);
     };
-    // Whatever keeps it from being reached, the command needs no daemon.
+    // If the daemon cannot be reached, the command runs without it.
     let Ok(Some(socket)) = election::connect(&place) else {
         return Ok(Ran::Not);
     };
@@ -51,7 +51,7 @@ pub(super) async fn ask(
     let mut socket = tokio::net::UnixStream::from_std(socket)?;
     let hello = Hello::Command(Box::new(session), command);
     if message::send_async(&mut socket, &hello).await.is_err() {
-        // It was ending.
+        // The daemon was ending.
         return Ok(Ran::Not);
     }
     listen(&mut socket, print).await
@@ -68,7 +68,7 @@ async fn listen(
             Ok(Said::Printed(text)) => print(&text),
             Ok(Said::Ended) => return Ok(Ran::Whole),
             Ok(Said::Alone) => return Ok(Ran::Not),
-            // It never took the connection.
+            // The daemon never accepted the connection.
             Err(_) if !has_begun => return Ok(Ran::Not),
             Err(error) => return Err(error),
         }
@@ -76,7 +76,7 @@ async fn listen(
     }
 }
 
-/// Runs `command` for the process at the other end, which ends it by leaving.
+/// Runs `command` for another process. The command ends if that process disconnects.
 pub(super) async fn serve(
     commands: &dyn Commands,
     session: &Session,
@@ -93,12 +93,12 @@ pub(super) async fn serve(
         &surroundings.servers,
     ) {
         Ok(app) => app,
-        // Its process says it as it always did.
+        // The process reports this error as it does without a daemon.
         Err(_) => return message::send_async(&mut writer, &Said::Alone).await,
     };
     let outcome = tokio::select! {
         outcome = run(commands, &app, command, &mut writer) => outcome,
-        // It says nothing more: it is gone.
+        // The process never sends more, so this means that it is gone.
         _ = message::receive_async::<serde::de::IgnoredAny>(&mut reader) => Ok(Said::Ended),
     };
     app.finish().await;

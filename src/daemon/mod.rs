@@ -1,9 +1,11 @@
-//! One set of servers for all sessions of a user: a process that serves the clients of others, which pass it their pipes.
+//! One set of servers for all sessions of a user: a process serves the clients of other processes, which pass it their
+//! pipes.
 //!
-//! `place` says where it listens, `election` finds or starts it, `attachment` is the process that a client starts, `server` the
-//! daemon, `session` one client in it, `journal` what outlives a daemon, `control` what is asked about it.
+//! `place` is the daemon's address, `election` finds or starts it, `attachment` is the process that a client starts,
+//! `server` is the daemon, `session` is one client in it, `journal` survives a daemon, and `control` is its control
+//! interface.
 //!
-//! *Invariant*: nothing below knows that there is a daemon.
+//! *Invariant*: no lower module knows that there is a daemon.
 
 #[cfg(target_os = "linux")]
 mod alone;
@@ -48,7 +50,7 @@ mod linux {
     pub(crate) use super::alone::reasons;
     pub(crate) use super::client::{Answer, ask, listen};
 
-    /// Serves the client of this process through the user's daemon, which is started where there is none.
+    /// Serves the client of this process through the user's daemon, which is started if needed.
     ///
     /// # Errors
     /// When the client's pipes or the signals cannot be used.
@@ -75,7 +77,7 @@ mod linux {
         place::Place::find(paths, environment).is_ok_and(|place| place.socket().exists())
     }
 
-    /// Lets a daemon that is there run `command`; none is started for it. `print` gets what it says.
+    /// Runs `command` in the daemon if there is one. No daemon is started for it. `print` gets the output.
     ///
     /// # Errors
     /// When the daemon ends before the command does.
@@ -88,21 +90,21 @@ mod linux {
         command::ask(paths, request, command, print).await
     }
 
-    /// Takes back the reason for a session without a daemon, at its end.
+    /// Removes the record of why this session runs without a daemon, at its end.
     pub(crate) fn ended_alone(paths: &Paths) {
         alone::forget(&paths.state_dir);
     }
 
-    /// Runs the daemon on the listener that is this process's stdin.
+    /// Runs the daemon on the listener that was passed as stdin.
     ///
     /// # Errors
-    /// When it is none, or the daemon cannot run.
+    /// When stdin is not a listener, or the daemon cannot run.
     pub(crate) async fn run_started(
         paths: Paths,
         environment: &Environment,
         commands: Arc<dyn Commands>,
     ) -> io::Result<()> {
-        // Away from the client's terminal and process group.
+        // Leaves the client's terminal and process group.
         rustix::process::setsid()?;
         let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
         run(listener, paths, environment, commands, true).await
@@ -111,7 +113,7 @@ mod linux {
     /// Runs the daemon in the foreground, for a service manager.
     ///
     /// # Errors
-    /// When there is one already, or none can be had.
+    /// When a daemon is already running, or none can be started.
     pub(crate) async fn run_here(
         paths: Paths,
         environment: &Environment,
@@ -150,7 +152,7 @@ mod linux {
         use rustix::process::{Resource, getrlimit, setrlimit};
         let mut limit = getrlimit(Resource::Nofile);
         limit.current = limit.maximum;
-        // With fewer descriptors it serves fewer servers.
+        // With fewer descriptors the daemon serves fewer servers.
         let _ = setrlimit(Resource::Nofile, limit);
         let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
         server::run(listener, place, paths, commands, owns_socket).await
@@ -179,7 +181,7 @@ use crate::app::App;
 use crate::config::SessionEnv;
 use crate::proxy::Mode;
 
-/// A session that is to be served.
+/// A session to be served.
 #[derive(Debug)]
 #[cfg_attr(
     not(target_os = "linux"),
@@ -188,13 +190,13 @@ use crate::proxy::Mode;
 pub(crate) struct Request<'a> {
     pub(crate) env: &'a SessionEnv,
     pub(crate) mode: Mode,
-    /// When the daemon ends without sessions.
+    /// How long the daemon stays without sessions.
     pub(crate) idle: Duration,
 }
 
-/// Runs the commands of other processes in a daemon, which does not know them.
+/// Runs the commands of other processes. The daemon itself does not know the commands.
 pub(crate) trait Commands: Send + Sync + std::fmt::Debug {
-    /// Runs `command` and sends what it prints. Whether it could: otherwise it has done nothing, and its own process has to.
+    /// Runs `command` and sends its output. Returns false if it did nothing and its own process must run it.
     fn run<'a>(
         &'a self,
         app: &'a App,
@@ -203,30 +205,30 @@ pub(crate) trait Commands: Send + Sync + std::fmt::Debug {
     ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 }
 
-/// Whether a daemon ran a command.
+/// The outcome of running a command in the daemon.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ran {
-    /// To its end.
+    /// The command has ended.
     Whole,
-    /// It did nothing: there is no daemon, or it cannot run this one.
+    /// Nothing was done: there is no daemon, or it cannot run this command.
     Not,
 }
 
-/// What became of it.
+/// The outcome of attaching.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// There can be no daemon, for this reason; nothing of the client was read.
+    /// There is no daemon, for this reason. Nothing was read from the client.
     Alone(String),
-    /// The session is over.
+    /// The session has ended.
     Ended {
-        /// What went wrong.
+        /// The error, if it failed.
         error: Option<String>,
     },
 }
 
-/// Where, below the state directory, the logs are.
+/// The directory of the logs, below the state directory.
 #[cfg(target_os = "linux")]
 const LOGS: &str = crate::app::LOGS;
 
-/// The log of what the daemon writes to stderr; no server has a name like this.
+/// The log of the daemon's stderr. No server can have this name.
 pub(crate) const STDERR: &str = "mcpzip__daemon.log";

@@ -1,4 +1,4 @@
-//! Systems on which sessions run without a daemon.
+//! Replaces the daemon on systems where sessions run without one.
 
 use std::io;
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use super::{Commands, Outcome, Ran, Request};
 use crate::config::{Environment, Paths};
 
-/// The hidden command that a daemon runs as; never used here.
+/// The hidden command of a daemon, which is not used here.
 pub(crate) const COMMAND: &str = "__daemon";
 
 const REASON: &str = "there is no daemon on this system: each session runs its own servers";
 
-/// What a daemon answers.
+/// A daemon's answer.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// The result, as JSON.
+    /// The result as JSON.
     #[expect(dead_code, reason = "as on Linux")]
     Result(String),
     /// There is no daemon.
     None,
 }
 
-/// Every session runs alone.
+/// Every session runs without a daemon.
 ///
 /// # Errors
 /// Never.
@@ -30,7 +30,7 @@ pub(crate) async fn attach(_paths: &Paths, _request: &Request<'_>) -> io::Result
     Ok(Outcome::Alone(REASON.to_owned()))
 }
 
-/// There is none.
+/// There is no socket.
 ///
 /// # Errors
 /// Always.
@@ -38,13 +38,13 @@ pub(crate) fn socket(_: &Paths, _: &Environment) -> Result<std::path::PathBuf, S
     Err(REASON.to_owned())
 }
 
-/// There never is one.
+/// There is never a daemon.
 #[must_use]
 pub(crate) fn is_there(_paths: &Paths, _environment: &Environment) -> bool {
     false
 }
 
-/// There is none to run it.
+/// There is no daemon to run the command.
 ///
 /// # Errors
 /// Never.
@@ -58,16 +58,16 @@ pub(crate) async fn run_command(
     Ok(Ran::Not)
 }
 
-/// Nothing was noted.
+/// Nothing was recorded.
 pub(crate) fn ended_alone(_paths: &Paths) {}
 
-/// No reasons are noted: there is one for all.
+/// No reasons are recorded, because there is one for all processes.
 #[must_use]
 pub(crate) fn reasons(_state_dir: &std::path::Path) -> Vec<(u32, String)> {
     Vec::new()
 }
 
-/// There is none to ask.
+/// There is no daemon to ask.
 ///
 /// # Errors
 /// Never.
@@ -75,7 +75,7 @@ pub(crate) fn ask(_: &Paths, _: &Environment, _: &str, _: &str) -> Result<Answer
     Ok(Answer::None)
 }
 
-/// There is none to listen to.
+/// There is no daemon with events.
 ///
 /// # Errors
 /// Never.
@@ -88,7 +88,7 @@ pub(crate) fn listen(
     Ok(false)
 }
 
-/// Refuses.
+/// Always fails.
 ///
 /// # Errors
 /// Always.
@@ -101,7 +101,7 @@ pub(crate) async fn run_started(
     Err(io::Error::other(REASON))
 }
 
-/// Refuses.
+/// Always fails.
 ///
 /// # Errors
 /// Always.
