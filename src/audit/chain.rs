@@ -1,4 +1,4 @@
-//! A chain on the disk: its directory, its files by day, its lines, and its head.
+//! A chain on disk: its directory, its files by day, its lines and its head.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -11,13 +11,13 @@ use sha2::{Digest as _, Sha256};
 use crate::day::Day;
 use crate::files;
 
-/// The hash that the first line of a chain names as the one before it.
+/// The hash of the line before the first one.
 pub(super) const BEGIN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The ending of a day's file.
+/// The extension of a day's file.
 const ENDING: &str = ".jsonl";
 
-/// A place in a chain: a line by its number, counted from 1, and its hash.
+/// A line of a chain: its number, counted from 1, and its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Link {
     pub(crate) number: u64,
@@ -25,12 +25,12 @@ pub(crate) struct Link {
     pub(crate) hash: String,
 }
 
-/// The file of one chain in the directory of heads.
+/// The head of a chain: one file per chain.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Head {
-    /// The last line that was synced.
+    /// The last synced line.
     pub(super) last: Option<Link>,
-    /// The last line of the last day that retention or a person removed.
+    /// The last line of the last removed day.
     #[serde(default)]
     pub(super) dropped: Option<Dropped>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Mark {
 }
 
 impl Link {
-    /// Where a chain without lines stands.
+    /// The link before the first line.
     #[must_use]
     pub(super) fn begin() -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Link {
     pub(super) fn follow(&self, mut json: String) -> String {
         use std::fmt::Write as _;
         let number = self.number + 1;
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(json, ",\"n\":{number},\"prev\":\"{}\"}}", self.hash);
         json
     }
@@ -86,7 +86,7 @@ pub(super) fn hash(line: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(line))
 }
 
-/// The chains in `directory` by name, sorted; none where there is no such directory.
+/// The chains in `directory`, sorted by name. Empty if the directory does not exist.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -109,7 +109,7 @@ pub(super) fn chains(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(chains)
 }
 
-/// The files of a chain by day, the oldest first.
+/// The files of a chain by day, oldest first.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -136,17 +136,17 @@ pub(super) fn file_of(chain: &Path, day: Day) -> PathBuf {
 /// The end of a day's file.
 #[derive(Debug)]
 pub(super) struct End {
-    /// The last whole line; `None` if there is none, or it is not one of an audit log.
+    /// The last complete line. `None` if there is none, or it is not a line of an audit log.
     pub(super) last: Option<Link>,
-    /// Whether the last whole line cannot be read.
+    /// Whether the last complete line cannot be parsed.
     pub(super) is_damaged: bool,
-    /// The bytes of whole lines.
+    /// Bytes of complete lines.
     pub(super) whole: u64,
-    /// The bytes of an unfinished line behind them.
+    /// Bytes of an incomplete line after them.
     pub(super) unfinished: u64,
 }
 
-/// Reads the end of a day's file, backwards as far as its last whole line reaches.
+/// Reads the end of a day's file, backwards to the start of its last complete line.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -180,12 +180,12 @@ pub(super) fn end_of(path: &Path) -> io::Result<End> {
     }
 }
 
-/// The head of a chain; one without lines where there is none yet.
+/// The head of a chain. A new one if there is none yet.
 ///
 /// # Errors
 /// When it cannot be read, or is damaged.
 pub(super) fn head(heads: &Path, chain: &str) -> io::Result<Head> {
-    /// Far more than a head has.
+    /// Far above the size of a head, in bytes.
     const LARGEST: u64 = 64 * 1024;
     match files::read_regular(&heads.join(chain), LARGEST) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
@@ -194,7 +194,7 @@ pub(super) fn head(heads: &Path, chain: &str) -> io::Result<Head> {
     }
 }
 
-/// Changes the head of a chain, under a lock that all processes share.
+/// Changes the head of a chain under a lock that all processes share.
 ///
 /// # Errors
 /// When it cannot be read or written.

@@ -1,4 +1,4 @@
-//! An event, and the JSON of its line.
+//! An audit event and its line of JSON.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,17 +13,17 @@ use super::chain::hash;
 use crate::config::AuditedArguments;
 use crate::secret::{MASK, is_secret_name};
 
-/// UTC, with microseconds, so that lines of several chains sort by their text.
+/// UTC with microseconds, so that the lines of several chains can be sorted as text.
 pub(super) const TIME: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 
-/// The characters of a text that a line keeps.
+/// Maximum characters of a text in a line.
 const LONGEST_TEXT: usize = 1_000;
 
 /// The bytes that most lines stay below, so that building one seldom moves it.
 const LINE: usize = 768;
 
-/// The bytes of redacted arguments above which their hash stands in their place.
+/// Above this size in bytes, redacted arguments are replaced by their hash.
 const LARGEST_ARGUMENTS: usize = 64 * 1024;
 
 /// The kind of an event.
@@ -33,45 +33,45 @@ pub(crate) enum Kind {
     Call,
     /// A call that was not sent.
     Refusal,
-    /// A person approved or rejected tools or a call.
+    /// A person's decision about tools or a call.
     Approval,
     /// A login to a server, or its end.
     Login,
-    /// The configuration was loaded anew.
+    /// The configuration was loaded again.
     Configuration,
-    /// Tools of a server are not what was approved.
+    /// The tools of a server differ from the approved ones.
     Trust,
-    /// The log itself.
+    /// An event of the log itself.
     Log,
 }
 
-/// How it went.
+/// The outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was done.
+    /// It succeeded.
     Ok,
     /// The tool answered with an error.
     Error,
-    /// There was no answer, or none that could be used.
+    /// There was no usable answer.
     Failed,
-    /// A rule, a pin or a person did not allow it.
+    /// A rule, a pin or a person refused it.
     Refused,
-    /// It waits for a person.
+    /// It is waiting for a person.
     Waiting,
 }
 
-/// One event. Absent parts are left out of the line.
+/// An audit event. Missing parts are left out of the line.
 #[derive(Debug, Clone)]
 pub(crate) struct Event<'a> {
     pub(crate) kind: Kind,
     pub(crate) outcome: Outcome,
-    /// The session's id.
+    /// The session id.
     pub(crate) session: Option<&'a str>,
-    /// The client's name and version, as it gave them.
+    /// The client's name and version, as the client gave them.
     pub(crate) client: Option<(&'a str, &'a str)>,
-    /// Who called, where that is known.
+    /// The caller, if it is known.
     pub(crate) identity: Option<&'a str>,
-    /// The session's working directory.
+    /// The working directory of the session.
     pub(crate) directory: Option<&'a Path>,
     pub(crate) server: Option<&'a str>,
     pub(crate) tool: Option<&'a str>,
@@ -81,11 +81,11 @@ pub(crate) struct Event<'a> {
     pub(crate) sent: Option<usize>,
     /// Bytes of the result.
     pub(crate) received: Option<usize>,
-    /// The rule that decided, as it stands in the configuration.
+    /// The rule that decided, as written in the configuration.
     pub(crate) rule: Option<&'a str>,
-    /// The arguments, as JSON.
+    /// The arguments as JSON.
     pub(crate) arguments: Option<&'a str>,
-    /// Anything else, as a sentence.
+    /// A description of anything else.
     pub(crate) detail: Option<&'a str>,
 }
 
@@ -217,7 +217,7 @@ impl Members {
         self.raw("arguments", &json);
     }
 
-    /// A text, of which the beginning has to do: clients and agents choose some of them.
+    /// Adds a text, truncated because clients and agents choose some of them.
     fn text(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.raw(
@@ -234,7 +234,7 @@ impl Members {
     }
 }
 
-/// A text, cut after so many characters.
+/// A text truncated to `longest` characters.
 fn beginning(text: &str, longest: usize) -> Cow<'_, str> {
     match text.char_indices().nth(longest) {
         Some((at, _)) => Cow::Owned(format!("{}… ({} bytes)", &text[..at], text.len())),
@@ -242,7 +242,7 @@ fn beginning(text: &str, longest: usize) -> Cow<'_, str> {
     }
 }
 
-/// Arguments with the values under secret names masked and long texts cut; a mask alone where they are no JSON object.
+/// Arguments with secrets masked and long texts truncated. If they are not a JSON object, only a mask.
 fn redacted(raw: &str) -> String {
     match serde_json::from_str::<Map<String, Value>>(raw) {
         Ok(members) => {
@@ -262,7 +262,7 @@ fn redacted_member((key, value): (String, Value)) -> (String, Value) {
 }
 
 fn redacted_value(value: Value) -> Value {
-    /// Characters of a text that are kept.
+    /// Maximum characters of a text.
     const LONGEST: usize = 200;
     match value {
         Value::Object(members) => Value::Object(members.into_iter().map(redacted_member).collect()),

@@ -1,10 +1,12 @@
-//! The audit log: one line of JSON for each call, refusal, approval, login and change, each with the hash of the line before it.
+//! The audit log: one line of JSON per call, refusal, approval, login and change, each with the hash of the line before
+//! it.
 //!
-//! A process appends to a *chain*: a directory that it holds a lock on, with a file per day. A chain that no process holds is continued by the next
-//! one, so there are as many chains as processes that ran at once. The last hash of each chain, its head, is kept in a directory of its own, from where it can
-//! be sent off the machine; `verify` compares both.
+//! A process appends to a *chain*: a directory that it holds a lock on, with a file per day. The next process continues
+//! a chain that is not locked, so there are as many chains as processes that ran at once. The last hash of each chain,
+//! its head, is stored in another directory, from which it can be copied off the machine. `verify` compares the two.
 //!
-//! A line is written before the answer that it is about and synced within a second: a kill loses nothing, a power cut at most that second.
+//! A line is written before the answer that it describes, and synced within a second. A killed process loses nothing; a
+//! power failure loses at most that second.
 
 mod chain;
 mod copies;
@@ -38,12 +40,12 @@ use crate::shutdown::Tasks;
 use copies::Copies;
 use writer::Writer;
 
-/// How often written lines are synced to the disk.
+/// Interval between two syncs to disk.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// Where the chains are, below the state directory.
+/// Directory of the chains, below the state directory.
 pub(crate) const CHAINS: &str = "audit";
-/// Where their heads are, below the state directory.
+/// Directory of the heads, below the state directory.
 pub(crate) const HEADS: &str = "audit-heads";
 
 /// The audit log of this process.
@@ -55,7 +57,7 @@ pub(crate) struct Audit {
     copies: Copies,
 }
 
-/// Where the log is.
+/// The directories of the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Directories {
     /// A directory per chain.
@@ -66,9 +68,9 @@ pub(crate) struct Directories {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Opened with the first event.
+    /// Opened at the first event.
     writer: Option<Writer>,
-    /// Events since the last written one that could not be written.
+    /// Events that could not be written since the last written one.
     lost: u64,
 }
 
@@ -98,7 +100,7 @@ impl Directories {
 }
 
 impl Audit {
-    /// A log in `directories`. Nothing is opened before the first event.
+    /// Creates a log in `directories`. Nothing is opened before the first event.
     #[cfg(test)]
     fn new(directories: Directories, options: AuditOptions) -> Arc<Self> {
         Arc::new(Self::with_copies(directories, options, Copies::default()))
@@ -129,13 +131,13 @@ impl Audit {
         }
     }
 
-    /// Syncs what was written, every second until the run ends; the rest is left to [`Audit::sync`].
+    /// Starts the task that syncs every second. The last sync is left to [`Audit::sync`].
     fn sync_each_second(self: &Arc<Self>, tasks: &Tasks) {
         let (audit, owner) = (self.clone(), tasks.clone());
         tasks.spawn(async move {
             while tokio::time::timeout(SYNC, owner.stopped()).await.is_err() {
                 let audit = audit.clone();
-                // A panic while syncing is on stderr, and the next second tries again.
+                // A panic while syncing is printed to stderr, and the next second tries again.
                 let _ = owner.spawn_blocking(move || audit.sync()).await;
             }
         });
@@ -144,13 +146,13 @@ impl Audit {
     /// Appends an event. Blocks for one write to the file system's cache.
     ///
     /// # Errors
-    /// When it cannot be written. The call must then not be answered as if it were logged, and the next event says
-    /// how many are missing.
+    /// When it cannot be written. The call must then not be answered as if it were logged. The next event says how many
+    /// are missing.
     pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), Error> {
         self.finish(self.prepare(event), event)
     }
 
-    /// The part of an event's line that does not depend on its outcome. What else can be done before the line is written is done here
+    /// The part of an event's line that does not depend on its outcome. Other work before the line is written is done here,
     /// too, because a caller has the time while a server works.
     #[must_use]
     pub(crate) fn prepare(&self, event: &Event<'_>) -> String {
@@ -176,8 +178,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Checks, before something is done, that its event can be written: true unless the last event could not be and a new
-    /// attempt fails, too.
+    /// Checks before an action that its event can be written. If the last event could not be written, this tries again.
     ///
     /// # Errors
     /// When the log still cannot be written.
@@ -192,7 +193,7 @@ impl Audit {
         })
     }
 
-    /// Syncs what was written, and the head of the chain. Blocks on the disk.
+    /// Syncs the written lines and the head of the chain. Blocks on the disk.
     pub(crate) fn sync(&self) {
         let pending = self
             .writer
@@ -222,7 +223,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Writes how many events are missing, as an event of its own.
+    /// Writes an event with the number of missing events.
     fn report_lost(&self, state: &mut State) -> io::Result<()> {
         let detail = format!("{} events could not be written before this one", state.lost);
         let line = self.writer_of(state)?.append(log_line(&detail))?;

@@ -162,7 +162,7 @@ fn no_call_makes_a_line_that_the_next_process_cannot_find_the_beginning_of() {
     log.write(&["a", &long]);
     let text = fs::read_to_string(log.file("1")).unwrap();
     assert!(text.len() < 10_000, "{}", text.len());
-    // A long line of another version is no reason to cut it off either.
+    // A long line of another version is not a reason to cut it off either.
     let many = format!("[{}1]", "1,".repeat(2_000_000));
     let last = text.lines().last().unwrap();
     let number: serde_json::Value = serde_json::from_str(last).unwrap();

@@ -1,4 +1,4 @@
-//! The process's own chain: taken up under a lock, continued where it ended.
+//! The chain that this process appends to, continued where it ended.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use crate::config::AuditOptions;
 use crate::day::Day;
 use crate::files;
 
-/// Chains that are tried before the log counts as unusable: more processes than a machine runs.
+/// Maximum number of chains, above the number of processes on any machine.
 const MOST_CHAINS: u32 = 10_000;
 
 /// The chain that this process appends to.
@@ -18,13 +18,13 @@ const MOST_CHAINS: u32 = 10_000;
 pub(super) struct Writer {
     name: String,
     directory: PathBuf,
-    /// Held as long as the process appends.
+    /// The lock, held while the process appends.
     _lock: File,
     day: Day,
     file: File,
-    /// The length of the file's whole lines.
+    /// The length of the file's complete lines.
     length: u64,
-    /// Whether a write failed in the middle of a line.
+    /// Whether a write failed within a line.
     is_torn: bool,
     /// The last line whose hash is known.
     last: Link,
@@ -35,7 +35,7 @@ pub(super) struct Writer {
     options: AuditOptions,
 }
 
-/// Lines that were written and not synced.
+/// Lines that are written but not synced.
 #[derive(Debug)]
 pub(super) struct Unsynced {
     chain: String,
@@ -44,7 +44,7 @@ pub(super) struct Unsynced {
 }
 
 impl Writer {
-    /// Takes up the first chain that no process holds, and removes days that are too old.
+    /// Opens the first unlocked chain, and removes days that are too old.
     ///
     /// # Errors
     /// When the directories cannot be written, or the chain's last line cannot be read.
@@ -109,7 +109,7 @@ impl Writer {
     /// Appends an event's JSON, which lacks its closing brace. Returns the line.
     ///
     /// # Errors
-    /// When it cannot be written whole; a part that was written is removed before the next line.
+    /// When it cannot be written completely. A partial line is removed before the next one.
     pub(super) fn append(&mut self, json: String) -> io::Result<&str> {
         self.turn_day()?;
         if self.is_torn {
@@ -134,7 +134,7 @@ impl Writer {
         }
     }
 
-    /// Begins the file of a new day, and removes days that are too old.
+    /// Opens the file of a new day, and removes days that are too old.
     fn turn_day(&mut self) -> io::Result<()> {
         let today = Day::today();
         if today <= self.day {
@@ -146,7 +146,7 @@ impl Writer {
         retention::sweep(&self.directories, self.options, today)
     }
 
-    /// The lines written since the last call, if there are any.
+    /// The lines written since the last call. `None` if there are none.
     pub(super) fn unsynced(&mut self) -> Option<Unsynced> {
         if std::mem::replace(&mut self.is_synced, true) {
             return None;
@@ -161,7 +161,7 @@ impl Writer {
 }
 
 impl Unsynced {
-    /// Syncs the lines, then the head that names the last of them.
+    /// Syncs the lines, then the head that refers to the last of them.
     pub(super) fn sync(self, heads: &Path) -> io::Result<()> {
         self.file?.sync_data()?;
         let last = self.last;
@@ -194,7 +194,7 @@ fn open_day(directory: &Path, day: Day) -> io::Result<(File, u64)> {
     Ok((file, length))
 }
 
-/// The last line of a file, after removing an unfinished one; how many bytes were removed.
+/// The last line of a file after the removal of an incomplete one, and the number of removed bytes.
 fn last_line(path: &Path) -> io::Result<(Option<Link>, u64)> {
     let end = chain::end_of(path)?;
     if end.is_damaged {

@@ -32,6 +32,7 @@ const DOCUMENTS: &[&str] = &[
 const SOURCES: &[&str] = &[
     "crates",
     "src/app.rs",
+    "src/audit",
     "src/catalog",
     "src/cli",
     "src/clients",
