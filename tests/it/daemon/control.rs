@@ -45,7 +45,11 @@ impl View {
 
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         let request = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
-        let answer = self.say(&request.to_string());
+        let mut answer = self.say(&request.to_string());
+        // Events may come before it.
+        while answer["method"] == "event" {
+            answer = self.next();
+        }
         assert_eq!(answer["id"], 7, "{answer}");
         answer
     }
