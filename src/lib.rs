@@ -23,6 +23,7 @@ mod catalog;
 mod clients;
 mod registry;
 mod results;
+mod scan;
 mod search;
 mod statistics;
 mod upstream;

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use super::completions;
 use super::diagnostics::Exit;
 use super::difference::{difference, whole};
-use super::output::{Output, faint, good, strong};
+use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::unknown::unknown_server;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
 use crate::config::{Config, Transport};
+use crate::scan;
 use crate::secret::Secret;
 use crate::tool::ServerName;
 
@@ -257,6 +258,9 @@ fn show(server: &ServerName, pending: &Pending, output: &Output) {
             faint(format!("({kind}{rejected})"))
         ));
         output.verbatim(text_of(change));
+        let now = change.after.as_deref();
+        let definition = now.and_then(|json| serde_json::from_str(json).ok());
+        show_findings(definition.map(|json| scan::tool(&json)), output);
     }
     if let Some(change) = &pending.instructions {
         output.line(format!("instructions of {}", strong(server)));
@@ -264,6 +268,18 @@ fn show(server: &ServerName, pending: &Pending, output: &Output) {
             change.before.as_deref(),
             change.after.as_deref(),
         ));
+        show_findings(change.after.as_deref().map(scan::instructions), output);
+    }
+}
+
+/// Prints what the scanner finds in a text.
+fn show_findings(findings: Option<Vec<scan::Finding>>, output: &Output) {
+    for finding in findings.into_iter().flatten() {
+        let part = printable(&finding.part);
+        output.line(bad(format!(
+            "the scanner found {}: \"{part}\"",
+            finding.kind
+        )));
     }
 }
 

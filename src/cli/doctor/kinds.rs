@@ -108,6 +108,9 @@ kinds! {
     TOOL_HIDDEN_TEXT: Warning "tool-hidden-text", "a tool's text has characters that a reader does not see",
         why "Zero-width characters, changes of the writing direction and terminal escapes hide words from you that the agent reads.",
         advice "Look at the text, which is shown with these characters spelled out. Remove the server unless it is a mistake.";
+    TOOL_SUSPICIOUS_TEXT: Warning "tool-suspicious-text", "a server's text has a phrase that attacks have",
+        why "Models read these texts and may follow orders in them. Honest texts may have such a phrase, too.",
+        advice "Read the whole text with `mcpzip describe`. Remove the server if you don't trust it.";
     TOOL_CHANGED: Warning "tool-changed", "a tool has changed since it was first seen",
         why "A server can change a tool's description after you decided to trust it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";

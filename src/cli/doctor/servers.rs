@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::catalog::ServerTools;
 use crate::config::Trust;
 use crate::proxy::Progress;
+use crate::scan;
 use crate::tool::ServerName;
 use crate::upstream::oauth::LoginStatus;
 
@@ -182,7 +183,7 @@ pub(super) async fn examine(
 /// Looks for hidden characters and similar names in the server's definitions and instructions.
 fn texts(known: &ServerTools, examination: &mut Examination) {
     let server = known.name().as_str();
-    let mut hidden = Vec::new();
+    let (mut hidden, mut suspicious) = (Vec::new(), Vec::new());
     for entry in known.entries() {
         let Ok(json) = known.json(entry) else {
             continue;
@@ -190,6 +191,12 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
         let Ok(value) = serde_json::from_str::<serde_json::Value>(json.get()) else {
             continue;
         };
+        for finding in visible(scan::tool(&value)) {
+            suspicious.push(format!(
+                "`{}` has {finding}",
+                printable(entry.name.as_str())
+            ));
+        }
         let mut found = None;
         walk(&value, &mut |text| {
             if found.is_none() {
@@ -211,6 +218,18 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
             "its instructions have {characters}: \"{}\"",
             around_hidden(text)
         ));
+    }
+    for finding in visible(
+        known
+            .instructions()
+            .map(scan::instructions)
+            .unwrap_or_default(),
+    ) {
+        suspicious.push(format!("its instructions have {finding}"));
+    }
+    if !suspicious.is_empty() {
+        let what = some(&suspicious);
+        examination.add(Finding::new(&kinds::TOOL_SUSPICIOUS_TEXT, server, what));
     }
     if !hidden.is_empty() {
         examination.add(Finding::new(
@@ -238,6 +257,14 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
     if !pairs.is_empty() {
         examination.add(Finding::new(&kinds::TOOL_NAMES_ALIKE, server, some(&pairs)));
     }
+}
+
+/// The findings other than hidden characters, which are a kind of their own here.
+fn visible(findings: Vec<scan::Finding>) -> impl Iterator<Item = String> {
+    let others = findings
+        .into_iter()
+        .filter(|finding| finding.kind != scan::Kind::Hidden);
+    others.map(|finding| format!("{}: \"{}\"", finding.kind, printable(&finding.part)))
 }
 
 /// Calls `look` with every text in a definition, including member names.

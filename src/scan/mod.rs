@@ -1,0 +1,129 @@
+//! A scanner for the texts by which a server speaks to a model: names, descriptions, schemas and instructions.
+//!
+//! It finds hidden characters, orders to the model, requests for secrets and for other tools' data, and look-alike names.
+//! It knows phrases, not meanings, so a text without findings may still be an attack.
+//!
+//! *Never*: blocks anything; decides what a person sees.
+
+mod names;
+mod phrases;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// The characters of a text that a finding shows.
+const SHOWN: usize = 90;
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Characters that a reader does not see, or that rearrange what is seen.
+    Hidden,
+    /// An order to the model that has nothing to do with the tool.
+    Order,
+    /// A request for a secret, for files that hold some, or for the conversation.
+    Secret,
+    /// A text about when or how other tools are used.
+    OtherTool,
+    /// A name that looks like another one, or is written in letters that look like others.
+    LookAlike,
+}
+
+/// A finding in one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) kind: Kind,
+    /// The part of the text that it is about. It may have any character: escape it before it is shown.
+    pub(crate) part: String,
+}
+
+/// The place of a text in a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Top,
+    Name,
+    Schema,
+    Parameters,
+    Parameter,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hidden => "hidden characters",
+            Self::Order => "an order to the model",
+            Self::Secret => "a request for secrets",
+            Self::OtherTool => "a text about other tools",
+            Self::LookAlike => "a look-alike name",
+        })
+    }
+}
+
+/// The findings in a tool's definition: at most one of each kind.
+#[must_use]
+pub(crate) fn tool(definition: &Value) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    walk(definition, Place::Top, &mut |text, place| {
+        scan(text, place, &mut findings);
+    });
+    findings
+}
+
+/// The findings in a server's instructions.
+#[must_use]
+pub(crate) fn instructions(text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    scan(text, Place::Schema, &mut findings);
+    findings
+}
+
+fn scan(text: &str, place: Place, findings: &mut Vec<Finding>) {
+    let mut add = |kind, part: &str| {
+        if findings
+            .iter()
+            .all(|finding: &Finding| finding.kind != kind)
+        {
+            let part = part.chars().take(SHOWN).collect();
+            findings.push(Finding { kind, part });
+        }
+    };
+    if let Some(part) = phrases::hidden(text) {
+        add(Kind::Hidden, part);
+    }
+    for (kind, part) in phrases::found(text) {
+        add(kind, part);
+    }
+    if place == Place::Parameter && phrases::is_secret_parameter(text) {
+        add(Kind::Secret, text);
+    }
+    if place == Place::Name && names::is_disguised(text) {
+        add(Kind::LookAlike, text);
+    }
+}
+
+/// Calls `look` with every text of a definition, names of parameters included.
+fn walk(value: &Value, place: Place, look: &mut impl FnMut(&str, Place)) {
+    match value {
+        Value::String(text) => look(text, place),
+        Value::Array(items) => items.iter().for_each(|item| walk(item, place, look)),
+        Value::Object(members) => {
+            for (key, value) in members {
+                let inner = match key.as_str() {
+                    "name" if place == Place::Top => Place::Name,
+                    "properties" if place != Place::Parameters => Place::Parameters,
+                    _ => Place::Schema,
+                };
+                let own = match place {
+                    Place::Parameters => Place::Parameter,
+                    _ => Place::Schema,
+                };
+                look(key, own);
+                walk(value, inner, look);
+            }
+        }
+        _ => {}
+    }
+}
