@@ -21,7 +21,7 @@ pub(crate) struct AuditOptions {
     pub megabytes: u32,
 }
 
-/// Where copies of the lines go.
+/// The targets of copies of the lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AuditCopies {
     /// To stdout, where that is free.

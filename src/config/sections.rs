@@ -170,7 +170,7 @@ section! {
         days: Read<u32> = Field::positive_number, Value::Number(1, None), 30;
         /// The size of all files together above which the oldest days are removed.
         megabytes: Read<u32> = Field::positive_number, Value::Number(1, None), 200;
-        /// Where a copy of each line goes: `stdout` (only of `mcpzip serve --http`), `syslog`, or `otlp`, the collector of `otlp` or of the variables.
+        /// The targets of a copy of each line: `stdout` (only of `mcpzip serve --http`), `syslog`, or `otlp`, the collector of `otlp` or of the variables.
         to: Option<Vec<At<String>>> = Field::texts, Value::Texts;
         /// The syslog server: the path of a socket, or a `host:port` that takes UDP; the system's own without this key.
         syslog: Option<At<String>> = Field::text, Value::Text;

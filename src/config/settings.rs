@@ -67,7 +67,7 @@ pub(crate) struct Config {
     pub results: ResultOptions,
     /// The audit log.
     pub audit: AuditOptions,
-    /// Where copies of its lines go.
+    /// The targets of copies of its lines.
     pub audit_copies: AuditCopies,
     /// The user's home directory.
     pub home: Option<PathBuf>,
