@@ -178,7 +178,7 @@ pub(super) async fn run(
         _ => Vec::new(),
     };
     let report = || report(&survey, &plan, &machine.paths.config_file);
-    tell(outcome, &logins, report, output)
+    tell(outcome, &logins, report, "restart the clients", output)
 }
 
 /// Rejects a server that neither a client nor the configuration has.
@@ -198,11 +198,12 @@ fn check_server(name: &str, survey: &Survey, machine: &Machine) -> Result<(), Ex
     )))
 }
 
-/// Prints the result, with the journal's run for `undo` if something was changed.
+/// Prints the result, with the next step of the user and the journal's run for `undo` if something was changed.
 fn tell(
     outcome: Result<Option<String>, Exit>,
     logins: &[Value],
     report: impl FnOnce() -> Value,
+    next: &str,
     output: &Output,
 ) -> Result<(), Exit> {
     if output.is_json() {
@@ -215,7 +216,7 @@ fn tell(
         report["logins"] = json!(logins);
         output.json(&report);
     } else if let Ok(Some(run)) = &outcome {
-        output.line(good("done; restart the clients"));
+        output.line(format!("{}; {next}", good("done")));
         output.line(faint(format!("`mcpzip undo` reverts it (run {run})")));
     }
     outcome.map(drop)
@@ -397,7 +398,14 @@ async fn import(
             "files": edits.iter().map(|edit| file(edit, &import.masker)).collect::<Vec<_>>(),
         })
     };
-    tell(outcome, &logins, report, output)
+    let next = match origin {
+        Origin::Older => "restart the clients".to_owned(),
+        _ => format!(
+            "clients still start {}. `mcpzip servers` shows whether the servers work here; then `mcpzip connect CLIENT` adds mcpzip to a client",
+            origin.title()
+        ),
+    };
+    tell(outcome, &logins, report, &next, output)
 }
 
 /// The file to import: the given one, or the one at the usual path.

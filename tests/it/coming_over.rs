@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use crate::support::Setup;
 use crate::support::command::{self, Outcome};
+#[cfg(unix)]
+use crate::support::terminal::Terminal;
 
 const AVELINO: &str = ".config/mcp/servers.json";
 const MCPPROXY: &str = ".mcpproxy/mcp_config.json";
@@ -209,6 +211,24 @@ fn a_user_of_avelino_mcp_comes_over_with_the_examples_of_its_documentation() {
             .contains("command line program")
     );
     assert_eq!(report["blocking"], json!([]));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_import_says_that_the_clients_still_start_the_other_proxy() {
+    let entry = r#"{ "mcpServers": { "files": { "command": "true" } } }"#;
+    let home = Home::with(AVELINO, entry);
+    let command = home.0.command(&["migrate", "--yes", "--from", "avelino"]);
+    let Some(terminal) = Terminal::run(&command) else {
+        return;
+    };
+    let screen = terminal.shows("[exit 0]");
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("clients still start avelino/mcp"),
+        "{screen}"
+    );
+    assert!(words.contains("`mcpzip connect CLIENT`"), "{screen}");
 }
 
 #[test]
