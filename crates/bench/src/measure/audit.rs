@@ -91,6 +91,8 @@ impl Side {
     /// Starts the program, whose calls have so many bytes of arguments beyond the necessary ones.
     fn start(stand: &Stand, is_audited: bool, bytes: usize) -> Result<Self> {
         let mut profile: Value = serde_json::from_str(include_str!("../../profiles/mcpzip.json"))?;
+        // The process that is started is the one that is measured and placed.
+        profile["command"] = json!(["{program}", "serve", "--alone"]);
         if is_audited {
             profile["files"]["config.json"]["audit"] = json!({});
         }
