@@ -168,7 +168,9 @@ fn a_client_that_sends_too_much_fills_no_memory() {
     for call in &calls[6..] {
         let refused = client.answer(*call);
         assert!(
-            refused.as_str().contains("the requests under way have 12"),
+            refused
+                .as_str()
+                .contains("the requests in progress already have 12"),
             "{}",
             refused.as_str()
         );
