@@ -1,7 +1,7 @@
 //! `mcpzip approve` and `mcpzip reject`: show tools that differ from the approved ones, and ask the person at the terminal.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,6 +12,7 @@ use super::diagnostics::Exit;
 use super::difference::{difference, whole};
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
+use super::question::agrees;
 use super::unknown::unknown_server;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
@@ -70,7 +71,9 @@ pub(super) async fn run(
     };
     let mut all = Vec::new();
     for server in servers {
-        if proxy.inventory.is_unstarted(&server) && !starts(&server, is_approval, app, output)? {
+        if proxy.inventory.is_unstarted(&server)
+            && !starts(&server, is_approval, app, output).await?
+        {
             continue;
         }
         let pending = pending_of(&server, selection, app).await;
@@ -93,7 +96,7 @@ pub(super) async fn run(
         show(server, pending, output);
     }
     let count = all.iter().map(|(_, pending)| counted(pending)).sum();
-    if !agrees(count, is_approval)? {
+    if !decides(count, is_approval).await? {
         let word = if is_approval { "approved" } else { "rejected" };
         return Err(Exit::failed(format!("nothing was {word}")));
     }
@@ -118,7 +121,7 @@ pub(super) async fn run(
 }
 
 /// Shows the entry of a server that an agent has added, and asks whether it may be started.
-fn starts(
+async fn starts(
     server: &ServerName,
     is_approval: bool,
     app: &App,
@@ -145,7 +148,7 @@ fn starts(
         output.line("it is not started before it is approved; `mcpzip remove` removes it");
         return Ok(false);
     }
-    if !confirmed("Start it, and look at its tools?")? {
+    if !confirmed("Start it, and look at its tools?").await? {
         return Err(Exit::failed("nothing was approved"));
     }
     app.proxy().inventory.approve_start(server)?;
@@ -295,23 +298,19 @@ fn text_of(change: &Change) -> String {
 }
 
 /// Asks the person at the terminal to confirm. No flag, pipe or tool call can answer.
-fn agrees(count: usize, is_approval: bool) -> Result<bool, Exit> {
-    confirmed(&match is_approval {
+async fn decides(count: usize, is_approval: bool) -> Result<bool, Exit> {
+    let question = match is_approval {
         true => format!("Show these {count} differences to agents from now on?"),
         false => format!("Withhold the tools of these {count} differences from agents?"),
-    })
+    };
+    confirmed(&question).await
 }
 
-fn confirmed(question: &str) -> Result<bool, Exit> {
+async fn confirmed(question: &str) -> Result<bool, Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Exit::failed(
             "only a person at a terminal can approve or reject tools",
         ));
     }
-    let mut stderr = std::io::stderr();
-    write!(stderr, "{question} [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    agrees(question).await
 }

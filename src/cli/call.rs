@@ -1,6 +1,6 @@
 //! `mcpzip call`: calls one tool and prints its result.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -12,6 +12,7 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
 use super::place::Place;
+use super::question::agrees;
 use crate::app::App;
 use crate::mcp::Object;
 use crate::proxy::{Call, Failure, Reply};
@@ -95,7 +96,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             if output.is_elsewhere() {
                 return Err(Exit::needs_own_process());
             }
-            agree(&arguments.name, &question)?;
+            agree(&arguments.name, &question).await?;
             let _spinner = output.spinner(format!("calling {}", arguments.name));
             app.proxy().tools.execute(call(true)).await
         }
@@ -121,7 +122,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
 }
 
 /// Asks the person at the terminal to permit a call that the rules require consent for.
-fn agree(name: &str, question: &str) -> Result<(), Exit> {
+async fn agree(name: &str, question: &str) -> Result<(), Exit> {
     let refused = |why: &str| {
         Exit::failed(format!(
             "`{name}` was not called: by your rules (`tools.ask`) {why}"
@@ -132,16 +133,8 @@ fn agree(name: &str, question: &str) -> Result<(), Exit> {
             "a person must agree, and there is no terminal to ask at",
         ));
     }
-    let mut stderr = std::io::stderr();
-    write!(
-        stderr,
-        "{}\n[y/N] ",
-        super::printable::on_terminal(question)
-    )?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+    let question = format!("{}\n", super::printable::on_terminal(question));
+    if agrees(&question).await? {
         Ok(())
     } else {
         Err(refused("a person must agree, and did not"))

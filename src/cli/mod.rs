@@ -32,6 +32,7 @@ mod output;
 mod over_daemon;
 mod place;
 mod printable;
+mod question;
 mod recorder;
 mod registry;
 mod remove;

@@ -277,6 +277,24 @@ fn a_person_approves_a_quarantined_server_and_an_edit_of_its_entry_ends_that() {
 
 #[cfg(unix)]
 #[test]
+fn an_interrupt_ends_the_question_and_approves_nothing() {
+    let setup = under("quarantine", Server::new().tool("read_page", [echo()]));
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "web"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.press("C-c");
+    let screen = terminal.shows("[exit 1]");
+    assert!(screen.contains("interrupted"), "{screen}");
+    assert!(!screen.contains("approved:"), "{screen}");
+    is_held(&mut client, "web__read_page");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
 fn a_definition_that_changes_while_it_is_shown_is_not_approved() {
     let listed = |text: &str| result(&json!({ "tools": [tool("read", text)] }).to_string());
     let first = up_to(1, "tools/list", [listed(READ)], [listed("Mails it.")]);
