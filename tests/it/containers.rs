@@ -12,9 +12,12 @@ fn setup() -> Setup {
 }
 
 /// A port that was free a moment ago.
+/// A free port below those that the system gives to port 0, so that no other test takes it meanwhile.
 fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    let start = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    (start..32_000)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }
 
 #[test]
