@@ -89,7 +89,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     };
     let reply = {
         let _spinner = output.spinner(format!("calling {}", arguments.name));
-        app.proxy().tools.execute(call(false)).await
+        app.proxy().tools.call_unshaped(call(false)).await
     };
     let reply = match reply {
         Err(Failure::Consent { question }) => {
@@ -98,7 +98,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             }
             agree(&arguments.name, &question).await?;
             let _spinner = output.spinner(format!("calling {}", arguments.name));
-            app.proxy().tools.execute(call(true)).await
+            app.proxy().tools.call_unshaped(call(true)).await
         }
         reply => reply,
     };

@@ -85,7 +85,18 @@ pub(crate) fn barrier(
                 own.name
             ))
         }
-        _ => None,
+        // No settings of theirs are known that would keep mcpzip out.
+        Client::ClaudeDesktop
+        | Client::VsCode
+        | Client::Windsurf
+        | Client::Codex
+        | Client::Zed
+        | Client::Cline
+        | Client::Roo
+        | Client::Continue
+        | Client::Goose
+        | Client::Kiro
+        | Client::LmStudio => None,
     }
 }
 

@@ -470,7 +470,7 @@ fn locks<'a>(
 ) -> Result<Vec<Lock>, JournalError> {
     let mut locks = Vec::new();
     for (client, path) in files {
-        locks.extend(Lock::take(client, path).map_err(disk(path))?);
+        locks.extend(Lock::acquire(client, path).map_err(disk(path))?);
     }
     Ok(locks)
 }

@@ -74,7 +74,17 @@ impl Client {
             Self::Zed => &["context_servers"],
             Self::OpenCode => &["mcp"],
             Self::Goose => &["extensions"],
-            _ => &["mcpServers"],
+            Self::ClaudeCode
+            | Self::ClaudeDesktop
+            | Self::Cursor
+            | Self::Windsurf
+            | Self::GeminiCli
+            | Self::Cline
+            | Self::Roo
+            | Self::Continue
+            | Self::Kiro
+            | Self::CopilotCli
+            | Self::LmStudio => &["mcpServers"],
         }
     }
 
@@ -82,7 +92,19 @@ impl Client {
         match self {
             Self::Codex => Syntax::Toml,
             Self::Continue | Self::Goose => Syntax::Yaml,
-            _ => Syntax::Json,
+            Self::ClaudeCode
+            | Self::ClaudeDesktop
+            | Self::Cursor
+            | Self::VsCode
+            | Self::Windsurf
+            | Self::GeminiCli
+            | Self::Zed
+            | Self::OpenCode
+            | Self::Cline
+            | Self::Roo
+            | Self::Kiro
+            | Self::CopilotCli
+            | Self::LmStudio => Syntax::Json,
         }
     }
 
@@ -222,7 +244,20 @@ impl Client {
                 };
                 files.into_iter().filter_map(location).collect()
             }
-            _ => self
+            Self::ClaudeDesktop
+            | Self::Cursor
+            | Self::VsCode
+            | Self::Windsurf
+            | Self::Codex
+            | Self::GeminiCli
+            | Self::Zed
+            | Self::OpenCode
+            | Self::Cline
+            | Self::Roo
+            | Self::Goose
+            | Self::Kiro
+            | Self::CopilotCli
+            | Self::LmStudio => self
                 .project_location(directory)
                 .into_iter()
                 .filter(|location| location.path.exists())

@@ -22,7 +22,7 @@ const ABANDONED: Duration = Duration::from_secs(10);
 /// When another process holds it for too long, or the directory cannot be written.
 pub(super) fn exclusive(directory: &Path) -> io::Result<FileLock> {
     files::create_private_directory(directory)?;
-    let lock = FileLock::take(&directory.join("runs"))?;
+    let lock = FileLock::acquire(&directory.join("runs"))?;
     lock.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::WouldBlock,
@@ -49,9 +49,9 @@ impl Lock {
     ///
     /// # Errors
     /// When another program holds it for too long, or it cannot be created.
-    pub(super) fn take(client: Option<Client>, path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn acquire(client: Option<Client>, path: &Path) -> io::Result<Option<Self>> {
         let Some(client) = client else {
-            let lock = FileLock::take(&link_target(path)?)?;
+            let lock = FileLock::acquire(&link_target(path)?)?;
             let busy = || io::Error::new(io::ErrorKind::WouldBlock, "another mcpzip is editing it");
             return lock.ok_or_else(busy).map(|lock| Some(Self::Own(lock)));
         };

@@ -141,7 +141,7 @@ impl Plan {
                     let rights =
                         Rights::of(rules_of(survey, found), found.location.project.as_ref());
                     let merging = (choice.merged.contains(&found.name), &mut twins);
-                    let verdict = servers.take(entry, found, &rights, &mut notes, merging);
+                    let verdict = servers.merge(entry, found, &rights, &mut notes, merging);
                     notes.extend(approval::note(found, &verdict));
                     if let (true, Verdict::Moves { name, .. } | Verdict::Conflicts { name }) =
                         (entry.is_unwrapped, &verdict)

@@ -71,7 +71,7 @@ impl Servers {
 
     /// Adds a server with its rules. If it exists, its rules are merged into the existing entry. With `is_merged`, a
     /// server that differs from it only in secrets counts as the same; otherwise it is added to `twins`.
-    pub(super) fn take(
+    pub(super) fn merge(
         &mut self,
         entry: &Entry,
         found: &Found,

@@ -163,6 +163,19 @@ fn is_switched_off(location: &ConfigLocation, name: &str, node: &Node, cache: &F
             let settings = cache.json(&location.path.with_file_name("settings.json"));
             settings.is_some_and(|settings| may_have(settings.get("disabledMcpServers")))
         }
-        _ => false,
+        Client::ClaudeCode
+        | Client::ClaudeDesktop
+        | Client::Cursor
+        | Client::VsCode
+        | Client::Windsurf
+        | Client::Codex
+        | Client::Zed
+        | Client::OpenCode
+        | Client::Cline
+        | Client::Roo
+        | Client::Continue
+        | Client::Goose
+        | Client::Kiro
+        | Client::LmStudio => false,
     }
 }

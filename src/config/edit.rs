@@ -86,7 +86,7 @@ pub(crate) fn edit<T, E: From<EditError>>(
     let target = link_target(path).map_err(disk)?;
     // The lock file needs a writable directory, which a device or pipe may not be in: report those first.
     read(&target).map_err(disk)?;
-    let _lock = FileLock::take(&target)
+    let _lock = FileLock::acquire(&target)
         .map_err(disk)?
         .ok_or_else(|| EditError::Busy {
             path: path.to_owned(),
@@ -166,7 +166,7 @@ impl FileLock {
     ///
     /// # Errors
     /// When the directory cannot be written to.
-    pub(crate) fn take(target: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn acquire(target: &Path) -> io::Result<Option<Self>> {
         let directory = target.parent().unwrap_or(Path::new(""));
         files::create_private_directory(directory)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();

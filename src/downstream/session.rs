@@ -39,7 +39,7 @@ pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabil
 pub(super) const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
-/// A client of either era. Requests of both eras may come in any order (2026-07-28, basic/versioning).
+/// The session of a client of either era. Requests of both eras may come in any order (2026-07-28, basic/versioning).
 #[derive(Debug)]
 pub(crate) struct Session {
     proxy: Arc<Proxy>,
@@ -52,20 +52,23 @@ pub(crate) struct Session {
     name: OnceLock<String>,
 }
 
+/// The part of a session that changes.
 #[derive(Debug, Default)]
 struct State {
     /// The revision negotiated by `initialize`.
     legacy: Option<Revision>,
-    running: HashMap<RequestId, UnderWay>,
-    /// The size of their parameters, in bytes.
-    held: usize,
+    in_flight: HashMap<RequestId, InFlight>,
+    /// The size of the parameters of the requests in flight.
+    bytes_in_flight: usize,
 }
 
+/// A request that has no response yet.
 #[derive(Debug)]
-struct UnderWay {
+struct InFlight {
     cancelled: CancellationToken,
     /// Whether it is a subscription, which ends only when cancelled.
     is_endless: bool,
+    /// The size of its parameters.
     bytes: usize,
 }
 
@@ -144,9 +147,9 @@ impl Session {
         telemetry::frame(None, "received", &[line]);
         match envelope {
             Envelope::Single(message) => {
-                self.take(line, message, ResponseTarget::alone(exchange.clone()));
+                self.receive_message(line, message, ResponseTarget::alone(exchange.clone()));
             }
-            Envelope::Batch(batch) => self.take_batch(line, &batch, exchange),
+            Envelope::Batch(batch) => self.receive_batch(line, &batch, exchange),
         }
     }
 
@@ -199,9 +202,9 @@ impl Session {
 
     /// The number of requests in flight, without subscriptions.
     #[must_use]
-    pub(crate) fn running(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.state()
-            .running
+            .in_flight
             .values()
             .filter(|request| !request.is_endless)
             .count()
@@ -215,7 +218,7 @@ impl Session {
     /// Cancels all requests.
     pub(crate) fn cancel_all(&self) {
         self.state()
-            .running
+            .in_flight
             .values()
             .for_each(|request| request.cancelled.cancel());
     }
@@ -230,7 +233,7 @@ impl Session {
         ));
     }
 
-    fn take_batch(self: &Arc<Self>, line: &Bytes, batch: &[&RawValue], exchange: &Exchange) {
+    fn receive_batch(self: &Arc<Self>, line: &Bytes, batch: &[&RawValue], exchange: &Exchange) {
         let refusal = |reason: String| Malformed {
             id: None,
             code: ErrorCode::INVALID_REQUEST,
@@ -260,7 +263,7 @@ impl Session {
         let together = ResponseTarget::of_batch(exchange.clone(), answers);
         for message in messages {
             match message {
-                Ok(message) => self.take(line, message, together.clone()),
+                Ok(message) => self.receive_message(line, message, together.clone()),
                 Err(bad) => {
                     together.push(Frame::error(bad.id.as_ref(), bad.code, &bad.reason, None));
                 }
@@ -268,7 +271,12 @@ impl Session {
         }
     }
 
-    fn take(self: &Arc<Self>, line: &Bytes, message: Message<'_>, answer: ResponseTarget) {
+    fn receive_message(
+        self: &Arc<Self>,
+        line: &Bytes,
+        message: Message<'_>,
+        answer: ResponseTarget,
+    ) {
         match message {
             Message::Request(request) => self.start(line, request, answer),
             Message::Notification { method, params } => self.notified(&method, params),
@@ -311,24 +319,27 @@ impl Session {
         let bytes = request.params.map_or(0, |params| params.get().len());
         let refusal = {
             let mut state = self.state();
-            if state.running.contains_key(&request.id) {
+            if state.in_flight.contains_key(&request.id) {
                 Some((
                     ErrorCode::INVALID_REQUEST,
                     "a request with this id is still in progress".to_owned(),
                 ))
-            } else if state.running.len() >= MOST_REQUESTS {
+            } else if state.in_flight.len() >= MOST_REQUESTS {
                 Some((
                     ErrorCode::TOO_MANY_REQUESTS,
                     format!("{MOST_REQUESTS} requests are already in progress"),
                 ))
-            } else if state.held > 0 && state.held + bytes > MOST_BYTES {
-                let message = format!("the requests in progress already have {} bytes", state.held);
+            } else if state.bytes_in_flight > 0 && state.bytes_in_flight + bytes > MOST_BYTES {
+                let message = format!(
+                    "the requests in progress already have {} bytes",
+                    state.bytes_in_flight
+                );
                 Some((ErrorCode::TOO_MANY_REQUESTS, message))
             } else {
-                state.held += bytes;
-                state.running.insert(
+                state.bytes_in_flight += bytes;
+                state.in_flight.insert(
                     request.id.clone(),
-                    UnderWay {
+                    InFlight {
                         cancelled: cancelled.clone(),
                         is_endless,
                         bytes,
@@ -352,7 +363,7 @@ impl Session {
             method
         );
         self.tasks.spawn(async move {
-            let _running = Running { session: &session, id: &id, answer: &answer };
+            let _in_flight = InFlightGuard { session: &session, id: &id, answer: &answer };
             // The envelope has refused anything that is not an object already.
             let params = params.as_ref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
             tokio::select! {
@@ -370,7 +381,7 @@ impl Session {
         });
     }
 
-    /// Runs a request and sends the response.
+    /// Runs a request and returns its response.
     async fn run(
         &self,
         id: &RequestId,
@@ -544,7 +555,7 @@ impl Session {
         if method == "notifications/cancelled"
             && let Some(id) =
                 params.and_then(|raw| RequestId::parse(Object::parse(raw).ok()?.get("requestId")?))
-            && let Some(request) = self.state().running.get(&id)
+            && let Some(request) = self.state().in_flight.get(&id)
         {
             request.cancelled.cancel();
         }
@@ -601,14 +612,14 @@ impl Session {
     }
 }
 
-/// A request in flight; dropping it records its end.
-struct Running<'a> {
+/// Records the end of a request in flight when it is dropped.
+struct InFlightGuard<'a> {
     session: &'a Session,
     id: &'a RequestId,
     answer: &'a ResponseTarget,
 }
 
-impl Drop for Running<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The panic itself is in the log; without this response the client would wait forever.
@@ -622,8 +633,8 @@ impl Drop for Running<'_> {
             ));
         }
         let mut state = self.session.state();
-        if let Some(request) = state.running.remove(self.id) {
-            state.held -= request.bytes;
+        if let Some(request) = state.in_flight.remove(self.id) {
+            state.bytes_in_flight -= request.bytes;
         }
         drop(state);
         self.session.finished.notify_one();
@@ -672,7 +683,7 @@ mod tests {
         let answer = ResponseTarget::alone(Exchange::Shared(outbox.clone()));
         let running = session.clone();
         let task = tasks.spawn(async move {
-            let _running = Running {
+            let _in_flight = InFlightGuard {
                 session: &running,
                 id: &RequestId::parse(serde_json::from_str("7").unwrap()).unwrap(),
                 answer: &answer,

@@ -128,7 +128,7 @@ impl Reading<'_> {
         let patience = tokio::time::sleep(PATIENCE);
         tokio::pin!(patience);
         let mut patient = true;
-        self.take_kept();
+        self.replay_kept();
         loop {
             let line = tokio::select! {
                 line = lines.next() => line?,
@@ -144,7 +144,7 @@ impl Reading<'_> {
                     // A client that reads no responses gets no more requests processed. The end of its input is
                     // noticed afterwards.
                     self.outbox.relieved().await;
-                    self.take(&line, lines.position());
+                    self.receive(&line, lines.position());
                 }
                 Some(Line::TooLong { length, id }) => {
                     self.refuse_length(length, id, lines.position());
@@ -155,25 +155,25 @@ impl Reading<'_> {
     }
 
     /// Replays the lines that set the state of the session.
-    fn take_kept(&self) {
+    fn replay_kept(&self) {
         for kept in self.journal.iter().flat_map(|journal| journal.kept()) {
             if kept.is_open {
                 let exchange = Exchange::Shared(self.outbox.clone());
                 self.session.receive(&kept.line, &exchange);
             } else {
-                self.take_unanswered(&kept.line);
+                self.replay_answered(&kept.line);
             }
         }
     }
 
     /// Replays a line that was answered already.
-    fn take_unanswered(&self, line: &Bytes) {
+    fn replay_answered(&self, line: &Bytes) {
         let discarded = Outbox::new();
         discarded.abandon();
         self.session.receive(line, &Exchange::Shared(discarded));
     }
 
-    fn take(&self, line: &Bytes, end: u64) {
+    fn receive(&self, line: &Bytes, end: u64) {
         let Some(journal) = self.journal.clone() else {
             let exchange = Exchange::Shared(self.outbox.clone());
             return self.session.receive(line, &exchange);
@@ -189,7 +189,7 @@ impl Reading<'_> {
                 self.session
                     .refuse_interrupted(line, &self.journaled(receipt));
             }
-            Received::Repeated => self.take_unanswered(line),
+            Received::Repeated => self.replay_answered(line),
             Received::Answered => {}
         }
     }
@@ -221,7 +221,7 @@ impl Reading<'_> {
 /// Waits for the requests in flight: a client may close its output right after the last request.
 async fn drain(session: &Session, proxy: &Proxy) {
     let start = Instant::now();
-    while session.running() > 0 {
+    while session.in_flight() > 0 {
         let limit = if proxy.inventory.is_connecting() {
             DRAIN_WHILE_STARTING
         } else {

@@ -65,7 +65,7 @@ impl ByteBudget {
     ///
     /// # Cancel safety
     /// A dropped future has reserved nothing.
-    pub(crate) async fn take(&self, length: usize, total: usize) -> Reservation {
+    pub(crate) async fn reserve(&self, length: usize, total: usize) -> Reservation {
         let reservation = self
             .half(total)
             .free
@@ -79,7 +79,7 @@ impl ByteBudget {
     ///
     /// # Errors
     /// When they are not free.
-    pub(crate) fn try_take(&self, length: usize) -> Result<Reservation, OverBudget> {
+    pub(crate) fn try_reserve(&self, length: usize) -> Result<Reservation, OverBudget> {
         let half = self.half(length);
         half.free
             .clone()
@@ -95,7 +95,7 @@ impl ByteBudget {
     pub(crate) fn hold(&self, bytes: Bytes) -> Result<Bytes, OverBudget> {
         let half = self.half(bytes.len());
         let is_first = half.free.available_permits() == half.most;
-        let reservation = self.try_take(bytes.len())?;
+        let reservation = self.try_reserve(bytes.len())?;
         // Messages that arrived together share one buffer, so one of them may keep twice its size alive: copy it. The
         // only message in flight is not worth a copy.
         let bytes = if bytes.len() > SHORT && !is_first {
@@ -177,17 +177,17 @@ mod tests {
     async fn short_messages_have_a_budget_of_their_own() {
         let budget = ByteBudget::new(LARGE, 2);
         let _large = budget.hold(bytes(LARGE)).unwrap();
-        let _short = (budget.take(1, 1).await, budget.take(1, 1).await);
+        let _short = (budget.reserve(1, 1).await, budget.reserve(1, 1).await);
         assert_eq!(budget.hold(bytes(1)), Err(OverBudget));
     }
 
     #[tokio::test]
     async fn a_message_that_comes_in_pieces_waits_for_the_budget() {
         let budget = ByteBudget::new(3 * LARGE, 0);
-        let mut reservation = budget.take(LARGE, 2 * LARGE).await;
-        reservation.add(budget.take(LARGE, 2 * LARGE).await);
+        let mut reservation = budget.reserve(LARGE, 2 * LARGE).await;
+        reservation.add(budget.reserve(LARGE, 2 * LARGE).await);
         let held = reservation.with(bytes(2 * LARGE));
-        let mut later = std::pin::pin!(budget.take(2 * LARGE, 2 * LARGE));
+        let mut later = std::pin::pin!(budget.reserve(2 * LARGE, 2 * LARGE));
         assert!(
             tokio::time::timeout(std::time::Duration::ZERO, later.as_mut())
                 .await

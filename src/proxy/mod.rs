@@ -1,7 +1,8 @@
 //! The MCP server that clients see: three tools in front of all configured servers.
 //!
-//! A [`Proxy`] joins catalog, search and upstream. It serves any number of sessions and keeps no state of them; the
-//! state of a session comes with each request, in a [`Caller`].
+//! A [`Proxy`] joins catalog, search and upstream. It serves any number of sessions. Each request comes with its
+//! [`Caller`], which has the state of the session; the proxy itself keeps only what outlives a request, such as the
+//! subscriptions of clients and calls that wait for an answer of the user.
 //!
 //! *Invariant*: nothing here reads from or writes to a transport.
 
@@ -58,7 +59,7 @@ use ledger::Ledger;
 use metrics::Metrics;
 use relay::Relay;
 use tools::{Tools, definitions};
-use view::{Views, Workspace};
+use view::{ViewSource, Workspace};
 
 /// The proxy: dispatches requests by method.
 #[derive(Debug)]
@@ -145,9 +146,9 @@ impl Proxy {
             );
             let relay = Arc::new(relay);
             let catalog = Arc::new(Catalog::new());
-            let views = Views::new(config, catalog.clone(), mode);
-            views.start_servers_in(session.directory.as_ref());
-            let callers = Arc::new(Callers::new(views));
+            let view_source = ViewSource::new(config, catalog.clone(), mode);
+            view_source.start_servers_in(session.directory.as_ref());
+            let callers = Arc::new(Callers::new(view_source));
             let config = callers.unscoped().config();
             let ledger = Ledger::new(directories.audit.clone(), &config, tasks.clone());
             let inventory = inventory::Parts {
@@ -305,7 +306,7 @@ impl Proxy {
         let view = self.view_for(caller, method).await;
         match method {
             "tools/list" => self.tools.list(&view, caller, params).await,
-            "tools/call" => self.tools.call(&view, caller, params, line).await,
+            "tools/call" => self.tools.answer_call(&view, caller, params, line).await,
             "server/discover" => Reply::constant(self.discover(&view).into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),

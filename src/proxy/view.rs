@@ -37,14 +37,14 @@ pub(super) type Workspace = Arc<[PathBuf]>;
 /// The configuration and the tools visible to one client.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    views: Arc<Views>,
+    source: Arc<ViewSource>,
     /// The workspace; `None` sees every server.
     workspace: Option<Workspace>,
 }
 
-/// The configuration and catalog that views read, and the workspaces of all clients.
+/// The current configuration and catalog, from which each [`View`] reads its part, and the workspaces of all clients.
 #[derive(Debug)]
-pub(super) struct Views {
+pub(super) struct ViewSource {
     mode: Mode,
     config: RwLock<Arc<Config>>,
     catalog: Arc<Catalog>,
@@ -70,23 +70,23 @@ impl View {
     /// How the client sees the servers' tools.
     #[must_use]
     pub(crate) fn mode(&self) -> Mode {
-        self.views.mode
+        self.source.mode
     }
 
     /// The current configuration, without hidden servers.
     #[must_use]
     pub(crate) fn config(&self) -> Arc<Config> {
-        let config = self.views.config();
+        let config = self.source.config();
         self.scope(&config).map_or(config, |scope| scope.config)
     }
 
     /// The current catalog, without hidden servers.
     #[must_use]
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
-        let (config, snapshot) = (self.views.config(), self.views.catalog.snapshot());
+        let (config, snapshot) = (self.source.config(), self.source.catalog.snapshot());
         match self.scope(&config).filter(|scope| !scope.hidden.is_empty()) {
             None => snapshot,
-            Some(scope) => self.views.visible_part(&scope, snapshot),
+            Some(scope) => self.source.visible_part(&scope, snapshot),
         }
     }
 
@@ -104,7 +104,7 @@ impl View {
         // Invalid JSON becomes `null`, which no rule permits.
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
         let directory = config.directory_of(&name.server);
-        let directory = directory.or_else(|| self.views.directory.get().cloned());
+        let directory = directory.or_else(|| self.source.directory.get().cloned());
         let call = Inspected {
             arguments: &arguments,
             directory: directory.as_deref(),
@@ -115,7 +115,7 @@ impl View {
 
     /// The servers hidden from the client.
     pub(super) fn hidden_servers(&self) -> Vec<ServerName> {
-        self.scope(&self.views.config())
+        self.scope(&self.source.config())
             .map_or_else(Vec::new, |scope| scope.hidden.iter().cloned().collect())
     }
 
@@ -132,20 +132,20 @@ impl View {
 
     /// Whether a server is visible from the workspace of any client.
     pub(super) fn is_reachable(&self, server: &ServerName) -> bool {
-        self.views.is_reachable(server)
+        self.source.is_reachable(server)
     }
 
     /// Masks the secrets of the configuration in a text.
     pub(super) fn masked(&self, text: &str) -> String {
-        self.views.config().masker.mask(text).into_owned()
+        self.source.config().masker.mask(text).into_owned()
     }
 
     fn scope(&self, config: &Arc<Config>) -> Option<Scope> {
-        Some(self.views.scope(config, self.workspace.as_ref()?))
+        Some(self.source.scope(config, self.workspace.as_ref()?))
     }
 }
 
-impl Views {
+impl ViewSource {
     pub(super) fn new(config: Config, catalog: Arc<Catalog>, mode: Mode) -> Arc<Self> {
         Arc::new(Self {
             mode,
@@ -171,7 +171,7 @@ impl Views {
     /// The view of a client in `workspace`.
     pub(super) fn from(self: &Arc<Self>, workspace: Workspace) -> View {
         View {
-            views: self.clone(),
+            source: self.clone(),
             workspace: Some(workspace),
         }
     }
@@ -179,7 +179,7 @@ impl Views {
     /// The view of every server, for commands of the user and for work that belongs to no client.
     pub(super) fn unscoped(self: &Arc<Self>) -> View {
         View {
-            views: self.clone(),
+            source: self.clone(),
             workspace: None,
         }
     }
@@ -318,7 +318,7 @@ mod tests {
         [PathBuf::from(directory)].into()
     }
 
-    fn views() -> Arc<Views> {
+    fn views() -> Arc<ViewSource> {
         let text = r#"{"mcpServers":{"everywhere":{"command":"x"},"here":{"command":"x","projects":["/a"]},"there":{"command":"x","projects":["/b"]}}}"#;
         let path = std::path::Path::new("/config.json");
         let config = Config::parse(text, path, &Environment::default())
@@ -334,7 +334,7 @@ mod tests {
                 servers.insert(server, Arc::new(listed));
             }
         });
-        Views::new(config, catalog, Mode::MetaTools)
+        ViewSource::new(config, catalog, Mode::MetaTools)
     }
 
     /// The servers in the configuration and in the snapshot of a view.
@@ -363,7 +363,7 @@ mod tests {
         let in_thread = tasks.spawn_blocking(move || visible(&other)).await;
         assert_eq!(in_task.unwrap(), expected);
         assert_eq!(in_thread.unwrap(), expected);
-        assert_eq!(visible(&view.views.unscoped())[0].len(), 3);
+        assert_eq!(visible(&view.source.unscoped())[0].len(), 3);
     }
 
     #[test]

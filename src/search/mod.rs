@@ -1,4 +1,5 @@
-//! Search: ranks tools for a query. It knows tools as text, and no server.
+//! Search: ranks tools for a query. It gets the names and texts of tools, and knows nothing of the catalog or of
+//! connections to servers.
 //!
 //! [`Search`] holds one index at a time, on disk if possible, and replaces it whole; a search finishes with the index
 //! it started with. An index is named by the fingerprint of its tools, so processes with the same tools share one.
@@ -44,7 +45,6 @@ pub(crate) use explain::Explanation;
 pub use fingerprint::Fingerprint;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ use parking_lot::{Mutex, RwLock};
 use prefetch::Prefetch;
 use query::Query;
 use store::Store;
-use vectors::{Table, Vectors};
+use vectors::{EmbeddingLock, Table, Vectors};
 
 /// The text of one tool, as it is indexed.
 #[derive(Debug, Clone)]
@@ -404,7 +404,7 @@ fn vector(embedder: &dyn Embedder, query: &str) -> Result<Vec<f32>, Unavailable>
 pub struct Embedding<'a> {
     search: &'a Search,
     semantic: &'a Semantic,
-    _lock: Option<File>,
+    _lock: EmbeddingLock,
 }
 
 impl Embedding<'_> {

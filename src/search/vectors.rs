@@ -18,7 +18,8 @@ use crate::files;
 pub(super) const VERSION: &str = "v1";
 const MAGIC: &[u8; 8] = b"MCPZVEC\x01";
 const HEADER: usize = 24;
-/// The number of vectors kept of tools that are not in the catalog now, but may return or belong to another client.
+/// The number of vectors kept for tools that are not in this process's catalog: they may return, or belong to the
+/// catalog of another process.
 const SPARE: usize = 20_000;
 
 /// The storage of the vectors.
@@ -31,6 +32,11 @@ pub(super) struct Vectors {
     memory: Mutex<Option<Arc<Table>>>,
 }
 
+/// The right to compute missing vectors, until it is dropped. It has no file if there is nothing to lock: two processes
+/// may then do the same work.
+#[derive(Debug)]
+pub(super) struct EmbeddingLock(#[expect(dead_code, reason = "it is held, not read")] Option<File>);
+
 /// Vectors by key.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Table {
@@ -38,8 +44,9 @@ pub(super) struct Table {
     /// In ascending order.
     keys: Vec<u64>,
     scales: Vec<f32>,
-    /// The numbers as signed bytes, one row per key, after the rest of the file.
+    /// The bytes of the file, or only the rows. There is one row of signed bytes per key, from `first_row` on.
     rows: Vec<u8>,
+    /// The position of the first row in `rows`.
     first_row: usize,
 }
 
@@ -58,10 +65,10 @@ impl Vectors {
         }
     }
 
-    /// The lock for embedding, until it is dropped. `None` if another process holds it.
-    pub(super) fn lock(&self) -> Option<Option<File>> {
+    /// The lock for embedding. `None` if another process holds it.
+    pub(super) fn lock(&self) -> Option<EmbeddingLock> {
         let Some(file) = &self.file else {
-            return Some(None);
+            return Some(EmbeddingLock(None));
         };
         let opened = file
             .parent()
@@ -75,13 +82,13 @@ impl Vectors {
             });
         match opened {
             Ok(lock) => match lock.try_lock() {
-                Ok(()) => Some(Some(lock)),
+                Ok(()) => Some(EmbeddingLock(Some(lock))),
                 Err(fs::TryLockError::WouldBlock) => None,
                 // A disk without locks: two processes may do the same work.
-                Err(fs::TryLockError::Error(_)) => Some(None),
+                Err(fs::TryLockError::Error(_)) => Some(EmbeddingLock(None)),
             },
             // A read-only disk: the vectors stay in memory.
-            Err(_) => Some(None),
+            Err(_) => Some(EmbeddingLock(None)),
         }
     }
 
@@ -113,7 +120,7 @@ impl Vectors {
         }
     }
 
-    /// Adds vectors. Older ones are dropped if they are neither `wanted` nor among the newest spare ones.
+    /// Adds vectors. Of the older ones that are not `wanted`, the first [`SPARE`] in the order of keys are kept.
     pub(super) fn add(&self, new: &HashMap<VectorKey, Vec<f32>>, wanted: &HashSet<VectorKey>) {
         let table = self.load().with(new, wanted, self.width);
         let written = self.file.as_ref().map(|file| table.write(file));

@@ -31,7 +31,10 @@ impl ConcurrencyLimit {
     ///
     /// # Errors
     /// [`CallError::Busy`] if the queue is full.
-    pub(super) async fn take(&self, server: &ServerName) -> Result<SemaphorePermit<'_>, CallError> {
+    pub(super) async fn acquire(
+        &self,
+        server: &ServerName,
+    ) -> Result<SemaphorePermit<'_>, CallError> {
         if let Ok(permit) = self.semaphore.try_acquire() {
             return Ok(permit);
         }

@@ -36,7 +36,7 @@ pub(super) struct Connector<'a> {
     /// The headers that the tools require, learned from earlier listings.
     pub(super) mirrors: &'a Arc<Mirrors>,
     /// The context with tasks and HTTP clients.
-    pub(super) environment: &'a Arc<UpstreamContext>,
+    pub(super) context: &'a Arc<UpstreamContext>,
     /// The client capabilities that a handshake declares.
     pub(super) capabilities: ClientCapabilities,
     /// The recipient of the server's own messages.
@@ -121,7 +121,7 @@ impl Connector<'_> {
         peer: HttpPeer,
     ) -> Result<(Wire, Result<Introduction, Refusal>), ConnectError> {
         let server = self.server.clone();
-        let opening = sse::open(peer, &self.environment.tasks, self.inbound());
+        let opening = sse::open(peer, &self.context.tasks, self.inbound());
         let link = match tokio::time::timeout(self.limit(), opening).await {
             Ok(Ok(link)) => link,
             Ok(Err(error)) => return Err(self.refused(Refusal::NoAnswer(error), "")),
@@ -195,13 +195,13 @@ impl Connector<'_> {
     }
 
     fn peer(&self, remote: &Remote) -> Result<HttpPeer, ConnectError> {
-        HttpPeer::of(self.server, remote, self.environment)
+        HttpPeer::of(self.server, remote, self.context)
     }
 
     fn endpoint(&self, peer: HttpPeer) -> Arc<Endpoint> {
         Endpoint::new(
             peer,
-            &self.environment.tasks,
+            &self.context.tasks,
             self.mirrors.clone(),
             self.inbound(),
         )
@@ -211,19 +211,19 @@ impl Connector<'_> {
         InboundRouter::new(
             self.server.clone(),
             self.audience.clone(),
-            self.environment.tasks.clone(),
+            self.context.tasks.clone(),
         )
     }
 
     fn limit(&self) -> Duration {
-        self.environment.handshake_limit_of(self.transport)
+        self.context.handshake_limit_of(self.transport)
     }
 
     /// Starts the server's process, and the tasks that write to it, read from it, and wait for its end.
     fn start(&self, transport: &config::Stdio) -> Result<(Wire, Stderr), ConnectError> {
-        let environment = self.environment;
-        let log = ServerLog::open(environment.log_directory.as_deref(), self.server);
-        let (process, stdin, stdout) = Process::start(self.server, transport, environment, log)?;
+        let context = self.context;
+        let log = ServerLog::open(context.log_directory.as_deref(), self.server);
+        let (process, stdin, stdout) = Process::start(self.server, transport, context, log)?;
         let stderr = process.stderr().clone();
         let outbox = Outbox::new();
         let link = Link::new(
@@ -234,14 +234,14 @@ impl Connector<'_> {
         );
         let unwritable = CancellationToken::new();
         let broken = unwritable.clone();
-        environment.tasks.spawn(async move {
+        context.tasks.spawn(async move {
             if outbox.write_to(stdin).await.is_err() {
                 broken.cancel();
             }
         });
-        let stop = environment.tasks.stop().clone();
+        let stop = context.tasks.stop().clone();
         let reader = link.clone();
-        environment.tasks.spawn(async move {
+        context.tasks.spawn(async move {
             let mut process = process;
             let mut lines = LineReader::new(stdout, MESSAGE_LIMIT).with_widening(widen);
             let reason = tokio::select! {

@@ -157,7 +157,7 @@ impl Helper {
     /// When the command gives none.
     pub(super) async fn headers(
         &self,
-        environment: &UpstreamContext,
+        context: &UpstreamContext,
         refused: Option<&Arc<CommandHeaders>>,
     ) -> Result<Arc<CommandHeaders>, HeadersCommandError> {
         let usable = |given: &Arc<CommandHeaders>| {
@@ -171,7 +171,7 @@ impl Helper {
         if let Some(given) = self.latest().clone().filter(usable) {
             return Ok(given);
         }
-        let given = Arc::new(self.run(environment).await?);
+        let given = Arc::new(self.run(context).await?);
         *self.latest() = Some(given.clone());
         Ok(given)
     }
@@ -192,12 +192,9 @@ impl Helper {
         )
     }
 
-    async fn run(
-        &self,
-        environment: &UpstreamContext,
-    ) -> Result<CommandHeaders, HeadersCommandError> {
+    async fn run(&self, context: &UpstreamContext) -> Result<CommandHeaders, HeadersCommandError> {
         tracing::debug!(server = %self.server, program = self.command.program, "running its headers_command");
-        let mut running = Running::start(self, environment)?;
+        let mut running = Running::start(self, context)?;
         let (mut printed, mut said) = (Vec::new(), Vec::new());
         let ended = async {
             let (stdout, stderr) = running.streams();
@@ -220,14 +217,14 @@ impl Helper {
         };
         let ended = tokio::select! {
             ended = tokio::time::timeout(LIMIT, ended) => ended.unwrap_or(Err(HeadersCommandError::Timeout)),
-            () = environment.tasks.stopped() => Err(HeadersCommandError::Stopped),
+            () = context.tasks.stopped() => Err(HeadersCommandError::Stopped),
         };
         let given = read(&printed);
         // Which words are secret is known only now. If the output cannot be used, every word may be secret.
         let masker = given
             .as_ref()
             .map_or_else(|_| words(&printed), CommandHeaders::masker);
-        let mut log = ServerLog::open(environment.log_directory.as_deref(), &self.server);
+        let mut log = ServerLog::open(context.log_directory.as_deref(), &self.server);
         log.write(masker.mask(&String::from_utf8_lossy(&said)).as_bytes());
         ended.and(given)
     }
@@ -260,12 +257,12 @@ struct Running {
 }
 
 impl Running {
-    fn start(helper: &Helper, environment: &UpstreamContext) -> Result<Self, HeadersCommandError> {
+    fn start(helper: &Helper, context: &UpstreamContext) -> Result<Self, HeadersCommandError> {
         let mut command = Command::new(program::to_start(
             &helper.command.program,
-            &environment.variables,
+            &context.variables,
         ));
-        let variables = environment
+        let variables = context
             .variables
             .iter()
             .filter(|(name, _)| *name != TOKEN.name);
@@ -273,7 +270,7 @@ impl Running {
             .args(&helper.command.args)
             .env_clear()
             .envs(variables)
-            .envs(environment.guard.variable())
+            .envs(context.guard.variable())
             .env("MCPZIP_SERVER_NAME", helper.server.as_str())
             .env("MCPZIP_SERVER_URL", &helper.url)
             .env("CLAUDE_CODE_MCP_SERVER_NAME", helper.server.as_str())
@@ -282,11 +279,11 @@ impl Running {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        if let Some(directory) = &environment.directory {
+        if let Some(directory) = &context.directory {
             command.current_dir(directory);
         }
         let (child, group) =
-            ProcessGroup::spawn(&mut command, &environment.guard).map_err(|error| {
+            ProcessGroup::spawn(&mut command, &context.guard).map_err(|error| {
                 HeadersCommandError::Start {
                     program: helper.command.program.clone(),
                     source: Arc::new(error),

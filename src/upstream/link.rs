@@ -166,7 +166,7 @@ impl Link {
     ) -> std::io::Result<()> {
         while let Some(line) = lines.next().await? {
             match line {
-                Line::Message(line) => self.take(line).await,
+                Line::Message(line) => self.receive(line).await,
                 Line::TooLong { length, id } => self.too_long(length, id.as_ref()),
             }
         }
@@ -206,8 +206,8 @@ impl Link {
 
     /// Processes a message or a batch. For a large response, it waits until the client takes responses again, so that
     /// the server is not read from meanwhile.
-    pub(super) async fn take(&self, line: Bytes) {
-        let response_outbox = self.receive(&line);
+    pub(super) async fn receive(&self, line: Bytes) {
+        let response_outbox = self.dispatch_all(&line);
         drop(line);
         if let Some(response_outbox) = response_outbox.filter(Outbox::is_congested) {
             Box::pin(async move { response_outbox.relieved().await }).await;
@@ -215,7 +215,7 @@ impl Link {
     }
 
     /// Processes a message or a batch; returns the client's queue if it was a large response.
-    fn receive(&self, line: &Bytes) -> Option<Outbox> {
+    fn dispatch_all(&self, line: &Bytes) -> Option<Outbox> {
         telemetry::frame(Some(&self.server), "received", &[line]);
         match Envelope::parse(line) {
             Ok(Envelope::Single(message)) => return self.dispatch(line, message),

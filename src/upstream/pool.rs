@@ -14,7 +14,7 @@ use super::listing::Listing;
 use super::oauth::Account;
 use super::reply::ServerReply;
 use super::sharing::{self, Joined};
-use super::slot::{Idle, Lease, Slot, State};
+use super::slot::{Idle, Lease, ServerState, Slot};
 use super::subscription::{self, SubscribeError};
 use super::{CallError, ConnectError, UpstreamContext};
 use crate::config::{Config, Server, Transport, Trust};
@@ -23,7 +23,7 @@ use crate::tool::ServerName;
 
 /// All configured servers, with their connections.
 pub(crate) struct Pool {
-    environment: Arc<UpstreamContext>,
+    context: Arc<UpstreamContext>,
     servers: RwLock<BTreeMap<ServerName, Joined>>,
     pub(super) audience: Arc<dyn Audience>,
     /// The number of clients that wait for a server to be connected.
@@ -48,7 +48,7 @@ pub(crate) struct ServerStatus {
     /// Equal for sessions that share its connections.
     pub instance: usize,
     /// The state of its connection.
-    pub state: State,
+    pub state: ServerState,
     /// How its process is shared with other sessions; `None` if this run has its own.
     pub sharing: Option<String>,
 }
@@ -64,9 +64,9 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     /// Creates a pool without servers; [`Pool::configure`] adds them. `audience` receives the servers' own messages.
     #[must_use]
-    pub(crate) fn new(environment: UpstreamContext, audience: Arc<dyn Audience>) -> Self {
+    pub(crate) fn new(context: UpstreamContext, audience: Arc<dyn Audience>) -> Self {
         Self {
-            environment: Arc::new(environment),
+            context: Arc::new(context),
             servers: RwLock::default(),
             audience,
             urgent: watch::Sender::new(0),
@@ -86,9 +86,9 @@ impl Pool {
                     if let Some(old) = old {
                         old.retire();
                     }
-                    let shared = &self.environment.servers;
+                    let shared = &self.context.servers;
                     let idle = Idle::of(entry, config);
-                    shared.join(server, entry, idle, &self.environment, &self.audience)
+                    shared.join(server, entry, idle, &self.context, &self.audience)
                 }
             };
             next.insert(server.clone(), kept);
@@ -100,7 +100,7 @@ impl Pool {
     /// The cache key of a server's list: the hash of its entry, with the directory if the list depends on it.
     #[must_use]
     pub(crate) fn list_key(&self, entry: &Server) -> String {
-        sharing::list_key(entry, &self.environment)
+        sharing::list_key(entry, &self.context)
     }
 
     /// The status of every server, by name.
@@ -152,10 +152,10 @@ impl Pool {
             return limit;
         };
         // `limit` already includes the usual connection time.
-        let usual = self.environment.handshake_limit;
+        let usual = self.context.handshake_limit;
         limit
             + self
-                .environment
+                .context
                 .handshake_limit_of(&joined.entry.transport)
                 .saturating_sub(usual)
     }
@@ -165,14 +165,14 @@ impl Pool {
     pub(crate) fn wants_login(&self, server: &ServerName) -> bool {
         let servers = self.servers.read();
         let state = servers.get(server).map(|joined| joined.slots.state());
-        matches!(state, Some(State::Failed { error, .. }) if error.wants_login())
+        matches!(state, Some(ServerState::Failed { error, .. }) if error.wants_login())
     }
 
     /// The login at `server`, if it may need one.
     #[must_use]
     pub(crate) fn account(&self, server: &ServerName) -> Option<Account> {
         let entry = self.servers.read().get(server)?.entry.clone();
-        Account::of_entry(server, &entry, &self.environment).ok()?
+        Account::of_entry(server, &entry, &self.context).ok()?
     }
 
     /// Sends a request to a server. The call's limit applies once to connecting and once to the response. The request
@@ -340,7 +340,7 @@ impl Pool {
             };
             let slots = joined.slots.all();
             for connection in slots.iter().filter_map(|slot| slot.connection()) {
-                let tasks = &self.environment.tasks;
+                let tasks = &self.context.tasks;
                 tasks.spawn(async move { connection.set_log_level(level).await });
             }
         }
@@ -360,7 +360,7 @@ impl Pool {
     pub(crate) async fn close(&self) {
         let servers = std::mem::take(&mut *self.servers.write());
         drop(servers);
-        self.environment.servers.left().await;
+        self.context.servers.left().await;
     }
 
     /// A connection for a request of `host`; without a host, any connection.

@@ -21,12 +21,12 @@ use crate::mcp::ClientCapabilities;
 use crate::telemetry;
 use crate::tool::ServerName;
 
-/// The longest interval at which the use of a connection without an idle limit is checked.
-const LONGEST_LOOK: Duration = Duration::from_secs(30 * 60);
+/// The interval at which a connection without an idle limit is looked at, as its entry may have been removed.
+const CHECK_INTERVAL_WITHOUT_LIMIT: Duration = Duration::from_secs(450);
 
-/// A server's state, for display and decisions.
+/// The state of a server that the rest of the program sees: its [`Phase`] without the connection.
 #[derive(Debug, Clone)]
-pub(crate) enum State {
+pub(crate) enum ServerState {
     /// Disabled in the configuration.
     Disabled,
     /// Not connected; the next call connects.
@@ -49,7 +49,7 @@ pub(super) struct Slot {
     pub(super) server: ServerName,
     pub(super) entry: config::Server,
     idle: Idle,
-    link: Mutex<LinkState>,
+    inner: Mutex<Inner>,
     /// The limit shared by all slots of the server.
     limit: Option<Arc<ConcurrencyLimit>>,
     /// The sessions that use it.
@@ -61,8 +61,9 @@ pub(super) struct Slot {
 
 type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
 
+/// The part of a slot that changes.
 #[derive(Debug)]
-struct LinkState {
+struct Inner {
     phase: Phase,
     /// The client capabilities that the connection's handshake declares.
     capabilities: ClientCapabilities,
@@ -80,7 +81,7 @@ struct LinkState {
     retired: bool,
 }
 
-impl LinkState {
+impl Inner {
     fn is_current(&self, connection: &Arc<Connection>) -> bool {
         matches!(&self.phase, Phase::Ready(current) if Arc::ptr_eq(current, connection))
     }
@@ -98,6 +99,7 @@ impl LinkState {
     }
 }
 
+/// The connection, or why there is none.
 #[derive(Debug)]
 enum Phase {
     Disconnected,
@@ -145,7 +147,7 @@ impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Slot")
             .field("server", &self.server)
-            .field("link", &self.link)
+            .field("inner", &self.inner)
             .finish_non_exhaustive()
     }
 }
@@ -183,7 +185,7 @@ impl Slot {
         users: Arc<Users>,
         mirrors: Arc<Mirrors>,
     ) -> Arc<Self> {
-        let link = LinkState {
+        let inner = Inner {
             phase: Phase::Disconnected,
             capabilities: ClientCapabilities::NONE,
             failures: 0,
@@ -194,12 +196,12 @@ impl Slot {
             heat: 0.0,
             retired: false,
         };
-        let (link, followed) = (Mutex::new(link), watch::Sender::new(BTreeSet::new()));
+        let (inner, followed) = (Mutex::new(inner), watch::Sender::new(BTreeSet::new()));
         Arc::new(Self {
             server,
             entry,
             idle,
-            link,
+            inner,
             limit,
             users,
             mirrors,
@@ -209,29 +211,29 @@ impl Slot {
 
     /// Records that the server spoke the modern era last time.
     pub(super) fn remember_modern(&self) {
-        let mut link = self.link();
-        if matches!(link.phase, Phase::Disconnected) {
-            link.is_modern = true;
+        let mut inner = self.lock();
+        if matches!(inner.phase, Phase::Disconnected) {
+            inner.is_modern = true;
         }
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> ServerState {
         if self.entry.disabled {
-            return State::Disabled;
+            return ServerState::Disabled;
         }
-        let link = self.link();
-        match &link.phase {
-            Phase::Connecting(_) => State::Connecting,
-            Phase::Ready(connection) if !connection.is_ended() => State::Ready,
-            Phase::Disconnected | Phase::Ready(_) => State::Disconnected,
-            Phase::Failed { error, retry_at } => State::Failed {
+        let inner = self.lock();
+        match &inner.phase {
+            Phase::Connecting(_) => ServerState::Connecting,
+            Phase::Ready(connection) if !connection.is_ended() => ServerState::Ready,
+            Phase::Disconnected | Phase::Ready(_) => ServerState::Disconnected,
+            Phase::Failed { error, retry_at } => ServerState::Failed {
                 error: error.clone(),
                 retry_at: *retry_at,
             },
         }
     }
 
-    /// The session in whose context the server's processes start.
+    /// The context of the session for which the server's processes start.
     pub(super) fn context(&self) -> Arc<UpstreamContext> {
         self.users.context()
     }
@@ -254,7 +256,7 @@ impl Slot {
 
     /// The connection, if it is open.
     pub(super) fn connection(&self) -> Option<Arc<Connection>> {
-        match &self.link().phase {
+        match &self.lock().phase {
             Phase::Ready(connection) if !connection.is_ended() => Some(connection.clone()),
             _ => None,
         }
@@ -268,7 +270,7 @@ impl Slot {
     /// Takes one of the server's permits, if calls are limited; waits in a bounded queue.
     pub(super) async fn permit(&self) -> Result<Option<SemaphorePermit<'_>>, CallError> {
         match &self.limit {
-            Some(limit) => limit.take(&self.server).await.map(Some),
+            Some(limit) => limit.acquire(&self.server).await.map(Some),
             None => Ok(None),
         }
     }
@@ -276,13 +278,13 @@ impl Slot {
     /// Whether a request for a client with these capabilities can use this slot's connection. A handshake declares
     /// capabilities once; a modern server gets them with each request.
     pub(super) fn suits(&self, capabilities: ClientCapabilities) -> bool {
-        let link = self.link();
-        match &link.phase {
+        let inner = self.lock();
+        match &inner.phase {
             Phase::Ready(connection) if connection.is_ended() => true,
             Phase::Ready(connection) => {
-                connection.introduction().revision.is_modern() || link.capabilities == capabilities
+                connection.introduction().revision.is_modern() || inner.capabilities == capabilities
             }
-            Phase::Connecting(_) => link.is_modern || link.capabilities == capabilities,
+            Phase::Connecting(_) => inner.is_modern || inner.capabilities == capabilities,
             Phase::Disconnected | Phase::Failed { .. } => true,
         }
     }
@@ -319,7 +321,7 @@ impl Slot {
 
     /// The connection, if it is open already.
     pub(super) fn lease_now(self: &Arc<Self>, user: u64) -> Option<Lease> {
-        let connection = (!self.entry.disabled).then(|| self.link().used())??;
+        let connection = (!self.entry.disabled).then(|| self.lock().used())??;
         Some(Lease {
             slot: self.clone(),
             user,
@@ -332,29 +334,29 @@ impl Slot {
         user: u64,
         capabilities: ClientCapabilities,
     ) -> Result<Lease, watch::Receiver<Attempt>> {
-        let mut link = self.link();
-        if let Some(connection) = link.used() {
-            drop(link);
+        let mut inner = self.lock();
+        if let Some(connection) = inner.used() {
+            drop(inner);
             return Ok(Lease {
                 slot: self.clone(),
                 user,
                 connection,
             });
         }
-        match &link.phase {
+        match &inner.phase {
             Phase::Connecting(attempt) => Err(attempt.clone()),
             Phase::Disconnected | Phase::Ready(_) | Phase::Failed { .. } => {
                 let (outcome, attempt) = watch::channel(None);
-                link.phase = Phase::Connecting(attempt.clone());
-                link.capabilities = capabilities;
-                drop(link);
-                let (slot, environment) = (self.clone(), self.users.context());
-                let tasks = environment.tasks.clone();
+                inner.phase = Phase::Connecting(attempt.clone());
+                inner.capabilities = capabilities;
+                drop(inner);
+                let (slot, context) = (self.clone(), self.users.context());
+                let tasks = context.tasks.clone();
                 let server = || self.server.to_string();
-                environment
+                context
                     .events()
                     .note(|| Event::ServerStarting { server: server() });
-                tasks.spawn(async move { slot.attempt(&environment, &outcome).await });
+                tasks.spawn(async move { slot.attempt(&context, &outcome).await });
                 Err(attempt)
             }
         }
@@ -362,65 +364,64 @@ impl Slot {
 
     async fn attempt(
         self: Arc<Self>,
-        environment: &Arc<UpstreamContext>,
+        context: &Arc<UpstreamContext>,
         outcome: &watch::Sender<Attempt>,
     ) {
         let result = tokio::select! {
-            result = self.connect(environment) => result.map(Arc::new).map_err(Arc::new),
-            () = environment.tasks.stopped() => Err(Arc::new(ConnectError::ShuttingDown)),
+            result = self.connect(context) => result.map(Arc::new).map_err(Arc::new),
+            () = context.tasks.stopped() => Err(Arc::new(ConnectError::ShuttingDown)),
         };
         {
-            let mut link = self.link();
+            let mut inner = self.lock();
             match &result {
                 Ok(connection) => {
-                    link.failures = 0;
-                    link.is_modern = connection.introduction().revision.is_modern();
-                    link.last_used = Instant::now();
-                    link.uses = 0;
-                    link.phase = Phase::Ready(connection.clone());
-                    environment.events().note(|| Event::ServerReady {
+                    inner.failures = 0;
+                    inner.is_modern = connection.introduction().revision.is_modern();
+                    inner.last_used = Instant::now();
+                    inner.uses = 0;
+                    inner.phase = Phase::Ready(connection.clone());
+                    context.events().note(|| Event::ServerReady {
                         server: self.server.to_string(),
                     });
-                    let (slot, context) = (self.clone(), environment.clone());
-                    let closing = slot.close_when_idle(context, connection.clone());
-                    let (server, events) = (self.server.clone(), environment.events().clone());
-                    environment.tasks.spawn(async move {
+                    let closing = self
+                        .clone()
+                        .close_when_idle(context.clone(), connection.clone());
+                    let (server, events) = (self.server.clone(), context.events().clone());
+                    context.tasks.spawn(async move {
                         closing.await;
                         let server = || server.to_string();
                         events.note(|| Event::ServerStopped { server: server() });
                     });
                     if let Some(interval) = self.idle.check {
                         self.clone()
-                            .check_while_open(environment, connection.clone(), interval);
+                            .check_while_open(context, connection.clone(), interval);
                     }
                     if connection.introduction().revision.is_modern() {
                         let events = super::server_events::listen(
                             connection.clone(),
                             self.followed.subscribe(),
                         );
-                        let stop = environment.tasks.stop().clone();
-                        environment
-                            .tasks
-                            .spawn(stop.run_until_cancelled_owned(events));
+                        let stop = context.tasks.stop().clone();
+                        context.tasks.spawn(stop.run_until_cancelled_owned(events));
                     }
                     if let Some(level) = self.users.log_level() {
                         let connection = connection.clone();
-                        environment
+                        context
                             .tasks
                             .spawn(async move { connection.set_log_level(level).await });
                     }
                 }
                 Err(error) => {
-                    link.failures += 1;
-                    link.is_modern = false;
-                    let retry_at = Instant::now() + backoff(link.failures);
-                    link.phase = Phase::Failed {
+                    inner.failures += 1;
+                    inner.is_modern = false;
+                    let retry_at = Instant::now() + backoff(inner.failures);
+                    inner.phase = Phase::Failed {
                         error: error.clone(),
                         retry_at,
                     };
                     if !matches!(**error, ConnectError::ShuttingDown) {
                         tracing::warn!(server = %self.server, %error, "no connection");
-                        self.note_failure(environment, error);
+                        self.note_failure(context, error);
                     }
                 }
             }
@@ -429,13 +430,10 @@ impl Slot {
         let _ = outcome.send(Some(result));
     }
 
-    async fn connect(
-        &self,
-        environment: &Arc<UpstreamContext>,
-    ) -> Result<Connection, ConnectError> {
+    async fn connect(&self, context: &Arc<UpstreamContext>) -> Result<Connection, ConnectError> {
         let (is_modern, capabilities) = {
-            let link = self.link();
-            (link.is_modern, link.capabilities)
+            let inner = self.lock();
+            (inner.is_modern, inner.capabilities)
         };
         let transport = self.users.renewed(&self.entry.transport);
         let audience: Arc<dyn super::Audience> = self.users.clone();
@@ -444,7 +442,7 @@ impl Slot {
             transport: &transport,
             era: self.entry.era,
             mirrors: &self.mirrors,
-            environment,
+            context,
             capabilities,
             audience: &audience,
         };
@@ -466,49 +464,46 @@ impl Slot {
     /// Closes `connection` when it has not been used for its idle limit.
     async fn close_when_idle(
         self: Arc<Self>,
-        environment: Arc<UpstreamContext>,
+        context: Arc<UpstreamContext>,
         connection: Arc<Connection>,
     ) {
         loop {
             let pause = {
-                let mut link = self.link();
-                let idle = match (link.retired, self.idle.timeout) {
+                let mut inner = self.lock();
+                let idle = match (inner.retired, self.idle.timeout) {
                     (true, _) => Some(Duration::ZERO),
                     (false, IdleTimeout::Never) => None,
                     (false, IdleTimeout::After(limit)) => Some(limit),
-                    (false, IdleTimeout::Adaptive) => Some(self.idle.bounds.after(link.heat)),
+                    (false, IdleTimeout::Adaptive) => Some(self.idle.bounds.after(inner.heat)),
                 };
-                let unused = link.last_used.elapsed();
+                let unused = inner.last_used.elapsed();
                 match idle {
-                    Some(limit) if link.in_use == 0 && unused >= limit => {
+                    Some(limit) if inner.in_use == 0 && unused >= limit => {
                         if !connection.is_ended() {
                             tracing::debug!(server = %self.server, "closed while idle");
                         }
-                        link.phase = match std::mem::replace(&mut link.phase, Phase::Disconnected) {
-                            Phase::Ready(current) if !Arc::ptr_eq(&current, &connection) => {
-                                Phase::Ready(current)
-                            }
-                            Phase::Ready(_) => Phase::Disconnected,
-                            other => other,
-                        };
+                        if inner.is_current(&connection) {
+                            inner.phase = Phase::Disconnected;
+                        }
                         connection.wire.close();
                         return;
                     }
-                    Some(limit) if link.in_use == 0 => limit.saturating_sub(unused),
-                    _ => Duration::from_secs(1).max(idle.unwrap_or(LONGEST_LOOK) / 4),
+                    Some(limit) if inner.in_use == 0 => limit.saturating_sub(unused),
+                    Some(limit) => Duration::from_secs(1).max(limit / 4),
+                    None => CHECK_INTERVAL_WITHOUT_LIMIT,
                 }
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = connection.wire.close_requested() => return,
-                () = environment.tasks.stopped() => return,
+                () = context.tasks.stopped() => return,
             }
         }
     }
 
     fn check_while_open(
         self: Arc<Self>,
-        environment: &UpstreamContext,
+        context: &UpstreamContext,
         connection: Arc<Connection>,
         interval: Duration,
     ) {
@@ -516,57 +511,57 @@ impl Slot {
         let is_used = move || slot.is_used(&checked);
         let checked = connection.clone();
         let give_up = move |error: &CallError| self.give_up(&checked, error);
-        let tasks = environment.tasks.clone();
+        let tasks = context.tasks.clone();
         let checks = health::watch(connection, interval, tasks, is_used, give_up);
-        environment.tasks.spawn(checks);
+        context.tasks.spawn(checks);
     }
 
     /// Whether calls hold `connection`, or another connection has replaced it.
     fn is_used(&self, connection: &Arc<Connection>) -> bool {
-        let link = self.link();
-        link.in_use > 0 || !link.is_current(connection)
+        let inner = self.lock();
+        inner.in_use > 0 || !inner.is_current(connection)
     }
 
     /// Closes `connection`, whose server did not respond, unless calls hold it; those notice it themselves.
     fn give_up(&self, connection: &Arc<Connection>, error: &CallError) {
-        let mut link = self.link();
-        if link.in_use > 0 || !link.is_current(connection) {
+        let mut inner = self.lock();
+        if inner.in_use > 0 || !inner.is_current(connection) {
             return;
         }
-        link.failures += 1;
+        inner.failures += 1;
         let error = ConnectError::Unhealthy {
             server: self.server.clone(),
             reason: error.to_string(),
         };
         tracing::warn!(server = %self.server, %error, "the connection is closed");
-        link.phase = Phase::Failed {
+        inner.phase = Phase::Failed {
             error: Arc::new(error),
-            retry_at: Instant::now() + backoff(link.failures),
+            retry_at: Instant::now() + backoff(inner.failures),
         };
         connection.wire.close();
     }
 
-    /// Ends the connection now, with the calls that it has. Whether there was one.
+    /// Closes the connection now, with the calls on it, and returns whether it was open.
     pub(super) fn stop(&self) -> bool {
-        let mut link = self.link();
-        let Phase::Ready(connection) = &link.phase else {
+        let mut inner = self.lock();
+        let Phase::Ready(connection) = &inner.phase else {
             return false;
         };
         let connection = connection.clone();
-        link.phase = Phase::Disconnected;
-        drop(link);
+        inner.phase = Phase::Disconnected;
+        drop(inner);
         connection.wire.close();
         true
     }
 
-    fn note_failure(&self, environment: &UpstreamContext, error: &ConnectError) {
+    fn note_failure(&self, context: &UpstreamContext, error: &ConnectError) {
         let server = || self.server.to_string();
-        environment.events().note(|| Event::ServerFailed {
+        context.events().note(|| Event::ServerFailed {
             server: server(),
             reason: telemetry::masked(&error.to_string()).into_owned(),
         });
         if error.wants_login() {
-            environment
+            context
                 .events()
                 .note(|| Event::LoginWanted { server: server() });
         }
@@ -575,10 +570,10 @@ impl Slot {
     /// Closes the connection as soon as its last call has ended.
     pub(super) fn retire(&self) {
         let connection = {
-            let mut link = self.link();
-            link.retired = true;
-            match &link.phase {
-                Phase::Ready(connection) if link.in_use == 0 => Some(connection.clone()),
+            let mut inner = self.lock();
+            inner.retired = true;
+            match &inner.phase {
+                Phase::Ready(connection) if inner.in_use == 0 => Some(connection.clone()),
                 _ => None,
             }
         };
@@ -587,9 +582,9 @@ impl Slot {
         }
     }
 
-    fn link(&self) -> MutexGuard<'_, LinkState> {
-        // Each change is whole before anything can panic.
-        self.link.lock()
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Each change is complete before anything can panic.
+        self.inner.lock()
     }
 }
 
@@ -601,12 +596,12 @@ impl Lease {
 
     /// Closes the connection, unless another call has used it or its entry keeps it open.
     pub(super) fn close_unless_shared(self) {
-        let mut link = self.slot.link();
-        if link.is_current(&self.connection)
-            && link.uses == 1
+        let mut inner = self.slot.lock();
+        if inner.is_current(&self.connection)
+            && inner.uses == 1
             && self.slot.idle.timeout != IdleTimeout::Never
         {
-            link.phase = Phase::Disconnected;
+            inner.phase = Phase::Disconnected;
             self.connection.wire.close();
         }
     }
@@ -622,12 +617,12 @@ impl Deref for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut link = self.slot.link();
-        link.in_use -= 1;
-        let minutes = link.last_used.elapsed().as_secs_f64() / 60.0;
-        link.heat = link.heat * 0.5_f64.powf(minutes / 15.0) + 1.0;
-        link.last_used = Instant::now();
-        if link.retired && link.in_use == 0 {
+        let mut inner = self.slot.lock();
+        inner.in_use -= 1;
+        let minutes = inner.last_used.elapsed().as_secs_f64() / 60.0;
+        inner.heat = inner.heat * 0.5_f64.powf(minutes / 15.0) + 1.0;
+        inner.last_used = Instant::now();
+        if inner.retired && inner.in_use == 0 {
             self.connection.wire.close();
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::RwLock;
 
 use super::sharing::Users;
-use super::slot::{Idle, Slot, State};
+use super::slot::{Idle, ServerState, Slot};
 use super::subscription::{Outcomes, Subscriptions};
 use crate::config::Server;
 use crate::mcp::ClientCapabilities;
@@ -70,10 +70,10 @@ impl Slots {
     }
 
     /// The state that says most: an open connection before none.
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> ServerState {
         let mut states = self.all().into_iter().map(|slot| slot.state());
         states
-            .find(|state| matches!(state, State::Ready))
+            .find(|state| matches!(state, ServerState::Ready))
             .unwrap_or_else(|| self.first.state())
     }
 

@@ -72,9 +72,9 @@ impl Subscriptions {
             slot: slot.clone(),
             outcomes: sender,
         };
-        let environment = slot.context();
-        let stop = environment.tasks.stop().child_token();
-        environment
+        let context = slot.context();
+        let stop = context.tasks.stop().child_token();
+        context
             .tasks
             .spawn(stop.clone().run_until_cancelled_owned(keeper.keep()));
         Self {

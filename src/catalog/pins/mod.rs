@@ -27,7 +27,7 @@ const NO_DIRECTORY: &str = "there is no directory in which pins could be kept";
 /// The approved tools, and those that differ.
 #[derive(Debug)]
 pub(crate) struct Pins {
-    /// `None` when nothing is kept on disk: tools of servers whose tools must be approved are then all held.
+    /// `None` if nothing is kept on disk. Then every tool that needs an approval is held.
     directory: Option<PathBuf>,
     known: RwLock<BTreeMap<ServerName, Known>>,
     /// The servers whose tools must be approved, or unchanged.
@@ -40,9 +40,9 @@ pub(crate) struct Pins {
 #[derive(Debug, Default)]
 struct Known {
     pending: Pending,
-    /// The tools that may be used, with their hashes. Used for servers with `required` trust alone.
+    /// The tools that may be used, with the hashes of their definitions. Not read under `Trust::Report`.
     free: BTreeMap<String, String>,
-    /// The hash of its instructions, if they may be shown; used for servers with `required` trust alone.
+    /// Whether its instructions may be shown. Not read under `Trust::Report`.
     has_free_instructions: bool,
     is_approved: bool,
     may_start: bool,
@@ -193,7 +193,7 @@ impl Pins {
 
     /// Reads the pins of these servers again if another process may have written them. Returns whether it read them.
     pub(crate) fn load_again<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
-        let is_old = *self.seen.read() != self.written();
+        let is_old = *self.seen.read() != self.last_change();
         if is_old {
             self.load(keys);
         }
@@ -205,7 +205,7 @@ impl Pins {
         let Some(directory) = &self.directory else {
             return;
         };
-        *self.seen.write() = self.written();
+        *self.seen.write() = self.last_change();
         let mut all = BTreeMap::new();
         for key in keys {
             let store = Store::new(directory, key);
@@ -233,8 +233,8 @@ impl Pins {
         *self.known.write() = all;
     }
 
-    /// The time at which a file was last replaced in the directory.
-    fn written(&self) -> Option<SystemTime> {
+    /// The time at which a record was last written by this or another process.
+    fn last_change(&self) -> Option<SystemTime> {
         let directory = self.directory.as_ref()?.join(FORM);
         fs::metadata(directory)
             .and_then(|directory| directory.modified())
@@ -268,8 +268,8 @@ impl Pins {
         compared.map(drop)
     }
 
-    /// Approves or rejects everything in `seen`, as far as it is still what waits. Returns the names of the tools for which that
-    /// is so; an empty name stands for the instructions.
+    /// Approves or rejects those changes in `seen` that are still pending, and returns the names of their tools. An empty
+    /// name stands for the instructions.
     ///
     /// # Errors
     /// When the pins cannot be read or written.

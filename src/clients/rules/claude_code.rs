@@ -12,7 +12,7 @@ use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, is_about_all};
 use super::matcher::Matcher;
-use super::{Carried, Mention, Rule, RuleFile, RuleKind, SEES_OURS, items, plain};
+use super::{Carried, HOOK_SEES_EXECUTE_TOOL, Rule, RuleFile, RuleKind, SourceRule, items, plain};
 
 /// Maximum number of agents, commands and skills read below one directory.
 const MOST_FILES: usize = 2000;
@@ -47,7 +47,7 @@ pub(super) fn find(
     );
     directories.sort();
     directories.dedup();
-    let mut mentions = Vec::new();
+    let mut sources = Vec::new();
     let mut files: Vec<Settings> = around
         .managed_settings()
         .into_iter()
@@ -58,7 +58,7 @@ pub(super) fn find(
             ["settings.json", "settings.local.json"]
                 .map(|file| (directory.join(file), project.clone())),
         );
-        frontmatter(directory, project.as_deref(), cache, &mut mentions);
+        frontmatter(directory, project.as_deref(), cache, &mut sources);
     }
     for (_, directory) in plugins(around, cache) {
         for file in ["hooks/hooks.json", ".claude-plugin/plugin.json"] {
@@ -72,7 +72,7 @@ pub(super) fn find(
             // A manifest may name a file of hooks. The one with the usual name is read by this loop, too.
             let node = node.filter(|node| matches!(node.get("hooks"), Some(Node::Map(_))));
             if let Some(node) = node {
-                hooks(&node, &file, &mut mentions, rules);
+                hooks(&node, &file, &mut sources, rules);
             }
         }
     }
@@ -83,8 +83,8 @@ pub(super) fn find(
             servers,
         };
         if let Some(node) = file.open(Syntax::Json, cache, rules) {
-            permissions(&node, &file, &mut mentions, rules);
-            hooks(&node, &file, &mut mentions, rules);
+            permissions(&node, &file, &mut sources, rules);
+            hooks(&node, &file, &mut sources, rules);
         }
     }
     for (project, node) in &projects {
@@ -97,15 +97,15 @@ pub(super) fn find(
             .filter_map(Node::as_text)
             .filter(|tool| tool.contains("mcp__"))
         {
-            let mention = Mention::new(
+            let source = SourceRule::new(
                 &user,
                 format!("projects.{project}.allowedTools"),
                 tool,
                 RuleKind::Allow,
             );
-            mentions.push(Mention {
+            sources.push(SourceRule {
                 project: Some((*project).into()),
-                ..mention
+                ..source
             });
         }
         // A server of one project is already read as disabled.
@@ -125,59 +125,59 @@ pub(super) fn find(
             .filter(|found| off.contains(&found.name.as_str()))
         {
             let key = format!("projects.{project}.disabledMcpServers");
-            let mention = Mention::new(&user, key, &found.name, RuleKind::Deny);
-            rules.push(mention.about(found, Carried::NotIn((*project).into())));
+            let source = SourceRule::new(&user, key, &found.name, RuleKind::Deny);
+            rules.push(source.about(found, Carried::NotIn((*project).into())));
         }
     }
-    for mention in &mentions {
-        let matcher = is_hook(mention).then(|| Matcher::new(&mention.text));
-        for found in servers.iter().filter(|found| mention.reaches(found)) {
+    for source in &sources {
+        let matcher = is_hook(source).then(|| Matcher::new(&source.text));
+        for found in servers.iter().filter(|found| source.reaches(found)) {
             let tools = match &matcher {
                 Some(matcher) if matcher.may_fit(&found.name) => vec!["*".to_owned()],
                 Some(_) => Vec::new(),
-                None if is_unclear(mention) => vec!["*".to_owned()],
-                None => tools_of(&mention.text, &found.name),
+                None if is_unclear(source) => vec!["*".to_owned()],
+                None => tools_of(&source.text, &found.name),
             };
             if tools.is_empty() {
                 continue;
             }
-            rules.push(mention.clone().about(found, carried(mention, tools)));
+            rules.push(source.clone().about(found, carried(source, tools)));
         }
     }
 }
 
-fn is_hook(mention: &Mention) -> bool {
-    mention.key.starts_with("hooks.")
+fn is_hook(source: &SourceRule) -> bool {
+    source.key.starts_with("hooks.")
 }
 
-fn is_permission(mention: &Mention) -> bool {
-    mention.key.starts_with("permissions.")
+fn is_permission(source: &SourceRule) -> bool {
+    source.key.starts_with("permissions.")
 }
 
 /// Whether a deny or ask rule is not understood. Such a rule may concern any server.
-fn is_unclear(mention: &Mention) -> bool {
-    let rule = mention.text.as_str();
+fn is_unclear(source: &SourceRule) -> bool {
+    let rule = source.text.as_str();
     let name = name_of(rule);
     let is_plain = |c: char| c.is_alphanumeric() || "_-.*?$^+:/@ ".contains(c);
     let has_end = name.len() == rule.len() || rule.ends_with(')');
     let is_named = name.contains("mcp__") && name != "mcp__" || name.contains('*');
-    is_permission(mention)
-        && mention.kind != RuleKind::Allow
+    is_permission(source)
+        && source.kind != RuleKind::Allow
         && !(has_end && is_named && name.chars().all(is_plain))
 }
 
-fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
-    let is_permission = is_permission(mention);
-    match mention.kind {
+fn carried(source: &SourceRule, tools: Vec<String>) -> Carried {
+    let is_permission = is_permission(source);
+    match source.kind {
         RuleKind::Allow => Carried::Needless,
-        _ if is_unclear(mention) => Carried::Lost("is not understood"),
-        _ if is_permission && mention.text.contains('(') => {
+        _ if is_unclear(source) => Carried::Lost("is not understood"),
+        _ if is_permission && source.text.contains('(') => {
             Carried::Lost("looks at parameters, which the proxy's rules do not")
         }
         RuleKind::Deny if is_permission => Carried::Deny(tools),
         RuleKind::Ask if is_permission => Carried::Ask(tools),
-        RuleKind::Hook => Carried::Lost(SEES_OURS),
-        RuleKind::Tools if is_hook(mention) => Carried::Lost(SEES_OURS),
+        RuleKind::Hook => Carried::Lost(HOOK_SEES_EXECUTE_TOOL),
+        RuleKind::Tools if is_hook(source) => Carried::Lost(HOOK_SEES_EXECUTE_TOOL),
         _ => Carried::Lost("holds for one agent, command or skill alone"),
     }
 }
@@ -185,7 +185,7 @@ fn carried(mention: &Mention, tools: Vec<String>) -> Carried {
 fn permissions(
     node: &Node,
     file: &RuleFile<'_>,
-    mentions: &mut Vec<Mention>,
+    sources: &mut Vec<SourceRule>,
     rules: &mut Vec<Rule>,
 ) {
     for (key, kind) in [
@@ -204,12 +204,12 @@ fn permissions(
         };
         let listed = listed.iter().filter_map(Node::as_text).map(str::trim);
         for rule in listed.filter(|rule| rule.contains("mcp__") || name_of(rule).contains('*')) {
-            mentions.push(file.mention(keys.join("."), rule, kind));
+            sources.push(file.source_rule(keys.join("."), rule, kind));
         }
     }
 }
 
-fn hooks(node: &Node, file: &RuleFile<'_>, mentions: &mut Vec<Mention>, rules: &mut Vec<Rule>) {
+fn hooks(node: &Node, file: &RuleFile<'_>, sources: &mut Vec<SourceRule>, rules: &mut Vec<Rule>) {
     for (event, hooks) in file.members(node, &["hooks"], rules) {
         // Only hooks that run before a call can prevent it.
         let is_before = matches!(event, "PreToolUse" | "PermissionRequest");
@@ -225,7 +225,7 @@ fn hooks(node: &Node, file: &RuleFile<'_>, mentions: &mut Vec<Mention>, rules: &
             matcher.filter(|matcher| !matcher.is_empty()).unwrap_or("*")
         });
         for matcher in matchers.filter(|matcher| is_before || matcher.contains("mcp__")) {
-            mentions.push(file.mention(format!("hooks.{event}"), matcher, kind));
+            sources.push(file.source_rule(format!("hooks.{event}"), matcher, kind));
         }
     }
 }
@@ -235,7 +235,7 @@ fn frontmatter(
     directory: &Path,
     project: Option<&Path>,
     cache: &FileCache,
-    mentions: &mut Vec<Mention>,
+    sources: &mut Vec<SourceRule>,
 ) {
     let mut files = Vec::new();
     for folder in ["agents", "commands", "skills"] {
@@ -248,9 +248,9 @@ fn frontmatter(
         let Some(head) = head(&text) else {
             continue;
         };
-        let mention = |key: &str, text: &str, kind| Mention {
+        let source = |key: &str, text: &str, kind| SourceRule {
             project: project.map(Path::to_owned),
-            ..Mention::new(&path, key, text, kind)
+            ..SourceRule::new(&path, key, text, kind)
         };
         let is_before =
             |line: &str| line.contains("PreToolUse") || line.contains("PermissionRequest");
@@ -266,10 +266,10 @@ fn frontmatter(
                 let matcher = line.split_once("matcher:").map(|(_, written)| written);
                 let matcher = matcher.map(|written| written.trim_matches([' ', '"', '\'', '\r']));
                 let any = (!has_matcher && is_before(line)).then_some("*");
-                mentions.extend(
+                sources.extend(
                     matcher
                         .or(any)
-                        .map(|text| mention("hooks.agent", text, RuleKind::Hook)),
+                        .map(|text| source("hooks.agent", text, RuleKind::Hook)),
                 );
             }
             let kind = match key {
@@ -282,7 +282,7 @@ fn frontmatter(
                 .split(|c: char| !is_word(c))
                 .filter(|word| word.starts_with("mcp__"))
             {
-                mentions.push(mention(key, name, kind));
+                sources.push(source(key, name, kind));
             }
         }
     }

@@ -103,11 +103,11 @@ fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
             .into_iter()
             .map(|name| name.split('(').next().unwrap_or(name));
         let rule = Node::map([("toolName", Node::texts(named))]);
-        let mention = file.mention(keys.join("."), rule.to_json(), RuleKind::Deny);
-        for found in file.servers.iter().filter(|found| mention.reaches(found)) {
+        let source = file.source_rule(keys.join("."), rule.to_json(), RuleKind::Deny);
+        for found in file.servers.iter().filter(|found| source.reaches(found)) {
             let tools = tools(&rule, &found.name);
             if !tools.is_empty() {
-                rules.push(mention.clone().about(found, Carried::Deny(tools)));
+                rules.push(source.clone().about(found, Carried::Deny(tools)));
             }
         }
     }
@@ -138,8 +138,8 @@ fn read(
     }
     // A safety checker inspects a call before it is made.
     let is_conditional = section != "rule" || CONDITIONS.iter().any(|key| rule.get(key).is_some());
-    let mention = file.mention(section, rule.to_json(), kind);
-    for found in file.servers.iter().filter(|found| mention.reaches(found)) {
+    let source = file.source_rule(section, rule.to_json(), kind);
+    for found in file.servers.iter().filter(|found| source.reaches(found)) {
         let tools = tools(rule, &found.name);
         if tools.is_empty() {
             continue;
@@ -155,7 +155,7 @@ fn read(
             RuleKind::Ask => Carried::Ask(tools),
             _ => Carried::Deny(tools),
         };
-        rules.push(mention.clone().about(found, carried));
+        rules.push(source.clone().about(found, carried));
     }
 }
 

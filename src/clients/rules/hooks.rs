@@ -7,7 +7,7 @@ use super::super::cache::FileCache;
 use super::super::model::Found;
 use super::super::{Client, Node, Platform, Surroundings, Syntax};
 use super::matcher::Matcher;
-use super::{Carried, Rule, RuleFile, RuleKind, SEES_OURS, files, items, plain};
+use super::{Carried, HOOK_SEES_EXECUTE_TOOL, Rule, RuleFile, RuleKind, files, items, plain};
 
 /// The events before a call, in lower case and without `_`.
 const BEFORE: &[&str] = &[
@@ -75,8 +75,8 @@ fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mu
     }
     let matcher = hook.get("matcher").and_then(Node::as_text).unwrap_or("*");
     let known = Matcher::new(matcher);
-    let mention = file.mention(format!("hooks.{event}"), matcher, RuleKind::Hook);
-    for found in file.servers.iter().filter(|found| mention.reaches(found)) {
+    let source = file.source_rule(format!("hooks.{event}"), matcher, RuleKind::Hook);
+    for found in file.servers.iter().filter(|found| source.reaches(found)) {
         let server = plain(&found.name);
         let starts = match client {
             Client::GeminiCli => vec![format!("mcp_{server}_"), format!("{server}__")],
@@ -87,7 +87,11 @@ fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mu
             _ => Vec::new(),
         };
         if starts.is_empty() || starts.iter().any(|start| known.may_begin(start)) {
-            rules.push(mention.clone().about(found, Carried::Lost(SEES_OURS)));
+            rules.push(
+                source
+                    .clone()
+                    .about(found, Carried::Lost(HOOK_SEES_EXECUTE_TOOL)),
+            );
         }
     }
 }
@@ -118,7 +122,15 @@ fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Opti
         .concat(),
         Client::VsCode => files(&in_home(".copilot/hooks"), "json"),
         Client::Cline => vec![in_home("Documents/Cline/Hooks/PreToolUse")],
-        _ => Vec::new(),
+        // Those of Claude Code are read with its settings. The others have none.
+        Client::ClaudeCode
+        | Client::ClaudeDesktop
+        | Client::Zed
+        | Client::OpenCode
+        | Client::Roo
+        | Client::Continue
+        | Client::Goose
+        | Client::LmStudio => Vec::new(),
     };
     let of_project = |here: &Path| match client {
         Client::Cursor => vec![here.join(".cursor/hooks.json")],
@@ -130,7 +142,14 @@ fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Opti
         Client::Kiro => kiro(here),
         Client::CopilotCli | Client::VsCode => files(&here.join(".github/hooks"), "json"),
         Client::Cline => vec![here.join(".clinerules/hooks/PreToolUse")],
-        _ => Vec::new(),
+        Client::ClaudeCode
+        | Client::ClaudeDesktop
+        | Client::Zed
+        | Client::OpenCode
+        | Client::Roo
+        | Client::Continue
+        | Client::Goose
+        | Client::LmStudio => Vec::new(),
     };
     let own = own.into_iter().map(|path| (path, None));
     let mut found: Vec<(PathBuf, Option<PathBuf>)> = own.collect();

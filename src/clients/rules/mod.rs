@@ -25,11 +25,12 @@ pub(super) use others::is_hidden_at_cursor;
 pub(super) use rights::Rights;
 
 /// The reason why a hook cannot be carried over.
-const SEES_OURS: &str = "a hook sees `execute_tool` now, with the tool's name in its input";
+const HOOK_SEES_EXECUTE_TOOL: &str =
+    "a hook sees `execute_tool` now, with the tool's name in its input";
 
-/// A rule before it is known which servers it concerns.
+/// A rule as a client's file has it, before it is known which servers it concerns.
 #[derive(Clone)]
-struct Mention {
+struct SourceRule {
     path: PathBuf,
     key: String,
     text: String,
@@ -38,7 +39,7 @@ struct Mention {
     project: Option<PathBuf>,
 }
 
-impl Mention {
+impl SourceRule {
     fn new(path: &Path, key: impl Into<String>, text: impl Into<String>, kind: RuleKind) -> Self {
         Self {
             path: path.to_owned(),
@@ -85,6 +86,7 @@ impl Mention {
     }
 }
 
+/// The rules of `clients` about the servers that each of them has, from its entries and from its files of rules.
 pub(super) fn find(
     survey: &Survey,
     clients: &[Client],
@@ -106,7 +108,7 @@ pub(super) fn find(
                 rule.key
             );
             rules.push(
-                Mention::new(&found.location.path, key, &rule.value, kind)
+                SourceRule::new(&found.location.path, key, &rule.value, kind)
                     .about(found, rule.carried.clone()),
             );
         }
@@ -120,7 +122,7 @@ pub(super) fn find(
         if servers.is_empty() {
             continue;
         }
-        of_client(*client, &servers, survey, around, cache, &mut rules);
+        add_rules(*client, &servers, survey, around, cache, &mut rules);
     }
     rules.sort_by_key(|rule| rule.kind);
     rules
@@ -149,18 +151,18 @@ pub(super) fn elsewhere(
     all
 }
 
-/// The rules of a client that deny or guard tools of `names`, the servers that it reaches only through mcpzip.
+/// The rules of a client that deny or guard tools of those servers among `names` that it reaches only through mcpzip.
 pub(crate) fn guards(
     client: Client,
     names: &[&str],
     survey: &Survey,
     around: &Surroundings,
 ) -> Vec<Rule> {
-    let own = |name: &str| {
-        let mut own = survey.found.iter();
-        own.any(|found| found.location.client == client && found.name == name)
+    let has_itself = |name: &str| {
+        let mut found = survey.found.iter();
+        found.any(|found| found.location.client == client && found.name == name)
     };
-    let names = names.iter().filter(|name| !own(name));
+    let names = names.iter().filter(|name| !has_itself(name));
     let servers: Vec<Found> = names
         .map(|name| Found {
             location: client.user_location(around),
@@ -183,7 +185,7 @@ fn guarding(
     cache: &FileCache,
 ) -> Vec<Rule> {
     let mut rules = Vec::new();
-    of_client(client, servers, survey, around, cache, &mut rules);
+    add_rules(client, servers, survey, around, cache, &mut rules);
     rules.retain(|rule| {
         let is_named = [&rule.server, &plain(&rule.server)]
             .iter()
@@ -191,12 +193,14 @@ fn guarding(
         let is_guard = matches!(rule.kind, RuleKind::Deny | RuleKind::Hook | RuleKind::Ask);
         is_named && is_guard && rule.carried != Carried::Needless
     });
-    let of_client = |rule| Rule { client, ..rule };
-    rules.into_iter().map(of_client).collect()
+    for rule in &mut rules {
+        rule.client = client;
+    }
+    rules
 }
 
 /// Adds the rules of `client` about `servers`.
-fn of_client(
+fn add_rules(
     client: Client,
     servers: &[&Found],
     survey: &Survey,
@@ -216,7 +220,15 @@ fn of_client(
         }
         Client::Cursor => others::cursor(servers, around, cache, rules),
         Client::Kiro => others::kiro(servers, around, cache, rules),
-        _ => {}
+        // No rules of theirs are known, apart from entries and hooks.
+        Client::ClaudeDesktop
+        | Client::VsCode
+        | Client::Windsurf
+        | Client::Cline
+        | Client::Roo
+        | Client::Continue
+        | Client::CopilotCli
+        | Client::LmStudio => {}
     }
     hooks::find(client, servers, around, cache, rules);
 }
@@ -246,23 +258,28 @@ impl RuleFile<'_> {
         }
     }
 
-    fn mention(&self, key: impl Into<String>, text: impl Into<String>, kind: RuleKind) -> Mention {
-        Mention {
+    fn source_rule(
+        &self,
+        key: impl Into<String>,
+        text: impl Into<String>,
+        kind: RuleKind,
+    ) -> SourceRule {
+        SourceRule {
             project: self.project.map(Path::to_owned),
-            ..Mention::new(self.path, key, text, kind)
+            ..SourceRule::new(self.path, key, text, kind)
         }
     }
 
     /// Adds a rule for an unreadable file. Servers that it may concern stay at the client. A server for all projects is
     /// not available in the project of the file.
     fn unread(&self, problem: impl Into<String>, rules: &mut Vec<Rule>) {
-        let mention = self.mention("rules", problem, RuleKind::Unread);
-        for found in self.servers.iter().filter(|found| mention.reaches(found)) {
+        let source = self.source_rule("rules", problem, RuleKind::Unread);
+        for found in self.servers.iter().filter(|found| source.reaches(found)) {
             let carried = match (self.project, &found.location.project) {
                 (Some(project), None) => Carried::NotIn(project.to_owned()),
                 _ => Carried::Lost("its rules are not known"),
             };
-            rules.push(mention.clone().about(found, carried));
+            rules.push(source.clone().about(found, carried));
         }
     }
 

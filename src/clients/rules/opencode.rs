@@ -10,7 +10,7 @@ use super::super::{Client, Node, Surroundings, Syntax, Text};
 use super::claude_code::{head, markdown};
 use super::glob::{behind, fits, is_about_all};
 use super::others::OF_AN_AGENT;
-use super::{Carried, Mention, Rule, RuleFile, RuleKind, plain};
+use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, plain};
 use crate::config::env;
 
 /// A pattern, the tools of a server that it matches, and its value.
@@ -57,13 +57,13 @@ pub(super) fn find(
             let Some(written) = node.get(section).filter(|node| **node != Node::Null) else {
                 continue;
             };
-            let mention = Mention {
+            let source = SourceRule {
                 project: project.clone(),
-                ..Mention::new(&path, format!("{prefix}{section}"), "", RuleKind::Deny)
+                ..SourceRule::new(&path, format!("{prefix}{section}"), "", RuleKind::Deny)
             };
-            for found in servers.iter().filter(|found| mention.reaches(found)) {
+            for found in servers.iter().filter(|found| source.reaches(found)) {
                 let of = (!prefix.is_empty(), permits_mcpzip);
-                about(&mention, written, found, of, rules);
+                about(&source, written, found, of, rules);
             }
         }
     }
@@ -132,9 +132,9 @@ fn agents(
             let Some(written) = file.at(head.node(), &[section], rules) else {
                 continue;
             };
-            let mention = file.mention(section, "", RuleKind::Deny);
-            for found in servers.iter().filter(|found| mention.reaches(found)) {
-                about(&mention, written, found, (true, false), rules);
+            let source = file.source_rule(section, "", RuleKind::Deny);
+            for found in servers.iter().filter(|found| source.reaches(found)) {
+                about(&source, written, found, (true, false), rules);
             }
         }
     }
@@ -177,7 +177,7 @@ fn permits_mcpzip(survey: &Survey) -> bool {
 /// Adds the rules of one section for one server. `is_of_agent` is whether the section belongs to one agent,
 /// `permits_mcpzip` whether a pattern permits mcpzip's own tools.
 fn about(
-    mention: &Mention,
+    source: &SourceRule,
     written: &Node,
     found: &Found,
     (is_of_agent, permits_mcpzip): (bool, bool),
@@ -235,12 +235,12 @@ fn about(
             _ if is_of_agent => OF_AN_AGENT,
             carried => carried,
         };
-        let mention = Mention {
+        let source = SourceRule {
             text: format!("{}: {}", line.pattern, line.value.to_json()),
             kind,
-            ..mention.clone()
+            ..source.clone()
         };
-        rules.push(mention.about(found, carried));
+        rules.push(source.about(found, carried));
     }
 }
 

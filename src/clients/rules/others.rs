@@ -5,7 +5,7 @@ use super::super::entry::{META_TOOLS, NAME, has_all_servers, zed_profile};
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::fits;
-use super::{Carried, Mention, Rule, RuleFile, RuleKind, files, items, plain};
+use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, files, items, plain};
 
 pub(super) const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
 
@@ -23,12 +23,12 @@ pub(super) fn codex(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) 
             for (tool, node) in tools.map(Node::members).unwrap_or_default() {
                 let (kind, carried) = codex_tool(tool, node);
                 let key = format!("{}.tools.{tool}", path.join("."));
-                let mention = Mention {
+                let source = SourceRule {
                     project: location.project.clone(),
-                    ..Mention::new(&location.path, key, node.to_json(), kind)
+                    ..SourceRule::new(&location.path, key, node.to_json(), kind)
                 };
-                if mention.reaches(found) {
-                    rules.push(mention.about(found, carried));
+                if source.reaches(found) {
+                    rules.push(source.about(found, carried));
                 }
             }
         }
@@ -80,12 +80,12 @@ pub(super) fn zed(
         }
         for (name, value) in file.members(source.text.node(), &keys, rules) {
             let (kind, known) = zed_permission(value);
-            let mention = file.mention(
+            let source = file.source_rule(
                 format!("agent.tool_permissions.tools.{name}"),
                 value.to_json(),
                 kind,
             );
-            for found in servers.iter().filter(|found| mention.reaches(found)) {
+            for found in servers.iter().filter(|found| source.reaches(found)) {
                 let rest = name
                     .strip_prefix("mcp:")
                     .and_then(|rest| rest.strip_prefix(found.name.as_str()));
@@ -100,7 +100,7 @@ pub(super) fn zed(
                     RuleKind::Ask => Carried::Ask(vec![tool.to_owned()]),
                     _ => Carried::Needless,
                 };
-                rules.push(mention.clone().about(found, carried));
+                rules.push(source.clone().about(found, carried));
             }
         }
     }
@@ -160,11 +160,11 @@ pub(super) fn cursor(
             };
             for item in items(listed).iter().filter(|item| **item != Node::Null) {
                 let text = item.as_text().map_or_else(|| item.to_json(), str::to_owned);
-                let mention = file.mention(format!("permissions.{key}"), &text, kind);
+                let source = file.source_rule(format!("permissions.{key}"), &text, kind);
                 let is_known = matches!(key, "allow" | "ask" | "deny");
-                for found in servers.iter().filter(|found| mention.reaches(found)) {
+                for found in servers.iter().filter(|found| source.reaches(found)) {
                     if let Some(carried) = cursor_rule(&text, kind, &found.name, is_known) {
-                        rules.push(mention.clone().about(found, carried));
+                        rules.push(source.clone().about(found, carried));
                     }
                 }
             }
@@ -255,7 +255,7 @@ pub(super) fn kiro(
                         } else {
                             OF_AN_AGENT
                         };
-                        rules.push(Mention::new(&path, key, rule, kind).about(found, carried));
+                        rules.push(SourceRule::new(&path, key, rule, kind).about(found, carried));
                     }
                 }
             }
@@ -320,8 +320,8 @@ pub(super) fn goose(
                         RuleKind::Ask => Carried::Ask(tools),
                         _ => Carried::Needless,
                     };
-                    let mention = file.mention(format!("{who}.{list}"), rule, kind);
-                    rules.push(mention.about(found, carried));
+                    let source = file.source_rule(format!("{who}.{list}"), rule, kind);
+                    rules.push(source.about(found, carried));
                 }
             }
         }
@@ -382,7 +382,7 @@ pub(super) fn zed_profiles(
                 preset => preset.to_json(),
             };
             rules.push(
-                file.mention(&key, text, RuleKind::Deny)
+                file.source_rule(&key, text, RuleKind::Deny)
                     .about(found, carried),
             );
         }

@@ -34,7 +34,7 @@ pub(crate) enum Verdict {
     Allowed,
     /// It may be called when the user agrees to the very call.
     Asked,
-    /// No client can find or call it.
+    /// It may not be called. A tool without any permitted call cannot be found either.
     Denied,
 }
 

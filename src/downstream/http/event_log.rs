@@ -198,7 +198,7 @@ impl State {
         loop {
             if self.events.len() < MOST_EVENTS
                 && self.bytes + size <= MOST_BYTES
-                && let Ok(reservation) = budget.try_take(size)
+                && let Ok(reservation) = budget.try_reserve(size)
             {
                 return Some(reservation);
             }

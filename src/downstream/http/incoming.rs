@@ -83,7 +83,7 @@ pub(super) async fn read(
 async fn collect(budget: &ByteBudget, mut body: Body, length: usize) -> Result<Bytes, Refusal> {
     let is_short = (1..=SHORT).contains(&length);
     let total = if is_short { length } else { usize::MAX };
-    let mut reservation = take(
+    let mut reservation = reserve(
         budget,
         if is_short { length.max(LEAST) } else { LEAST },
         total,
@@ -104,7 +104,7 @@ async fn collect(budget: &ByteBudget, mut body: Body, length: usize) -> Result<B
             return Err(too_large());
         }
         if !is_short {
-            reservation.add(take(budget, data.len(), total).await?);
+            reservation.add(reserve(budget, data.len(), total).await?);
         }
         if all.is_empty() && body.is_end_stream() {
             return Ok(reservation.with(data));
@@ -117,8 +117,8 @@ async fn collect(budget: &ByteBudget, mut body: Body, length: usize) -> Result<B
     Ok(reservation.with(all.freeze()))
 }
 
-async fn take(budget: &ByteBudget, length: usize, total: usize) -> Result<Reservation, Refusal> {
-    tokio::time::timeout(BUDGET_TIME, budget.take(length, total))
+async fn reserve(budget: &ByteBudget, length: usize, total: usize) -> Result<Reservation, Refusal> {
+    tokio::time::timeout(BUDGET_TIME, budget.reserve(length, total))
         .await
         .map_err(|_| Refusal::overload())
 }

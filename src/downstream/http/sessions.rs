@@ -187,7 +187,7 @@ impl SessionEntry {
     }
 
     fn is_in_use(&self) -> bool {
-        self.guards.load(Ordering::Relaxed) > 0 || self.session.running() > 0
+        self.guards.load(Ordering::Relaxed) > 0 || self.session.in_flight() > 0
     }
 
     fn is_only_opened(&self) -> bool {

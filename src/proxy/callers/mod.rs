@@ -13,14 +13,14 @@ use tokio::sync::Notify;
 
 use self::client::Client;
 use self::listener::{ChangeNotice, Listener};
-use super::view::{Mode, View, Views, Workspace};
+use super::view::{Mode, View, ViewSource, Workspace};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, LogLevel};
 
 /// All clients, with their workspaces, views and listeners.
 #[derive(Debug)]
 pub(in crate::proxy) struct Callers {
-    views: Arc<Views>,
+    view_source: Arc<ViewSource>,
     /// The workspace of this process, if its only client shares it.
     workspace: Mutex<Workspace>,
     clients: Mutex<Vec<Weak<Client>>>,
@@ -32,9 +32,9 @@ pub(in crate::proxy) struct Callers {
 }
 
 impl Callers {
-    pub(in crate::proxy) fn new(views: Arc<Views>) -> Self {
+    pub(in crate::proxy) fn new(view_source: Arc<ViewSource>) -> Self {
         Self {
-            views,
+            view_source,
             workspace: Mutex::default(),
             clients: Mutex::default(),
             listeners: Mutex::default(),
@@ -45,27 +45,27 @@ impl Callers {
 
     /// How clients see the servers' tools.
     pub(in crate::proxy) fn mode(&self) -> Mode {
-        self.views.mode()
+        self.view_source.mode()
     }
 
     /// The view of a client in `workspace`.
     pub(in crate::proxy) fn view(&self, workspace: Workspace) -> View {
-        self.views.from(workspace)
+        self.view_source.from(workspace)
     }
 
     /// The view of every server, for commands of the user and for work that belongs to no client.
     pub(in crate::proxy) fn unscoped(&self) -> View {
-        self.views.unscoped()
+        self.view_source.unscoped()
     }
 
     /// `config` without the servers that no client's workspace makes visible.
     pub(in crate::proxy) fn reachable(&self, config: &Config) -> Config {
-        self.views.reachable(config)
+        self.view_source.reachable(config)
     }
 
     /// Replaces the configuration; returns the previous one.
     pub(in crate::proxy) fn configure(&self, config: Arc<Config>) -> Arc<Config> {
-        self.views.replace(config)
+        self.view_source.replace(config)
     }
 
     /// Adds a client that has sent its handshake.

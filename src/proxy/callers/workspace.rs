@@ -41,7 +41,10 @@ impl Callers {
     /// The clients that see `server`, as far as their workspaces are known.
     pub(in crate::proxy) fn seeing(&self, server: &ServerName) -> Vec<Arc<Client>> {
         let mut clients = self.clients();
-        clients.retain(|client| self.views.is_visible_from(&client.workspace(), server));
+        clients.retain(|client| {
+            self.view_source
+                .is_visible_from(&client.workspace(), server)
+        });
         clients
     }
 
@@ -49,7 +52,7 @@ impl Callers {
     pub(in crate::proxy) fn may_fetch_roots(&self, caller: &Caller) -> bool {
         // A modern client can only be asked in the response to its own request, and its answer is not valid for other
         // requests.
-        !caller.revision.is_modern() && self.views.has_projects()
+        !caller.revision.is_modern() && self.view_source.has_projects()
     }
 
     /// Fetches the `roots` of a request's client if they are not known yet.
@@ -62,7 +65,7 @@ impl Callers {
     /// was asked.
     pub(in crate::proxy) async fn fetch_roots(&self, client: &Client) -> bool {
         if let (true, Some(outbox), Some(able)) = (
-            self.views.has_projects(),
+            self.view_source.has_projects(),
             client.listener().outbox(),
             client.capabilities(),
         ) {
@@ -101,7 +104,7 @@ impl Callers {
             in_use.push(self.workspace());
             in_use
         };
-        self.views.remember(workspace, in_use) && self.views.has_projects()
+        self.view_source.remember(workspace, in_use) && self.view_source.has_projects()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::proxy::view::View;
 use crate::search::{self, Request};
 use crate::tool::ServerName;
 use crate::upstream::oauth::Account;
-use crate::upstream::{ServerStatus, State};
+use crate::upstream::{ServerState, ServerStatus};
 
 /// The status of mcpzip and its servers.
 #[derive(Debug, Clone, Serialize)]
@@ -151,7 +151,7 @@ impl Inventory {
         let states = self.connections();
         states
             .iter()
-            .any(|status| matches!(status.state, State::Connecting))
+            .any(|status| matches!(status.state, ServerState::Connecting))
     }
 
     /// The state of every server's connection.
@@ -262,12 +262,12 @@ impl Inventory {
         view: &View,
         config: &Config,
         server: &ServerName,
-        state: &State,
+        state: &ServerState,
         progress: Option<&Progress>,
     ) -> ServerReport {
         let snapshot = view.snapshot();
         let known = snapshot.server(server);
-        let is_disabled = matches!(state, State::Disabled);
+        let is_disabled = matches!(state, ServerState::Disabled);
         let (state, reason) = if !is_disabled && self.pins.is_unstarted(server) {
             ("unapproved", None)
         } else if view.is_reachable(server) || is_disabled {
@@ -321,14 +321,14 @@ impl Inventory {
 
 /// The state of a server's connection and listing in one word, with the reason of a failure.
 fn shown_state(
-    state: &State,
+    state: &ServerState,
     progress: Option<&Progress>,
     is_known: bool,
 ) -> (&'static str, Option<String>) {
     match (state, progress) {
-        (State::Disabled, _) => ("disabled", None),
+        (ServerState::Disabled, _) => ("disabled", None),
         (
-            State::Failed {
+            ServerState::Failed {
                 error, retry_at, ..
             },
             _,
@@ -337,12 +337,12 @@ fn shown_state(
             ("failed", Some(format!("{error}; next attempt {pause}")))
         }
         (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.to_string())),
-        (State::Ready, Some(Progress::UnderWay)) if !is_known => ("connecting", None),
-        (State::Ready, _) => ("ready", None),
-        (State::Connecting, _) | (State::Disconnected, Some(Progress::UnderWay)) => {
+        (ServerState::Ready, Some(Progress::UnderWay)) if !is_known => ("connecting", None),
+        (ServerState::Ready, _) => ("ready", None),
+        (ServerState::Connecting, _) | (ServerState::Disconnected, Some(Progress::UnderWay)) => {
             ("connecting", None)
         }
-        (State::Disconnected, _) => ("idle", None),
+        (ServerState::Disconnected, _) => ("idle", None),
     }
 }
 

@@ -16,7 +16,7 @@ use super::inventory::Inventory;
 use super::relay::Relay;
 use crate::config::BUILT_IN_SERVER;
 use crate::statistics::{Answer, BOUNDS, End, Totals, bound};
-use crate::upstream::State;
+use crate::upstream::ServerState;
 use text::{Family, Kind, Text};
 
 pub(crate) use text::CONTENT_TYPE;
@@ -109,7 +109,7 @@ impl Metrics {
         for status in &self.inventory.connections() {
             text.sample(
                 &[("server", status.server.as_str())],
-                u8::from(matches!(status.state, State::Ready)),
+                u8::from(matches!(status.state, ServerState::Ready)),
             );
         }
         let snapshot = self.inventory.snapshot();
@@ -220,12 +220,12 @@ impl Metrics {
 }
 
 /// The label of a connection state.
-fn word(state: &State) -> &'static str {
+fn word(state: &ServerState) -> &'static str {
     match state {
-        State::Disabled => "disabled",
-        State::Disconnected => "idle",
-        State::Connecting => "connecting",
-        State::Ready => "ready",
-        State::Failed { .. } => "failed",
+        ServerState::Disabled => "disabled",
+        ServerState::Disconnected => "idle",
+        ServerState::Connecting => "connecting",
+        ServerState::Ready => "ready",
+        ServerState::Failed { .. } => "failed",
     }
 }

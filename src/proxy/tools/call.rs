@@ -45,8 +45,8 @@ pub(crate) struct Call<'a> {
     pub is_agreed: bool,
 }
 
-/// A call with a reply.
-pub(super) struct Ran {
+/// The reply to a call.
+pub(super) struct CallOutcome {
     /// The tool; `None` if it is unknown until the client has answered a question.
     pub(super) name: Option<QualifiedName>,
     pub(super) reply: Reply,
@@ -54,27 +54,30 @@ pub(super) struct Ran {
 }
 
 impl Tools {
-    /// Calls a tool and returns its result unchanged.
+    /// [`Self::call_audited`] for a command of the user: the result is returned unchanged.
     ///
     /// # Errors
     /// When there is no result.
-    pub(crate) async fn execute(&self, call: Call<'_>) -> Result<Reply, Failure> {
-        self.run(call).await.map(|ran| ran.reply)
+    pub(crate) async fn call_unshaped(&self, call: Call<'_>) -> Result<Reply, Failure> {
+        self.call_audited(call).await.map(|outcome| outcome.reply)
     }
 
-    pub(super) async fn run(&self, call: Call<'_>) -> Result<Ran, Failure> {
-        let attempt = pin!(self.attempt(call));
+    /// [`Self::call_checked`] with a line in the audit log, if there is one.
+    pub(super) async fn call_audited(&self, call: Call<'_>) -> Result<CallOutcome, Failure> {
+        let checked = pin!(self.call_checked(call));
         let Some(audit) = self.ledger.audit() else {
-            return attempt.await;
+            return checked.await;
         };
         let caller = call.context.map(|context| &context.caller);
         let arguments = call.arguments.map_or("{}", RawValue::get);
         let entry = CallEvent::begin(audit, call.view, caller, call.name, arguments)?;
         let tool = || self.known_tool(call.view, call.name);
-        entry.record(attempt, tool, |ran| &ran.reply).await
+        entry.record(checked, tool, |outcome| &outcome.reply).await
     }
 
-    async fn attempt(&self, call: Call<'_>) -> Result<Ran, Failure> {
+    /// Finds the tool, checks the arguments, gets the user's consent if a rule requires it, and then calls the server or
+    /// the built-in tool.
+    async fn call_checked(&self, call: Call<'_>) -> Result<CallOutcome, Failure> {
         let Call { view, context, .. } = call;
         let tool = match self.known_tool(view, call.name) {
             Some(tool) => tool,
@@ -84,7 +87,7 @@ impl Tools {
                 match Box::pin(found).await? {
                     Ok(tool) => tool,
                     Err(question) => {
-                        return Ok(Ran {
+                        return Ok(CallOutcome {
                             name: None,
                             reply: question,
                             repairs: Vec::new(),
@@ -93,7 +96,7 @@ impl Tools {
                 }
             }
         };
-        let checked = self.checked(&tool, call.arguments).await?;
+        let checked = self.check_arguments(&tool, call.arguments).await?;
         let (arguments, repairs) = match &checked {
             Checked::AsSent(raw) => (*raw, Vec::new()),
             Checked::Repaired { arguments, repairs } => (&**arguments, repairs.clone()),
@@ -116,11 +119,11 @@ impl Tools {
                 for repair in &repairs {
                     tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
                 }
-                let answered = self.send(&call, &tool, arguments, &consent).await;
+                let answered = self.call_server(&call, &tool, arguments, &consent).await;
                 reply_of(&name, answered, consent.context(context))?
             }
         };
-        Ok(Ran {
+        Ok(CallOutcome {
             name: Some(name),
             reply,
             repairs,
@@ -128,7 +131,7 @@ impl Tools {
     }
 
     /// Checks arguments against the tool's schema, and repairs unambiguous mistakes.
-    async fn checked<'a>(
+    async fn check_arguments<'a>(
         &self,
         tool: &Tool,
         arguments: Option<&'a RawValue>,
@@ -171,7 +174,7 @@ impl Tools {
     }
 
     /// Sends a call to its server and counts it.
-    async fn send(
+    async fn call_server(
         &self,
         call: &Call<'_>,
         tool: &Tool,

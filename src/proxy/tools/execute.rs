@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
 use super::Tools;
-use super::call::{Call, Ran};
+use super::call::{Call, CallOutcome};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::answers::answer::AnsweredCall;
@@ -33,7 +33,8 @@ struct BatchContext<'a> {
 }
 
 impl Tools {
-    /// Calls a tool, `{name, arguments?, select?, timeout?}`, or several, `{calls: [{name, arguments?, select?}]}`.
+    /// Runs the meta-tool: calls a tool, `{name, arguments?, select?, timeout?}`, or several, `{calls: [{name, arguments?,
+    /// select?}]}`.
     pub(in crate::proxy) async fn execute_tool(
         &self,
         view: &View,
@@ -72,7 +73,7 @@ impl Tools {
                 .await
             }
             None => {
-                self.execute_one(
+                self.call_shaped(
                     arguments,
                     &BatchContext {
                         line,
@@ -85,7 +86,8 @@ impl Tools {
         }
     }
 
-    async fn execute_one(&self, call: &Object<'_>, shared: &BatchContext<'_>) -> Reply {
+    /// [`Self::call_audited`] for an agent: reads the call, and selects from, shortens or stores its result.
+    async fn call_shaped(&self, call: &Object<'_>, shared: &BatchContext<'_>) -> Reply {
         let Some(name) = call.text("name").filter(|name| !name.trim().is_empty()) else {
             return Reply::tool_error(
                 "execute_tool needs the `name` of a tool, as search_tools shows it",
@@ -107,12 +109,12 @@ impl Tools {
             context: Some(&shared.context),
             is_agreed: false,
         };
-        let Ran {
+        let CallOutcome {
             name,
             reply,
             repairs,
-        } = match self.run(call).await {
-            Ok(ran) => ran,
+        } = match self.call_audited(call).await {
+            Ok(outcome) => outcome,
             Err(failure) => return Reply::tool_error(&failure.text(&shared.context.view)),
         };
         let reply = match (reply, &name) {
@@ -148,7 +150,7 @@ impl Tools {
                 "`calls` must be an array of 1 to {MOST_CALLS} objects, each with a `name`"
             ));
         };
-        let replies = join_all(calls.iter().map(|call| self.execute_one(call, shared))).await;
+        let replies = join_all(calls.iter().map(|call| self.call_shaped(call, shared))).await;
         let names = calls
             .iter()
             .map(|call| call.text("name").unwrap_or_default());

@@ -117,8 +117,9 @@ impl Tools {
         }
     }
 
-    /// Answers `tools/call`; `line` contains its `params`.
-    pub(super) async fn call(
+    /// Answers `tools/call` by running the meta-tool that it names, or in direct mode the tool itself. `line` contains
+    /// its `params`.
+    pub(super) async fn answer_call(
         &self,
         view: &View,
         caller: &Caller,

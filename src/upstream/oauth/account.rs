@@ -30,7 +30,7 @@ pub(crate) struct Account {
     pub(super) server: ServerName,
     pub(super) url: Url,
     pub(super) remote: Remote,
-    pub(super) environment: Arc<UpstreamContext>,
+    pub(super) context: Arc<UpstreamContext>,
     pub(super) store: Store,
     era: Era,
     is_sse: bool,
@@ -72,13 +72,13 @@ impl Account {
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
-        environment: &Arc<UpstreamContext>,
+        context: &Arc<UpstreamContext>,
     ) -> Result<Option<Self>, LoginError> {
         let is_configured = remote
             .headers
             .keys()
             .any(|name| name.eq_ignore_ascii_case("authorization"));
-        let Some(vault) = environment.logins.as_ref().filter(|_| !is_configured) else {
+        let Some(vault) = context.logins.as_ref().filter(|_| !is_configured) else {
             return Ok(None);
         };
         let url = Url::parse(&remote.url).map_err(|_| LoginError::NotOffered {
@@ -86,12 +86,12 @@ impl Account {
             reason: "has a URL that cannot be used".to_owned(),
         })?;
         let store = Store::new(vault, server, url.as_str());
-        let (server, remote, environment) = (server.clone(), remote.clone(), environment.clone());
+        let (server, remote, context) = (server.clone(), remote.clone(), context.clone());
         Ok(Some(Self {
             server,
             url,
             remote,
-            environment,
+            context,
             store,
             era: Era::Auto,
             is_sse: false,
@@ -105,14 +105,14 @@ impl Account {
     pub(crate) fn of_entry(
         server: &ServerName,
         entry: &config::Server,
-        environment: &Arc<UpstreamContext>,
+        context: &Arc<UpstreamContext>,
     ) -> Result<Option<Self>, LoginError> {
         let (remote, is_sse) = match &entry.transport {
             Transport::Stdio(_) => return Ok(None),
             Transport::Http(remote) => (remote, false),
             Transport::Sse(remote) => (remote, true),
         };
-        Ok(Self::of(server, remote, environment)?.map(|account| Self {
+        Ok(Self::of(server, remote, context)?.map(|account| Self {
             era: entry.era,
             is_sse,
             ..account
@@ -410,7 +410,7 @@ impl Account {
         &self,
         token: Option<&Token>,
     ) -> Result<Option<Challenge>, LoginError> {
-        let clients = &self.environment.clients;
+        let clients = &self.context.clients;
         let client = clients
             .of(&self.remote, &self.url)
             .map_err(|error| wrong(&self.url, error.to_string()))?;
@@ -468,7 +468,7 @@ impl Account {
     }
 
     pub(super) async fn fetcher(&self) -> MetadataFetcher<'_> {
-        MetadataFetcher::of(&self.url, &self.remote, &self.environment).await
+        MetadataFetcher::of(&self.url, &self.remote, &self.context).await
     }
 
     pub(super) fn endpoint<'a>(

@@ -25,7 +25,7 @@ const SIZE_LIMIT: usize = 256 * 1024;
 /// Sends the login requests for one server, and refuses addresses that the server must not make us reach.
 pub(super) struct MetadataFetcher<'a> {
     remote: &'a Remote,
-    environment: &'a UpstreamContext,
+    context: &'a UpstreamContext,
     own: Url,
     /// Whether the server is on the internet, and so refers us to internet addresses only. It never changes back.
     is_public: AtomicBool,
@@ -41,17 +41,13 @@ pub(super) struct FetchedResponse {
 
 impl<'a> MetadataFetcher<'a> {
     /// The fetcher for the server at `own`.
-    pub(super) async fn of(
-        own: &Url,
-        remote: &'a Remote,
-        environment: &'a UpstreamContext,
-    ) -> Self {
+    pub(super) async fn of(own: &Url, remote: &'a Remote, context: &'a UpstreamContext) -> Self {
         Self {
             remote,
-            environment,
+            context,
             own: own.clone(),
             is_public: AtomicBool::new(
-                !may_be_private(own, remote, environment.clients.network()).await,
+                !may_be_private(own, remote, context.clients.network()).await,
             ),
             is_named: !is_fixed(own),
         }
@@ -147,9 +143,9 @@ impl<'a> MetadataFetcher<'a> {
         self.check(url)?;
         let is_own = url.origin() == self.own.origin();
         let is_guarded = self.is_public() && !is_own;
-        let clients = &self.environment.clients;
+        let clients = &self.context.clients;
         let client = if is_guarded {
-            clients.guarded(self.remote, url, &self.environment.variables)
+            clients.guarded(self.remote, url, &self.context.variables)
         } else {
             clients.of(self.remote, url)
         };
@@ -291,10 +287,10 @@ mod tests {
 
     #[track_caller]
     fn check(own: &str, is_public: bool, url: &str, expected: Result<(), &str>) {
-        let (remote, environment) = (remote(own), context());
+        let (remote, context) = (remote(own), context());
         let fetcher = MetadataFetcher {
             remote: &remote,
-            environment: &environment,
+            context: &context,
             own: Url::parse(own).unwrap(),
             is_public: AtomicBool::new(is_public),
             is_named: true,
@@ -345,10 +341,10 @@ mod tests {
         #[track_caller]
         fn check(own: &str, peer: Option<&str>, expected: bool) {
             let (remote, url) = (remote(own), Url::parse(own).unwrap());
-            let environment = context();
+            let context = context();
             let fetcher = MetadataFetcher {
                 remote: &remote,
-                environment: &environment,
+                context: &context,
                 is_named: !is_fixed(&url),
                 own: url,
                 is_public: AtomicBool::new(false),

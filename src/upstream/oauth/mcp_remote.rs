@@ -142,7 +142,7 @@ impl Account {
     /// The login of `mcp-remote` at this server.
     #[must_use]
     pub(crate) fn inherited(&self) -> Option<Inherited> {
-        Inherited::find(&self.environment.variables, &self.remote)
+        Inherited::find(&self.context.variables, &self.remote)
     }
 
     /// Imports a login of another program and tests it. If it fails, the previous login stays. A token of an unknown

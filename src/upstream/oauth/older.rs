@@ -30,7 +30,7 @@ impl Account {
     /// The login that mcpzip 0.1 has at this server.
     #[must_use]
     pub(crate) fn inherited_from_older(&self) -> Option<Inherited> {
-        let path = file(&self.environment.variables, &self.remote.url)?;
+        let path = file(&self.context.variables, &self.remote.url)?;
         let tokens: Tokens = json(&path)?;
         if tokens.access_token.is_empty() {
             return None;

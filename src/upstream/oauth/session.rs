@@ -59,10 +59,10 @@ impl TokenSource {
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
-        environment: &Arc<UpstreamContext>,
+        context: &Arc<UpstreamContext>,
     ) -> Option<Arc<Self>> {
         // An unusable URL is reported by the connection.
-        let account = Account::of(server, remote, environment).ok()??;
+        let account = Account::of(server, remote, context).ok()??;
         Some(Arc::new(Self {
             account,
             state: Mutex::default(),
@@ -187,7 +187,7 @@ impl TokenSource {
                 .obtain(&challenge, sent.as_ref(), IssuerChange::Refused)
                 .await
         };
-        match self.account.environment.tasks.spawn(asking).await {
+        match self.account.context.tasks.spawn(asking).await {
             Ok(Ok(token)) => Bearer::new(self.keep(token)),
             Ok(Err(error)) => self.give_up(AuthRequired::Patience(chain(&error))),
             Err(_) => None,
@@ -208,7 +208,7 @@ impl TokenSource {
                 session.account.renew(&token).await
             }
         };
-        match self.account.environment.tasks.spawn(renewing).await {
+        match self.account.context.tasks.spawn(renewing).await {
             Ok(Ok(token)) => Some(self.keep(token)),
             Ok(Err(error)) => {
                 if !matches!(error, super::LoginError::NothingToRenew) {

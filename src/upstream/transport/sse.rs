@@ -99,7 +99,7 @@ async fn read(link: Arc<Link>, mut events: EventStream, stop: CancellationToken)
         loop {
             match events.next().await {
                 Ok(Some(Event::Message { kind, data })) if kind.is_empty() || kind == "message" => {
-                    link.take(data).await;
+                    link.receive(data).await;
                 }
                 Ok(Some(Event::Message { .. })) => {}
                 Ok(Some(Event::TooLarge { length, id })) => link.too_long(length, id.as_ref()),

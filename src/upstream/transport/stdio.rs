@@ -83,10 +83,10 @@ impl Process {
     pub(in crate::upstream) fn start(
         server: &ServerName,
         transport: &config::Stdio,
-        environment: &UpstreamContext,
+        context: &UpstreamContext,
         log: ServerLog,
     ) -> Result<(Self, ChildStdin, ChildStdout), ConnectError> {
-        let variables = environment.of_child(transport);
+        let variables = context.of_child(transport);
         let mut command = Command::new(program::to_start(&transport.command, &variables));
         command
             .args(&transport.args)
@@ -96,11 +96,11 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        if let Some(directory) = transport.cwd.as_ref().or(environment.directory.as_ref()) {
+        if let Some(directory) = transport.cwd.as_ref().or(context.directory.as_ref()) {
             command.current_dir(directory);
         }
         let (mut child, group) =
-            ProcessGroup::spawn(&mut command, &environment.guard).map_err(|source| {
+            ProcessGroup::spawn(&mut command, &context.guard).map_err(|source| {
                 ConnectError::Spawn {
                     server: server.clone(),
                     command: transport.command.clone(),
@@ -110,7 +110,7 @@ impl Process {
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = Stderr::default();
-        environment.tasks.spawn(
+        context.tasks.spawn(
             stderr
                 .clone()
                 .drain(child.stderr.take().expect("stderr is piped"), log),

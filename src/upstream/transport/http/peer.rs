@@ -50,7 +50,7 @@ impl HttpPeer {
     pub(in crate::upstream) fn of(
         server: &ServerName,
         remote: &Remote,
-        environment: &Arc<UpstreamContext>,
+        context: &Arc<UpstreamContext>,
     ) -> Result<Self, ConnectError> {
         let configuration = |reason| ConnectError::Configuration {
             server: server.to_string(),
@@ -64,14 +64,12 @@ impl HttpPeer {
             server: server.clone(),
             error,
         };
-        let client = environment.clients.of(remote, &url).map_err(failed)?;
-        let unpooled = environment.clients.unpooled(remote, &url).map_err(failed)?;
-        let login = TokenSource::of(server, remote, environment);
+        let client = context.clients.of(remote, &url).map_err(failed)?;
+        let unpooled = context.clients.unpooled(remote, &url).map_err(failed)?;
+        let login = TokenSource::of(server, remote, context);
         let helper = remote.headers_command.as_ref().map(|command| {
-            let helper = environment
-                .headers_commands
-                .of(server, &remote.url, command);
-            (helper, environment.clone())
+            let helper = context.headers_commands.of(server, &remote.url, command);
+            (helper, context.clone())
         });
         Ok(Self {
             server: server.clone(),
@@ -126,10 +124,10 @@ impl HttpPeer {
         &self,
         refused: Option<&Arc<CommandHeaders>>,
     ) -> Result<Option<Arc<CommandHeaders>>, CallError> {
-        let Some((helper, environment)) = &self.helper else {
+        let Some((helper, context)) = &self.helper else {
             return Ok(None);
         };
-        let given = helper.headers(environment, refused).await;
+        let given = helper.headers(context, refused).await;
         given
             .map(Some)
             .map_err(|error| self.error(HttpError::Command(error)))
