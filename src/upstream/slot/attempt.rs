@@ -1,0 +1,130 @@
+//! One attempt to connect, on behalf of all callers that wait for it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::{Phase, Slot};
+use crate::config::Era;
+use crate::events::Event;
+use crate::telemetry;
+use crate::upstream::connection::Connection;
+use crate::upstream::connector::Connector;
+use crate::upstream::{Audience, ConnectError, UpstreamContext, backoff, server_events};
+
+/// The outcome of an attempt; `None` until it is known.
+pub(super) type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
+
+impl Slot {
+    /// Connects and starts the tasks of the new connection.
+    pub(super) async fn attempt(
+        self: Arc<Self>,
+        context: &Arc<UpstreamContext>,
+        outcome: &watch::Sender<Attempt>,
+    ) {
+        let result = tokio::select! {
+            result = self.connect(context) => result.map(Arc::new).map_err(Arc::new),
+            () = context.tasks.stopped() => Err(Arc::new(ConnectError::ShuttingDown)),
+        };
+        {
+            let mut inner = self.lock();
+            match &result {
+                Ok(connection) => {
+                    inner.failures = 0;
+                    inner.is_modern = connection.introduction().revision.is_modern();
+                    inner.last_used = Instant::now();
+                    inner.uses = 0;
+                    inner.phase = Phase::Ready(connection.clone());
+                    context.events().note(|| Event::ServerReady {
+                        server: self.server.to_string(),
+                    });
+                    let closing = self
+                        .clone()
+                        .close_when_idle(context.clone(), connection.clone());
+                    let (server, events) = (self.server.clone(), context.events().clone());
+                    context.tasks.spawn(async move {
+                        closing.await;
+                        let server = || server.to_string();
+                        events.note(|| Event::ServerStopped { server: server() });
+                    });
+                    if let Some(interval) = self.idle.check {
+                        self.clone()
+                            .check_while_open(context, connection.clone(), interval);
+                    }
+                    if connection.introduction().revision.is_modern() {
+                        let events =
+                            server_events::listen(connection.clone(), self.followed.subscribe());
+                        let stop = context.tasks.stop().clone();
+                        context.tasks.spawn(stop.run_until_cancelled_owned(events));
+                    }
+                    if let Some(level) = self.users.log_level() {
+                        let connection = connection.clone();
+                        context
+                            .tasks
+                            .spawn(async move { connection.set_log_level(level).await });
+                    }
+                }
+                Err(error) => {
+                    inner.failures += 1;
+                    inner.is_modern = false;
+                    let retry_at = Instant::now() + backoff(inner.failures);
+                    inner.phase = Phase::Failed {
+                        error: error.clone(),
+                        retry_at,
+                    };
+                    if !matches!(**error, ConnectError::ShuttingDown) {
+                        tracing::warn!(server = %self.server, %error, "no connection");
+                        self.note_failure(context, error);
+                    }
+                }
+            }
+        }
+        // The caller may have gone.
+        let _ = outcome.send(Some(result));
+    }
+
+    async fn connect(&self, context: &Arc<UpstreamContext>) -> Result<Connection, ConnectError> {
+        let (is_modern, capabilities) = {
+            let inner = self.lock();
+            (inner.is_modern, inner.capabilities)
+        };
+        let transport = self.users.renewed(&self.entry.transport);
+        let audience: Arc<dyn Audience> = self.users.clone();
+        let mut connector = Connector {
+            server: &self.server,
+            transport: &transport,
+            era: self.entry.era,
+            mirrors: &self.mirrors,
+            context,
+            capabilities,
+            audience: &audience,
+        };
+        if !is_modern || self.entry.era != Era::Auto {
+            return connector.connect().await;
+        }
+        connector.era = Era::Modern;
+        match connector.connect().await {
+            // The server may be another version by now.
+            Err(error) if error.may_be_of_era() => {
+                tracing::info!(server = %self.server, %error, "it was modern before; asking with a handshake");
+                connector.era = Era::Auto;
+                connector.connect().await
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn note_failure(&self, context: &UpstreamContext, error: &ConnectError) {
+        let server = || self.server.to_string();
+        context.events().note(|| Event::ServerFailed {
+            server: server(),
+            reason: telemetry::masked(&error.to_string()).into_owned(),
+        });
+        if error.wants_login() {
+            context
+                .events()
+                .note(|| Event::LoginWanted { server: server() });
+        }
+    }
+}

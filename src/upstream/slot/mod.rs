@@ -1,0 +1,366 @@
+//! One server's slot in the pool: its connection, or the reason why it has none.
+
+mod attempt;
+mod idle;
+mod lease;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{SemaphorePermit, watch};
+
+use self::attempt::Attempt;
+pub(in crate::upstream) use self::idle::Idle;
+pub(in crate::upstream) use self::lease::Lease;
+use super::concurrency::ConcurrencyLimit;
+use super::connection::Connection;
+use super::host::Audience as _;
+use super::sharing::Users;
+use super::transport::http::mirrors::Mirrors;
+use super::{CallError, ConnectError, UpstreamContext};
+use crate::config;
+use crate::events::Event;
+use crate::mcp::ClientCapabilities;
+use crate::tool::ServerName;
+
+/// The state of a server that the rest of the program sees: its [`Phase`] without the connection.
+#[derive(Debug, Clone)]
+pub(crate) enum ServerState {
+    /// Disabled in the configuration.
+    Disabled,
+    /// Not connected; the next call connects.
+    Disconnected,
+    /// A connection is being opened.
+    Connecting,
+    /// Connected; calls are sent at once.
+    Ready,
+    /// The last attempt failed; a call tries again at once.
+    Failed {
+        /// The error.
+        error: Arc<ConnectError>,
+        /// The time of the next automatic attempt.
+        retry_at: Instant,
+    },
+}
+
+/// A server's configuration entry and connection.
+pub(in crate::upstream) struct Slot {
+    pub(in crate::upstream) server: ServerName,
+    pub(in crate::upstream) entry: config::Server,
+    idle: Idle,
+    inner: Mutex<Inner>,
+    /// The limit shared by all slots of the server.
+    limit: Option<Arc<ConcurrencyLimit>>,
+    /// The sessions that use it.
+    users: Arc<Users>,
+    mirrors: Arc<Mirrors>,
+    /// The resources that clients follow, by the server's own URIs.
+    pub(in crate::upstream) followed: watch::Sender<BTreeSet<String>>,
+}
+
+/// The part of a slot that changes.
+#[derive(Debug)]
+struct Inner {
+    phase: Phase,
+    /// The client capabilities that the connection's handshake declares.
+    capabilities: ClientCapabilities,
+    failures: u32,
+    /// Whether the server was found to speak the modern era, now or in an earlier run. Then that era is tried first.
+    is_modern: bool,
+    /// The number of calls that hold the connection.
+    in_use: usize,
+    /// The number of times this connection was taken for use.
+    uses: u64,
+    last_used: Instant,
+    /// The recent number of calls, halved every quarter of an hour.
+    heat: f64,
+    /// Whether the entry was removed from the configuration: the connection closes after its last call.
+    retired: bool,
+}
+
+impl Inner {
+    fn is_current(&self, connection: &Arc<Connection>) -> bool {
+        matches!(&self.phase, Phase::Ready(current) if Arc::ptr_eq(current, connection))
+    }
+
+    /// The connection, if it is open; counts one more call that holds it.
+    fn used(&mut self) -> Option<Arc<Connection>> {
+        match &self.phase {
+            Phase::Ready(connection) if !connection.is_ended() => {
+                self.in_use += 1;
+                self.uses += 1;
+                Some(connection.clone())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The connection, or why there is none.
+#[derive(Debug)]
+enum Phase {
+    Disconnected,
+    Connecting(watch::Receiver<Attempt>),
+    Ready(Arc<Connection>),
+    Failed {
+        error: Arc<ConnectError>,
+        retry_at: Instant,
+    },
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slot")
+            .field("server", &self.server)
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    pub(in crate::upstream) fn new(
+        server: ServerName,
+        entry: config::Server,
+        idle: Idle,
+        users: Arc<Users>,
+    ) -> Arc<Self> {
+        let limit = entry
+            .max_concurrent
+            .map(|total| Arc::new(ConcurrencyLimit::new(total.get())));
+        Self::with(server, entry, idle, limit, users, Arc::default())
+    }
+
+    /// Creates another slot of the server, for clients with different capabilities.
+    pub(in crate::upstream) fn sibling(&self) -> Arc<Self> {
+        Self::with(
+            self.server.clone(),
+            self.entry.clone(),
+            self.idle,
+            self.limit.clone(),
+            self.users.clone(),
+            self.mirrors.clone(),
+        )
+    }
+
+    fn with(
+        server: ServerName,
+        entry: config::Server,
+        idle: Idle,
+        limit: Option<Arc<ConcurrencyLimit>>,
+        users: Arc<Users>,
+        mirrors: Arc<Mirrors>,
+    ) -> Arc<Self> {
+        let inner = Inner {
+            phase: Phase::Disconnected,
+            capabilities: ClientCapabilities::NONE,
+            failures: 0,
+            is_modern: false,
+            in_use: 0,
+            uses: 0,
+            last_used: Instant::now(),
+            heat: 0.0,
+            retired: false,
+        };
+        let (inner, followed) = (Mutex::new(inner), watch::Sender::new(BTreeSet::new()));
+        Arc::new(Self {
+            server,
+            entry,
+            idle,
+            inner,
+            limit,
+            users,
+            mirrors,
+            followed,
+        })
+    }
+
+    /// Records that the server spoke the modern era last time.
+    pub(in crate::upstream) fn remember_modern(&self) {
+        let mut inner = self.lock();
+        if matches!(inner.phase, Phase::Disconnected) {
+            inner.is_modern = true;
+        }
+    }
+
+    pub(in crate::upstream) fn state(&self) -> ServerState {
+        if self.entry.disabled {
+            return ServerState::Disabled;
+        }
+        let inner = self.lock();
+        match &inner.phase {
+            Phase::Connecting(_) => ServerState::Connecting,
+            Phase::Ready(connection) if !connection.is_ended() => ServerState::Ready,
+            Phase::Disconnected | Phase::Ready(_) => ServerState::Disconnected,
+            Phase::Failed { error, retry_at } => ServerState::Failed {
+                error: error.clone(),
+                retry_at: *retry_at,
+            },
+        }
+    }
+
+    /// The context of the session for which the server's processes start.
+    pub(in crate::upstream) fn context(&self) -> Arc<UpstreamContext> {
+        self.users.context()
+    }
+
+    /// The capabilities of the clients of all sessions, for requests without a client.
+    pub(in crate::upstream) fn capabilities(&self) -> ClientCapabilities {
+        self.users.capabilities()
+    }
+
+    /// Sets the resources that clients follow; a modern server gets all of them at once.
+    pub(in crate::upstream) fn follow(&self, uris: &BTreeSet<String>) {
+        self.followed.send_if_modified(|followed| {
+            let differs = followed != uris;
+            if differs {
+                followed.clone_from(uris);
+            }
+            differs
+        });
+    }
+
+    /// The connection, if it is open.
+    pub(in crate::upstream) fn connection(&self) -> Option<Arc<Connection>> {
+        match &self.lock().phase {
+            Phase::Ready(connection) if !connection.is_ended() => Some(connection.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether the number of parallel calls is limited.
+    pub(in crate::upstream) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Takes one of the server's permits, if calls are limited; waits in a bounded queue.
+    pub(in crate::upstream) async fn permit(
+        &self,
+    ) -> Result<Option<SemaphorePermit<'_>>, CallError> {
+        match &self.limit {
+            Some(limit) => limit.acquire(&self.server).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a request for a client with these capabilities can use this slot's connection. A handshake declares
+    /// capabilities once; a modern server gets them with each request.
+    pub(in crate::upstream) fn suits(&self, capabilities: ClientCapabilities) -> bool {
+        let inner = self.lock();
+        match &inner.phase {
+            Phase::Ready(connection) if connection.is_ended() => true,
+            Phase::Ready(connection) => {
+                connection.introduction().revision.is_modern() || inner.capabilities == capabilities
+            }
+            Phase::Connecting(_) => inner.is_modern || inner.capabilities == capabilities,
+            Phase::Disconnected | Phase::Failed { .. } => true,
+        }
+    }
+
+    /// The connection for the session `user`; opens one that declares `capabilities` if there is none. Concurrent
+    /// callers share one attempt.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the attempt continues for the other callers.
+    pub(in crate::upstream) async fn lease(
+        self: &Arc<Self>,
+        user: u64,
+        capabilities: ClientCapabilities,
+    ) -> Result<Lease, Arc<ConnectError>> {
+        if self.entry.disabled {
+            return Err(Arc::new(ConnectError::Disabled {
+                server: self.server.clone(),
+            }));
+        }
+        loop {
+            let mut attempt = match self.lease_or_attempt(user, capabilities) {
+                Ok(lease) => return Ok(lease),
+                Err(attempt) => attempt,
+            };
+            // An attempt whose task was dropped at shutdown has no outcome.
+            let Ok(outcome) = attempt.wait_for(Option::is_some).await else {
+                return Err(Arc::new(ConnectError::ShuttingDown));
+            };
+            if let Some(Err(error)) = &*outcome {
+                return Err(error.clone());
+            }
+        }
+    }
+
+    /// The connection, if it is open already.
+    pub(in crate::upstream) fn lease_now(self: &Arc<Self>, user: u64) -> Option<Lease> {
+        let connection = (!self.entry.disabled).then(|| self.lock().used())??;
+        Some(Lease {
+            slot: self.clone(),
+            user,
+            connection,
+        })
+    }
+
+    fn lease_or_attempt(
+        self: &Arc<Self>,
+        user: u64,
+        capabilities: ClientCapabilities,
+    ) -> Result<Lease, watch::Receiver<Attempt>> {
+        let mut inner = self.lock();
+        if let Some(connection) = inner.used() {
+            drop(inner);
+            return Ok(Lease {
+                slot: self.clone(),
+                user,
+                connection,
+            });
+        }
+        match &inner.phase {
+            Phase::Connecting(attempt) => Err(attempt.clone()),
+            Phase::Disconnected | Phase::Ready(_) | Phase::Failed { .. } => {
+                let (outcome, attempt) = watch::channel(None);
+                inner.phase = Phase::Connecting(attempt.clone());
+                inner.capabilities = capabilities;
+                drop(inner);
+                let (slot, context) = (self.clone(), self.users.context());
+                let tasks = context.tasks.clone();
+                let server = || self.server.to_string();
+                context
+                    .events()
+                    .note(|| Event::ServerStarting { server: server() });
+                tasks.spawn(async move { slot.attempt(&context, &outcome).await });
+                Err(attempt)
+            }
+        }
+    }
+
+    /// Closes the connection now, with the calls on it, and returns whether it was open.
+    pub(in crate::upstream) fn stop(&self) -> bool {
+        let mut inner = self.lock();
+        let Phase::Ready(connection) = &inner.phase else {
+            return false;
+        };
+        let connection = connection.clone();
+        inner.phase = Phase::Disconnected;
+        drop(inner);
+        connection.wire.close();
+        true
+    }
+
+    /// Closes the connection as soon as its last call has ended.
+    pub(in crate::upstream) fn retire(&self) {
+        let connection = {
+            let mut inner = self.lock();
+            inner.retired = true;
+            match &inner.phase {
+                Phase::Ready(connection) if inner.in_use == 0 => Some(connection.clone()),
+                _ => None,
+            }
+        };
+        if let Some(connection) = connection {
+            connection.wire.close();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Each change is complete before anything can panic.
+        self.inner.lock()
+    }
+}
