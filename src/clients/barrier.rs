@@ -85,7 +85,7 @@ pub(crate) fn barrier(
                 own.name
             ))
         }
-        // No settings of theirs are known that would keep mcpzip out.
+        // These clients have no known settings that would keep mcpzip out.
         Client::ClaudeDesktop
         | Client::VsCode
         | Client::Windsurf

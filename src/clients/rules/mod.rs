@@ -220,7 +220,7 @@ fn add_rules(
         }
         Client::Cursor => others::cursor(servers, around, cache, rules),
         Client::Kiro => others::kiro(servers, around, cache, rules),
-        // No rules of theirs are known, apart from entries and hooks.
+        // These clients have no known rules, apart from entries and hooks.
         Client::ClaudeDesktop
         | Client::VsCode
         | Client::Windsurf
