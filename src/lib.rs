@@ -77,7 +77,7 @@ pub mod internals {
     }
     pub mod tool {
         pub use crate::tool::{
-            Definition, Parameter, ServerName, ToolHash, ToolName, render_hit, render_hits,
+            Definition, Effect, Parameter, ServerName, ToolHash, ToolName, render_hit, render_hits,
             shown_to_models, tokens_of,
         };
     }

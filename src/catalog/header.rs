@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::entries::{Entries, Entry, Kind};
 use super::server_tools::{Body, InvalidEntry, Listed, ServerTools, ToolEntry};
 use crate::mcp::{Object, Revision, ServerCapabilities};
-use crate::tool::{Definition, DefinitionError, Hints, ServerName, ToolHash, ToolName};
+use crate::tool::{Definition, DefinitionError, Effect, Hints, ServerName, ToolHash, ToolName};
 
 /// The header. The definitions follow in the order of the lists: tools, prompts, resources, templates.
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
@@ -42,6 +42,9 @@ struct HeaderTool<'a> {
     length: u32,
     /// `readOnlyHint`, `destructiveHint`, `idempotentHint`.
     hints: (Option<bool>, Option<bool>, Option<bool>),
+    /// The guessed effect of a tool without hints. Lists of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    guess: Option<Effect>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_app_only: bool,
     #[serde(skip)]
@@ -127,6 +130,7 @@ impl Header<'_> {
                     read_only,
                     destructive,
                     idempotent,
+                    guess: tool.guess,
                 },
                 is_app_only: tool.is_app_only,
                 offset: next(tool.length),
@@ -243,6 +247,10 @@ impl HeaderTool<'_> {
             hash: ToolHash::of(json),
             length: json.len().try_into()?,
             hints: (hints.read_only, hints.destructive, hints.idempotent),
+            guess: match hints.is_declared() {
+                true => None,
+                false => Effect::of(&definition),
+            },
             is_app_only: definition.is_app_only,
             interfaces: definition.interfaces,
         })

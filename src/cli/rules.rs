@@ -9,9 +9,11 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::unknown::unknown_server;
-use crate::catalog::{Cache, Key};
-use crate::config::{Config, Environment, Inspected, Paths, Transport, Verdict, real};
-use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
+use crate::catalog::{Cache, Key, ServerTools};
+use crate::config::{
+    Config, Environment, Inspected, ListedRule, Paths, Server, Transport, Verdict, real,
+};
+use crate::tool::{Effect, QualifiedName, SEPARATOR, ServerName, ToolName};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -27,15 +29,16 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip rules check github delete_repository
+  mcpzip rules check github__delete_repository
   mcpzip rules check files write --arguments '{\"path\": \"../notes.md\"}'
 
 The exit code is 0 if the call would run, 1 if it would not, and 6 if you would be asked.")]
 pub(super) struct Check {
-    /// Name of the server
+    /// Name of the server, or of the tool as agents see it: SERVER__TOOL
     #[arg(add = completions::of_servers())]
     server: String,
     /// Name of the tool on its server
-    tool: String,
+    tool: Option<String>,
     /// Arguments of the call as JSON, for rules that inspect them
     #[arg(long, value_name = "JSON")]
     arguments: Option<String>,
@@ -53,35 +56,147 @@ pub(super) fn run(
     let config = Config::load(paths, environment)?;
     match command {
         Command::List => {
-            list(&config, output);
+            list(&config, paths, output);
             Ok(())
         }
         Command::Check(arguments) => check(arguments, &config, paths, environment, output),
     }
 }
 
-fn list(config: &Config, output: &Output) {
+fn list(config: &Config, paths: &Paths, output: &Output) {
     let own = config.servers.iter().flat_map(|(name, entry)| {
         let rules = entry.tools.rules();
-        rules.map(move |rule| (Some(name.as_str()), rule))
+        rules.map(move |rule| (Some(name), rule))
     });
     let all = config.tools.rules().map(|rule| (None, rule)).chain(own);
+    let all: Vec<(Option<&ServerName>, ListedRule<'_>)> = all.collect();
+    let undeclared = match all.iter().any(|(_, rule)| rule.suggested.is_some()) {
+        true => undeclared(config, paths),
+        false => Vec::new(),
+    };
     if output.is_json() {
-        let rules = all.map(|(server, (list, index, text))| {
-            json!({ "server": server, "list": list, "index": index, "rule": text })
+        let rules = all.iter().map(|(server, rule)| {
+            let mut shown = json!({ "server": server.map(ServerName::as_str), "list": rule.list, "index": rule.index, "rule": rule.text });
+            if let Some(by_text) = ByText::of(rule, *server, &undeclared) {
+                shown["classified"] = json!(by_text.classified);
+                shown["unclassified"] = json!(by_text.unclassified);
+            }
+            shown
         });
         output.json(&rules.collect::<Vec<_>>());
         return;
     }
-    let mut count = 0;
-    for (server, (list, _, text)) in all {
-        count += 1;
-        let of = server.map_or("all servers", |server| server);
-        output.row(format!("{list:5} "), format!("{text}  {}", faint(of)));
+    for (server, rule) in &all {
+        let of = server.map_or("all servers", |server| server.as_str());
+        output.row(
+            format!("{:5} ", rule.list),
+            format!("{}  {}", rule.text, faint(of)),
+        );
+        let Some(by_text) = ByText::of(rule, *server, &undeclared) else {
+            continue;
+        };
+        for (words, tools) in [
+            ("by their texts", by_text.classified),
+            (
+                "texts that suggest nothing, so counted as destructive",
+                by_text.unclassified,
+            ),
+        ] {
+            if !tools.is_empty() {
+                output.row("      ", faint(format!("{words}: {}", tools.join(", "))));
+            }
+        }
     }
-    if count == 0 {
+    if all.is_empty() {
         output.line("there are no rules: every tool of every server may be called");
     }
+}
+
+/// The tools without annotations that a rule with `?` is about.
+struct ByText {
+    classified: Vec<String>,
+    /// Tools whose texts suggest nothing: destructive for `ask` and `deny`.
+    unclassified: Vec<String>,
+}
+
+impl ByText {
+    fn of(
+        rule: &ListedRule<'_>,
+        server: Option<&ServerName>,
+        undeclared: &[(QualifiedName, Option<Effect>)],
+    ) -> Option<Self> {
+        let effect = rule.suggested?;
+        let names = |is_meant: &dyn Fn(Option<Effect>) -> bool| {
+            let of_server = undeclared
+                .iter()
+                .filter(|(name, _)| server.is_none_or(|server| name.server == *server));
+            let meant = of_server.filter(|(_, guess)| is_meant(*guess));
+            meant.map(|(name, _)| name.to_string()).collect()
+        };
+        let counts_unknown = rule.list != "allow" && effect.covers(Effect::Destructive);
+        Some(Self {
+            classified: names(&|guess| guess.is_some_and(|guess| effect.covers(guess))),
+            unclassified: names(&|guess| counts_unknown && guess.is_none()),
+        })
+    }
+}
+
+/// The tools without annotations as they were last listed, each with the effect that its texts suggest.
+fn undeclared(config: &Config, paths: &Paths) -> Vec<(QualifiedName, Option<Effect>)> {
+    let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
+    let lists = used.filter_map(|(server, entry)| listed(server, &entry.hash.to_string(), paths));
+    let tools = lists.flat_map(|list| {
+        let undeclared = list
+            .entries()
+            .iter()
+            .filter(|entry| !entry.hints.is_declared());
+        let named = undeclared.map(|entry| {
+            let name = QualifiedName {
+                server: list.name().clone(),
+                tool: entry.name.clone(),
+            };
+            (name, entry.hints.guess)
+        });
+        named.collect::<Vec<_>>()
+    });
+    tools.collect()
+}
+
+/// The server and the tool that are meant, also by one word.
+fn meant<'c>(
+    asked: &Check,
+    config: &'c Config,
+) -> Result<(&'c ServerName, &'c Server, ToolName), Exit> {
+    let readings: Vec<(&str, &str)> = match &asked.tool {
+        Some(tool) => vec![(&asked.server, tool)],
+        None => asked
+            .server
+            .match_indices(SEPARATOR)
+            .map(|(at, _)| (&asked.server[..at], &asked.server[at + SEPARATOR.len()..]))
+            .collect(),
+    };
+    let mut known = readings.iter().filter_map(|(server, tool)| {
+        let name = ServerName::new(server).ok()?;
+        let (name, entry) = config.servers.get_key_value(&name)?;
+        Some((name, entry, *tool))
+    });
+    let Some((server, entry, tool)) = known.next() else {
+        return Err(match readings.first() {
+            Some((server, _)) => unknown_server(server, config),
+            None => Exit::failed(format!(
+                "`{}` names no tool: give the server and the tool, as in `mcpzip rules check SERVER TOOL`",
+                asked.server
+            )),
+        });
+    };
+    if let Some((other, ..)) = known.next() {
+        return Err(Exit::failed(format!(
+            "`{}` may be a tool of `{server}` or of `{other}`: give the server and the tool as two words",
+            asked.server
+        )));
+    }
+    let tool = ToolName::new(tool).map_err(|error| Exit::failed(error.to_string()))?;
+    Ok((server, entry, tool))
 }
 
 fn check(
@@ -91,12 +206,7 @@ fn check(
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
-    let server = ServerName::new(&asked.server).ok();
-    let entry = server
-        .as_ref()
-        .and_then(|name| Some((name.clone(), config.servers.get(name)?)));
-    let (server, entry) = entry.ok_or_else(|| unknown_server(&asked.server, config))?;
-    let tool = ToolName::new(&asked.tool).map_err(|error| Exit::failed(error.to_string()))?;
+    let (server, entry, tool) = meant(asked, config)?;
     let arguments: Value = match &asked.arguments {
         None => Value::Null,
         Some(text) => serde_json::from_str(text)
@@ -116,17 +226,19 @@ fn check(
         directory: directory.as_deref(),
         home: home.as_deref(),
     };
-    let hints = hints(&server, &tool, &entry.hash.to_string(), paths);
+    let listed = listed(server, &entry.hash.to_string(), paths);
+    let listed = listed.and_then(|list| Some(list.entries()[list.position(&tool)?].hints));
+    let hints = listed.unwrap_or_default();
     let name = QualifiedName {
         server: server.clone(),
         tool,
     };
     let call = asked.arguments.as_ref().map(|_| &call);
-    let (verdict, rule) = config.decide(&name, hints.unwrap_or_default(), call);
+    let (verdict, rule) = config.decide(&name, hints, call);
     let workspace: Vec<PathBuf> = project.iter().map(|project| real(project)).collect();
     let reason = if entry.disabled {
         Some("the server is disabled".to_owned())
-    } else if config.unseen(&workspace).contains(&server) {
+    } else if config.unseen(&workspace).contains(server) {
         Some("the server's `projects` do not admit this directory".to_owned())
     } else {
         rule.clone()
@@ -138,13 +250,15 @@ fn check(
         Verdict::Asked => ("asked", Err(Exit::found(false))),
         Verdict::Denied => ("denied", Err(Exit::found(true))),
     };
-    let looks_further = asked.arguments.is_none() && config.inspects(&server);
+    let looks_further = asked.arguments.is_none() && config.inspects(server);
     if output.is_json() {
         output.json(&json!({
             "tool": name.to_string(),
             "verdict": word,
             "rule": reason,
-            "is_listed": hints.is_some(),
+            "is_listed": listed.is_some(),
+            "declares": hints.label(),
+            "texts_suggest": hints.guess,
             "arguments_matter": looks_further,
         }));
         return outcome;
@@ -155,10 +269,21 @@ fn check(
     };
     let reason = reason.unwrap_or_else(|| "no rule applies".to_owned());
     output.line(format!("{} {colored}: {reason}", strong(name.to_string())));
-    if hints.is_none() {
-        output.line(faint(
-            "the server has not listed this tool yet, so it was judged as a tool without annotations",
-        ));
+    let known = match (listed, hints.guess) {
+        (None, _) => Some(
+            "the server has not listed this tool yet, so it was judged as a tool without annotations".to_owned(),
+        ),
+        (_, Some(guess)) => Some(format!(
+            "the tool has no annotations; its texts suggest `{}`, which only rules with `?` use",
+            guess.word()
+        )),
+        (_, None) if !hints.is_declared() => Some(
+            "the tool has no annotations, and its texts suggest nothing: `@destructive?` under `ask` and `deny` is about it".to_owned(),
+        ),
+        _ => None,
+    };
+    if let Some(known) = known {
+        output.line(faint(known));
     }
     if looks_further {
         output.line(faint(
@@ -168,17 +293,10 @@ fn check(
     outcome
 }
 
-/// The annotations of the tool when it was last listed.
-fn hints(
-    server: &ServerName,
-    tool: &ToolName,
-    configuration: &str,
-    paths: &Paths,
-) -> Option<Hints> {
-    let list = Cache::new(Some(&paths.cache_dir)).load(&Key {
+/// The server's tools when it was last asked.
+fn listed(server: &ServerName, configuration: &str, paths: &Paths) -> Option<ServerTools> {
+    Cache::new(Some(&paths.cache_dir)).load(&Key {
         server: server.clone(),
         configuration: configuration.to_owned(),
-    })?;
-    let entry = list.entries().iter().find(|entry| entry.name == *tool);
-    entry.map(|entry| entry.hints)
+    })
 }

@@ -150,7 +150,7 @@ section! {
     /// The rules for tools.
     #[derive(Default)]
     PolicyEntry, TOOLS, "tools." {
-        /// Only these may be used: names with `*` and `?`, or `@read`, `@write`, `@destructive`, `@unmarked`.
+        /// Only these may be used: names with `*` and `?`, or `@read`, `@write`, `@destructive`, `@unmarked`; with `?` as in `@read?`, also by the texts of tools that declare nothing.
         allow: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
         /// Before one of these is called, the user is asked.
         ask: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use crate::mcp::object::{Object, text};
-use crate::tool::{NameError, ToolName};
+use crate::tool::{Effect, NameError, ToolName};
 
 /// A tool's definition, parsed leniently from its raw `tools/list` entry.
 ///
@@ -57,6 +57,8 @@ pub struct Hints {
     pub destructive: Option<bool>,
     /// `idempotentHint`.
     pub idempotent: Option<bool>,
+    /// The effect that the texts of a tool without any annotation suggest; `None` also before the tool is listed.
+    pub guess: Option<Effect>,
 }
 
 /// The first 16 bytes of the SHA-256 of a tool's JSON. Equal hashes mean an unchanged tool.
@@ -97,6 +99,7 @@ impl<'a> Definition<'a> {
                 read_only: flag(&annotations, "readOnlyHint"),
                 destructive: flag(&annotations, "destructiveHint"),
                 idempotent: flag(&annotations, "idempotentHint"),
+                guess: None,
             },
             is_app_only: ui.get("visibility").is_some_and(|raw| !shows_model(raw)),
             interfaces: interfaces.into_iter().flatten().collect(),
@@ -162,6 +165,12 @@ fn parameters(schema: &RawValue) -> Vec<Parameter<'_>> {
 }
 
 impl Hints {
+    /// Whether the server says anything about the tool's effects.
+    #[must_use]
+    pub fn is_declared(self) -> bool {
+        self.read_only.is_some() || self.destructive.is_some() || self.idempotent.is_some()
+    }
+
     /// The label of the tool in search hits: `read`, `write` or `destructive`; `None` without annotations.
     #[must_use]
     pub fn label(self) -> Option<&'static str> {

@@ -4,6 +4,7 @@
 //! printed and parsed only here.
 
 mod definition;
+mod effect;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod hidden;
@@ -14,6 +15,7 @@ mod signature;
 pub(crate) use definition::DefinitionError;
 pub(crate) use definition::Hints;
 pub use definition::{Definition, Parameter, ToolHash};
+pub use effect::Effect;
 pub(crate) use hidden::is_hidden;
 pub(crate) use name::{NameError, QualifiedName, SEPARATOR};
 pub use name::{ServerName, ToolName};

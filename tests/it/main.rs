@@ -82,6 +82,7 @@ mod command_line;
 mod completions;
 mod containers;
 mod doctor;
+mod effects;
 mod entries;
 mod hygiene;
 mod init;

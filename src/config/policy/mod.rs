@@ -10,9 +10,9 @@ use super::error::EntryError;
 use super::reader::At;
 use super::rule_entry::RuleEntry;
 use super::sections::PolicyEntry;
-use crate::tool::{Hints, QualifiedName, SEPARATOR, ServerName};
+use crate::tool::{Effect, Hints, QualifiedName, SEPARATOR, ServerName};
 use condition::Condition;
-use pattern::Pattern;
+use pattern::{Pattern, Use};
 
 pub(crate) use condition::Inspected;
 
@@ -71,6 +71,19 @@ struct Rule {
     pattern: Pattern,
     /// All of them have to hold; none stands for every call.
     when: Vec<Condition>,
+}
+
+/// A rule as it is shown to a person.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListedRule<'p> {
+    /// `allow`, `ask` or `deny`.
+    pub(crate) list: &'static str,
+    /// Its number in the list.
+    pub(crate) index: usize,
+    /// As it is written.
+    pub(crate) text: &'p str,
+    /// The effect of a class with `?`, which includes tools by their texts.
+    pub(crate) suggested: Option<Effect>,
 }
 
 impl Rule {
@@ -177,7 +190,9 @@ impl Policy {
         hints: Hints,
         call: Option<&Inspected<'_>>,
     ) -> Judgement {
-        self.judge_by(name, hints, call, |pattern| pattern.matches(name, hints))
+        self.judge_by(name, hints, call, |pattern| {
+            pattern.matches(name, hints, Use::Permission)
+        })
     }
 
     fn judge_by(
@@ -193,7 +208,7 @@ impl Policy {
         );
         let other = written.map(|written| format!("{written}{SEPARATOR}{tool}"));
         let is_about = |pattern: &Pattern| {
-            pattern.matches(name, hints)
+            pattern.matches(name, hints, Use::Restriction)
                 || other.as_deref().is_some_and(|other| pattern.is_for(other))
         };
         let is_admitted = |pattern: &Pattern| {
@@ -260,8 +275,8 @@ impl Policy {
         })
     }
 
-    /// The rules, each as its list, its number and its text.
-    pub(crate) fn rules(&self) -> impl Iterator<Item = (&'static str, usize, &str)> {
+    /// The rules, list by list, the strictest first.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = ListedRule<'_>> {
         let lists = [
             ("deny", Some(&self.deny)),
             ("ask", Some(&self.ask)),
@@ -269,7 +284,12 @@ impl Policy {
         ];
         lists.into_iter().flat_map(|(list, rules)| {
             let rules = rules.into_iter().flatten().enumerate();
-            rules.map(move |(index, rule)| (list, index, rule.text.as_str()))
+            rules.map(move |(index, rule)| ListedRule {
+                list,
+                index,
+                text: &rule.text,
+                suggested: rule.pattern.suggested(),
+            })
         })
     }
 
@@ -291,7 +311,7 @@ impl Policy {
 /// The tool of the built-in server that reads on in what was shortened.
 const READ_RESULT: &str = "read_result";
 
-const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive` or `@unmarked`";
+const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive`, `@unmarked`, `@read?`, `@write?` or `@destructive?`";
 
 #[cfg(test)]
 mod tests {
@@ -325,6 +345,10 @@ mod tests {
         let writes = Hints {
             read_only: Some(false),
             destructive: Some(false),
+            ..none
+        };
+        let seems = |guess| Hints {
+            guess: Some(guess),
             ..none
         };
         let destroys = Hints {
@@ -407,6 +431,77 @@ mod tests {
             ),
             (policy(None, &["@destructive"], &[]), "a__b", none, Allowed),
             (policy(None, &["@unmarked"], &[]), "a__b", none, Asked),
+            // By its texts: only where the rule says so, and never against a declaration.
+            (
+                policy(None, &["@destructive?"], &[]),
+                "a__b",
+                seems(Effect::Destructive),
+                Asked,
+            ),
+            (
+                policy(None, &["@destructive"], &[]),
+                "a__b",
+                seems(Effect::Destructive),
+                Allowed,
+            ),
+            (
+                policy(None, &["@destructive?"], &[]),
+                "a__b",
+                seems(Effect::Write),
+                Allowed,
+            ),
+            (
+                policy(None, &["@write?"], &[]),
+                "a__b",
+                seems(Effect::Destructive),
+                Asked,
+            ),
+            (
+                policy(None, &["@destructive?"], &[]),
+                "a__b",
+                reads,
+                Allowed,
+            ),
+            (
+                policy(None, &["@destructive?"], &[]),
+                "a__b",
+                destroys,
+                Asked,
+            ),
+            (
+                policy(Some(&["@read?"]), &[], &[]),
+                "a__b",
+                seems(Effect::Read),
+                Allowed,
+            ),
+            (
+                policy(Some(&["@read"]), &[], &[]),
+                "a__b",
+                seems(Effect::Read),
+                Denied,
+            ),
+            (
+                policy(Some(&["@read?"]), &[], &[]),
+                "a__b",
+                seems(Effect::Write),
+                Denied,
+            ),
+            (
+                policy(Some(&["@read?"]), &[], &[]),
+                "a__b",
+                destroys,
+                Denied,
+            ),
+            // What suggests nothing is destructive for `ask` and `deny`, and in no class for `allow`.
+            (policy(None, &[], &["@destructive?"]), "a__b", none, Denied),
+            (policy(None, &["@write?"], &[]), "a__b", none, Asked),
+            (policy(None, &["@read?"], &[]), "a__b", none, Allowed),
+            (
+                policy(Some(&["@destructive?", "@read?"]), &[], &[]),
+                "a__b",
+                none,
+                Denied,
+            ),
             (policy(None, &[], &["@write"]), "a__b", destroys, Denied),
             (policy(None, &[], &["@write"]), "a__b", writes, Denied),
             (policy(None, &[], &["@write"]), "a__b", reads, Allowed),

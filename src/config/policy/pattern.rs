@@ -1,7 +1,7 @@
 //! Which tools a rule is about.
 
 use crate::config::BUILT_IN_SERVER;
-use crate::tool::{Hints, QualifiedName, SEPARATOR};
+use crate::tool::{Effect, Hints, QualifiedName, SEPARATOR};
 
 /// A set of tools: by name, or by the annotations of their servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,17 @@ pub(super) enum Class {
     Destructive,
     /// Without any declaration.
     Unmarked,
+    /// A class with `?`: those declared so, and those without any declaration whose texts suggest it.
+    Suggested(Effect),
+}
+
+/// The use of a rule, which decides about tools without any declaration whose texts suggest nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// `ask` and `deny`: they count as destructive.
+    Restriction,
+    /// `allow`: they are in no class.
+    Permission,
 }
 
 impl Pattern {
@@ -34,6 +45,9 @@ impl Pattern {
             Some("write") => Some(Self::Class(Class::Write)),
             Some("destructive") => Some(Self::Class(Class::Destructive)),
             Some("unmarked") => Some(Self::Class(Class::Unmarked)),
+            Some("read?") => Some(Self::Class(Class::Suggested(Effect::Read))),
+            Some("write?") => Some(Self::Class(Class::Suggested(Effect::Write))),
+            Some("destructive?") => Some(Self::Class(Class::Suggested(Effect::Destructive))),
             Some(_) => None,
         }
     }
@@ -43,9 +57,17 @@ impl Pattern {
         matches!(self, Self::Name(glob) if glob.contains(SEPARATOR) && fits(glob, qualified))
     }
 
-    pub(super) fn matches(&self, name: &QualifiedName, hints: Hints) -> bool {
+    /// The effect of a class with `?`.
+    pub(super) fn suggested(&self) -> Option<Effect> {
         match self {
-            Self::Class(class) => class.holds(hints),
+            Self::Class(Class::Suggested(effect)) => Some(*effect),
+            _ => None,
+        }
+    }
+
+    pub(super) fn matches(&self, name: &QualifiedName, hints: Hints, used: Use) -> bool {
+        match self {
+            Self::Class(class) => class.holds(hints, used),
             Self::Name(glob) => {
                 let own = name.tool.as_str().to_lowercase();
                 let is_match = |text: &str| fits(glob, text);
@@ -59,10 +81,10 @@ impl Pattern {
     /// alone, never those of others with like names.
     pub(super) fn admits(&self, name: &QualifiedName, hints: Hints) -> bool {
         let Self::Name(glob) = self else {
-            return self.matches(name, hints);
+            return self.matches(name, hints, Use::Permission);
         };
         if !glob.contains(SEPARATOR) {
-            return self.matches(name, hints);
+            return self.matches(name, hints, Use::Permission);
         }
         let server = name.server.as_str().to_lowercase();
         self.is_of(&server, &name.tool.as_str().to_lowercase())
@@ -90,12 +112,31 @@ impl Pattern {
 }
 
 impl Class {
-    fn holds(self, hints: Hints) -> bool {
+    fn holds(self, hints: Hints, used: Use) -> bool {
         match self {
             Self::Read => hints.read_only == Some(true),
-            Self::Write => hints.read_only != Some(true) && hints != Hints::default(),
+            Self::Write => hints.read_only != Some(true) && hints.is_declared(),
             Self::Destructive => hints.read_only != Some(true) && hints.destructive == Some(true),
-            Self::Unmarked => hints == Hints::default(),
+            Self::Unmarked => !hints.is_declared(),
+            Self::Suggested(effect) if hints.is_declared() => {
+                Self::declared(effect).holds(hints, used)
+            }
+            Self::Suggested(effect) => {
+                let unknown = (used == Use::Restriction).then_some(Effect::Destructive);
+                hints
+                    .guess
+                    .or(unknown)
+                    .is_some_and(|guess| effect.covers(guess))
+            }
+        }
+    }
+
+    /// The class of tools that declare an effect.
+    const fn declared(effect: Effect) -> Self {
+        match effect {
+            Effect::Read => Self::Read,
+            Effect::Write => Self::Write,
+            Effect::Destructive => Self::Destructive,
         }
     }
 }
