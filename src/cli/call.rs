@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 use super::call_arguments::{self, Input, Source};
 use super::completions;
+use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
-use super::place::Place;
 use super::question::agrees;
 use crate::app::App;
 use crate::mcp::Object;
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     #[arg(skip)]
     input: Option<Input>,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) daemon: DaemonOption,
 }
 
 impl Arguments {

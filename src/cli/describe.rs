@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::completions;
+use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, strong};
-use super::place::Place;
 use crate::app::App;
 use crate::tool::{Definition, render_hit};
 
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     #[arg(add = completions::of_tools())]
     name: String,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) daemon: DaemonOption,
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {

@@ -16,7 +16,7 @@ pub(super) struct Exit {
     kind: Kind,
     error: anyhow::Error,
     /// Whether the output has reported the reason already.
-    is_told: bool,
+    is_printed: bool,
 }
 
 /// The command needs its own process, because it asks at a terminal or reads stdin.
@@ -29,7 +29,7 @@ struct NeedsOwnProcess;
 pub(super) struct Reported {
     kind: Kind,
     message: String,
-    is_told: bool,
+    is_printed: bool,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Exit {
         Self {
             kind: Kind::Usage,
             error: anyhow::Error::msg(text.to_owned()),
-            is_told: false,
+            is_printed: false,
         }
     }
 
@@ -73,7 +73,7 @@ impl Exit {
         Self {
             kind: Kind::Configuration,
             error: anyhow::Error::msg(problem.to_string()),
-            is_told: false,
+            is_printed: false,
         }
     }
 
@@ -82,7 +82,7 @@ impl Exit {
         Self {
             kind: Kind::Failed,
             error: anyhow::Error::msg(text.into()),
-            is_told: false,
+            is_printed: false,
         }
     }
 
@@ -91,7 +91,7 @@ impl Exit {
         Self {
             kind: Kind::Unavailable,
             error: anyhow::Error::msg(text.into()),
-            is_told: false,
+            is_printed: false,
         }
     }
 
@@ -110,7 +110,7 @@ impl Exit {
         Self {
             kind: Kind::ToolError,
             error: anyhow::Error::msg("the tool reported an error"),
-            is_told: false,
+            is_printed: false,
         }
     }
 
@@ -124,7 +124,7 @@ impl Exit {
         Self {
             kind,
             error: anyhow::Error::msg("something was found"),
-            is_told: true,
+            is_printed: true,
         }
     }
 
@@ -139,13 +139,13 @@ impl Exit {
         is_possible.then(|| Reported {
             kind: self.kind,
             message: chain(self.error.as_ref()),
-            is_told: self.is_told,
+            is_printed: self.is_printed,
         })
     }
 
     /// Whether the reason is printed already.
-    pub(super) fn is_told(&self) -> bool {
-        self.is_told
+    pub(super) fn is_printed(&self) -> bool {
+        self.is_printed
     }
 
     /// A signal of the user or the system ended the command.
@@ -202,7 +202,7 @@ impl From<Reported> for Exit {
         Self {
             kind: reported.kind,
             error: anyhow::Error::msg(reported.message),
-            is_told: reported.is_told,
+            is_printed: reported.is_printed,
         }
     }
 }
@@ -212,7 +212,7 @@ impl From<config::Error> for Exit {
         Self {
             kind: Kind::Configuration,
             error: error.into(),
-            is_told: false,
+            is_printed: false,
         }
     }
 }
@@ -228,13 +228,13 @@ impl From<ChangeError> for Exit {
                 Self {
                     kind: Kind::Configuration,
                     error: anyhow::Error::msg(error.to_string()),
-                    is_told: false,
+                    is_printed: false,
                 }
             }
             error => Self {
                 kind: Kind::Failed,
                 error: error.into(),
-                is_told: false,
+                is_printed: false,
             },
         }
     }
@@ -250,7 +250,7 @@ impl From<registry::Error> for Exit {
         Self {
             kind,
             error: error.into(),
-            is_told: false,
+            is_printed: false,
         }
     }
 }
@@ -260,7 +260,7 @@ impl From<std::io::Error> for Exit {
         Self {
             kind: Kind::Failed,
             error: error.into(),
-            is_told: false,
+            is_printed: false,
         }
     }
 }
@@ -270,7 +270,7 @@ impl From<http::Error> for Exit {
         Self {
             kind: Kind::Failed,
             error: error.into(),
-            is_told: false,
+            is_printed: false,
         }
     }
 }
@@ -280,7 +280,7 @@ impl From<anyhow::Error> for Exit {
         Self {
             kind: Kind::Failed,
             error,
-            is_told: false,
+            is_printed: false,
         }
     }
 }

@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod connect;
 mod daemon;
+mod daemon_option;
 mod daemon_unit;
 mod demo;
 mod describe;
@@ -30,7 +31,6 @@ mod man;
 mod migrate;
 mod output;
 mod over_daemon;
-mod place;
 mod printable;
 mod question;
 mod recorder;
@@ -325,7 +325,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match outcome.and_then(|code| output.finish().map(|()| code)) {
         Ok(code) => ExitCode::from(code),
         Err(exit) => {
-            if !exit.is_told() {
+            if !exit.is_printed() {
                 output.error(&exit);
             }
             ExitCode::from(exit.code())

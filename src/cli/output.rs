@@ -225,7 +225,7 @@ impl Output {
             return;
         }
         let label = console::style("error:").for_stderr().red().bold();
-        self.beside(&format!("{label} {}", on_terminal(&exit.to_string())));
+        self.print_line(&format!("{label} {}", on_terminal(&exit.to_string())));
     }
 
     /// Prints a dimmed message to stderr.
@@ -233,7 +233,7 @@ impl Output {
         if self.is_sent(|| Printed::Note(text.to_owned())) {
             return;
         }
-        self.beside(
+        self.print_line(
             &console::style(on_terminal(text))
                 .for_stderr()
                 .dim()
@@ -241,7 +241,7 @@ impl Output {
         );
     }
 
-    fn beside(&self, text: &str) {
+    fn print_line(&self, text: &str) {
         let text = match columns(&console::Term::stderr()) {
             Some(width) => wrap(text, width),
             None => text.to_owned(),
@@ -301,7 +301,7 @@ impl Output {
         if self.is_sent(|| Printed::Notable(text.to_owned())) {
             return;
         }
-        self.beside(&on_terminal(text));
+        self.print_line(&on_terminal(text));
     }
 
     /// Shows a progress indicator for each name, on a terminal only.

@@ -7,9 +7,9 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, Printed};
-use super::place::Place;
 use super::{call, describe, search, servers, tools};
 use crate::app::{self, App};
 use crate::config::{DaemonMode, DaemonOptions, Paths, SessionEnv, is_inline};
@@ -33,7 +33,7 @@ pub(super) enum Command {
 
 /// A command and the printing settings of its process.
 #[derive(Serialize, Deserialize)]
-struct Asked<C> {
+struct CommandRequest<C> {
     command: C,
     is_json: bool,
     is_json_asked: bool,
@@ -44,13 +44,13 @@ struct Asked<C> {
 pub(super) struct OverDaemon;
 
 impl Command {
-    fn place(&self) -> &Place {
+    fn daemon_option(&self) -> &DaemonOption {
         match self {
-            Self::Search(arguments) => &arguments.place,
-            Self::Describe(arguments) => &arguments.place,
-            Self::Call(arguments) => &arguments.place,
-            Self::Tools(arguments) => &arguments.place,
-            Self::Servers(arguments) => &arguments.place,
+            Self::Search(arguments) => &arguments.daemon,
+            Self::Describe(arguments) => &arguments.daemon,
+            Self::Call(arguments) => &arguments.daemon,
+            Self::Tools(arguments) => &arguments.daemon,
+            Self::Servers(arguments) => &arguments.daemon,
         }
     }
 
@@ -80,7 +80,7 @@ pub(super) async fn run(
 ) -> Option<Result<(), Exit>> {
     let options = DaemonOptions::load(paths, &session.environment);
     let is_possible = options.mode == DaemonMode::Auto
-        && !command.place().alone
+        && !command.daemon_option().alone
         && !is_inline(&paths.config_file)
         && daemon::is_there(paths, &session.environment);
     if !is_possible {
@@ -96,7 +96,7 @@ pub(super) async fn run(
         mode: Mode::MetaTools,
         idle: options.idle,
     };
-    let asked = serde_json::to_string(&Asked {
+    let asked = serde_json::to_string(&CommandRequest {
         command: &*command,
         is_json: output.is_json(),
         is_json_asked: output.is_json_asked(),
@@ -139,7 +139,7 @@ impl daemon::Commands for OverDaemon {
         printed: UnboundedSender<String>,
     ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(async move {
-            let Ok(asked) = serde_json::from_str::<Asked<Command>>(command) else {
+            let Ok(asked) = serde_json::from_str::<CommandRequest<Command>>(command) else {
                 return false;
             };
             // The process removes colours if it prints none.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::completions;
+use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
-use super::place::Place;
 use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::BUILT_IN_SERVER;
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) daemon: DaemonOption,
 }
 
 /// Whether a server of this name is configured, ignoring letter case and dashes as a search does.

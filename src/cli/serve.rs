@@ -54,7 +54,7 @@ const OPEN: &str = "without a token, every user and every program of this machin
 
 /// The transport for clients.
 #[derive(Debug)]
-enum Way {
+enum Transport {
     Stdio,
     Http(Options),
 }
@@ -81,14 +81,14 @@ impl Arguments {
     ///
     /// # Errors
     /// When a token that is named cannot be used, or a setting is invalid.
-    fn way(
+    fn transport(
         self,
         environment: &Environment,
         configured: &Result<HttpOptions, EntryError>,
         output: &Output,
-    ) -> Result<Way, Exit> {
+    ) -> Result<Transport, Exit> {
         let Some(address) = self.http else {
-            return Ok(Way::Stdio);
+            return Ok(Transport::Stdio);
         };
         let configured = configured.as_ref().map_err(Exit::of_setting)?;
         let address = match (address, environment.get(env::HTTP_ADDRESS.name)) {
@@ -118,7 +118,7 @@ impl Arguments {
                 .map_err(|error| Exit::of_setting(&format!("`http.origins`: `{text}`: {error}")))?;
             origins.push(origin);
         }
-        Ok(Way::Http(Options {
+        Ok(Transport::Http(Options {
             address,
             token,
             origins,
@@ -250,8 +250,8 @@ pub(super) async fn run(
         app => app?,
     };
     let configured = app.proxy().unscoped().config().http.clone();
-    let outcome = match arguments.way(&variables, &configured, output) {
-        Ok(way) => serve(way, app, output).await,
+    let outcome = match arguments.transport(&variables, &configured, output) {
+        Ok(transport) => serve(transport, app, output).await,
         Err(exit) => {
             app.finish().await;
             Err(exit)
@@ -263,16 +263,16 @@ pub(super) async fn run(
     outcome
 }
 
-async fn serve(way: Way, app: App, output: &Output) -> Result<(), Exit> {
-    match way {
-        Way::Stdio => {
+async fn serve(transport: Transport, app: App, output: &Output) -> Result<(), Exit> {
+    match transport {
+        Transport::Stdio => {
             if std::io::stdin().is_terminal() {
                 output
                     .note("waiting for an MCP client on stdin; clients start this command themselves. Ctrl-C ends it.");
             }
             Ok(app.serve_stdio().await?)
         }
-        Way::Http(options) => {
+        Transport::Http(options) => {
             let is_open = options.token.is_none();
             let listening = |url: &str| {
                 output.note(&format!("serving MCP on {url}"));

@@ -6,9 +6,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::completions;
+use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
-use super::place::Place;
 use super::printable::printable;
 use super::status::{show_servers, show_warnings, sum};
 use super::unknown::unknown_server;
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     health: bool,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) daemon: DaemonOption,
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::completions;
+use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
-use super::place::Place;
 use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::{BUILT_IN_SERVER, Config};
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     #[arg(add = completions::of_servers())]
     server: Option<String>,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) daemon: DaemonOption,
 }
 
 fn is_disabled(server: &str, config: &Config) -> bool {

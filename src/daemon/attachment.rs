@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::election::{self, Reached};
 use super::journal::Files;
 use super::message::{self, FromSession, Hello, ToSession};
-use super::place::Place;
-use super::session::{Descriptors, Opened, Surroundings};
+use super::session::{Descriptors, Opened, SharedResources};
+use super::socket_location::SocketLocation;
 use super::{Outcome, Request};
 use crate::config::Paths;
 use crate::events::Events;
@@ -36,7 +36,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 struct Attachment<'a> {
     paths: &'a Paths,
     request: &'a Request<'a>,
-    place: Place,
+    location: SocketLocation,
     session: message::Session,
     files: Files,
     /// The daemons that this process started, which end as its children.
@@ -45,7 +45,7 @@ struct Attachment<'a> {
 }
 
 /// How the time with one daemon ended.
-enum Parted {
+enum DetachReason {
     /// The session is over.
     End { error: Option<String> },
     /// The daemon is gone, or wants another to go on.
@@ -79,9 +79,9 @@ pub(super) async fn attach(paths: &Paths, request: &Request<'_>) -> io::Result<O
             }
         };
         let reason = match parted {
-            Parted::End { error } => break Outcome::Ended { error },
-            Parted::Alone(reason) => reason,
-            Parted::TakeOver { has_died } => match attachment.take_over(has_died) {
+            DetachReason::End { error } => break Outcome::Ended { error },
+            DetachReason::Alone(reason) => reason,
+            DetachReason::TakeOver { has_died } => match attachment.take_over(has_died) {
                 Ok(next) => {
                     connection = next;
                     continue;
@@ -105,7 +105,7 @@ impl<'a> Attachment<'a> {
         Ok(Self {
             paths,
             request,
-            place: Place::find(paths, &request.env.environment)?,
+            location: SocketLocation::find(paths, &request.env.environment)?,
             session,
             files: Files::new().map_err(failed)?,
             started: Vec::new(),
@@ -119,7 +119,7 @@ impl<'a> Attachment<'a> {
         for _ in 0..ATTEMPTS {
             let environment = &self.request.env.environment;
             let Reached { socket, started } =
-                election::reach(&self.place, self.paths, environment)?;
+                election::reach(&self.location, self.paths, environment)?;
             self.started.extend(started);
             match self.hand_over(&socket) {
                 Ok(()) => {
@@ -176,20 +176,20 @@ impl<'a> Attachment<'a> {
     }
 
     /// Waits for the end of the time with one daemon.
-    async fn wait(&self, connection: &mut tokio::net::UnixStream) -> Parted {
+    async fn wait(&self, connection: &mut tokio::net::UnixStream) -> DetachReason {
         loop {
             return match message::receive_async(connection).await {
                 Ok(ToSession::Welcome { .. }) => continue,
-                Ok(ToSession::End { error }) => Parted::End { error },
-                Ok(ToSession::TakeOver) => Parted::TakeOver { has_died: false },
-                Ok(ToSession::Alone) => Parted::Alone("the daemon was stopped".to_owned()),
-                Err(_) => Parted::TakeOver { has_died: true },
+                Ok(ToSession::End { error }) => DetachReason::End { error },
+                Ok(ToSession::TakeOver) => DetachReason::TakeOver { has_died: false },
+                Ok(ToSession::Alone) => DetachReason::Alone("the daemon was stopped".to_owned()),
+                Err(_) => DetachReason::TakeOver { has_died: true },
             };
         }
     }
 
     /// The system asks this process to end: the last answers have a moment.
-    async fn leave(&self, connection: &mut tokio::net::UnixStream) -> Parted {
+    async fn leave(&self, connection: &mut tokio::net::UnixStream) -> DetachReason {
         let end = async {
             message::send_async(connection, &FromSession::End)
                 .await
@@ -197,8 +197,8 @@ impl<'a> Attachment<'a> {
             Some(self.wait(connection).await)
         };
         match tokio::time::timeout(LAST_ANSWERS, end).await {
-            Ok(Some(Parted::End { error })) => Parted::End { error },
-            _ => Parted::End { error: None },
+            Ok(Some(DetachReason::End { error })) => DetachReason::End { error },
+            _ => DetachReason::End { error: None },
         }
     }
 
@@ -235,8 +235,8 @@ impl<'a> Attachment<'a> {
             stdout: io::stdout().as_fd().try_clone_to_owned()?,
             files: self.files.try_clone()?,
         };
-        let surroundings = Surroundings::new(Events::new(0));
-        let opened = Opened::new(&self.session, descriptors, &surroundings).await;
+        let shared = SharedResources::new(Events::new(0));
+        let opened = Opened::new(&self.session, descriptors, &shared).await;
         let opened = opened.map_err(io::Error::other)?;
         let ended = CancellationToken::new();
         let serving = opened.serve(ended.clone());
@@ -250,7 +250,7 @@ impl<'a> Attachment<'a> {
                 heard
             }
         };
-        surroundings.servers.finish().await;
+        shared.servers.finish().await;
         super::alone::forget(&self.paths.state_dir);
         outcome.map(|()| Outcome::Ended { error: None })
     }

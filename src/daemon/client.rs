@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::message::{self, Hello};
-use super::{election, place::Place};
+use super::{election, socket_location::SocketLocation};
 use crate::config::{Environment, Paths};
 
 /// Time limit for the answer.
@@ -33,8 +33,8 @@ pub(crate) fn ask(
     method: &str,
     params: &str,
 ) -> Result<Answer, String> {
-    let place = Place::find(paths, environment)?;
-    let Some(mut socket) = election::connect(&place)? else {
+    let location = SocketLocation::find(paths, environment)?;
+    let Some(mut socket) = election::connect(&location)? else {
         return Ok(Answer::None);
     };
     let line = match asked(&mut socket, method, params) {
@@ -92,8 +92,8 @@ pub(crate) fn listen(
     since: Option<u64>,
     mut heard: impl FnMut(&str) -> bool,
 ) -> Result<bool, String> {
-    let place = Place::find(paths, environment)?;
-    let Some(mut socket) = election::connect(&place)? else {
+    let location = SocketLocation::find(paths, environment)?;
+    let Some(mut socket) = election::connect(&location)? else {
         return Ok(false);
     };
     let params = since.map_or_else(|| "{}".to_owned(), |since| format!("{{\"since\":{since}}}"));

@@ -7,8 +7,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use super::message::{self, Hello, Session};
-use super::place::Place;
-use super::session::Surroundings;
+use super::session::SharedResources;
+use super::socket_location::SocketLocation;
 use super::{Commands, Ran, Request, election};
 use crate::app::{App, SessionId};
 use crate::config::Paths;
@@ -16,7 +16,7 @@ use crate::config::Paths;
 /// A message from the daemon to the process of a command.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
+enum CommandMessage {
     /// The command begins, and may have effects from now on.
     Begun,
     /// Output to print, in the form of the layer above.
@@ -40,11 +40,11 @@ pub(super) async fn ask(
     let Some(session) = Session::of(paths, request) else {
         return Ok(Ran::Not);
     };
-    let Ok(place) = Place::find(paths, &request.env.environment) else {
+    let Ok(location) = SocketLocation::find(paths, &request.env.environment) else {
         return Ok(Ran::Not);
     };
     // If the daemon cannot be reached, the command runs without it.
-    let Ok(Some(socket)) = election::connect(&place) else {
+    let Ok(Some(socket)) = election::connect(&location) else {
         return Ok(Ran::Not);
     };
     socket.set_nonblocking(true)?;
@@ -64,10 +64,10 @@ async fn listen(
     let mut has_begun = false;
     loop {
         match message::receive_async(socket).await {
-            Ok(Said::Begun) => {}
-            Ok(Said::Printed(text)) => print(&text),
-            Ok(Said::Ended) => return Ok(Ran::Whole),
-            Ok(Said::Alone) => return Ok(Ran::Not),
+            Ok(CommandMessage::Begun) => {}
+            Ok(CommandMessage::Printed(text)) => print(&text),
+            Ok(CommandMessage::Ended) => return Ok(Ran::Whole),
+            Ok(CommandMessage::Alone) => return Ok(Ran::Not),
             // The daemon never accepted the connection.
             Err(_) if !has_begun => return Ok(Ran::Not),
             Err(error) => return Err(error),
@@ -81,25 +81,20 @@ pub(super) async fn serve(
     commands: &dyn Commands,
     session: &Session,
     command: &str,
-    surroundings: &Surroundings,
+    shared: &SharedResources,
     socket: tokio::net::UnixStream,
 ) -> io::Result<()> {
     let (mut reader, mut writer) = socket.into_split();
     let env = session.env();
-    let app = match App::for_command(
-        session.paths(),
-        env,
-        SessionId::random(),
-        &surroundings.servers,
-    ) {
+    let app = match App::for_command(session.paths(), env, SessionId::random(), &shared.servers) {
         Ok(app) => app,
         // The process reports this error as it does without a daemon.
-        Err(_) => return message::send_async(&mut writer, &Said::Alone).await,
+        Err(_) => return message::send_async(&mut writer, &CommandMessage::Alone).await,
     };
     let outcome = tokio::select! {
         outcome = run(commands, &app, command, &mut writer) => outcome,
         // The process never sends more, so this means that it is gone.
-        _ = message::receive_async::<serde::de::IgnoredAny>(&mut reader) => Ok(Said::Ended),
+        _ = message::receive_async::<serde::de::IgnoredAny>(&mut reader) => Ok(CommandMessage::Ended),
     };
     app.finish().await;
     message::send_async(&mut writer, &outcome?).await
@@ -110,20 +105,24 @@ async fn run(
     app: &App,
     command: &str,
     writer: &mut (impl AsyncWrite + Unpin),
-) -> io::Result<Said> {
-    message::send_async(writer, &Said::Begun).await?;
+) -> io::Result<CommandMessage> {
+    message::send_async(writer, &CommandMessage::Begun).await?;
     let (sender, mut printed) = mpsc::unbounded_channel();
     let running = commands.run(app, command, sender);
     tokio::pin!(running);
     let is_done = loop {
         tokio::select! {
             biased;
-            Some(text) = printed.recv() => message::send_async(writer, &Said::Printed(text)).await?,
+            Some(text) = printed.recv() => message::send_async(writer, &CommandMessage::Printed(text)).await?,
             is_done = &mut running => break is_done,
         }
     };
     while let Ok(text) = printed.try_recv() {
-        message::send_async(writer, &Said::Printed(text)).await?;
+        message::send_async(writer, &CommandMessage::Printed(text)).await?;
     }
-    Ok(if is_done { Said::Ended } else { Said::Alone })
+    Ok(if is_done {
+        CommandMessage::Ended
+    } else {
+        CommandMessage::Alone
+    })
 }

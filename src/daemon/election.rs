@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::io::Errno;
 
-use super::place::Place;
+use super::socket_location::SocketLocation;
 use crate::config::{Environment, Paths, env};
 use crate::executable;
 
@@ -41,33 +41,33 @@ pub(super) struct Reached {
 /// # Errors
 /// The reason why there can be no daemon.
 pub(super) fn reach(
-    place: &Place,
+    location: &SocketLocation,
     paths: &Paths,
     environment: &Environment,
 ) -> Result<Reached, String> {
-    if let Some(socket) = connect(place)? {
+    if let Some(socket) = connect(location)? {
         return Ok(Reached {
             socket,
             started: None,
         });
     }
-    let _lock = lock(place)?;
+    let _lock = lock(location)?;
     // Another process may have started it in the meantime.
-    if let Some(socket) = connect(place)? {
+    if let Some(socket) = connect(location)? {
         return Ok(Reached {
             socket,
             started: None,
         });
     }
-    let listener = bind(place).map_err(|error| {
+    let listener = bind(location).map_err(|error| {
         format!(
             "the socket `{}` cannot be bound: {error}",
-            place.socket().display()
+            location.socket().display()
         )
     })?;
     let started = start(listener, paths, environment)
         .map_err(|error| format!("the daemon cannot be started: {error}"))?;
-    let socket = connect(place)?.ok_or("the daemon ended at once")?;
+    let socket = connect(location)?.ok_or("the daemon ended at once")?;
     Ok(Reached {
         socket,
         started: Some(started),
@@ -78,15 +78,15 @@ pub(super) fn reach(
 ///
 /// # Errors
 /// The reason why an existing socket cannot be used.
-pub(super) fn connect(place: &Place) -> Result<Option<UnixStream>, String> {
-    match place.with_short_path(|path| UnixStream::connect(path)) {
+pub(super) fn connect(location: &SocketLocation) -> Result<Option<UnixStream>, String> {
+    match location.with_short_path(|path| UnixStream::connect(path)) {
         Ok(socket) => {
             let peer = rustix::net::sockopt::socket_peercred(&socket)
                 .map_err(|error| format!("the socket's owner is not known: {error}"))?;
             if peer.uid != rustix::process::geteuid() {
                 return Err(format!(
                     "the socket `{}` is another user's",
-                    place.socket().display()
+                    location.socket().display()
                 ));
             }
             Ok(Some(socket))
@@ -101,17 +101,17 @@ pub(super) fn connect(place: &Place) -> Result<Option<UnixStream>, String> {
         }
         Err(error) => Err(format!(
             "the socket `{}` cannot be connected to: {error}",
-            place.socket().display()
+            location.socket().display()
         )),
     }
 }
 
 /// Takes the lock for starting or ending a daemon. It is released when the file is closed.
-fn lock(place: &Place) -> Result<File, String> {
-    let path = place.lock();
+fn lock(location: &SocketLocation) -> Result<File, String> {
+    let path = location.lock();
     let failed =
         |error: io::Error| format!("the lock `{}` cannot be taken: {error}", path.display());
-    let file = open_lock(place).map_err(failed)?;
+    let file = open_lock(location).map_err(failed)?;
     let start = Instant::now();
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -133,8 +133,8 @@ fn lock(place: &Place) -> Result<File, String> {
 ///
 /// # Errors
 /// When the lock file cannot be opened or locked.
-pub(super) fn try_lock(place: &Place) -> io::Result<Option<File>> {
-    let file = open_lock(place)?;
+pub(super) fn try_lock(location: &SocketLocation) -> io::Result<Option<File>> {
+    let file = open_lock(location)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
@@ -142,20 +142,20 @@ pub(super) fn try_lock(place: &Place) -> io::Result<Option<File>> {
     }
 }
 
-fn open_lock(place: &Place) -> io::Result<File> {
+fn open_lock(location: &SocketLocation) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true).mode(0o600);
-    options.open(place.lock())
+    options.open(location.lock())
 }
 
 /// Binds the socket, replacing one that refuses connections. The caller must hold the lock.
-pub(super) fn bind(place: &Place) -> io::Result<UnixListener> {
-    match std::fs::remove_file(place.socket()) {
+pub(super) fn bind(location: &SocketLocation) -> io::Result<UnixListener> {
+    match std::fs::remove_file(location.socket()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let listener = place.with_short_path(|path| UnixListener::bind(path));
+    let listener = location.with_short_path(|path| UnixListener::bind(path));
     rustix::process::umask(before);
     listener
 }

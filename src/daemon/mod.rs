@@ -1,7 +1,7 @@
 //! One set of servers for all sessions of a user: a process serves the clients of other processes, which pass it their
 //! pipes.
 //!
-//! `place` is the daemon's address, `election` finds or starts it, `attachment` is the process that a client starts,
+//! `socket_location` is the daemon's address, `election` finds or starts it, `attachment` is the process that a client starts,
 //! `server` is the daemon, `session` is one client in it, `journal` survives a daemon, and `control` is its control
 //! interface.
 //!
@@ -24,11 +24,11 @@ mod journal;
 #[cfg(target_os = "linux")]
 mod message;
 #[cfg(target_os = "linux")]
-mod place;
-#[cfg(target_os = "linux")]
 mod server;
 #[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
+mod socket_location;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(target_os = "linux")]
@@ -43,7 +43,8 @@ mod linux {
     use std::sync::Arc;
 
     use super::{
-        Commands, Outcome, Ran, Request, alone, attachment, command, election, place, server,
+        Commands, Outcome, Ran, Request, alone, attachment, command, election, server,
+        socket_location,
     };
     use crate::config::{Environment, Paths};
 
@@ -68,13 +69,14 @@ mod linux {
     /// # Errors
     /// With the reasons why no directory can be used.
     pub(crate) fn socket(paths: &Paths, environment: &Environment) -> Result<PathBuf, String> {
-        place::Place::find(paths, environment).map(|place| place.socket())
+        socket_location::SocketLocation::find(paths, environment).map(|location| location.socket())
     }
 
     /// Whether there is a socket of a daemon, which may have died.
     #[must_use]
     pub(crate) fn is_there(paths: &Paths, environment: &Environment) -> bool {
-        place::Place::find(paths, environment).is_ok_and(|place| place.socket().exists())
+        socket_location::SocketLocation::find(paths, environment)
+            .is_ok_and(|location| location.socket().exists())
     }
 
     /// Runs `command` in the daemon if there is one. No daemon is started for it. `print` gets the output.
@@ -124,12 +126,13 @@ mod linux {
             let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
             return run(listener, paths, environment, commands, false).await;
         }
-        let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
+        let location =
+            socket_location::SocketLocation::find(&paths, environment).map_err(io::Error::other)?;
         let listener = {
-            let _lock = election::try_lock(&place)?.ok_or_else(|| {
+            let _lock = election::try_lock(&location)?.ok_or_else(|| {
                 io::Error::other("another process starts or ends a daemon just now")
             })?;
-            if election::connect(&place)
+            if election::connect(&location)
                 .map_err(io::Error::other)?
                 .is_some()
             {
@@ -137,7 +140,7 @@ mod linux {
                     "the daemon of this configuration runs already",
                 ));
             }
-            election::bind(&place)?
+            election::bind(&location)?
         };
         run(listener, paths, environment, commands, true).await
     }
@@ -154,8 +157,9 @@ mod linux {
         limit.current = limit.maximum;
         // With fewer descriptors the daemon serves fewer servers.
         let _ = setrlimit(Resource::Nofile, limit);
-        let place = place::Place::find(&paths, environment).map_err(io::Error::other)?;
-        server::run(listener, place, paths, commands, owns_socket).await
+        let location =
+            socket_location::SocketLocation::find(&paths, environment).map_err(io::Error::other)?;
+        server::run(listener, location, paths, commands, owns_socket).await
     }
 }
 

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use super::control::{self, Order, ServerState, Shown, Status, Which};
 use super::journal::Journal;
 use super::message::{self, FromSession, Hello, ToSession};
-use super::place::Place;
-use super::session::{Descriptors, Opened, Surroundings};
+use super::session::{Descriptors, Opened, SharedResources};
+use super::socket_location::SocketLocation;
 use super::{Commands, command, election, watchdog};
 use crate::app::Handle;
 use crate::config::Paths;
@@ -50,7 +50,7 @@ struct Daemon {
     paths: Paths,
     socket: PathBuf,
     began: Instant,
-    surroundings: Surroundings,
+    shared: SharedResources,
     commands: Arc<dyn Commands>,
     events: Arc<Events>,
     sessions: Mutex<BTreeMap<u64, Served>>,
@@ -78,7 +78,7 @@ struct Served {
 /// When the listener or the signals cannot be used.
 pub(super) async fn run(
     listener: UnixListener,
-    place: Place,
+    location: SocketLocation,
     paths: Paths,
     commands: Arc<dyn Commands>,
     owns_socket: bool,
@@ -93,9 +93,9 @@ pub(super) async fn run(
     let events = Events::new(KEPT_EVENTS);
     let daemon = Arc::new(Daemon {
         paths,
-        socket: place.socket(),
+        socket: location.socket(),
         began: Instant::now(),
-        surroundings: Surroundings::new(events.clone()),
+        shared: SharedResources::new(events.clone()),
         events,
         commands,
         sessions: Mutex::default(),
@@ -106,12 +106,12 @@ pub(super) async fn run(
         orders: watch::Sender::new(Order::GoOn),
         tasks: tasks.clone(),
     });
-    let own = Socket::at(&place);
-    tracing::info!(socket = %place.socket().display(), "the daemon is there");
-    let ordered = daemon.accept(&listener, &place, own).await;
+    let own = SocketId::at(&location);
+    tracing::info!(socket = %location.socket().display(), "the daemon is there");
+    let ordered = daemon.accept(&listener, &location, own).await;
     drop(listener);
     daemon.part().await;
-    daemon.surroundings.servers.finish().await;
+    daemon.shared.servers.finish().await;
     tasks.finish().await;
     tracing::info!("the daemon ends");
     ordered
@@ -122,8 +122,8 @@ impl Daemon {
     async fn accept(
         self: &Arc<Self>,
         listener: &tokio::net::UnixListener,
-        place: &Place,
-        own: Option<Socket>,
+        location: &SocketLocation,
+        own: Option<SocketId>,
     ) -> io::Result<()> {
         let signal = shutdown::signal();
         tokio::pin!(signal);
@@ -140,7 +140,7 @@ impl Daemon {
                     }
                 },
                 _ = look.tick() => {
-                    if self.ends_unused(place, own) {
+                    if self.ends_unused(location, own) {
                         return Ok(());
                     }
                 }
@@ -150,9 +150,9 @@ impl Daemon {
                 }
                 _ = orders.changed() => {
                     // Whoever holds the lock now finds the socket gone or replaces it.
-                    let _lock = election::try_lock(place);
+                    let _lock = election::try_lock(location);
                     if self.owns_socket {
-                        leave_socket(place, own);
+                        remove_socket(location, own);
                     }
                     return Ok(());
                 }
@@ -166,15 +166,15 @@ impl Daemon {
         let stop = self.tasks.stop().clone();
         // A process that keeps its connection open does not keep a daemon that ends.
         self.tasks.spawn(stop.run_until_cancelled_owned(async move {
-            let counted = Counted(&daemon);
-            if let Err(error) = daemon.meet(socket, counted).await {
+            let guard = ConnectionGuard(&daemon);
+            if let Err(error) = daemon.meet(socket, guard).await {
                 tracing::warn!(%error, "a connection to the daemon ended early");
             }
         }));
     }
 
     /// Hears who connects, and serves it.
-    async fn meet(&self, mut socket: UnixStream, counted: Counted<'_>) -> io::Result<()> {
+    async fn meet(&self, mut socket: UnixStream, guard: ConnectionGuard<'_>) -> io::Result<()> {
         if socket.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
             return Err(io::Error::other("another user connected"));
         }
@@ -182,12 +182,12 @@ impl Daemon {
         match tokio::time::timeout(GREETING, hello).await?? {
             Hello::Control => {
                 // A view does not keep the daemon alive.
-                drop(counted);
+                drop(guard);
                 control::serve(self, socket).await
             }
             Hello::Command(session, command) => {
                 let commands = &*self.commands;
-                command::serve(commands, &session, &command, &self.surroundings, socket).await
+                command::serve(commands, &session, &command, &self.shared, socket).await
             }
             Hello::Session(session) => {
                 let process = std::process::id();
@@ -213,17 +213,17 @@ impl Daemon {
         socket: UnixStream,
     ) -> io::Result<()> {
         *self.idle.lock() = Duration::from_millis(session.idle);
-        let present = Present::new(self, session);
+        let entry = SessionEntry::new(self, session);
         let mut orders = self.orders.subscribe();
         let (mut reader, mut writer) = socket.into_split();
-        let opened = match Opened::new(session, descriptors, &self.surroundings).await {
+        let opened = match Opened::new(session, descriptors, &self.shared).await {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::warn!(%error, "a session is left to its own process");
                 return message::send_async(&mut writer, &ToSession::Alone).await;
             }
         };
-        present.is_built(opened.handle());
+        entry.set_handle(opened.handle());
         let (journal, handover) = (opened.journal(), opened.handover());
         let ended = CancellationToken::new();
         let serving = opened.serve(ended.clone());
@@ -252,12 +252,12 @@ impl Daemon {
     }
 
     /// Whether nothing is left to wait for; the socket is given up then.
-    fn ends_unused(&self, place: &Place, own: Option<Socket>) -> bool {
+    fn ends_unused(&self, location: &SocketLocation, own: Option<SocketId>) -> bool {
         if self.connections.load(Ordering::Relaxed) > 0 {
             return false;
         }
         // No process can connect any more: the socket was removed, with its directory maybe, or another daemon listens there.
-        if own.is_none() || Socket::at(place) != own {
+        if own.is_none() || SocketId::at(location) != own {
             return true;
         }
         if self.last_used.lock().elapsed() < self.idle() {
@@ -266,11 +266,11 @@ impl Daemon {
         if !self.owns_socket {
             return true;
         }
-        match election::try_lock(place) {
+        match election::try_lock(location) {
             Ok(None) => false,
             // A lock that cannot be opened keeps others from starting a daemon, too.
             lock @ (Ok(Some(_)) | Err(_)) => {
-                leave_socket(place, own);
+                remove_socket(location, own);
                 drop(lock);
                 true
             }
@@ -376,21 +376,21 @@ impl control::Daemon for Daemon {
 }
 
 /// A connection, until it is dropped.
-struct Counted<'a>(&'a Daemon);
+struct ConnectionGuard<'a>(&'a Daemon);
 
-impl Drop for Counted<'_> {
+impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A session in the list of those that are served, until it is dropped.
-struct Present<'a> {
+struct SessionEntry<'a> {
     daemon: &'a Daemon,
     number: u64,
 }
 
-impl<'a> Present<'a> {
+impl<'a> SessionEntry<'a> {
     fn new(daemon: &'a Daemon, session: &message::Session) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -416,14 +416,14 @@ impl<'a> Present<'a> {
     }
 
     /// Its run can be asked from now on.
-    fn is_built(&self, handle: Handle) {
+    fn set_handle(&self, handle: Handle) {
         if let Some(served) = self.daemon.sessions.lock().get_mut(&self.number) {
             served.handle = Some(handle);
         }
     }
 }
 
-impl Drop for Present<'_> {
+impl Drop for SessionEntry<'_> {
     fn drop(&mut self) {
         *self.daemon.last_used.lock() = Instant::now();
         let served = self.daemon.sessions.lock().remove(&self.number);
@@ -470,20 +470,20 @@ fn end(outcome: io::Result<()>) -> ToSession {
 }
 
 /// Removes the socket, if it is still this daemon's. Only with the lock.
-fn leave_socket(place: &Place, own: Option<Socket>) {
-    if own.is_some() && Socket::at(place) == own {
+fn remove_socket(location: &SocketLocation, own: Option<SocketId>) {
+    if own.is_some() && SocketId::at(location) == own {
         // A socket that stays refuses, and is replaced.
-        let _ = std::fs::remove_file(place.socket());
+        let _ = std::fs::remove_file(location.socket());
     }
 }
 
 /// Which file a socket is: its device and inode, which no other file gets while the socket is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Socket(u64, u64);
+struct SocketId(u64, u64);
 
-impl Socket {
-    fn at(place: &Place) -> Option<Self> {
-        let metadata = std::fs::symlink_metadata(place.socket()).ok()?;
+impl SocketId {
+    fn at(location: &SocketLocation) -> Option<Self> {
+        let metadata = std::fs::symlink_metadata(location.socket()).ok()?;
         Some(Self(metadata.dev(), metadata.ino()))
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Descriptors {
 
 /// What a session is served with, beside its own descriptors.
 #[derive(Debug, Clone)]
-pub(super) struct Surroundings {
+pub(super) struct SharedResources {
     pub(super) servers: Arc<SharedServers>,
     /// What all clients together may leave unread.
     pub(super) budget: ByteBudget,
@@ -75,7 +75,7 @@ impl Descriptors {
     }
 }
 
-impl Surroundings {
+impl SharedResources {
     /// For all sessions of this process.
     #[must_use]
     pub(super) fn new(events: Arc<Events>) -> Self {
@@ -97,7 +97,7 @@ impl Opened {
     pub(super) async fn new(
         session: &message::Session,
         descriptors: Descriptors,
-        surroundings: &Surroundings,
+        shared: &SharedResources,
     ) -> Result<Self, Error> {
         let Descriptors {
             stdin,
@@ -111,13 +111,13 @@ impl Opened {
             Mode::MetaTools
         };
         let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
-        let app = App::for_session(paths, env, mode, id, &surroundings.servers)?;
+        let app = App::for_session(paths, env, mode, id, &shared.servers)?;
         let journal = Journal::open(&files)?;
         let handover = CancellationToken::new();
         let streams = Streams {
             input: Box::new(Input::open(stdin, &journal)?),
             output: Box::new(Output::open(stdout, &journal).await?),
-            outbox: Outbox::within(surroundings.budget.clone()),
+            outbox: Outbox::within(shared.budget.clone()),
             journal: Some(journal.clone()),
             handover: handover.clone(),
         };

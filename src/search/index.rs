@@ -8,7 +8,7 @@ use super::cache::{Cache, Key};
 use super::explain::{self, Explained, Explanation};
 use super::fingerprint::Fingerprint;
 use super::lexical::{self, Scores};
-use super::meaning::{Embedded, Meaning, Similarity, beside};
+use super::meaning::{Embedded, Meaning, Similarity, in_parallel};
 use super::postings::{Candidate, Postings};
 use super::query::Query;
 use super::vocabulary::LazyVocabulary;
@@ -173,7 +173,7 @@ impl Index {
             Some(meaning) => (Some(meaning), ask()),
             None if !semantic.vectors.are_there() => return None,
             // The first search of a run opens the model at the same time.
-            None => beside(|| self.read_meaning(semantic), ask),
+            None => in_parallel(|| self.read_meaning(semantic), ask),
         };
         let asked = asked
             .inspect_err(|error| tracing::warn!(%error, "a search goes by words alone"))

@@ -53,7 +53,7 @@ impl Embedded {
             .collect();
         let (needs, whole) = match &needs[..] {
             [] | [_] => (Ok(Vec::new()), whole()),
-            needs => beside(|| embed(needs), whole),
+            needs => in_parallel(|| embed(needs), whole),
         };
         Ok(Self {
             whole: whole?,
@@ -63,7 +63,7 @@ impl Embedded {
 }
 
 /// Runs both at once, the first on its own thread if one can be started.
-pub(super) fn beside<A: Send, B>(
+pub(super) fn in_parallel<A: Send, B>(
     first: impl Fn() -> A + Sync,
     second: impl FnOnce() -> B,
 ) -> (A, B) {

@@ -22,7 +22,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// An entry for mcpzip in a client's file.
 #[derive(Debug, Serialize)]
-pub(super) struct Seen {
+pub(super) struct ClientReport {
     pub(super) client: &'static str,
     pub(super) scope: &'static str,
     pub(super) file: String,
@@ -53,7 +53,7 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
         examination.add(Finding::new(&kinds::CLIENT_NONE, "clients", what));
     }
     for entry in &entries {
-        examination.clients.push(Seen {
+        examination.clients.push(ClientReport {
             client: entry.location.client.name(),
             scope: entry.location.scope.name(),
             file: entry.location.path.display().to_string(),

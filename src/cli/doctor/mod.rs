@@ -52,8 +52,8 @@ pub(super) struct Arguments {
 #[derive(Debug, Default)]
 struct Examination {
     findings: Vec<Finding>,
-    servers: Vec<servers::Seen>,
-    clients: Vec<clients::Seen>,
+    servers: Vec<servers::ServerReport>,
+    clients: Vec<clients::ClientReport>,
 }
 
 impl Examination {

@@ -30,7 +30,7 @@ const SHOWN: usize = 5;
 
 /// A server's state after it was listed.
 #[derive(Debug, Serialize)]
-pub(super) struct Seen {
+pub(super) struct ServerReport {
     pub(super) name: String,
     pub(super) state: &'static str,
     pub(super) tools: usize,
@@ -81,7 +81,7 @@ pub(super) async fn examine(
         }
         let known = snapshot.server(&name);
         let time = times.get(&name);
-        examination.servers.push(Seen {
+        examination.servers.push(ServerReport {
             name: server.name.clone(),
             state: server.state,
             tools: server.tools,

@@ -16,12 +16,12 @@ const LONGEST: usize = 107;
 
 /// The directory of a user's sockets, and the name of the socket for these paths.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct SocketLocation {
     pub(super) directory: PathBuf,
     name: String,
 }
 
-impl Place {
+impl SocketLocation {
     /// Finds the first usable directory.
     ///
     /// # Errors

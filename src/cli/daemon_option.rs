@@ -4,7 +4,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Args, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct DaemonOption {
     /// Start own servers, even if a daemon runs
     #[arg(long)]
     pub(super) alone: bool,
