@@ -99,17 +99,52 @@ fn a_filter_that_fails_shows_the_shape_and_the_call_is_not_repeated() {
 }
 
 #[test]
-fn a_filter_never_hides_an_error_and_text_is_no_data() {
+fn a_filter_never_hides_an_error() {
     let mut client = shop().connect();
     assert_eq!(
         select(&mut client, "shop__buy", "empty").tool_error(),
         "[\"sold out\"]"
     );
-    let told = select(&mut client, "shop__talk", ".x").tool_error();
+    client.finish();
+}
+
+#[test]
+fn a_filter_takes_a_part_of_a_text() {
+    let log: Vec<String> = (0..500)
+        .map(|n| format!("{n}: {}", if n % 100 == 7 { "Failed" } else { "fine" }))
+        .collect();
+    let two =
+        r#"{"content":[{"type":"text","text":"{\"a\":1}"},{"type":"text","text":"{\"a\":2}"}]}"#;
+    let picture = r#"{"content":[{"type":"image","data":"aW1n","mimeType":"image/png"}]}"#;
+    let server = Server::new()
+        .tool("log", [answer(&log.join("\n"))])
+        .tool("two", [result(two)])
+        .tool("picture", [result(picture)]);
+    let mut client = Setup::new().server("a", server).connect();
+
+    let chosen = select(&mut client, "a__log", r#"grep("failed") | head(2)"#).text();
+    let (lines, source) = chosen.split_once("\n… of ").unwrap();
+    assert_eq!(lines, "7: Failed\n107: Failed");
+    let id = source.split('`').nth(1).unwrap();
+    let rest = client.call(
+        "execute_tool",
+        &json!({ "name": "mcpzip__read_result", "arguments": { "id": id, "select": "lines | length" } })
+            .to_string(),
+    );
+    assert_eq!(rest.text(), "500");
+    // Several blocks are one text, of which each line can be data.
+    assert_eq!(
+        select(&mut client, "a__two", "lines[] | fromjson.a").text(),
+        "1\n2"
+    );
+
+    let told = select(&mut client, "a__log", ".items").tool_error();
     assert!(
-        told.contains("not JSON") && told.contains("just words"),
+        told.contains(r#"The data: string[4899] "0: fine"#) && told.contains("`head(20)`"),
         "{told}"
     );
+    let told = select(&mut client, "a__picture", ".").tool_error();
+    assert!(told.contains("neither text nor data"), "{told}");
     client.finish();
 }
 

@@ -48,16 +48,13 @@ fn the_handshake_and_the_list_are_answered_before_any_server_is_up() {
 }
 
 #[test]
-fn the_list_of_tools_is_the_same_bytes_for_everybody() {
-    let one = Setup::new().server("a", Server::new().tool("t", [answer("done")]));
-    let two = Setup::new();
+fn the_list_of_tools_depends_on_the_configuration_alone() {
+    let tool = || Server::new().tool("t", [answer("done")]);
+    let one = Setup::new().server("a", tool());
     let mut lists = Vec::new();
-    for (setup, version) in [
-        (&one, "2024-11-05"),
-        (&one, "2025-11-25"),
-        (&two, "2025-06-18"),
-    ] {
-        let mut client = setup.start();
+    // The second client finds a catalog on the disk.
+    for version in ["2024-11-05", "2025-11-25"] {
+        let mut client = one.start();
         client.shake_hands(version);
         lists.push(client.ask("tools/list", "{}").result().to_owned());
         client.search("anything");
@@ -65,6 +62,34 @@ fn the_list_of_tools_is_the_same_bytes_for_everybody() {
         client.finish();
     }
     assert!(lists.iter().all(|list| *list == lists[0]), "{lists:#?}");
+    let mut client = Setup::new().start();
+    client.shake_hands("2025-06-18");
+    let none = client.ask("tools/list", "{}").result().to_owned();
+    assert_eq!(none, lists[0].replacen(" Servers: a.", "", 1));
+    client.finish();
+}
+
+#[test]
+fn the_list_of_tools_names_the_servers_that_the_client_may_see_and_stays() {
+    let tool = || Server::new().tool("t", [answer("done")]);
+    let setup = Setup::new()
+        .server("here", tool())
+        .server_with("off", tool(), json!({ "disabled": true }))
+        .server_with("elsewhere", tool(), json!({ "projects": ["/nowhere"] }));
+    let mut client = setup.connect();
+    let list = client.ask("tools/list", "{}").result().to_owned();
+    assert!(list.contains(" Servers: here."), "{list}");
+    let setup = setup.server("off", tool());
+    setup.save();
+    until("the other server", || {
+        client.search("t").contains("off__t").then_some(())
+    });
+    assert_eq!(client.ask("tools/list", "{}").result(), list);
+    client.finish();
+    let mut client = setup.connect();
+    let list = client.ask("tools/list", "{}").result().to_owned();
+    assert!(list.contains(" Servers: here, off."), "{list}");
+    client.finish();
 }
 
 #[test]
@@ -77,7 +102,7 @@ fn both_eras_are_served_in_turn_on_one_pipe() {
         let discovered = client.ask_modern("server/discover", "").value();
         assert_eq!(discovered["supportedVersions"], json!(["2026-07-28"]));
         assert_eq!(discovered["resultType"], "complete");
-        assert_eq!(discovered["cacheScope"], "public");
+        assert_eq!(discovered["cacheScope"], "private");
         assert!(discovered["ttlMs"].as_u64().unwrap() >= 60_000);
         let listed = client.ask_modern("tools/list", "").value();
         assert_eq!(listed["resultType"], "complete");

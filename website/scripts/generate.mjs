@@ -19,13 +19,14 @@ performance();
 troubleshooting();
 fromRepository();
 
-/** src/proxy/tools/definitions.rs: the three definitions, as every client is shown them. */
+/** src/proxy/tools/definitions.rs: the three definitions, as clients of two servers get them. */
 function definitions() {
   const source = need('src/proxy/tools/definitions.rs', 'The three definitions are in it.');
   const parts = [...source.split('const DEFINITIONS')[1].split(');')[0].matchAll(/r#?"(.*?)"#?,?\n/g)].map((match) => match[1]);
-  const { tools } = JSON.parse(parts.join(''));
+  const text = parts.join('').replace('$SERVERS', ' Servers: github, notes.');
+  const { tools } = JSON.parse(text);
   if (tools.length !== 3) fail('src/proxy/tools/definitions.rs: there should be three definitions');
   const shown = tools.map((tool) => `### ${tool.name}\n\n\`\`\`json\n${JSON.stringify(tool, null, 2)}\n\`\`\``).join('\n\n');
   write('src/generated/definitions.md', `${shown}\n`);
-  return { bytes: parts.join('').length };
+  return { bytes: text.length };
 }

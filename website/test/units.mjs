@@ -62,11 +62,11 @@ test('faults are told in words, and only web addresses are taken', () => {
 });
 
 test('the calculator says what is saved, and what is lost', () => {
-  const one = { tokens: 10_000, tools: 80, turns: 10, searches: 1, describes: 1, context: 1000, price: 3, cached: 0, discount: 10, own: 336, search: 145, describe: 293 };
+  const one = { tokens: 10_000, tools: 80, turns: 10, searches: 1, describes: 1, context: 1000, price: 3, cached: 0, discount: 10, own: 374, search: 145, describe: 293 };
   const { out, bars } = session(one);
   assert.equal(out['session-without'], '100,000');
-  assert.equal(out['definitions-with'], (336 * 12).toLocaleString('en'));
-  assert.equal(out['session-with'], (336 * 12 + 438 * 5 + 2000).toLocaleString('en'));
+  assert.equal(out['definitions-with'], (374 * 12).toLocaleString('en'));
+  assert.equal(out['session-with'], (374 * 12 + 438 * 5 + 2000).toLocaleString('en'));
   assert.equal(bars.without, 100);
   assert.match(out.verdict, /saves 91,778 tokens/);
   assert.match(session({ ...one, tokens: 100 }).out.verdict, /costs .* more/);

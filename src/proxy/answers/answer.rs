@@ -100,10 +100,10 @@ impl Answers {
         reply
     }
 
-    async fn looked_into(&self, result: &Bytes, with_data: bool) -> Looked {
+    async fn looked_into(&self, result: &Bytes, with_input: bool) -> Looked {
         let look = {
             let result = result.clone();
-            move || Looked::into(&result, with_data)
+            move || Looked::into(&result, with_input)
         };
         if result.len() <= LARGE {
             return look();
@@ -124,11 +124,9 @@ impl Answers {
     ) -> Reply {
         let shelf = shelf_of(asked.view.config().results.kept_for, asked.caller);
         let share = asked.caller.client.share();
-        let Some(data) = &looked.data else {
-            let (whole, shown) = self.kept_or_shown(shelf, result, &looked.head).await;
-            let text =
-                format!("nothing was selected: the result is text, not JSON. {whole}\n{shown}");
-            return looked.with_text(&text, true);
+        let Some(data) = &looked.input else {
+            let text = "nothing was selected, because the result has neither text nor data";
+            return looked.with_text(text, true);
         };
         match self.projection.select(share, filter, data).await {
             Ok(text) if text.chars().count() <= budget => {

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::duplicate::repeats;
-use super::projection::{data_of, shape_of, texts_of};
+use super::projection::{data_of, shape_of, text_as_data, texts_of};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::Reply;
@@ -96,21 +96,21 @@ pub(in crate::proxy) struct Looked {
     pub(in crate::proxy) head: String,
     /// The shape of its data, if it has any.
     pub(in crate::proxy) shape: Option<String>,
-    /// Its data, if requested.
-    pub(in crate::proxy) data: Option<Box<RawValue>>,
+    /// The input of a filter, if requested.
+    pub(in crate::proxy) input: Option<Box<RawValue>>,
     /// The blocks that are not text, in their original bytes, each after a comma.
     others: String,
 }
 
 impl Looked {
     /// Examines a result, which is JSON. Anything but an object is empty.
-    pub(in crate::proxy) fn into(result: &[u8], with_data: bool) -> Self {
+    pub(in crate::proxy) fn into(result: &[u8], with_input: bool) -> Self {
         let raw: &RawValue =
             serde_json::from_slice(result).expect("a reply's payload was read as JSON");
         let object = Object::parse(raw).unwrap_or_default();
         let content = Content::of(&object);
         let (text, shown) = (content.text(), content.shown());
-        let data = data_of(&object);
+        let data = data_of(&object).map(std::borrow::Cow::into_owned);
         Self {
             failed: object.get("isError").is_some_and(|raw| raw.get() == "true"),
             characters: shown.chars().count(),
@@ -118,7 +118,11 @@ impl Looked {
             length: text.chars().count(),
             head: head(&text, HEAD),
             shape: data.as_deref().map(shape_of),
-            data: data.filter(|_| with_data).map(std::borrow::Cow::into_owned),
+            input: if with_input {
+                data.or_else(|| text_as_data(&object))
+            } else {
+                None
+            },
             others: others(&object),
         }
     }
@@ -200,6 +204,6 @@ mod tests {
         let twice =
             r#"{"content":[{"type":"text","text":"{\"a\": 1}"}],"structuredContent":{"a":1}}"#;
         assert_eq!(Looked::into(twice.as_bytes(), false).head, "{\"a\": 1}");
-        assert_eq!(looked.data.unwrap().get(), r#"{"items":[1,2,3,4,5]}"#);
+        assert_eq!(looked.input.unwrap().get(), r#"{"items":[1,2,3,4,5]}"#);
     }
 }

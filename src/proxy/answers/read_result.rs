@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::Answers;
 use super::answer::shelf_of;
 use super::content::{Content, HEAD, head};
-use super::projection::{data_of, shape_of};
+use super::projection::{input_of, shape_of};
 use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
@@ -23,7 +23,7 @@ const COMMAND_LINE: u64 = u64::MAX;
 
 /// The requested part of a stored result.
 enum Part {
-    /// The output of a filter on its data.
+    /// The output of a filter on its data or text.
     Data,
     /// A range of characters.
     Range(Range<usize>),
@@ -108,7 +108,7 @@ impl Answers {
     }
 }
 
-/// The data of a result for a filter, or else the answer.
+/// The input of a filter, or else the answer.
 fn read(result: &[u8], id: &str, part: &Part) -> Result<Box<RawValue>, Reply> {
     let Ok(raw) = serde_json::from_slice::<&RawValue>(result) else {
         return Err(Reply::tool_error(&format!(
@@ -117,9 +117,9 @@ fn read(result: &[u8], id: &str, part: &Part) -> Result<Box<RawValue>, Reply> {
     };
     let object = Object::parse(raw).unwrap_or_default();
     match part {
-        Part::Data => data_of(&object).map(std::borrow::Cow::into_owned).ok_or_else(|| {
-            Reply::tool_error("the stored result is text, not JSON: read it by `offset` and `limit`, or `grep`")
-        }),
+        Part::Data => input_of(&object)
+            .map(std::borrow::Cow::into_owned)
+            .ok_or_else(|| Reply::tool_error("the stored result has neither text nor data")),
         Part::Range(range) => Err(characters(&Content::of(&object).readable(), range)),
         Part::Lines(pattern) => Err(grep(&Content::of(&object).readable(), pattern)),
     }

@@ -10,8 +10,8 @@ use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
 use crate::upstream::required_input;
 
-/// Cacheable for a day: it never changes while a process runs.
-const CONSTANT: &str = r#""ttlMs":86400000,"cacheScope":"public""#;
+/// Cacheable for a day: only an edit of the configuration changes it. It names servers that only one user may see.
+const CONSTANT: &str = r#""ttlMs":86400000,"cacheScope":"private""#;
 
 /// Cacheable for a minute: changes are announced, but not every client listens. It may contain data that only one
 /// user may see.

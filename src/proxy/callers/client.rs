@@ -28,6 +28,8 @@ pub(crate) struct Client {
     next_question: AtomicU64,
     /// Its name and version, as given first.
     software: OnceLock<(String, String)>,
+    /// The definitions of the meta-tools that it got first.
+    definitions: OnceLock<Bytes>,
 }
 
 /// A client's identity in records.
@@ -93,6 +95,7 @@ impl Client {
             questions: Mutex::default(),
             next_question: AtomicU64::new(first_question()),
             software: OnceLock::new(),
+            definitions: OnceLock::new(),
         })
     }
 
@@ -146,6 +149,12 @@ impl Client {
     /// Records its name and version, once.
     pub(crate) fn note_software(&self, read: impl FnOnce() -> (String, String)) {
         self.software.get_or_init(read);
+    }
+
+    /// The definitions of the meta-tools: those of its first request, so that they stay
+    /// the same for its session.
+    pub(in crate::proxy) fn definitions(&self, make: impl FnOnce() -> String) -> Bytes {
+        self.definitions.get_or_init(|| make().into()).clone()
     }
 
     /// The client's identity for records.

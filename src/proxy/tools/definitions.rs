@@ -1,18 +1,48 @@
-//! The definitions that every client gets. They are constants, because clients cache prompts by their bytes.
+//! The definitions of the three meta-tools. They are the same for a whole session, because clients cache prompts by
+//! their bytes: constants, and the names of the configured servers.
 
+use crate::config::Config;
 use crate::mcp::Revision;
 use crate::mcp::object::quoted;
 use crate::proxy::answers::reply::server_info;
 use crate::proxy::view::{Mode, View};
 
-/// The result of `tools/list`.
-pub(crate) const DEFINITIONS: &str = concat!(
+/// The result of `tools/list`, with a marker for the names of the servers.
+const DEFINITIONS: &str = concat!(
     r#"{"tools":["#,
-    r#"{"name":"search_tools","description":"Find tools of all connected servers by what you need done. A hit shows how to call it with execute_tool: `x?` is optional, `…` means describe_tool has more.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"The need, in a few words"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":5},"server":{"type":"string","description":"Only this server"}},"required":["query"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
+    r#"{"name":"search_tools","description":"Find tools of all connected servers by what you need done. A hit shows how to call it with execute_tool: `x?` is optional, `…` means describe_tool has more.$SERVERS","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"The need, in a few words"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":5},"server":{"type":"string","description":"Only this server"}},"required":["query"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
     r#"{"name":"describe_tool","description":"Full schemas and notes of tools, where a hit is not enough.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"names":{"type":"array","items":{"type":"string"}}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
-    r#"{"name":"execute_tool","description":"Call a tool that search_tools found, or several side by side; returns their own results.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","description":"The tool's arguments","additionalProperties":true},"select":{"type":"string","description":"A jq filter: only this part of the result's JSON"},"timeout":{"type":"number","description":"Seconds"},"calls":{"type":"array","description":"Instead: up to 32 calls at once","maxItems":32,"items":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string"}},"required":["name"]}}}},"_meta":{"anthropic/alwaysLoad":true}}"#,
+    r#"{"name":"execute_tool","description":"Call a tool that search_tools found, or several side by side; returns their own results.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","description":"The tool's arguments","additionalProperties":true},"select":{"type":"string","description":"A jq filter: only this part of the result. For text: `grep(\"regex\")`, `head(20)`"},"timeout":{"type":"number","description":"Seconds"},"calls":{"type":"array","description":"Instead: up to 32 calls at once","maxItems":32,"items":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string"}},"required":["name"]}}}},"_meta":{"anthropic/alwaysLoad":true}}"#,
     r"]}"
 );
+
+/// The maximum length of the servers' names, in bytes.
+const SERVERS: usize = 200;
+
+/// The result of `tools/list` for clients of `config`.
+pub(in crate::proxy) fn meta_tools(config: &Config) -> String {
+    DEFINITIONS.replacen("$SERVERS", &servers(config), 1)
+}
+
+/// A sentence with the names of the enabled servers, for clients that show no instructions. They come from the
+/// configuration, so they do not depend on which servers are connected.
+fn servers(config: &Config) -> String {
+    let enabled = config.servers.iter().filter(|(_, entry)| !entry.disabled);
+    let names: Vec<_> = enabled.map(|(name, _)| name.as_str()).collect();
+    let mut length = 0;
+    let shown = names
+        .iter()
+        .take_while(|name| {
+            length += name.len() + 2;
+            length <= SERVERS
+        })
+        .count();
+    match (shown, names.len() - shown) {
+        (0, _) => String::new(),
+        (_, 0) => format!(" Servers: {}.", names.join(", ")),
+        (_, more) => format!(" Servers: {} and {more} more.", names[..shown].join(", ")),
+    }
+}
 
 /// The capabilities that mcpzip declares (specification, `ServerCapabilities`): exactly what it relays.
 fn capabilities(view: &View, is_modern: bool) -> String {
@@ -65,9 +95,77 @@ mod tests {
     use super::*;
     use crate::tool::shown_to_models;
 
+    /// The definitions for a configuration with these servers, and the tokens that a model gets.
+    fn defined(servers: &[&str]) -> (serde_json::Value, usize) {
+        let entries: Vec<_> = servers
+            .iter()
+            .map(|name| format!(r#""{name}":{{"command":"x"}}"#))
+            .collect();
+        let text = format!(r#"{{"mcpServers":{{{}}}}}"#, entries.join(","));
+        let path = std::path::Path::new("/config.json");
+        let config = Config::parse(&text, path, &crate::config::Environment::default())
+            .expect("the text is a configuration");
+        let text = meta_tools(&config);
+        assert!(text.len() <= 2000, "{} bytes", text.len());
+        let tools: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let o200k = tiktoken_rs::o200k_base().unwrap();
+        let tokens = tools["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| o200k.encode_ordinary(&shown_to_models(tool)).len())
+            .sum();
+        (tools, tokens)
+    }
+
+    #[test]
+    fn the_definitions_name_the_servers_up_to_a_limit() {
+        let description = |servers: &[&str]| {
+            let (tools, _) = defined(servers);
+            tools["tools"][0]["description"]
+                .as_str()
+                .unwrap()
+                .rsplit_once("more.")
+                .map(|(_, line)| line.to_owned())
+                .unwrap()
+        };
+        assert_eq!(description(&[]), "");
+        assert_eq!(
+            description(&["github", "notes"]),
+            " Servers: github, notes."
+        );
+        let names: Vec<String> = (0..40).map(|n| format!("server-{n:02}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (tools, tokens) = defined(&names);
+        let line = tools["tools"][0]["description"].as_str().unwrap();
+        assert!(line.ends_with("server-17 and 22 more."), "{line}");
+        let (_, alone) = defined(&[]);
+        assert!(
+            tokens <= alone + 80,
+            "{tokens} tokens, {alone} without names"
+        );
+        let long = "x".repeat(64);
+        let (_, tokens) = defined(&[&long, &format!("{long}y")[1..]]);
+        assert!(tokens <= alone + 80, "{tokens} tokens");
+    }
+
+    /// The servers of docs/answers.md.
+    const TEN: [&str; 10] = [
+        "calculator",
+        "everything",
+        "fetch",
+        "filesystem",
+        "git",
+        "memory",
+        "n8n",
+        "sequential-thinking",
+        "sqlite",
+        "time",
+    ];
+
     #[test]
     fn the_three_definitions_cost_what_the_documentation_says() {
-        let tools: serde_json::Value = serde_json::from_str(DEFINITIONS).unwrap();
+        let (tools, tokens) = defined(&TEN);
         let names: Vec<_> = tools["tools"]
             .as_array()
             .unwrap()
@@ -75,20 +173,14 @@ mod tests {
             .map(|tool| tool["name"].clone())
             .collect();
         assert_eq!(names, ["search_tools", "describe_tool", "execute_tool"]);
-        let o200k = tiktoken_rs::o200k_base().unwrap();
-        let tokens: usize = tools["tools"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|tool| o200k.encode_ordinary(&shown_to_models(tool)).len())
-            .sum();
         assert!(tokens <= 400, "{tokens} tokens");
+        let (_, measured) = defined(&["server0"]);
         for (page, figure) in [
             (
                 "docs/answers.md",
                 format!("| **mcpzip** | **3** | **{tokens}** |"),
             ),
-            ("docs/performance.md", format!("| – | {tokens} | met |")),
+            ("docs/performance.md", format!("| – | {measured} | met |")),
             ("README.md", format!("{tokens} tokens")),
             (
                 "website/src/content/docs/introduction.mdx",
@@ -103,6 +195,5 @@ mod tests {
             let text = std::fs::read_to_string(path).unwrap();
             assert!(text.contains(&figure), "{page} has not {figure:?}");
         }
-        assert!(DEFINITIONS.len() <= 1800, "{} bytes", DEFINITIONS.len());
     }
 }

@@ -16,7 +16,6 @@ use bytes::Bytes;
 
 use self::builtin::Builtin;
 use self::call::Schemas;
-use self::definitions::DEFINITIONS;
 use self::direct::DirectNames;
 use self::reranking::Reranking;
 use super::answers::{Answers, counting};
@@ -109,10 +108,14 @@ impl Tools {
         match view.mode() {
             Mode::Direct => Box::pin(self.direct_tools(view, params, modern)).await,
             Mode::MetaTools => {
+                let definitions = caller
+                    .client
+                    .definitions(|| definitions::meta_tools(&view.config()));
                 self.answers.count_listing(view, caller, || {
-                    tokens_of(DEFINITIONS) + tokens_of(&self.inventory.instructions(view))
+                    tokens_of(&String::from_utf8_lossy(&definitions))
+                        + tokens_of(&self.inventory.instructions(view))
                 });
-                Reply::constant(DEFINITIONS.into(), modern)
+                Reply::constant(definitions, modern)
             }
         }
     }

@@ -133,9 +133,9 @@ fn a_full_disk_costs_nothing_of_a_large_result() {
             &json!({ "name": tool, "select": filter }).to_string(),
         )
     };
-    let told = select("a__large", ".").tool_error();
+    let told = select("a__large", ".items").tool_error();
     assert!(
-        told.contains("is text, not JSON") && told.ends_with("the very end"),
+        told.contains("The call was made") && told.ends_with("the very end"),
         "{told}"
     );
     let told = select("a__list", "error").tool_error();

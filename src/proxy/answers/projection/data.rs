@@ -1,10 +1,11 @@
-//! The JSON data in a tool's result.
+//! The data in a tool's result: JSON, or its text.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
 use crate::mcp::Object;
+use crate::mcp::object::quoted;
 
 /// The JSON data of a tool result: its `structuredContent`, else the one text block that is JSON, else the JSON in
 /// the one fenced block of its text.
@@ -26,6 +27,18 @@ pub(crate) fn data_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
         (Some(only), None) => Some(Cow::Owned(only)),
         _ => None,
     }
+}
+
+/// The input of a filter on a tool result: its JSON data, else all its text as one string. `None` if it has no text.
+pub(in crate::proxy) fn input_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
+    data_of(result).or_else(|| text_as_data(result).map(Cow::Owned))
+}
+
+/// The text blocks of a result as one JSON string; `None` if there are none.
+pub(in crate::proxy) fn text_as_data(result: &Object<'_>) -> Option<Box<RawValue>> {
+    let texts = texts_of(result);
+    let text = (!texts.is_empty()).then(|| quoted(&texts.join("\n")))?;
+    Some(RawValue::from_string(text).expect("a quoted text is JSON"))
 }
 
 /// The texts of a result's text blocks.

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::executable;
 pub(crate) use data::data_of;
-pub(in crate::proxy) use data::texts_of;
+pub(in crate::proxy) use data::{input_of, text_as_data, texts_of};
 pub(crate) use shape::shape_of;
 pub(crate) use worker::{COMMAND, run as run_worker};
 

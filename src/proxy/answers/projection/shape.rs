@@ -12,10 +12,18 @@ const DEEPEST: usize = 4;
 const MOST_MEMBERS: usize = 24;
 const LONGEST_EXAMPLE: usize = 24;
 
+/// The filters of `helpers.jq` that take a text.
+const FOR_TEXTS: &str =
+    r#"It is a text: `lines`, `grep("regex")`, `head(20)` and `tail(20)` take a part of it."#;
+
 /// The shape of `data`: types, lengths and short examples, such as
 /// `{total: 3, items: array[3] of {id: 7, title: "milk", tags: array[0]}}`.
+/// For a text, the filters that take one.
 #[must_use]
 pub(crate) fn shape_of(data: &RawValue) -> String {
+    if data.get().starts_with('"') {
+        return format!("{}. {FOR_TEXTS}", string(data));
+    }
     let shape = (1..=DEEPEST)
         .rev()
         .map(|depth| describe(data, depth))
@@ -98,6 +106,7 @@ mod tests {
     #[test]
     fn a_shape_says_what_a_filter_can_reach() {
         check("[]", "array[0]");
+        check(r#""word""#, &format!("\"word\". {FOR_TEXTS}"));
         check("1e400", "1e400");
         check(
             r#"{"total":3,"items":[{"id":7,"tags":[],"a-b":"milk"},{},{}],"next":null}"#,

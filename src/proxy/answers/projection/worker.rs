@@ -12,6 +12,9 @@ pub(crate) const COMMAND: &str = "__select";
 /// The exit code for a failed filter, in contrast to a failed worker; the message is on stderr.
 pub(super) const FILTER_FAILED: i32 = 3;
 
+/// Definitions for texts and tables, in addition to those of jq.
+const HELPERS: &str = include_str!("helpers.jq");
+
 /// The memory limit of a filter, in bytes.
 #[cfg(unix)]
 const MEMORY: u64 = 1024 * 1024 * 1024;
@@ -68,7 +71,8 @@ pub(super) fn compiled(code: &str) -> Result<Filter, Stopped> {
     let failed = |message: String| Stopped::Filter(message);
     let definitions = jaq_core::defs()
         .chain(jaq_std::defs())
-        .chain(jaq_json::defs());
+        .chain(jaq_json::defs())
+        .chain(helpers());
     let functions = jaq_core::funs()
         .chain(jaq_std::funs())
         .chain(jaq_json::funs());
@@ -96,6 +100,12 @@ pub(super) fn compiled(code: &str) -> Result<Filter, Stopped> {
         })
 }
 
+fn helpers() -> impl Iterator<Item = jaq_core::load::parse::Def<&'static str>> {
+    jaq_core::load::parse(HELPERS, |parser| parser.defs())
+        .expect("a test parses the definitions")
+        .into_iter()
+}
+
 /// Runs the filter on `input` and writes the output.
 pub(super) fn passed(
     filter: &Filter,
@@ -107,7 +117,12 @@ pub(super) fn passed(
         .map_err(|error| failed(format!("the data cannot be read: {error}")))?;
     let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     for value in filter.id.run((context, value)).map(unwrap_valr) {
-        let value = value.map_err(|error| failed(format!("the filter failed: {error}")))?;
+        let value = value.map_err(|error| {
+            failed(format!(
+                "the filter failed: {}",
+                abridged(&error.to_string())
+            ))
+        })?;
         match &value {
             Val::TStr(text) => output.write_all(text),
             other => write!(output, "{other}"),
@@ -134,6 +149,19 @@ fn first_load_error(errors: &jaq_core::load::Errors<&str, ()>) -> String {
     }
 }
 
+/// A message without the middle of the long value that it may quote.
+fn abridged(message: &str) -> String {
+    const START: usize = 160;
+    const END: usize = 40;
+    let length = message.chars().count();
+    if length <= START + END {
+        return message.to_owned();
+    }
+    let start = message.chars().take(START);
+    let end = message.chars().skip(length - END);
+    start.chain(['…']).chain(end).collect()
+}
+
 fn shortened(text: &str) -> String {
     text.chars().take(40).collect()
 }
@@ -158,4 +186,91 @@ fn limit() -> io::Result<()> {
 )]
 fn limit() -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(filter: &str, input: &str, expected: &str) {
+        let mut output = Vec::new();
+        let ended = filtered(filter, input.as_bytes(), &mut output);
+        let said = match ended {
+            Ok(()) => String::from_utf8(output).unwrap(),
+            Err(Stopped::Filter(message)) => message,
+            Err(Stopped::Output(error)) => panic!("{error}"),
+        };
+        assert_eq!(said.trim_end_matches('\n'), expected, "{filter}");
+    }
+
+    #[test]
+    fn lines_of_a_text_are_taken_by_number_and_by_pattern() {
+        let text = r#""One error\ntwo\nthree ERRORS\n""#;
+        check("lines", text, r#"["One error","two","three ERRORS"]"#);
+        check("lines | length", text, "3");
+        check(r#"grep("error")"#, text, "One error\nthree ERRORS");
+        check(r#"grep("^t") | head(1)"#, text, "two");
+        check("head(2)", text, "One error\ntwo");
+        check("tail(1)", text, "three ERRORS");
+        check("head(0), tail(0), head(99)", "\"a\\nb\"", "\n\na\nb");
+        check(r#"grep("nothing")"#, text, "");
+        check("head(3)", r#""""#, "");
+    }
+
+    #[test]
+    fn elements_of_an_array_are_taken_as_lines_are() {
+        check("head(2)", "[1,2,3]", "[1,2]");
+        check("tail(2)", "[1,2,3]", "[2,3]");
+        check("tail(0)", "[1,2,3]", "[]");
+        check(
+            r#"grep("milk")"#,
+            r#"[{"name":"Milk"},{"name":"bread"},"milk"]"#,
+            r#"[{"name":"Milk"},"milk"]"#,
+        );
+    }
+
+    #[test]
+    fn objects_become_a_table_with_all_columns() {
+        check(
+            "table",
+            r#"[{"id":1,"name":"a\tb"},{"name":null,"tags":["x"],"id":1.50}]"#,
+            "id\tname\ttags\n1\ta\\tb\t\n1.50\t\t[\"x\"]",
+        );
+        check("table", r#"{"a":true}"#, "a\ntrue");
+        check("table", "[]", "");
+        check(
+            "table",
+            "[1]",
+            "the filter failed: \"table takes an object or an array of objects\"",
+        );
+    }
+
+    #[test]
+    fn rows_are_formatted_as_jq_formats_them() {
+        check("@csv", r#"["a\"b",1.0,null,true]"#, r#""a""b",1.0,,true"#);
+        check("@tsv", r#"["a\\b\nc",1,null]"#, "a\\\\b\\nc\t1\t");
+        check(
+            "@csv",
+            "[[1]]",
+            "the filter failed: \"array cannot be a cell\"",
+        );
+    }
+
+    #[test]
+    fn a_message_quotes_a_part_of_a_long_value() {
+        let long = format!("\"{}\"", "x".repeat(9000));
+        let quoted = format!("\"{}…{}\" with \"a\"", "x".repeat(146), "x".repeat(30));
+        check(
+            ".a",
+            &long,
+            &format!("the filter failed: cannot index {quoted}"),
+        );
+    }
+
+    #[test]
+    fn a_filter_may_define_its_own_names() {
+        check("def head(n): \"own\"; head(1)", "[1]", "own");
+        check(".head", r#"{"head":1}"#, "1");
+    }
 }
