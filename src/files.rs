@@ -86,13 +86,30 @@ pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 /// # Errors
 /// When it cannot be written. The old file is then unchanged.
 pub(crate) fn replace_in_place(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_there(path, content, u32::MAX)
+}
+
+/// As [`replace_in_place`], but only the owner may read and write the new file.
+///
+/// # Errors
+/// Those of [`replace_in_place`].
+pub(crate) fn replace_in_place_for_owner(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_there(path, content, 0o600)
+}
+
+/// The new file gets those permissions of the old one that are in `mask`.
+fn replace_there(path: &Path, content: &[u8], mask: u32) -> io::Result<()> {
     let before = match fs::metadata(path) {
         Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
     create_private_directory(directory_of(path)?)?;
-    swap(path, &[content], before.as_ref())
+    swap(
+        path,
+        &[content],
+        before.as_ref().map(|before| (before, mask)),
+    )
 }
 
 fn directory_of(path: &Path) -> io::Result<&Path> {
@@ -100,7 +117,7 @@ fn directory_of(path: &Path) -> io::Result<&Path> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))
 }
 
-fn swap(path: &Path, parts: &[&[u8]], before: Option<&fs::Metadata>) -> io::Result<()> {
+fn swap(path: &Path, parts: &[&[u8]], before: Option<(&fs::Metadata, u32)>) -> io::Result<()> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let directory = directory_of(path)?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
@@ -111,7 +128,7 @@ fn swap(path: &Path, parts: &[&[u8]], before: Option<&fs::Metadata>) -> io::Resu
         .into_owned();
     let temporary = directory.join(format!(".{name}.{}.{number}.tmp", std::process::id()));
     let written = write_synced(&temporary, parts)
-        .and_then(|()| before.map_or(Ok(()), |before| take_over(&temporary, before)))
+        .and_then(|()| before.map_or(Ok(()), |(before, mask)| take_over(&temporary, before, mask)))
         .and_then(|()| rename(&temporary, path));
     if written.is_err() {
         // The temporary file may not exist.
@@ -150,14 +167,18 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a file the owner and the permissions of another.
-fn take_over(path: &Path, other: &fs::Metadata) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        // Only root may change the owner, and only root needs to.
-        let _ = std::os::unix::fs::chown(path, Some(other.uid()), Some(other.gid()));
-    }
+/// Gives a file the owner and the permissions of another, as far as they are in `mask`.
+#[cfg(unix)]
+fn take_over(path: &Path, other: &fs::Metadata, mask: u32) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    // Only root may change the owner, and only root needs to.
+    let _ = std::os::unix::fs::chown(path, Some(other.uid()), Some(other.gid()));
+    fs::set_permissions(path, fs::Permissions::from_mode(other.mode() & mask))
+}
+
+/// Gives a file the permissions of another. On this system they have no mode.
+#[cfg(not(unix))]
+fn take_over(path: &Path, other: &fs::Metadata, _: u32) -> io::Result<()> {
     fs::set_permissions(path, other.permissions())
 }
 

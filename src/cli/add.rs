@@ -270,14 +270,7 @@ impl Arguments {
             entry.texts("args", rest);
             let env = pairs(&self.env, '=', "--env NAME=VALUE")?;
             entry.map("env", &env);
-            entry.text(
-                "cwd",
-                self.cwd
-                    .as_deref()
-                    .map(absolute_directory)
-                    .transpose()?
-                    .as_deref(),
-            );
+            entry.text("cwd", self.absolute_cwd()?.as_deref());
             hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
                 format!("the value of {name} is in the file as you typed it. To keep it out, set the variable {name} where mcpzip runs, and use --env '{name}=${{{name}}}'")
             }));
@@ -291,6 +284,11 @@ impl Arguments {
         }
         self.common(&mut entry);
         Ok((entry.to_json(), hints))
+    }
+
+    /// The absolute path of `--cwd`.
+    pub(super) fn absolute_cwd(&self) -> Result<Option<String>, Exit> {
+        self.cwd.as_deref().map(absolute_directory).transpose()
     }
 
     /// Adds the members that both kinds of server share: description and timeout.

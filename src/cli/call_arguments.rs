@@ -188,12 +188,44 @@ pub(super) async fn read(
             None => from_pipe(tool, app).await?,
         },
     };
-    let json = text.map(|text| {
-        serde_json::from_str::<&RawValue>(&text)
-            .with_context(|| format!("the arguments are not JSON: {text}"))
-            .and_then(|json| Ok(RawValue::from_string(on_one_line(json.get()))?))
-    });
-    Ok(json.transpose()?)
+    let json =
+        text.map(|text| match serde_json::from_str::<&RawValue>(&text) {
+            Ok(json) => Ok(RawValue::from_string(on_one_line(json.get()))
+                .context("the arguments are not JSON")?),
+            Err(error) => Err(not_json(&text, &error)),
+        });
+    json.transpose()
+}
+
+/// The error for arguments that are not JSON. `title=hi` gets an example in the right form.
+fn not_json(text: &str, error: &serde_json::Error) -> Exit {
+    let is_name = |name: &str| {
+        let legal = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        !name.is_empty() && name.chars().all(legal)
+    };
+    let pair = text.split_once('=').filter(|(name, _)| is_name(name));
+    let (name, value) = pair.unwrap_or(("title", "x"));
+    let json = serde_json::json!({ name: value }).to_string();
+    let examples = format!(
+        "`--{name} {}` or `{}`",
+        shell_quoted(value),
+        shell_quoted(&json)
+    );
+    Exit::failed(match pair {
+        Some(_) => format!("the arguments are not JSON: `{text}`; write {examples}"),
+        None => format!(
+            "the arguments are not JSON ({error}): {text}\nWrite them as flags or as JSON, such as {examples}"
+        ),
+    })
+}
+
+/// `text` as one word of a shell.
+fn shell_quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 /// A message to a server is one line. JSON has line breaks only between values, where a space is equal.

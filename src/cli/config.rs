@@ -1,4 +1,4 @@
-//! `mcpzip config`: prints the configuration's path or schema, or opens it in an editor.
+//! `mcpzip config`: prints the configuration's path or schema, opens it in an editor, or moves secrets out of it.
 
 use std::path::Path;
 use std::process::Command as Process;
@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::diagnostics::Exit;
+use super::extract_secrets;
 use super::output::{Output, caution, good};
 use crate::config::{Config, EditError, Environment, Error, Paths, env, is_inline, json_schema};
 use crate::files;
@@ -17,6 +18,8 @@ pub(super) enum Command {
     Path(PathArguments),
     /// Open the configuration in your editor, then check it
     Edit(EditArguments),
+    /// Move literal secrets of servers to a private file, and write `${NAME}` instead
+    ExtractSecrets(extract_secrets::Arguments),
     /// Print the JSON Schema of the configuration
     Schema(SchemaArguments),
 }
@@ -56,6 +59,9 @@ pub(super) fn run(
         Command::Schema(SchemaArguments {}) => output.json(&json_schema()),
         Command::Path(PathArguments {}) => show(paths, output),
         Command::Edit(EditArguments {}) => return edit(paths, environment, output),
+        Command::ExtractSecrets(arguments) => {
+            return extract_secrets::run(arguments, paths, environment, output);
+        }
     }
     Ok(())
 }

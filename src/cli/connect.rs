@@ -122,6 +122,12 @@ pub(super) fn run_connect(
                 &location,
                 (&edits, &masker, &names, words),
             )?;
+            if let Some(note) = launch
+                .path_note(location.client)
+                .filter(|_| !output.is_json())
+            {
+                output.note(&note);
+            }
             if !machine.paths.config_file.exists() && !output.is_json() {
                 let path = machine.paths.config_file.display();
                 output.note(&format!(
@@ -212,7 +218,7 @@ fn report(
     output.line(faint(format!("  {}", location.path.display())));
     // Only changed lines are printed, because lines around them may hold secrets of other entries.
     for line in changed_lines(diff) {
-        output.verbatim(format!(
+        output.line(format!(
             "  {}",
             if line.starts_with('+') {
                 good(line)

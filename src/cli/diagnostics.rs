@@ -97,7 +97,13 @@ impl Exit {
 
     /// A call without a result. `view` decides which names the text may mention.
     pub(super) fn of_call(failure: &Failure, view: &View) -> Self {
-        let text = failure.text(view);
+        let text = match failure {
+            // A person searches with another command than an agent.
+            Failure::Unknown { name, nearest } if nearest.is_empty() => {
+                format!("there is no tool `{name}`; `mcpzip search` finds tools by need")
+            }
+            failure => failure.text(view),
+        };
         if failure.is_unavailable() {
             Self::unavailable(text)
         } else {
@@ -161,9 +167,11 @@ impl Exit {
 impl Exit {
     /// Advice for the user, a line each.
     fn hints(&self) -> Vec<String> {
-        let Some(config::Error::Missing { .. }) = self.error.downcast_ref::<config::Error>() else {
-            return Vec::new();
-        };
+        match self.error.downcast_ref::<config::Error>() {
+            Some(config::Error::Missing { .. }) => {}
+            Some(error) => return error.hint().map(str::to_owned).into_iter().collect(),
+            None => return Vec::new(),
+        }
         let older = config::older_config_file(&config::Environment::process()).map(|older| {
             format!(
                 "`mcpzip migrate --from mcpzip-0.1` imports the one of mcpzip 0.1 at {}",

@@ -54,6 +54,7 @@ pub(super) async fn run(
         .recipe(way)
         .map_err(|error| Exit::failed(format!("`{id}`: {error}")))?;
     let inputs = recipe.inputs(&arguments.name);
+    check_kind(arguments, recipe.way())?;
     let mut answers = Answers::of(arguments, &inputs)?;
     answers.complete(&inputs, environment, output)?;
     let entry = recipe
@@ -290,12 +291,7 @@ impl Answers {
         entry: &Entry,
     ) -> Result<String, Exit> {
         let mut text = entry.text();
-        if arguments.cwd.is_some() && recipe.way() == Way::Remote {
-            return Err(Exit::failed(
-                "`--cwd` is for commands, but this server has a URL",
-            ));
-        }
-        text.text("cwd", arguments.cwd.as_deref());
+        text.text("cwd", arguments.absolute_cwd()?.as_deref());
         arguments.common(&mut text);
         text.json(
             "registry",
@@ -317,6 +313,25 @@ impl Answers {
         pairs.map(key, &all);
         Ok(text.with(key, &pairs).to_json())
     }
+}
+
+/// Refuses flags for the other kind of server.
+fn check_kind(arguments: &Arguments, way: Way) -> Result<(), Exit> {
+    let wrong = match way {
+        Way::Remote if !arguments.env.is_empty() => "`--env` is",
+        Way::Remote if arguments.cwd.is_some() => "`--cwd` is",
+        Way::Remote => return Ok(()),
+        _ if !arguments.header.is_empty() => {
+            return Err(Exit::failed(
+                "`--header` is for URLs, but this server is a command; `--env` sets its variables, and `--set` the values that it \
+                 asks for",
+            ));
+        }
+        _ => return Ok(()),
+    };
+    Err(Exit::failed(format!(
+        "{wrong} for commands, but this server has a URL; `--header` sets its headers, and `--set` the values that it asks for"
+    )))
 }
 
 /// The record of an entry's origin, as JSON: listing, version, inputs and the entry as installed. `mcpzip update`

@@ -423,7 +423,11 @@ fn show(status: &LoginStatus, output: &Output) {
 
 fn exit(error: LoginError) -> Exit {
     match error {
-        LoginError::Fetch { .. } => Exit::unavailable(format!("{:#}", anyhow::Error::from(error))),
+        LoginError::Fetch { .. } => Exit::unavailable(format!(
+            "{:#}\nhint: check the `url` of the server in the configuration, whether the server runs there, and what is between: VPN, \
+             firewall, proxy (`HTTPS_PROXY`)",
+            anyhow::Error::from(error)
+        )),
         error => Exit::from(anyhow::Error::from(error)),
     }
 }

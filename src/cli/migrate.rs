@@ -57,7 +57,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "client")]
     claude_config: Option<PathBuf>,
     /// Import the configuration of another proxy instead of the clients' servers
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["client", "scope", "codex_approval", "claude_config", "merge", "extract_secrets"])]
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["client", "scope", "codex_approval", "claude_config"])]
     from: Option<Source>,
     /// Configuration to import, if it is not at its usual path
     #[arg(value_name = "FILE", requires = "from")]
@@ -156,14 +156,14 @@ pub(super) async fn run(
         made = plan(&choice, &launch)?;
     }
     let can_ask = is_open && !output.is_json() && output.can_ask();
-    if can_ask && twins::ask_to_merge(&made, &mut choice, output)? {
+    if can_ask && twins::ask_to_merge(&made.secrets, &mut choice, output)? {
         made = plan(&choice, &launch)?;
     }
-    if can_ask && twins::ask_to_extract(&made, &mut choice, machine, output)? {
+    if can_ask && twins::ask_to_extract(&made.secrets, &mut choice, machine, output)? {
         made = plan(&choice, &launch)?;
     }
     let mut plan = made;
-    plan.warnings.extend(twins::notes(&plan, machine));
+    plan.warnings.extend(twins::notes(&plan.secrets, machine));
     for name in &arguments.only {
         check_server(name, &survey, machine)?;
     }
@@ -178,7 +178,14 @@ pub(super) async fn run(
         _ => Vec::new(),
     };
     let report = || report(&survey, &plan, &machine.paths.config_file);
-    tell(outcome, &logins, report, "restart the clients", output)
+    let later = twins::next_step(&plan.secrets, machine);
+    tell(
+        outcome,
+        &logins,
+        report,
+        ("restart the clients", later),
+        output,
+    )
 }
 
 /// Rejects a server that neither a client nor the configuration has.
@@ -203,7 +210,7 @@ fn tell(
     outcome: Result<Option<String>, Exit>,
     logins: &[Value],
     report: impl FnOnce() -> Value,
-    next: &str,
+    (next, later): (&str, Option<(String, String)>),
     output: &Output,
 ) -> Result<(), Exit> {
     if output.is_json() {
@@ -217,6 +224,9 @@ fn tell(
         output.json(&report);
     } else if let Ok(Some(run)) = &outcome {
         output.line(format!("{}; {next}", good("done")));
+        if let Some((command, text)) = later {
+            output.line(format!("{} {text}", strong(command)));
+        }
         output.line(faint(format!("`mcpzip undo` reverts it (run {run})")));
     }
     outcome.map(drop)
@@ -345,12 +355,30 @@ async fn import(
 ) -> Result<(), Exit> {
     let origin = source.origin();
     let from = source_file(origin, arguments.file.as_deref(), machine)?;
-    let wanted = Wanted {
-        origin,
-        file: &from,
-        only: &arguments.only,
+    let mut choice = Choice {
+        only: arguments.only.clone(),
+        ..Choice::default()
     };
-    let import = Import::new(wanted, &machine.paths.config_file).map_err(anyhow::Error::from)?;
+    arguments.secrets.choose(&mut choice);
+    let plan = |choice: &Choice| {
+        let wanted = Wanted {
+            origin,
+            file: &from,
+            choice,
+        };
+        let file = &machine.paths.config_file;
+        Import::new(wanted, file, &machine.around.environment).map_err(anyhow::Error::from)
+    };
+    let mut import = plan(&choice)?;
+    let is_open = !arguments.yes && !arguments.dry_run;
+    let can_ask = is_open && !output.is_json() && output.can_ask();
+    if can_ask && twins::ask_to_merge(&import.secrets, &mut choice, output)? {
+        import = plan(&choice)?;
+    }
+    if can_ask && twins::ask_to_extract(&import.secrets, &mut choice, machine, output)? {
+        import = plan(&choice)?;
+    }
+    import.notes.extend(twins::notes(&import.secrets, machine));
     for name in &arguments.only {
         if !import.items.iter().any(|item| item.server == *name) {
             return Err(Exit::failed(format!(
@@ -359,14 +387,13 @@ async fn import(
             )));
         }
     }
-    let edits: Vec<Edit> = import.edit.iter().cloned().collect();
     if !output.is_json() {
         show_import(origin, &from, &import, machine, output);
     }
     let name = value_name(source);
     let outcome = if import.blocking.is_empty() || arguments.drop_rules || arguments.dry_run {
         let command = format!("migrate --from {name}");
-        apply(arguments, &edits, &command, machine, output)
+        apply(arguments, &import.edits, &command, machine, output)
     } else {
         Err(Exit::failed(format!(
             "nothing was done: protections of {} cannot be carried over, and would stop working.\n\
@@ -395,7 +422,8 @@ async fn import(
             "servers": import.items.iter().map(|item| server(item, &import.masker, &name)).collect::<Vec<_>>(),
             "blocking": masked(&import.blocking),
             "notes": masked(&import.notes),
-            "files": edits.iter().map(|edit| file(edit, &import.masker)).collect::<Vec<_>>(),
+            "secrets": twins::to_json(&import.secrets, &machine.paths.config_file),
+            "files": import.edits.iter().map(|edit| file(edit, &import.masker)).collect::<Vec<_>>(),
         })
     };
     let next = match origin {
@@ -405,7 +433,8 @@ async fn import(
             origin.title()
         ),
     };
-    tell(outcome, &logins, report, &next, output)
+    let later = twins::next_step(&import.secrets, machine);
+    tell(outcome, &logins, report, (&next, later), output)
 }
 
 /// The file to import: the given one, or the one at the usual path.
@@ -456,7 +485,7 @@ fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, 
         &import.blocking,
     );
     screen.notes("Notes:", &import.notes);
-    import.edit.iter().for_each(|edit| screen.edit(edit));
+    import.edits.iter().for_each(|edit| screen.edit(edit));
 }
 
 /// The names under which servers were taken over.
@@ -614,13 +643,18 @@ impl Screen<'_> {
     fn edit(&self, edit: &Edit) {
         self.output
             .line(format!("\n{}", strong(self.path(&edit.path))));
-        for line in edit.diff(self.masker).lines() {
-            self.output.verbatim(match line.as_bytes().first() {
-                Some(b'+') => good(line),
-                Some(b'-') => bad(line),
-                _ => faint(line),
-            });
-        }
+        diff_lines(&edit.diff(self.masker), self.output);
+    }
+}
+
+/// Prints a diff.
+pub(super) fn diff_lines(diff: &str, output: &Output) {
+    for line in diff.lines() {
+        output.line(match line.as_bytes().first() {
+            Some(b'+') => good(line),
+            Some(b'-') => bad(line),
+            _ => faint(line),
+        });
     }
 }
 
@@ -705,7 +739,7 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
         "carried_rules": rules(&plan.carried),
         "lost_rules": rules(&plan.lost),
         "warnings": plan.warnings.iter().map(|text| masked(text)).collect::<Vec<_>>(),
-        "secrets": twins::to_json(plan, config_file),
+        "secrets": twins::to_json(&plan.secrets, config_file),
         "unreadable": unreadable.collect::<Vec<_>>(),
         "files": plan.edits.iter().map(|edit| file(edit, &plan.masker)).collect::<Vec<_>>(),
     })

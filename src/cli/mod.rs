@@ -19,6 +19,7 @@ mod diagnostics;
 mod difference;
 mod doctor;
 mod explanation;
+mod extract_secrets;
 mod from_registry;
 mod gain;
 mod healthcheck;

@@ -242,12 +242,8 @@ impl Output {
     }
 
     fn print_line(&self, text: &str) {
-        let text = match columns(&console::Term::stderr()) {
-            Some(width) => wrap(text, width),
-            None => text.to_owned(),
-        };
         // A failure cannot be reported anywhere.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(io::stderr().lock(), "{}", wrapped(text));
     }
 
     /// Whether a person can answer questions.
@@ -261,7 +257,7 @@ impl Output {
     /// When the answer cannot be read.
     pub(super) fn ask(&self, question: &str) -> io::Result<bool> {
         let mut err = io::stderr().lock();
-        write!(err, "{} [y/N] ", on_terminal(question))?;
+        write!(err, "{} ", wrapped(&format!("{question} [y/N]")))?;
         err.flush()?;
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
@@ -348,6 +344,15 @@ impl Output {
         bar.set_message(printable(&what));
         bar.enable_steady_tick(Duration::from_millis(100));
         Spinner::Here(bar)
+    }
+}
+
+/// `text` as stderr shows it: wrapped on a terminal, with control characters escaped.
+pub(super) fn wrapped(text: &str) -> String {
+    let text = on_terminal(text);
+    match columns(&console::Term::stderr()) {
+        Some(width) => wrap(&text, width),
+        None => text,
     }
 }
 

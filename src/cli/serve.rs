@@ -8,7 +8,7 @@ use clap::Args;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::app::App;
-use crate::clients::{Import, Origin as ImportOrigin, Wanted};
+use crate::clients::{Choice, Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
     Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress, Paths,
     RemoteServer, SessionEnv, StandIn, env, is_inline, older_config_file,
@@ -179,11 +179,12 @@ fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::R
     let wanted = Wanted {
         origin: ImportOrigin::Older,
         file: older,
-        only: &[],
+        choice: &Choice::default(),
     };
-    let import = Import::new(wanted, &paths.config_file)?;
-    let text = import
-        .edit
+    let import = Import::new(wanted, &paths.config_file, environment)?;
+    let mut edits = import.edits.into_iter();
+    let text = edits
+        .find(|edit| edit.path == paths.config_file)
         .map_or_else(|| "{}".to_owned(), |edit| edit.after);
     let config = Config::parse(&text, &paths.config_file, environment)?;
     Ok(Config {

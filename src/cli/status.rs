@@ -1,6 +1,8 @@
 //! `mcpzip status`: shows the servers, tools and daemon from what is on disk. It connects to no server, so it answers
 //! at once.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use serde::Serialize;
 
@@ -9,7 +11,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use crate::app::App;
-use crate::config::DaemonMode;
+use crate::config::{DaemonMode, secrets_file, stored_secrets};
 use crate::proxy::{ServerReport, Status, counted};
 
 #[derive(Debug, Args)]
@@ -21,23 +23,83 @@ pub(super) struct Arguments {}
 pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let status = app.proxy().inventory.status_of_caches().await;
     let daemon = Daemon::of(app);
+    let secrets = Secrets::of(&app.paths().config_file);
     if output.is_json() {
         output.json(&Shown {
             status: &status,
+            secrets: secrets.as_ref(),
             daemon: &daemon,
         });
     } else {
-        show(&status, &daemon, output);
+        show(&status, output);
+        if let Some(secrets) = &secrets {
+            secrets.show(output);
+        }
+        daemon.show(output);
+        output.line(faint(
+            "from the cache: `mcpzip servers` connects to all servers, `mcpzip doctor` looks for faults",
+        ));
     }
     Ok(())
 }
 
-/// The status with the daemon, as JSON.
+/// The status with the file of secrets and the daemon, as JSON.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
     status: &'a Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secrets: Option<&'a Secrets>,
     daemon: &'a Daemon,
+}
+
+/// The file of secrets.
+#[derive(Serialize)]
+struct Secrets {
+    file: PathBuf,
+    count: usize,
+    /// Whether other users of this machine may read it.
+    is_open: bool,
+}
+
+impl Secrets {
+    /// `None` if there is no such file.
+    fn of(config_file: &Path) -> Option<Self> {
+        let count = stored_secrets(config_file).ok()?.len();
+        let file = secrets_file(config_file);
+        let metadata = file.metadata().ok()?;
+        Some(Self {
+            is_open: is_open(&metadata),
+            file,
+            count,
+        })
+    }
+
+    fn show(&self, output: &Output) {
+        let open = match self.is_open {
+            true => format!(
+                "; {}",
+                bad("other users can read it: `mcpzip doctor --fix`")
+            ),
+            false => String::new(),
+        };
+        output.line(format!(
+            "secrets: {} in {}{open}",
+            self.count,
+            self.file.display()
+        ));
+    }
+}
+
+#[cfg(unix)]
+fn is_open(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(metadata) & 0o077 != 0
+}
+
+/// On other systems the user's own directories are private.
+#[cfg(not(unix))]
+fn is_open(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 /// The state of the daemon.
@@ -87,7 +149,7 @@ impl Daemon {
     }
 }
 
-fn show(status: &Status, daemon: &Daemon, output: &Output) {
+fn show(status: &Status, output: &Output) {
     let path = status.configuration.as_deref().unwrap_or_default();
     output.line(format!(
         "{} {}",
@@ -100,10 +162,6 @@ fn show(status: &Status, daemon: &Daemon, output: &Output) {
     if let Some(coverage) = status.search_by_meaning.filter(|_| status.tools > 0) {
         output.line(format!("search by meaning: {coverage}"));
     }
-    daemon.show(output);
-    output.line(faint(
-        "from the cache: `mcpzip servers` connects to all servers, `mcpzip doctor` looks for faults",
-    ));
 }
 
 /// Prints a line for each server, and below it its faults, withheld tools and changes.

@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 
 use super::output::Output;
 use super::setup::{Machine, below_home};
-use crate::clients::{Choice, Plan, Twin};
+use crate::clients::{Choice, SecretsPlan, Twin};
 use crate::config::secrets_file;
 use crate::proxy::counted;
+
+/// The command that moves literal secrets of the configuration.
+const LATER: &str = "mcpzip config extract-secrets";
 
 #[derive(Debug, Args)]
 pub(super) struct SecretFlags {
@@ -35,7 +38,7 @@ impl SecretFlags {
 /// # Errors
 /// When an answer cannot be read.
 pub(super) fn ask_to_merge(
-    plan: &Plan,
+    plan: &SecretsPlan,
     choice: &mut Choice,
     output: &Output,
 ) -> std::io::Result<bool> {
@@ -53,7 +56,7 @@ pub(super) fn ask_to_merge(
 /// # Errors
 /// When the answer cannot be read.
 pub(super) fn ask_to_extract(
-    plan: &Plan,
+    plan: &SecretsPlan,
     choice: &mut Choice,
     machine: &Machine,
     output: &Output,
@@ -65,7 +68,7 @@ pub(super) fn ask_to_extract(
 }
 
 /// The question about the literal secrets of a plan, if it has any.
-pub(super) fn question(plan: &Plan, machine: &Machine) -> Option<String> {
+pub(super) fn question(plan: &SecretsPlan, machine: &Machine) -> Option<String> {
     let secrets = literal_count(plan)?;
     let file = file(machine);
     Some(format!(
@@ -106,7 +109,7 @@ pub(super) fn in_short(twin: &Twin) -> String {
 }
 
 /// Sentences for the user about choices that were not made.
-pub(super) fn notes(plan: &Plan, machine: &Machine) -> Vec<String> {
+pub(super) fn notes(plan: &SecretsPlan, machine: &Machine) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for twin in &plan.twins {
         let loss = match twin.is_complement {
@@ -120,15 +123,12 @@ pub(super) fn notes(plan: &Plan, machine: &Machine) -> Vec<String> {
         ));
     }
     if literal_count(plan).is_some() {
-        let servers: Vec<String> = plan
-            .literals
-            .iter()
-            .map(|(server, keys)| format!("{server} ({})", keys.join(", ")))
-            .collect();
         notes.push(format!(
-            "literal secrets in new servers: {}. `--extract-secrets` moves them to {} and writes `${{NAME}}` instead",
-            servers.join(", "),
-            file(machine)
+            "literal secrets in new servers: {}. `--extract-secrets` moves them to {} and writes `${{NAME}}` instead; so does \
+             `{}` later",
+            listed(&plan.literals),
+            file(machine),
+            machine.command(LATER)
         ));
     }
     if !plan.stored.is_empty() {
@@ -142,8 +142,24 @@ pub(super) fn notes(plan: &Plan, machine: &Machine) -> Vec<String> {
     notes
 }
 
+/// The next step after an import that left literal secrets, with the command that moves them.
+pub(super) fn next_step(plan: &SecretsPlan, machine: &Machine) -> Option<(String, String)> {
+    let secrets = literal_count(plan)?;
+    let text = format!("moves {secrets} to {}", file(machine));
+    Some((machine.command(LATER), text))
+}
+
+/// The servers with their literal secrets, for a sentence.
+pub(super) fn listed(literals: &[(String, Vec<String>)]) -> String {
+    let servers: Vec<String> = literals
+        .iter()
+        .map(|(server, keys)| format!("{server} ({})", keys.join(", ")))
+        .collect();
+    servers.join(", ")
+}
+
 /// The choices as JSON, without any secret.
-pub(super) fn to_json(plan: &Plan, config_file: &Path) -> Value {
+pub(super) fn to_json(plan: &SecretsPlan, config_file: &Path) -> Value {
     let twins = plan.twins.iter().map(|twin| {
         json!({ "server": twin.server, "client": twin.client, "same_as": twin.known, "secrets": twin.secrets })
     });
@@ -160,7 +176,7 @@ pub(super) fn to_json(plan: &Plan, config_file: &Path) -> Value {
     })
 }
 
-fn literal_count(plan: &Plan) -> Option<String> {
+fn literal_count(plan: &SecretsPlan) -> Option<String> {
     let count = plan.literals.iter().map(|(_, keys)| keys.len()).sum();
     (count > 0).then(|| counted(count, "literal secret"))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cache::{FileError, Source};
 use super::diff::unified_diff;
 use super::{Client, ConfigLocation, Node, Syntax, Text, TextError};
-use crate::secret::Masker;
+use crate::secret::{MASK, Masker};
 
 /// A file before and after a change.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(crate) struct Edit {
     pub before: Option<Arc<String>>,
     /// Its content after the change.
     pub after: String,
+    /// Whether other users must not read the file afterwards.
+    pub(super) is_private: bool,
     /// Both contents for display, without the parts that are not about servers.
     pub(super) shown: [Arc<String>; 2],
     pub(super) steps: Vec<Step>,
@@ -126,10 +128,25 @@ impl Edit {
             syntax,
             before: source.before.clone(),
             after: after.text(),
+            is_private: false,
             shown: [source.text.shown(), after.shown()].map(Arc::clone),
             steps,
         };
         (!edit.steps.is_empty()).then_some(edit)
+    }
+
+    /// The edit of a file of secrets: it becomes private, and no value is shown.
+    pub(super) fn of_secrets(self, [before, after]: [&Text; 2]) -> Self {
+        let names = |text: &Text| {
+            let members = text.node().members().into_iter();
+            let lines = members.map(|(name, _)| format!("  {name:?}: {MASK:?}\n"));
+            Arc::new(lines.collect::<String>())
+        };
+        Self {
+            is_private: true,
+            shown: [names(before), names(after)],
+            ..self
+        }
     }
 
     /// The changes as a unified diff, without the secrets that `masker` knows.

@@ -136,6 +136,17 @@ impl Launch {
         }
     }
 
+    /// The reason why the entry of `client` has the whole path of the program, if the name alone works in a shell.
+    #[must_use]
+    pub(crate) fn path_note(&self, client: Client) -> Option<String> {
+        let title = client.title();
+        (self.is_on_path && client.is_graphical()).then(|| {
+            format!(
+                "the entry of {title} has the whole path of mcpzip, because programs started from the desktop have a shorter PATH"
+            )
+        })
+    }
+
     /// The command to write: the name alone if a shell finds it, so that it stays valid after an update elsewhere.
     fn command(&self, client: Client) -> &str {
         if self.is_on_path && !client.is_graphical() {

@@ -91,7 +91,7 @@ impl Plan {
         let stored = stored_secrets(config_file);
         let stored = stored.map_err(|error| PlanError::Secrets(Box::new(error)))?;
         let is_stored = |name: &str| {
-            stored.contains_key(name) || self.stored.iter().any(|(known, _)| known == name)
+            stored.contains_key(name) || self.secrets.stored.iter().any(|(known, _)| known == name)
         };
         variables.retain(|name| !is_stored(name));
         let launch = Launch {

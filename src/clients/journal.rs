@@ -195,7 +195,10 @@ impl Journal {
         self.save(&id, &record)?;
         for (number, edit) in edits.iter().enumerate() {
             // A client without a lock may have written a moment ago.
-            let done = check(edit).and_then(|()| put(&edit.path, &edit.after));
+            let done = check(edit).and_then(|()| match edit.is_private {
+                true => put_private(&edit.path, &edit.after),
+                false => put(&edit.path, &edit.after),
+            });
             if let Err(error) = done {
                 for done in edits[..number].iter().rev() {
                     match &done.before {
@@ -498,6 +501,11 @@ fn check(edit: &Edit) -> Result<(), JournalError> {
 fn put(path: &Path, text: &str) -> Result<(), JournalError> {
     let target = link_target(path).map_err(disk(path))?;
     files::replace_in_place(&target, text.as_bytes()).map_err(disk(path))
+}
+
+fn put_private(path: &Path, text: &str) -> Result<(), JournalError> {
+    let target = link_target(path).map_err(disk(path))?;
+    files::replace_in_place_for_owner(&target, text.as_bytes()).map_err(disk(path))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), JournalError> {

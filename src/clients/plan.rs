@@ -7,7 +7,7 @@ use super::cache::read_source;
 use super::client_edits::client_edits;
 use super::edit::{Edit, PlanError};
 use super::rules::Rights;
-use super::servers::{Servers, Twin};
+use super::servers::{Literals, Servers, Twin};
 use super::stored::Stored;
 
 use super::{
@@ -51,16 +51,43 @@ pub(crate) struct Plan {
     pub asks_for_approval: bool,
     /// The migrated servers that were behind `mcp-remote`, which may have logins.
     pub unwrapped: Vec<String>,
-    /// The servers that could be merged with another, but were not chosen for it.
-    pub twins: Vec<Twin>,
-    /// The new servers whose literal secrets stay in our configuration, and where each has them.
-    pub literals: Vec<(String, Vec<String>)>,
-    /// The secrets that move to the file of secrets.
-    pub stored: Vec<(String, Secret<String>)>,
+    /// The secrets of the servers.
+    pub secrets: SecretsPlan,
     /// Further warnings, one sentence each.
     pub warnings: Vec<String>,
     /// Hides the secrets of all servers.
     pub masker: Masker,
+}
+
+/// The part of a plan about secrets.
+#[derive(Debug, Default)]
+pub(crate) struct SecretsPlan {
+    /// The servers that could be merged with another, but were not chosen for it.
+    pub twins: Vec<Twin>,
+    /// The new servers whose literal secrets stay in our configuration, and where each has them.
+    pub literals: Literals,
+    /// The secrets that move to the file of secrets.
+    pub stored: Vec<(String, Secret<String>)>,
+}
+
+impl SecretsPlan {
+    /// Moves the literal secrets of the new servers if that is chosen.
+    pub(super) fn of(twins: Vec<Twin>, servers: &mut Servers, extracts: bool) -> Self {
+        let literals = match extracts {
+            true => {
+                servers.store_literals();
+                Vec::new()
+            }
+            false => servers.literals(),
+        };
+        let added = servers.stored().added().iter();
+        let stored = added.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
+        Self {
+            twins,
+            literals,
+            stored: stored.collect(),
+        }
+    }
 }
 
 impl Plan {
@@ -174,13 +201,7 @@ impl Plan {
         if choice.scopes.is_empty() && choice.only.is_empty() {
             items.extend(survey.fixed.iter().map(Item::of));
         }
-        let literals = match choice.extracts_secrets {
-            true => {
-                servers.store_literals();
-                Vec::new()
-            }
-            false => servers.literals(),
-        };
+        let of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
         let launch = Launch {
             variables: servers.variables(),
             ..launch.clone()
@@ -221,8 +242,6 @@ impl Plan {
         let stored = servers.stored().secrets();
         let of_entries = of_entries.flat_map(Entry::secrets);
         let masker = Masker::new(of_entries.chain(of_files).chain(stored));
-        let added = servers.stored().added().iter();
-        let stored = added.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
         warnings.splice(0..0, approval::warning(&items));
         warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
@@ -241,9 +260,7 @@ impl Plan {
             warnings,
             asks_for_approval,
             unwrapped,
-            twins,
-            literals,
-            stored: stored.collect(),
+            secrets: of_servers,
             masker,
         })
     }

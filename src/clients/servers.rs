@@ -31,6 +31,9 @@ pub(crate) struct Twin {
     pub is_complement: bool,
 }
 
+/// Literal secrets: the name of each server, and where it has them.
+pub(crate) type Literals = Vec<(String, Vec<String>)>;
+
 const SERVERS: &str = "mcpServers";
 
 impl Servers {
@@ -167,31 +170,57 @@ impl Servers {
         (!others.into_iter().any(|name| is_elsewhere(&name))).then_some(difference)
     }
 
-    /// The literal secrets of the new servers: the name of each server, and where it has them.
-    pub(super) fn literals(&self) -> Vec<(String, Vec<String>)> {
-        let new = self.all.iter().filter(|(name, _)| self.new.contains(name));
-        let found = new.map(|(name, node)| {
-            let literals = stored::literals(name, node).into_iter();
-            (name.clone(), literals.map(|literal| literal.key).collect())
-        });
-        found
-            .filter(|(_, keys): &(String, Vec<String>)| !keys.is_empty())
-            .collect()
+    /// The literal secrets of the new servers.
+    pub(super) fn literals(&self) -> Literals {
+        literals_of(self.all.iter().filter(|(name, _)| self.new.contains(name)))
+    }
+
+    /// The literal secrets of all servers.
+    pub(super) fn all_literals(&self) -> Literals {
+        literals_of(self.all.iter())
     }
 
     /// Replaces the literal secrets of the new servers by references to stored ones.
     pub(super) fn store_literals(&mut self) {
+        let new = self.new.clone();
+        // The whole entries are written anyway.
+        self.store_literals_of(|name| new.contains(name));
+    }
+
+    /// Replaces the literal secrets of all servers by references to stored ones, and writes the changed values to `text`.
+    /// Returns their paths.
+    pub(super) fn store_all_literals(
+        &mut self,
+        text: &mut Text,
+    ) -> Result<Vec<Vec<String>>, TextError> {
+        let changed = self.store_literals_of(|_| true);
+        let mut paths = Vec::new();
+        for (at, inner) in changed {
+            let (name, node) = &self.all[at];
+            if let Some(value) = node.at(&inner) {
+                let path = [vec![SERVERS.to_owned(), name.clone()], inner.clone()].concat();
+                text.set(&path, value)?;
+                paths.push(path);
+            }
+        }
+        paths.dedup();
+        Ok(paths)
+    }
+
+    /// Returns the index of each changed server with the path of the changed value in its entry.
+    fn store_literals_of(&mut self, is_meant: impl Fn(&str) -> bool) -> Vec<(usize, Vec<String>)> {
         let written = self.all.iter();
         let taken: BTreeSet<String> = written
             .flat_map(|(_, node)| references::variables(&node.to_json()))
             .collect();
-        let new = self
-            .all
-            .iter_mut()
-            .filter(|(name, _)| self.new.contains(name));
-        for (name, node) in new {
-            self.stored.store(name, node, &taken);
+        let mut changed = Vec::new();
+        for (at, (name, node)) in self.all.iter_mut().enumerate() {
+            if is_meant(name) {
+                let paths = self.stored.store(name, node, &taken);
+                changed.extend(paths.into_iter().map(|path| (at, path)));
+            }
         }
+        changed
     }
 
     /// The stored secrets.
@@ -199,33 +228,53 @@ impl Servers {
         &self.stored
     }
 
-    /// The server of this name, if `node` leads to the same server.
-    pub(super) fn same_as(&self, name: &str, node: &Node) -> Option<&Node> {
-        let known = &self.all[self.position(&safe_name(name))?].1;
-        is_same_server(known, node).then_some(known)
+    /// The server of this name, if [`Servers::add`] would take `node` for it.
+    pub(super) fn same_as(&self, name: &str, node: &Node, is_merged: bool) -> Option<&Node> {
+        let at = self.position(&safe_name(name))?;
+        let difference = self.difference(at, node)?;
+        (!difference.is_open || is_merged).then_some(&self.all[at].1)
     }
 
-    /// Adds a server unchanged, unless its name is taken.
-    pub(super) fn add(&mut self, name: &str, node: Node) -> Verdict {
-        let name = safe_name(name);
-        match self.position(&name) {
-            Some(at) if is_same_server(&self.all[at].1, &node) => Verdict::Moves {
-                name: self.all[at].0.clone(),
-                is_known: true,
-            },
-            known => {
-                let free = names::free(&name, "older", |name| self.position(name).is_some());
-                self.all.push((free.clone(), node));
-                self.changed.insert(free.clone());
-                if known.is_some() {
-                    Verdict::Conflicts { name: free }
-                } else {
-                    Verdict::Moves {
-                        name: free,
-                        is_known: false,
-                    }
-                }
+    /// Adds a server of the program `title` unchanged, unless its name is taken. With `is_merged`, a server that differs
+    /// from the known one only in secrets counts as the same; otherwise it is added to `twins`.
+    pub(super) fn add(
+        &mut self,
+        (name, title): (&str, &'static str),
+        node: Node,
+        notes: &mut Vec<String>,
+        (is_merged, twins): (bool, &mut Vec<Twin>),
+    ) -> Verdict {
+        let (written, name) = (name, safe_name(name));
+        let known = self.position(&name);
+        let found = known.and_then(|at| Some((at, self.difference(at, &node)?)));
+        if let Some((at, difference)) = found {
+            let known = self.all[at].0.clone();
+            if !difference.is_open || is_merged {
+                notes.extend(difference.note());
+                self.stored.add(difference.values);
+                return Verdict::Moves {
+                    name: known,
+                    is_known: true,
+                };
             }
+            twins.push(Twin {
+                server: written.to_owned(),
+                client: title,
+                known,
+                secrets: difference.keys,
+                is_complement: !difference.is_other,
+            });
+        }
+        let name = names::free(&name, "older", |name| self.position(name).is_some());
+        self.all.push((name.clone(), node));
+        self.changed.insert(name.clone());
+        self.new.insert(name.clone());
+        match known {
+            Some(_) => Verdict::Conflicts { name },
+            None => Verdict::Moves {
+                name,
+                is_known: false,
+            },
         }
     }
 
@@ -268,9 +317,14 @@ impl Servers {
     }
 }
 
-/// Whether two entries connect to one server, with any settings.
-fn is_same_server(one: &Node, other: &Node) -> bool {
-    plain(one).is_same(&plain(other))
+fn literals_of<'s>(servers: impl Iterator<Item = &'s (String, Node)>) -> Literals {
+    let found = servers.map(|(name, node)| {
+        let literals = stored::literals(name, node).into_iter();
+        (name.clone(), literals.map(|literal| literal.key).collect())
+    });
+    found
+        .filter(|(_, keys): &(String, Vec<String>)| !keys.is_empty())
+        .collect()
 }
 
 /// An entry without the settings that do not identify the server.

@@ -71,22 +71,28 @@ impl Place {
         }
     }
 
-    fn replace(&self, node: &mut Node, text: String) -> bool {
-        let path = |parts: &[&str]| -> Vec<String> {
-            parts.iter().map(|part| (*part).to_owned()).collect()
-        };
+    /// The path of the value that [`Place::replace`] sets.
+    fn path(&self) -> Vec<String> {
         match self {
-            Self::Given(map, name) => node.set(&path(&[map, name]), Node::Text(text)),
+            Self::Given(map, name) => vec![(*map).to_owned(), name.clone()],
+            Self::Argument(_) => vec!["args".to_owned()],
+            Self::Url => vec!["url".to_owned()],
+        }
+    }
+
+    fn replace(&self, node: &mut Node, text: String) -> bool {
+        let value = match self {
+            Self::Given(..) | Self::Url => Node::Text(text),
             Self::Argument(at) => {
                 let Some(Node::List(args)) = node.get("args") else {
                     return false;
                 };
                 let mut args = args.clone();
                 args[*at] = Node::Text(text);
-                node.set(&path(&["args"]), Node::List(args))
+                Node::List(args)
             }
-            Self::Url => node.set(&path(&["url"]), Node::Text(text)),
-        }
+        };
+        node.set(&self.path(), value)
     }
 }
 
@@ -169,17 +175,29 @@ impl Stored {
     }
 
     /// Replaces the literal secrets of the entry `node` by references to stored ones. No variable gets a name in `taken`.
-    pub(super) fn store(&mut self, server: &str, node: &mut Node, taken: &BTreeSet<String>) {
+    /// Returns the paths of the changed values in the entry.
+    pub(super) fn store(
+        &mut self,
+        server: &str,
+        node: &mut Node,
+        taken: &BTreeSet<String>,
+    ) -> Vec<Vec<String>> {
+        let mut paths = Vec::new();
         for literal in literals(server, node) {
             let Some(text) = literal.place.text(node) else {
                 continue;
             };
             let name = self.name_for(server, &literal, taken);
             let text = text.replacen(&literal.value, &format!("${{{name}}}"), 1);
-            if literal.place.replace(node, text) && !self.has(&name) {
+            if !literal.place.replace(node, text) {
+                continue;
+            }
+            paths.push(literal.place.path());
+            if !self.has(&name) {
                 self.added.insert(name, literal.value);
             }
         }
+        paths
     }
 
     /// A variable name that is not used for another value.
@@ -222,7 +240,8 @@ impl Stored {
                 })?;
             steps.push(step);
         }
-        Ok(Edit::new(None, &path, Syntax::Json, &source, &text, steps))
+        let edit = Edit::new(None, &path, Syntax::Json, &source, &text, steps);
+        Ok(edit.map(|edit| edit.of_secrets([&source.text, &text])))
     }
 }
 

@@ -82,6 +82,21 @@ pub(crate) enum Error {
     },
 }
 
+impl Error {
+    /// Advice for the user, if the error itself has none.
+    #[must_use]
+    pub(crate) const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Syntax { .. } | Self::Shape { .. } => Some(
+                "the file is JSON, where comments and trailing commas are permitted; `mcpzip config edit` opens it and checks it \
+                 again",
+            ),
+            Self::Read { .. } => Some("`mcpzip doctor` checks the permissions of the file"),
+            _ => None,
+        }
+    }
+}
+
 /// A position in the file; prints as `line:column`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {

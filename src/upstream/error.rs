@@ -184,6 +184,25 @@ pub(crate) enum CallError {
     },
 }
 
+impl NotListed {
+    /// Whether no connection to a remote server could be made.
+    #[must_use]
+    pub(crate) fn is_unreachable(&self) -> bool {
+        let Self::List(error) = self else {
+            return false;
+        };
+        let error = match error.as_ref() {
+            ListError::Call(CallError::Http { error, .. }) => error,
+            ListError::Call(CallError::Connect(error)) => match error.as_ref() {
+                ConnectError::Http { error, .. } => error,
+                _ => return false,
+            },
+            _ => return false,
+        };
+        matches!(error, HttpError::Unreachable { .. })
+    }
+}
+
 impl ConnectError {
     /// Whether a server of the other era may fail like this: it refuses unknown messages, or ends.
     #[must_use]

@@ -138,3 +138,15 @@ fn an_open_pipe_does_not_hold_a_call_up_and_is_no_leave_to_call_without_argument
         start.elapsed()
     );
 }
+
+#[test]
+fn arguments_in_another_form_are_answered_with_an_example_of_the_right_one() {
+    for (given, example) in [
+        ("title=hi", "`--title hi` or `'{\"title\":\"hi\"}'`"),
+        ("title=a b", "`--title 'a b'` or `'{\"title\":\"a b\"}'`"),
+        ("hi", "`--title x` or `'{\"title\":\"x\"}'`"),
+    ] {
+        let refused = setup().run(&["call", "hub__create_issue", given]).code(1);
+        assert!(refused.stderr.contains(example), "{refused}");
+    }
+}

@@ -93,6 +93,39 @@ fn a_user_of_mcpzip_0_1_comes_over_with_the_example_of_its_documentation() {
 }
 
 #[test]
+fn an_import_merges_servers_and_moves_their_secrets_if_asked_to() {
+    const TOKEN: &str = "tok-0123456789abcdefABCDEF";
+    let server = |token: &str| {
+        json!({ "mcpServers": { "notes": { "command": "notes-mcp", "env": { "NOTES_TOKEN": token } } } }).to_string()
+    };
+    let home = Home::with(AVELINO, &server(TOKEN));
+    home.0.save_text(&server("${NOTES_TOKEN}"));
+    let before = home.config();
+    let looked = home.migrate(&["avelino", "--dry-run"]);
+    assert_eq!(looked["secrets"]["twins"][0]["server"], "notes", "{looked}");
+    assert!(
+        looked["notes"].to_string().contains("--merge notes"),
+        "{looked}"
+    );
+    let merged = home.migrate(&["avelino", "--merge", "notes"]);
+    assert!(!merged.to_string().contains(TOKEN), "{merged}");
+    assert_eq!(home.config(), before, "it is the server that was there");
+    let secrets = home.0.config_path().with_extension("secrets.json");
+    let stored =
+        || -> Value { serde_json::from_str(&std::fs::read_to_string(&secrets).unwrap()).unwrap() };
+    assert_eq!(stored(), json!({ "NOTES_TOKEN": TOKEN }));
+    let _ = home.run(&["undo"]).code(0);
+    assert!(!secrets.exists());
+    home.0.save_text("{}");
+    home.migrate(&["avelino", "--extract-secrets"]);
+    assert_eq!(
+        home.config()["mcpServers"]["notes"]["env"]["NOTES_TOKEN"],
+        "${NOTES_TOKEN}"
+    );
+    assert_eq!(stored(), json!({ "NOTES_TOKEN": TOKEN }));
+}
+
+#[test]
 fn the_file_of_mcpzip_0_1_named_as_the_configuration_is_read_and_says_how_to_take_it_over() {
     let home = Home::with(
         "old.json",

@@ -426,3 +426,39 @@ fn the_commands_of_the_documents_are_understood() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count > 50, "only {count} commands were found");
 }
+
+#[test]
+fn a_configuration_that_is_not_json_is_named_with_the_next_step() {
+    let setup = setup();
+    setup.save_text("{\"mcpServers\": {\"x\": ");
+    for command in ["status", "list", "servers"] {
+        let refused = crate::support::command::run(setup.command(&[command]), "").code(3);
+        assert!(
+            refused.stderr.contains("hint: ") && refused.stderr.contains("mcpzip config edit"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_person_is_sent_to_the_command_that_searches() {
+    let refused = setup().run(&["call", "nope__x", "{}"]).code(1);
+    assert!(refused.stderr.contains("`mcpzip search`"), "{refused}");
+    assert!(!refused.stderr.contains("search_tools"), "{refused}");
+}
+
+#[test]
+fn a_remote_server_that_cannot_be_reached_gets_advice() {
+    let port = crate::support::closed_port::ClosedPort::new();
+    let url = format!("http://{}/mcp", port.address());
+    let setup = setup().entry("web", &json!({ "url": url }).to_string());
+    let report = setup.run(&["doctor", "web", "--json"]).code(1).json();
+    let finding = &report["findings"][0];
+    assert_eq!(finding["code"], "server-unreachable", "{report}");
+    assert!(
+        finding["advice"].as_str().unwrap().contains("`url` of web"),
+        "{finding}"
+    );
+    let login = setup.run(&["login", "web"]).code(4);
+    assert!(login.stderr.contains("check the `url`"), "{login}");
+}

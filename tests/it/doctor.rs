@@ -363,9 +363,11 @@ fn secrets_are_masked() {
     close_config(&setup);
     let outcome = doctor(&setup, &[]).code(1);
     assert_eq!(
-        finding(&outcome.json(), "server-failed")["subject"],
+        finding(&outcome.json(), "server-unreachable")["subject"],
         "remote"
     );
+    let literal = finding(&outcome.json(), "secret-literal");
+    assert_eq!(literal["what"], "remote (Authorization, url)");
     assert!(!format!("{outcome}").contains("the-secret"), "{outcome}");
 }
 

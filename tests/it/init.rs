@@ -383,9 +383,14 @@ mod terminal {
                 && !screen.contains("\"mcpServers\""),
             "a summary, and no change line by line:\n{screen}"
         );
-        terminal.press("d");
+        assert!(
+            screen.contains("not moving after all: dead"),
+            "it is known before the question:\n{screen}"
+        );
+        assert!(screen.contains("[y/N, d: show the changes]"), "{screen}");
+        terminal.types("d");
         show("the changes", &terminal.shows("\"mcpServers\""));
-        terminal.press("y");
+        terminal.types("y");
         let screen = terminal.shows("[exit 0]");
         show("the end", &screen);
         for words in [
@@ -425,9 +430,9 @@ mod terminal {
         show("the preview", &screen);
         assert!(screen.contains("1 server new here"), "{screen}");
         assert!(screen.contains("config.secrets.json"), "{screen}");
-        terminal.press("d");
+        terminal.types("d");
         terminal.shows("NOTES_TOKEN");
-        terminal.press("y");
+        terminal.types("y");
         let screen = terminal.shows("[exit 0]");
         assert!(!screen.contains(super::TOKEN), "{screen}");
         assert_eq!(
@@ -461,7 +466,7 @@ mod terminal {
         terminal.press("Space");
         terminal.press("Enter");
         terminal.shows("Write this?");
-        terminal.press("y");
+        terminal.types("y");
         terminal.shows("[exit 0]");
         let servers = house.config()["mcpServers"].clone();
         assert_eq!(
@@ -485,17 +490,46 @@ mod terminal {
         }
         let screen = terminal.shows("write `${NAME}` instead?");
         show("the secrets", &screen);
-        terminal.press("y");
+        assert!(screen.contains("[y/N]"), "{screen}");
+        terminal.types("y");
         if super::has_runner() {
             terminal.shows("Add servers that need no account?");
             terminal.press("Enter");
         }
         terminal.shows("Write this?");
-        terminal.press("y");
+        terminal.types("y");
         terminal.shows("[exit 0]");
         assert_eq!(
             house.config()["mcpServers"]["notes"]["env"]["NOTES_TOKEN"],
             "${NOTES_TOKEN}"
+        );
+    }
+
+    #[test]
+    fn a_person_who_leaves_secrets_where_they_are_is_told_the_command_for_later() {
+        let house = super::twins();
+        std::fs::remove_file(house.file(".claude.json")).unwrap();
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
+        for question in ["Which clients", "Which servers"] {
+            terminal.shows(question);
+            terminal.press("Enter");
+        }
+        terminal.shows("write `${NAME}` instead?");
+        terminal.types("n");
+        if super::has_runner() {
+            terminal.shows("Add servers that need no account?");
+            terminal.press("Enter");
+        }
+        terminal.shows("Write this?");
+        terminal.types("y");
+        let screen = terminal.shows("[exit 0]");
+        show("the end", &screen);
+        let end = screen.rsplit("done").next().unwrap();
+        assert!(
+            end.contains("mcpzip config extract-secrets"),
+            "the next steps lack it:\n{screen}"
         );
     }
 

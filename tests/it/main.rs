@@ -84,6 +84,7 @@ mod containers;
 mod doctor;
 mod effects;
 mod entries;
+mod extract_secrets;
 mod hygiene;
 mod init;
 mod jobs;

@@ -887,3 +887,49 @@ fn an_update_at_a_terminal_shows_what_would_run_and_asks() {
         assert_eq!(text(&setup) != before, is_updated);
     }
 }
+
+#[test]
+fn flags_of_the_other_kind_of_server_are_refused_in_words() {
+    let registry = Fake::new(&[
+        weather("1.0.0"),
+        listed(
+            "a.b/remote",
+            "2.0.0",
+            json!({ "remotes": [{ "type": "streamable-http", "url": "https://a.b/mcp" }] }),
+        ),
+    ]);
+    let setup = registry.home();
+    let before = text(&setup);
+    let package = ["--set", "city=Bonn", "-e", "UNITS=metric"];
+    let package = [&package[..], &["-H", "Authorization: Bearer x"]].concat();
+    for (id, flags, words) in [
+        (
+            "io.github.me/weather",
+            package.as_slice(),
+            "`--header` is for URLs",
+        ),
+        (
+            "a.b/remote",
+            &["-e", "API_KEY=x"],
+            "`--env` is for commands",
+        ),
+        ("a.b/remote", &["--cwd", "."], "`--cwd` is for commands"),
+    ] {
+        let server = ["add", "s", "--from-registry", id, "--no-check", "--yes"];
+        let refused = run(&setup, &[&server[..], flags].concat()).code(1);
+        assert!(refused.stderr.contains(words), "{refused}");
+        assert_eq!(text(&setup), before);
+    }
+    let server = ["add", "w", "--from-registry", "io.github.me/weather"];
+    let flags = ["--no-check", "--set", "city=Bonn", "--set", "UNITS=metric"];
+    let _ = run(
+        &setup,
+        &[&server[..], &flags, &["--cwd", "sub/.."]].concat(),
+    )
+    .code(0);
+    let directory = entry(&setup, "w")["cwd"].as_str().unwrap().to_owned();
+    assert!(
+        std::path::Path::new(&directory).is_absolute(),
+        "{directory}"
+    );
+}

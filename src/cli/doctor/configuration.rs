@@ -1,9 +1,12 @@
 //! Checks of the configuration: whether it exists, and which parts of it cannot be used.
 
+use super::super::printable::printable;
 use super::super::setup::Machine;
+use super::super::twins::listed;
 use super::Examination;
 use super::finding::Finding;
 use super::kinds;
+use crate::clients::literal_secrets;
 use crate::config::{Config, ConfigWarning, EntryError, Error, older_config_file};
 
 /// Reads the configuration and reports its faults. `None` if it cannot be used.
@@ -62,6 +65,11 @@ pub(super) fn examine(
         ));
     }
     if only.is_none() {
+        let literals = literal_secrets(&machine.paths.config_file);
+        if !literals.is_empty() {
+            let what = masked(printable(&listed(&literals)));
+            examination.add(Finding::new(&kinds::SECRET_LITERAL, path.clone(), what));
+        }
         for warning in &config.warnings {
             let kind = match warning.kind {
                 ConfigWarning::UnknownKey { .. } => &kinds::CONFIG_UNKNOWN_KEY,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::super::setup::Machine;
 use super::Examination;
+#[cfg(unix)]
+use crate::config::secrets_file;
 
 /// How deep the directories are searched. Below that is only the search index, which holds no secrets.
 #[cfg(unix)]
@@ -14,6 +16,9 @@ const DEPTH: usize = 3;
 pub(super) fn examine(machine: &Machine, examination: &mut Examination) {
     let mut paths: Vec<PathBuf> = Vec::new();
     paths.extend(std::fs::canonicalize(&machine.paths.config_file));
+    paths.extend(std::fs::canonicalize(secrets_file(
+        &machine.paths.config_file,
+    )));
     paths.push(machine.paths.cache_dir.clone());
     collect(&machine.paths.state_dir, 0, &mut paths);
     collect(

@@ -78,6 +78,9 @@ kinds! {
     SERVER_ENTRY: Error "server-entry", "a server's entry cannot be used",
         why "The server is left out; the others work.",
         advice "Look at the line and column that are named, and correct the entry.";
+    SECRET_LITERAL: Note "secret-literal", "the configuration has literal secrets",
+        why "A configuration is easily copied, shared or committed, and the secrets with it.",
+        advice "Run `mcpzip config extract-secrets`, which moves them to a private file next to it and writes `${NAME}` instead.";
     VARIABLE_MISSING: Error "variable-missing", "a server needs a variable that is not set",
         why "The server is left out. A client that is started from the desktop has other variables than your shell.",
         advice "Set the variable where the client is started, or write `${NAME:-default}`.";
@@ -90,6 +93,9 @@ kinds! {
     SERVER_FAILED: Error "server-failed", "a server does not work",
         why "Its tools cannot be called. Search still finds those that it listed before.",
         advice "Read the reason; `mcpzip logs SERVER` has what the server wrote.";
+    SERVER_UNREACHABLE: Error "server-unreachable", "a remote server cannot be reached",
+        why "Its tools cannot be called. Search still finds those that it listed before.",
+        advice "Check the `url` of SERVER in the configuration, whether the server runs there (`curl` with that URL), and what is between: VPN, firewall, proxy (`HTTPS_PROXY`).";
     SERVER_LOGIN: Warning "server-login", "a server requires a login",
         why "Its tools cannot be called until then.",
         advice "Run `mcpzip login SERVER`.";

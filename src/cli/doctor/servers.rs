@@ -105,11 +105,13 @@ pub(super) async fn examine(
                 found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str()
             };
             if !examination.findings.iter().any(is_reported) {
-                examination.add(Finding::new(
-                    &kinds::SERVER_FAILED,
-                    name.as_str(),
-                    reason(&name),
-                ));
+                let kind = match progress.get(&name) {
+                    Some(Progress::Failed(failed)) if failed.is_unreachable() => {
+                        &kinds::SERVER_UNREACHABLE
+                    }
+                    _ => &kinds::SERVER_FAILED,
+                };
+                examination.add(Finding::new(kind, name.as_str(), reason(&name)));
             }
             if let Some(listed) = server.listed_text() {
                 let what = format!("its {} tools were {listed}", server.tools);

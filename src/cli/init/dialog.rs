@@ -7,6 +7,7 @@ use dialoguer::MultiSelect;
 use dialoguer::theme::{ColorfulTheme, Theme};
 
 use super::super::diagnostics::Exit;
+use super::super::output::wrapped;
 
 /// A line to choose from, and whether it is chosen at first.
 #[derive(Debug)]
@@ -50,58 +51,61 @@ pub(super) enum Answer {
     Show,
 }
 
-/// Asks a yes-or-no question that is answered by one key.
+/// Asks whether to write the changes, which can be shown first. Any other answer is no.
 ///
 /// # Errors
 /// When the user leaves.
 pub(super) fn decide(question: &str) -> Result<Answer, Exit> {
-    key(
-        question,
-        "(y: yes, n: no, d: show the changes)",
-        |key| match key {
-            Key::Char('y' | 'Y') | Key::Enter => Some((Answer::Yes, "yes")),
-            Key::Char('n' | 'N' | 'q') | Key::Escape => Some((Answer::No, "no")),
-            Key::Char('d' | 'D') => Some((Answer::Show, "the changes:")),
-            _ => None,
-        },
-    )
+    let answer = line(&format!("{question} [y/N, d: show the changes]"))?;
+    Ok(match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Answer::Yes,
+        "d" => Answer::Show,
+        _ => Answer::No,
+    })
 }
 
-/// Asks a yes-or-no question whose default is no.
+/// Asks a yes-or-no question. Any answer other than yes is no.
 ///
 /// # Errors
 /// When the user leaves.
 pub(super) fn agree(question: &str) -> Result<bool, Exit> {
-    key(question, "(y: yes, n or enter: no)", |key| match key {
-        Key::Char('y' | 'Y') => Some((true, "yes")),
-        Key::Char('n' | 'N' | 'q') | Key::Escape | Key::Enter => Some((false, "no")),
-        _ => None,
-    })
+    let answer = line(&format!("{question} [y/N]"))?;
+    Ok(matches!(
+        answer.trim().to_ascii_lowercase().as_str(),
+        "y" | "yes"
+    ))
 }
 
-/// Asks a question until a key answers it, and prints the answer's word.
-fn key<A>(
-    question: &str,
-    hint: &str,
-    answer: impl Fn(Key) -> Option<(A, &'static str)>,
-) -> Result<A, Exit> {
+/// Reads an answer key by key, because a read of a whole line would not end at Ctrl-C here.
+fn line(question: &str) -> Result<String, Exit> {
     let terminal = Term::stderr();
-    let hint = console::style(hint).for_stderr().dim();
     let failed = |error: std::io::Error| {
         // Ends the line of the question.
         let _ = terminal.write_line("");
         left(&dialoguer::Error::IO(error))
     };
-    terminal
-        .write_str(&format!("{question} {hint} "))
-        .map_err(failed)?;
+    let question = format!("{} ", wrapped(question));
+    terminal.write_str(&question).map_err(failed)?;
+    let mut answer = String::new();
     loop {
-        let Some((answer, word)) = answer(terminal.read_key().map_err(failed)?) else {
-            continue;
-        };
-        terminal.write_line(word).map_err(failed)?;
-        return Ok(answer);
+        match terminal.read_key().map_err(failed)? {
+            Key::Enter => break,
+            Key::Escape => {
+                answer.clear();
+                break;
+            }
+            Key::Backspace if answer.pop().is_some() => {
+                terminal.clear_chars(1).map_err(failed)?;
+            }
+            Key::Char(typed) if !typed.is_control() => {
+                answer.push(typed);
+                terminal.write_str(&typed.to_string()).map_err(failed)?;
+            }
+            _ => {}
+        }
     }
+    terminal.write_line("").map_err(failed)?;
+    Ok(answer)
 }
 
 /// A theme that marks the active line with a sign as well as a colour, which not every terminal has.

@@ -9,7 +9,7 @@ mod popular;
 mod trial;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -127,7 +127,7 @@ pub(super) async fn run(
             &draft,
             &trials,
             (undo.as_deref(), &logins),
-            (&machine.paths.config_file, output),
+            (machine, output),
         );
     }
     if is_nothing(&draft, machine) {
@@ -193,6 +193,14 @@ async fn prepare(
         if !dropped.is_empty() {
             leave_out(&mut selection, &draft.plan, &dropped);
             draft = self::draft(&selection, machine)?;
+            if !output.is_json() {
+                let names: Vec<&str> = dropped.iter().map(String::as_str).collect();
+                output.line(format!(
+                    "  {} {}, because it does not work now",
+                    faint("not moving after all:"),
+                    printable(&listed(&names))
+                ));
+            }
         }
     }
     if !output.is_json() {
@@ -313,6 +321,7 @@ fn ask_about_secrets(
     let survey = Survey::of(clients, &machine.around);
     let made = plan(&survey, &choice(moving, secrets), machine)?;
     let lines: Vec<Line> = made
+        .secrets
         .twins
         .iter()
         .map(|twin| Line {
@@ -321,9 +330,11 @@ fn ask_about_secrets(
         })
         .collect();
     let chosen = dialog::choose("Which of these are one server?", &lines)?;
-    let names = chosen.into_iter().map(|at| made.twins[at].server.clone());
+    let names = chosen
+        .into_iter()
+        .map(|at| made.secrets.twins[at].server.clone());
     secrets.merged.extend(names);
-    if !made.twins.is_empty() {
+    if !made.secrets.twins.is_empty() {
         let merged: Vec<&str> = secrets.merged.iter().map(String::as_str).collect();
         output.line(format!(
             "  {} {}",
@@ -332,7 +343,7 @@ fn ask_about_secrets(
         ));
     }
     let made = plan(&survey, &choice(moving, secrets), machine)?;
-    if let Some(question) = twins::question(&made, machine) {
+    if let Some(question) = twins::question(&made.secrets, machine) {
         secrets.extracts_secrets = dialog::agree(&question)?;
     }
     Ok(())
@@ -437,7 +448,7 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
         let choice = choice(&selection.moving, &selection.secrets);
         plan(&survey, &choice, machine)?
     };
-    plan.warnings.extend(twins::notes(&plan, machine));
+    plan.warnings.extend(twins::notes(&plan.secrets, machine));
     let config_file = &machine.paths.config_file;
     let mut new: Vec<String> = plan
         .items
@@ -478,6 +489,9 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
         let connection = plan
             .add_connection(&location, &launch, config_file, &machine.around)
             .map_err(anyhow::Error::from)?;
+        if matches!(connection, Connection::New(_)) {
+            plan.warnings.extend(launch.path_note(*client));
+        }
         connections.push((*client, connection));
         plan.warnings
             .extend(rule_warnings(*client, &machine.paths, &machine.around));
@@ -613,7 +627,7 @@ fn report(
     draft: &Draft,
     trials: &[Tried],
     (undo, logins): (Option<&str>, &[Value]),
-    (config_file, output): (&Path, &Output),
+    (machine, output): (&Machine, &Output),
 ) {
     if output.is_json() {
         let clients = draft.connections.iter().map(|(client, connection)| {
@@ -624,7 +638,7 @@ fn report(
             json!({ "client": client.name(), "state": state, "entry": name })
         });
         output.json(&json!({
-            "plan": migrate::report(&draft.survey, &draft.plan, config_file),
+            "plan": migrate::report(&draft.survey, &draft.plan, &machine.paths.config_file),
             "new_servers": draft.new,
             "tests": trials.iter().map(Tried::to_json).collect::<Vec<_>>(),
             "clients": clients.collect::<Vec<_>>(),
@@ -643,11 +657,18 @@ fn report(
     } else {
         output.line(good("done"));
     }
-    next(draft, trials, undo, output);
+    let later = twins::next_step(&draft.plan.secrets, machine);
+    next(draft, trials, undo, later, output);
 }
 
 /// Prints the next steps for the user.
-fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
+fn next(
+    draft: &Draft,
+    trials: &[Tried],
+    undo: Option<&str>,
+    later: Option<(String, String)>,
+    output: &Output,
+) {
     let new = draft
         .connections
         .iter()
@@ -680,6 +701,9 @@ fn next(draft: &Draft, trials: &[Tried], undo: Option<&str>, output: &Output) {
             "  {} {what}: it did not work",
             bad(printable(&trial.name))
         ));
+    }
+    if let Some((command, text)) = later {
+        output.line(format!("  {} {text}", strong(command)));
     }
     output.line(format!(
         "  {} shows the current state",

@@ -30,7 +30,7 @@ pub(super) async fn run(
 ) -> Result<Vec<Tried>, Exit> {
     let names = &draft.new;
     let environment = &machine.around.environment;
-    let stored = draft.plan.stored.iter();
+    let stored = draft.plan.secrets.stored.iter();
     let stored = stored.map(|(name, value)| (name.clone(), value.expose().clone()));
     let with_stored = environment.with(stored);
     let config = Config::parse(text, &machine.paths.config_file, &with_stored)?;

@@ -14,8 +14,11 @@ use super::Item;
 use super::cache::read_source;
 use super::model::Unmovable;
 use super::reading;
-use super::servers::Servers;
-use super::{Client, Edit, Entry, Node, PlanError, Scope, Syntax, Verdict, secrets};
+use super::servers::{Servers, Twin};
+use super::stored::Stored;
+use super::{
+    Choice, Client, Edit, Entry, Node, PlanError, Scope, SecretsPlan, Syntax, Verdict, secrets,
+};
 use crate::config::{Environment, env, older_config_file};
 use crate::secret::{Masker, Secret};
 
@@ -39,8 +42,8 @@ pub(crate) struct Wanted<'a> {
     pub origin: Origin,
     /// Its configuration.
     pub file: &'a Path,
-    /// The servers to import; all if the list is empty.
-    pub only: &'a [String],
+    /// The servers to import, and the choices about their secrets.
+    pub choice: &'a Choice,
 }
 
 /// A planned import.
@@ -48,8 +51,10 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Import {
     /// A verdict for each server, as for a client's servers.
     pub items: Vec<Item>,
-    /// Our configuration, if it changes.
-    pub edit: Option<Edit>,
+    /// The changed files: that of secrets, and our configuration.
+    pub edits: Vec<Edit>,
+    /// The secrets of the servers.
+    pub secrets: SecretsPlan,
     /// The protections that cannot be carried over, one sentence each.
     pub blocking: Vec<String>,
     /// Other differences, one sentence each.
@@ -137,7 +142,11 @@ impl Import {
     ///
     /// # Errors
     /// When one of the files cannot be read, or ours cannot be edited.
-    pub(crate) fn new(wanted: Wanted<'_>, config_file: &Path) -> Result<Self, PlanError> {
+    pub(crate) fn new(
+        wanted: Wanted<'_>,
+        config_file: &Path,
+        environment: &Environment,
+    ) -> Result<Self, PlanError> {
         let read = |path: &Path| {
             let unreadable = PlanError::unreadable(path);
             read_source(path, Syntax::Json).map_err(unreadable)
@@ -153,14 +162,17 @@ impl Import {
         } = wanted.origin.draft(wanted.file, node);
         secrets.extend(secrets::of(node));
         let mut text = source.text.clone();
-        let mut servers = Servers::of(&text);
-        let is_wanted =
-            |server: &DraftServer| wanted.only.is_empty() || wanted.only.contains(&server.name);
-        let mut items = Vec::new();
+        let stored = Stored::of(config_file, environment)?;
+        let mut servers = Servers::of(&text).with_secrets(stored);
+        let Choice { only, .. } = wanted.choice;
+        let is_wanted = |server: &DraftServer| only.is_empty() || only.contains(&server.name);
+        let (mut items, mut twins) = (Vec::new(), Vec::new());
         for server in drafted.into_iter().filter(is_wanted) {
             secrets.extend(server.secrets());
-            items.push(server.into_item(wanted.file, &mut servers, &mut blocking));
+            items.push(server.into_item(wanted, &mut servers, &mut twins, &mut blocking));
         }
+        let of_servers = SecretsPlan::of(twins, &mut servers, wanted.choice.extracts_secrets);
+        secrets.extend(servers.stored().secrets());
         let failed = PlanError::edit(config_file);
         let mut paths = servers.write(&mut text).map_err(failed)?;
         for setting in settings {
@@ -176,10 +188,14 @@ impl Import {
                 }
             }
         }
+        // A secret is stored before an entry refers to it.
+        let mut edits = Vec::from_iter(servers.stored().edit(config_file)?);
         let edit = Edit::new(None, config_file, Syntax::Json, &source, &text, paths);
+        edits.extend(edit);
         Ok(Self {
             items,
-            edit,
+            edits,
+            secrets: of_servers,
             blocking,
             notes,
             masker: Masker::new(secrets),
@@ -253,7 +269,13 @@ impl DraftServer {
         self.entry.as_ref().map(Entry::secrets).unwrap_or_default()
     }
 
-    fn into_item(self, file: &Path, servers: &mut Servers, blocking: &mut Vec<String>) -> Item {
+    fn into_item(
+        mut self,
+        wanted: Wanted<'_>,
+        servers: &mut Servers,
+        twins: &mut Vec<Twin>,
+        blocking: &mut Vec<String>,
+    ) -> Item {
         let is_off = self.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
         let verdict = match self.entry {
             Err(reason) => Verdict::Stays(reason.to_string()),
@@ -262,7 +284,8 @@ impl DraftServer {
                 let name = &self.name;
                 blocking.extend(self.blocking.iter().map(|why| format!("`{name}`: {why}")));
                 let node = with(entry.to_node(), self.more);
-                let unlike = servers.same_as(name, &node).and_then(|known| {
+                let is_merged = wanted.choice.merged.contains(name);
+                let unlike = servers.same_as(name, &node, is_merged).and_then(|known| {
                     ["tools", "trust"]
                         .into_iter()
                         .find(|key| lacks(known, &node, key))
@@ -272,13 +295,14 @@ impl DraftServer {
                         "`{name}`: mcpzip has this server without the `{key}` that it would get; `mcpzip remove` takes it out first"
                     ));
                 }
-                servers.add(name, node)
+                let title = wanted.origin.title();
+                servers.add((name, title), node, &mut self.notes, (is_merged, twins))
             }
         };
         Item {
             client: Client::ClaudeDesktop,
             scope: Scope::User,
-            path: file.to_owned(),
+            path: wanted.file.to_owned(),
             server: self.name,
             verdict,
             left_behind: self.left_behind,
