@@ -1,12 +1,13 @@
 //! Events of servers, sessions and calls, for views of a running program.
 //!
-//! An event is built only where it is kept or heard. A listener that is slow loses events and is told how many; nothing waits for it.
+//! An event is built only if it is kept or has a listener. Nothing waits for a slow listener: it loses events, and gets
+//! their number.
 
 #![cfg_attr(
     not(target_os = "linux"),
     allow(
         dead_code,
-        reason = "the control interface, which listens, is there on Linux only"
+        reason = "only the control interface listens, which exists on Linux only"
     )
 )]
 
@@ -21,23 +22,23 @@ use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// How many events a listener may be behind.
+/// Number of unread events after which a listener loses the oldest.
 const BEHIND: usize = 1024;
 
-/// An event. Texts are masked: no event has a secret.
+/// An event. Secrets in texts are masked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Event {
-    /// A connection to the server is made; a server on stdio is started for it.
+    /// A connection to the server begins. A server on stdio is started.
     ServerStarting { server: String },
     /// The server answered the handshake.
     ServerReady { server: String },
-    /// The server could not be reached, or did not answer any more.
+    /// The server could not be reached, or stopped answering.
     ServerFailed { server: String, reason: String },
     /// A connection to the server ended.
     ServerStopped { server: String },
-    /// A session sees other tools of the server than before.
+    /// The tools of the server changed for a session.
     ToolsChanged {
         server: String,
         session: Option<String>,
@@ -50,14 +51,14 @@ pub(crate) enum Event {
         tool: String,
         session: Option<String>,
     },
-    /// A session is served.
+    /// A session began.
     SessionOpened {
         session: String,
         /// The process that the client started.
         process: u32,
         directory: PathBuf,
     },
-    /// A session is over.
+    /// A session ended.
     SessionClosed { session: String },
     /// A call was sent to its server. Calls are reported only while there is a listener, and are not kept.
     CallBegan {
@@ -66,7 +67,7 @@ pub(crate) enum Event {
         tool: String,
         session: Option<String>,
     },
-    /// A call is over.
+    /// A call ended.
     CallEnded {
         call: u64,
         server: String,
@@ -83,7 +84,7 @@ pub(crate) enum Event {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Numbered {
     pub(crate) number: u64,
-    /// When it happened, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub(crate) time: u64,
     #[serde(flatten)]
     pub(crate) event: Event,
@@ -92,7 +93,7 @@ pub(crate) struct Numbered {
 /// The events of a program, for any number of listeners.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// How many events are kept; without any, nothing is built that has no listener.
+    /// Number of events that are kept. With 0, events are built for listeners only.
     most: usize,
     listeners: AtomicUsize,
     calls: AtomicU64,
@@ -104,7 +105,7 @@ pub(crate) struct Events {
 struct History {
     next: u64,
     kept: VecDeque<Arc<Numbered>>,
-    /// The number of the last event that was kept and is not any more.
+    /// The number of the newest event that is no longer kept.
     dropped: Option<u64>,
 }
 
@@ -112,7 +113,7 @@ struct History {
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     pub(crate) events: Vec<Arc<Numbered>>,
-    /// Whether some of those asked for are not kept any more.
+    /// Whether some of the requested events are no longer kept.
     pub(crate) is_incomplete: bool,
     /// The number that the next event gets.
     pub(crate) next: u64,
@@ -122,11 +123,11 @@ pub(crate) struct Past {
 #[derive(Debug)]
 pub(crate) enum Heard {
     Event(Arc<Numbered>),
-    /// It was slow, and lost so many events.
+    /// The listener was slow and lost this number of events.
     Lagged(u64),
 }
 
-/// Hears of all events, until it is dropped.
+/// Gets all events until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Listener {
     events: Arc<Events>,
@@ -141,7 +142,7 @@ pub(crate) struct Source {
 }
 
 impl Events {
-    /// Keeps the last `most` events, those of calls aside.
+    /// Keeps the last `most` events, except those of calls.
     #[must_use]
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -158,14 +159,14 @@ impl Events {
         self.listeners.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes an event, if it is kept or heard.
+    /// Keeps an event, and sends it to the listeners. `event` is called only if the event is kept or has a listener.
     pub(crate) fn note(&self, event: impl FnOnce() -> Event) {
         if self.most > 0 || self.is_heard() {
             self.send(event(), true);
         }
     }
 
-    /// Tells the listeners of an event that is not kept.
+    /// Sends an event to the listeners without keeping it. `event` is called only if there is a listener.
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if self.is_heard() {
             self.send(event(), false);
@@ -191,7 +192,7 @@ impl Events {
             }
             history.kept.push_back(numbered.clone());
         }
-        // Under the lock, so that events come in the order of their numbers. Nobody may listen.
+        // Under the lock, so that events arrive in the order of their numbers. The send fails if there is no listener.
         let _ = self.sender.send(numbered);
     }
 
@@ -201,7 +202,7 @@ impl Events {
         self.history.lock().since(since)
     }
 
-    /// The events that are kept, from the number `since` on, and all that come after them. Without a number, only the latter.
+    /// The kept events from the number `since` on, and a listener for all later events. Without `since`, no kept events.
     #[must_use]
     pub(crate) fn listen(self: &Arc<Self>, since: Option<u64>) -> (Past, Listener) {
         let history = self.history.lock();
@@ -234,7 +235,7 @@ impl Listener {
         match self.receiver.recv().await {
             Ok(event) => Heard::Event(event),
             Err(RecvError::Lagged(count)) => Heard::Lagged(count),
-            // The sender lives as long as this.
+            // Cannot happen: `events` keeps the sender.
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
@@ -247,7 +248,7 @@ impl Drop for Listener {
 }
 
 impl Source {
-    /// Events of `session`, if they belong to one.
+    /// Creates the source of events of `session`, or of events that belong to no session.
     #[must_use]
     pub(crate) fn new(events: Arc<Events>, session: Option<&str>) -> Self {
         Self {
@@ -261,12 +262,12 @@ impl Source {
         self.events.is_heard()
     }
 
-    /// Notes an event, which is made with the name of the session.
+    /// Keeps and sends an event. `event` gets the session's id.
     pub(crate) fn note(&self, event: impl FnOnce(Option<String>) -> Event) {
         self.events.note(|| event(self.session()));
     }
 
-    /// Tells the listeners that a call begins; `None` where there are none.
+    /// Reports the start of a call. Returns the call's number, or `None` without listeners.
     pub(crate) fn call(&self, server: &str, tool: &str) -> Option<u64> {
         if !self.is_heard() {
             return None;
@@ -281,7 +282,7 @@ impl Source {
         Some(call)
     }
 
-    /// Tells the listeners how a call ended.
+    /// Reports the end of a call. `event` gets the session's id.
     pub(crate) fn call_ended(&self, event: impl FnOnce(Option<String>) -> Event) {
         self.events.tell(|| event(self.session()));
     }

@@ -1,4 +1,5 @@
-//! The process that a client starts: it hands its client to the daemon, and waits. Where a daemon dies it finds the next one.
+//! The process that a client starts. It passes the client's pipes to the daemon and waits. If the daemon dies, it finds or
+//! starts another one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,45 +20,46 @@ use crate::config::Paths;
 use crate::events::Events;
 use crate::shutdown;
 
-/// How long a daemon may take to say that it takes the session; a new one has to start first.
+/// Time limit for a daemon to accept the session. A new daemon has to start within it.
 const WELCOME: Duration = Duration::from_secs(5);
 
-/// How often a daemon may turn out to be ending before one is found that is not.
+/// Maximum number of attempts. An attempt fails if the daemon it reaches is ending.
 const ATTEMPTS: usize = 5;
 
-/// So many deaths of daemons within this time are enough.
+/// Number of daemons that may die within a minute before the session continues without one.
 const DEATHS: usize = 3;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long the last answers may take when the system asks this process to end.
+/// Time limit for open requests after a signal to end.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// A client whose session daemons serve.
+/// A client's session, which one daemon after another serves.
 struct Attachment<'a> {
     paths: &'a Paths,
     request: &'a Request<'a>,
     location: SocketLocation,
     session: message::Session,
     files: Files,
-    /// The daemons that this process started, which end as its children.
+    /// The daemons that this process started. They have to be reaped.
     started: Vec<Child>,
+    /// The times at which daemons died, within the last minute.
     deaths: VecDeque<Instant>,
 }
 
-/// How the time with one daemon ended.
+/// The reason why a daemon stopped serving the session.
 enum DetachReason {
-    /// The session is over.
+    /// The session has ended.
     End { error: Option<String> },
-    /// The daemon is gone, or wants another to go on.
+    /// Another daemon has to take over: this one died (`has_died`) or asked for it.
     TakeOver { has_died: bool },
-    /// No daemon is wanted.
+    /// The session continues without a daemon, for this reason.
     Alone(String),
 }
 
 /// Serves the client of this process through the daemon.
 ///
 /// # Errors
-/// When the signals cannot be listened to.
+/// When the client's pipes cannot be used, or signals cannot be received.
 pub(super) async fn attach(paths: &Paths, request: &Request<'_>) -> io::Result<Outcome> {
     let mut attachment = match Attachment::new(paths, request) {
         Ok(attachment) => attachment,
@@ -113,7 +115,7 @@ impl<'a> Attachment<'a> {
         })
     }
 
-    /// Attaches to a daemon that takes the session.
+    /// Connects to a daemon that accepts the session.
     fn connect(&mut self) -> Result<tokio::net::UnixStream, String> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
@@ -130,7 +132,7 @@ impl<'a> Attachment<'a> {
                         .and_then(|()| tokio::net::UnixStream::from_std(socket));
                     return connected.map_err(|error| error.to_string());
                 }
-                // It is ending; the next attempt finds another, or starts it.
+                // The daemon is ending. The next attempt finds another one or starts it.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -148,7 +150,8 @@ impl<'a> Attachment<'a> {
         Err(format!("{ATTEMPTS} daemons ended at once: {last}"))
     }
 
-    /// Says who this is, and passes the descriptors once the daemon has answered: one that does not answer never gets them.
+    /// Describes the session to the daemon. Passes the descriptors only after its answer, so that a stuck daemon never gets
+    /// them.
     fn hand_over(&self, socket: &std::os::unix::net::UnixStream) -> io::Result<()> {
         socket.set_read_timeout(Some(WELCOME))?;
         socket.set_write_timeout(Some(WELCOME))?;
@@ -166,7 +169,7 @@ impl<'a> Attachment<'a> {
             kept.as_fd(),
         ];
         message::send(socket, &FromSession::Descriptors, &passed)?;
-        // The client waits for no log file: its session is in progress.
+        // Logged last: the client does not have to wait for the log file.
         tracing::info!(
             process,
             generation = self.session.generation,
@@ -175,7 +178,7 @@ impl<'a> Attachment<'a> {
         Ok(())
     }
 
-    /// Waits for the end of the time with one daemon.
+    /// Waits until the daemon no longer serves the session.
     async fn wait(&self, connection: &mut tokio::net::UnixStream) -> DetachReason {
         loop {
             return match message::receive_async(connection).await {
@@ -188,7 +191,7 @@ impl<'a> Attachment<'a> {
         }
     }
 
-    /// The system asks this process to end: the last answers have a moment.
+    /// Ends the session after a signal. Open requests have [`LAST_ANSWERS`] to finish.
     async fn leave(&self, connection: &mut tokio::net::UnixStream) -> DetachReason {
         let end = async {
             message::send_async(connection, &FromSession::End)
@@ -202,7 +205,10 @@ impl<'a> Attachment<'a> {
         }
     }
 
-    /// Finds another daemon after one is gone.
+    /// Connects to another daemon after one has died (`has_died`) or ended.
+    ///
+    /// # Errors
+    /// When no daemon can be reached, or too many have died.
     fn take_over(&mut self, has_died: bool) -> Result<tokio::net::UnixStream, String> {
         self.reap();
         self.session.generation += 1;
@@ -217,13 +223,13 @@ impl<'a> Attachment<'a> {
         self.connect()
     }
 
-    /// Takes notice of the ends of daemons that this process started.
+    /// Reaps the daemons that this process started and that have ended.
     fn reap(&mut self) {
         self.started
             .retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
     }
 
-    /// Serves the client in this process, from where the last daemon left it.
+    /// Serves the client in this process, from the point at which the last daemon stopped.
     async fn serve_here(&self, reason: &str) -> io::Result<Outcome> {
         tracing::warn!(
             reason,
@@ -245,7 +251,7 @@ impl<'a> Attachment<'a> {
             outcome = &mut serving => outcome,
             heard = shutdown::signal() => {
                 ended.cancel();
-                // It has a moment to end; the process ends with it or without it.
+                // After the limit the process ends anyway.
                 let _ = tokio::time::timeout(LAST_ANSWERS, serving).await;
                 heard
             }
@@ -256,7 +262,7 @@ impl<'a> Attachment<'a> {
     }
 }
 
-/// Whether a descriptor is one that can be passed.
+/// Checks that `descriptor` is a pipe or a socket, which a daemon can serve.
 fn check_kind(descriptor: BorrowedFd<'_>, name: &str) -> Result<(), String> {
     let stat = fstat(descriptor).map_err(|error| format!("{name} cannot be used: {error}"))?;
     match FileType::from_raw_mode(stat.st_mode) {
@@ -265,9 +271,9 @@ fn check_kind(descriptor: BorrowedFd<'_>, name: &str) -> Result<(), String> {
     }
 }
 
-/// Gives stdin and stdout back as they were: whoever else has them may not expect that they do not block.
+/// Makes stdin and stdout blocking again if they were, because other processes may share them.
 fn restore([input, output]: [OFlags; 2]) {
-    // The client is gone where that fails.
+    // If this fails, the client is gone.
     if !input.contains(OFlags::NONBLOCK) {
         let _ = fcntl_setfl(io::stdin(), input);
     }

@@ -1,4 +1,5 @@
-//! The control interface: requests of the user's other processes in JSON-RPC, a message per line (`docs/control.md`).
+//! The control interface: other processes of the user query and control the daemon in JSON-RPC, one message per line
+//! (`docs/control.md`).
 
 use std::io;
 use std::path::PathBuf;
@@ -11,10 +12,10 @@ use tokio::net::UnixStream;
 
 use crate::events::{Events, Heard, Listener, Numbered, Past};
 
-/// The longest line, in bytes.
+/// Maximum length of a request, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
-/// The version of this interface. It rises with each change that breaks a client; new members and methods do not.
+/// The version of this interface. Raise it with each change that breaks clients. New members and methods do not.
 pub(super) const API: u32 = 1;
 
 #[derive(Deserialize)]
@@ -26,161 +27,176 @@ struct Request<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// The daemon and its sessions.
+/// The result of `daemon.status`: the daemon and its sessions.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Status {
     /// The version of this interface.
     pub(super) api: u32,
-    /// The version of what sessions and the daemon say to each other.
+    /// The version of the messages between sessions and the daemon.
     pub(super) protocol: u32,
     /// The version of mcpzip.
     pub(super) version: &'static str,
+    /// The process id of the daemon.
     pub(super) process: u32,
-    /// Where it listens.
+    /// The path of the daemon's socket.
     pub(super) socket: PathBuf,
+    /// The path of the configuration file.
     pub(super) configuration: PathBuf,
-    /// How long it has run, in seconds.
+    /// How long the daemon has run, in seconds.
     pub(super) uptime: u64,
-    /// How long it stays without sessions, in seconds.
+    /// How long the daemon stays without sessions, in seconds.
     pub(super) idle: f64,
     pub(super) sessions: Vec<Shown>,
 }
 
-/// A session.
+/// A session that the daemon serves.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Shown {
+    /// The session's id. It stays when another daemon takes over.
     pub(super) id: String,
     /// The process that the client started.
     pub(super) process: u32,
+    /// The session's working directory.
     pub(super) directory: PathBuf,
-    /// How many daemons died under it.
+    /// The number of earlier daemons that served the session.
     pub(super) generation: u32,
-    /// Since when it is served here, in seconds since 1970.
+    /// The time at which this daemon began to serve the session, in seconds since 1970.
     pub(super) since: u64,
 }
 
-/// A server, for all sessions that share its connections.
+/// A server and the sessions that share its connections.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ServerState {
+    /// The server's name in the configuration.
     pub(super) server: String,
     /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` or `faulty`.
     pub(super) state: String,
-    /// Why it is failed or faulty.
+    /// The reason for the state `failed` or `faulty`.
     pub(super) reason: Option<String>,
+    /// The number of the server's tools.
     pub(super) tools: usize,
-    /// The sessions that share it, and the reason.
+    /// Which sessions share the server, and the reason, as text.
     pub(super) sharing: Option<String>,
-    /// The ids of these sessions.
+    /// The ids of the sessions that share the server.
     pub(super) sessions: Vec<String>,
 }
 
-/// The answer to `servers.list`.
+/// The result of `servers.list`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Servers {
     pub(super) servers: Vec<ServerState>,
 }
 
-/// A server, for one session or all.
+/// The parameters of `servers.stop` and `servers.restart`: a server of one session or of all.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
-    /// Its name in the configuration.
+    /// The server's name in the configuration.
     pub(super) server: String,
-    /// Only as this session has it; otherwise as all have it.
+    /// The id of a session. Without it, the server of every session is meant.
     pub(super) session: Option<String>,
 }
 
-/// How many connections were ended, or sessions read their configuration again.
+/// The number of connections that were ended, or of sessions that read their configuration again.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Count {
     pub(super) count: usize,
 }
 
-/// The first event.
+/// The parameters of `events.list` and `events.subscribe`.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Since {
-    /// The first event to get, by its number. `events.list` begins with the oldest one without it, `events.subscribe` with the next
-    /// one.
+    /// The number of the first event to return. Without it, `events.list` begins with the oldest event that is kept, and
+    /// `events.subscribe` with the next new one.
     pub(super) since: Option<u64>,
 }
 
-/// Events that are kept.
+/// The result of `events.list` and `events.subscribe`: the events that are kept.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Kept {
+    /// The events from `since` on, oldest first.
     pub(super) events: Vec<Arc<Numbered>>,
-    /// Whether some of those asked for are not kept any more.
+    /// Whether some of the requested events are no longer kept.
     pub(super) is_incomplete: bool,
     /// The number that the next event gets.
     pub(super) next: u64,
 }
 
-/// No members.
+/// An object without members.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
-/// How many events a listener lost because it was slow.
+/// The parameters of the notification `lagged`, for a subscriber that reads too slowly.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Lagged {
+    /// The number of events that the subscriber lost.
     pub(super) lost: u64,
 }
 
-/// How a daemon ends.
+/// An order to the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
+    /// Keep running.
     GoOn,
-    /// Its sessions go on in another.
+    /// End. Another daemon takes the sessions over.
     Restart,
-    /// Its sessions go on by themselves.
+    /// End. Each session continues with its own servers.
     Stop,
 }
 
 /// The parts of a daemon that the interface uses.
 pub(super) trait Daemon {
-    /// Its status.
+    /// The state of the daemon and its sessions.
     fn status(&self) -> Status;
 
     /// The servers of all sessions.
     fn servers(&self) -> Vec<ServerState>;
 
-    /// Ends the connections of a server, and starts it again with `is_restart`. How many there were; `None` where no session has it.
+    /// Ends the connections of a server, and starts it again if `is_restart`. Returns the number of connections, or `None`
+    /// if no session has the server.
     fn stop_server(&self, which: &Which, is_restart: bool) -> Option<usize>;
 
-    /// Has all sessions read their configuration again. How many there are.
+    /// Makes all sessions read their configuration again. Returns the number of sessions.
     fn reload(&self) -> usize;
 
     /// The source of events.
     fn events(&self) -> &Arc<Events>;
 
-    /// Tells it to end.
+    /// Makes the daemon follow `order`.
     fn order(&self, order: Order);
 }
 
-/// A request that is refused.
+/// A JSON-RPC error.
 struct Refusal {
     code: i32,
     message: String,
 }
 
-/// A connection and its state.
+/// A connection to the control interface.
 struct Connection<'a, D> {
     daemon: &'a D,
+    /// The subscription to events, if there is one.
     listener: Option<Listener>,
+    /// An order to carry out after the response is written.
     order: Option<Order>,
 }
 
-/// Answers until the other end has no more questions.
+/// Serves requests on `socket` until the other side closes it.
+///
+/// # Errors
+/// When the socket fails or a line is not UTF-8. A line over [`LONGEST`] ends the connection without an error.
 pub(super) async fn serve(daemon: &impl Daemon, socket: UnixStream) -> io::Result<()> {
     let (reader, mut writer) = socket.into_split();
     let mut lines = BufReader::new(reader.take(LONGEST)).lines();
@@ -207,6 +223,7 @@ pub(super) async fn serve(daemon: &impl Daemon, socket: UnixStream) -> io::Resul
     }
 }
 
+/// Waits for the next event; without a subscription, forever.
 async fn next(listener: &mut Option<Listener>) -> Heard {
     match listener {
         Some(listener) => listener.next().await,
@@ -223,7 +240,7 @@ fn notification(heard: &Heard) -> String {
 }
 
 impl<D: Daemon> Connection<'_, D> {
-    /// The answer to a line, with its end; empty for a notification.
+    /// The response to a line, with a line break. Empty for a notification.
     fn answer(&mut self, line: &str) -> String {
         let (id, outcome) = match serde_json::from_str::<Request<'_>>(line) {
             Err(_) => (
@@ -337,7 +354,7 @@ mod tests {
 
     use super::*;
 
-    /// A method: what is asked, and what is answered.
+    /// The parameters and the result of a method.
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only its schema is used")]
     struct Method<P, R> {
@@ -345,7 +362,7 @@ mod tests {
         result: R,
     }
 
-    /// All methods and notifications, by name.
+    /// All methods, and the parameters of all notifications, by name.
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only its schema is used")]
     struct Control {

@@ -1,5 +1,5 @@
-//! What the processes of a user say to their daemon, and it to them: JSON with its length in front, over a socket that can pass
-//! descriptors.
+//! The messages between a user's processes and the daemon, over a Unix socket. A message is JSON after its length (4 bytes,
+//! little-endian), and can carry file descriptors.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -21,35 +21,35 @@ use crate::app::SessionId;
 use crate::config::{Environment, Paths, SessionEnv};
 use crate::proxy::Mode;
 
-/// Changes with each change of what is said here or in a journal. It is a part of the socket's name.
+/// The version of these messages and of the journal. Raise it with each change of either. The socket's name contains it.
 pub(super) const PROTOCOL: u32 = 2;
 
-/// The longest message; the variables of a session are the largest part.
+/// Maximum length of a message, in bytes. The variables of a session are the largest part.
 const LONGEST: usize = 16 * 1024 * 1024;
 
-/// The most descriptors that come together: stdin, stdout and the files of the journal.
+/// Maximum number of descriptors in a message: stdin, stdout and the journal's files.
 const MOST_DESCRIPTORS: usize = 5;
 
-/// What a process says first. It has no `Debug`: values of variables are secrets.
+/// The first message of a process. It has no `Debug`, because values of variables may be secrets.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Hello {
-    /// It has a client whose session is to be served. Its descriptors follow the welcome.
+    /// Serve this session. Its descriptors follow after the welcome.
     Session(Box<Session>),
-    /// It asks about the daemon itself, in JSON-RPC, a message per line.
+    /// The control interface: JSON-RPC follows, one message per line.
     Control,
-    /// It is a command that the daemon is to run in a session of its own.
+    /// Run this command in a session of its own.
     Command(Box<Session>, String),
 }
 
-/// A session as its process describes it.
+/// The description of a session by its process.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Session {
-    /// Its random name, the same whoever serves it.
+    /// A random id. It stays when another daemon takes over.
     pub(super) id: String,
-    /// How many processes have served it before.
+    /// The number of processes that have served the session before.
     pub(super) generation: u32,
-    /// The process that has the client.
+    /// The process that the client started.
     pub(super) process: u32,
     pub(super) config_file: PathBuf,
     pub(super) cache_dir: PathBuf,
@@ -58,12 +58,12 @@ pub(super) struct Session {
     pub(super) variables: BTreeMap<String, String>,
     /// Whether tools are listed one by one.
     pub(super) is_direct: bool,
-    /// When the daemon ends without sessions, in milliseconds.
+    /// How long the daemon stays without sessions, in milliseconds.
     pub(super) idle: u64,
 }
 
 impl Session {
-    /// The session that this process asks for; `None` where its directory is gone, or its name is no Unicode.
+    /// Describes the session of this process. `None` if its directory was removed or has a name that is not Unicode.
     pub(super) fn of(paths: &Paths, request: &Request<'_>) -> Option<Self> {
         let directory = request.env.directory.clone()?;
         directory.to_str()?;
@@ -84,7 +84,7 @@ impl Session {
         })
     }
 
-    /// Its directory and variables.
+    /// The session's directory and variables.
     pub(super) fn env(&self) -> SessionEnv {
         let variables = self.variables.iter();
         SessionEnv {
@@ -95,7 +95,7 @@ impl Session {
         }
     }
 
-    /// Its files.
+    /// The session's configuration file and directories.
     pub(super) fn paths(&self) -> Paths {
         Paths {
             config_file: self.config_file.clone(),
@@ -105,34 +105,34 @@ impl Session {
     }
 }
 
-/// What a daemon says to the process of a session.
+/// A message from the daemon to the process of a session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToSession {
-    /// The descriptors can be sent.
+    /// The daemon accepts the session and waits for the descriptors. `process` is the daemon's process id.
     Welcome { process: u32 },
-    /// The session is over; with an error, the process fails.
+    /// The session has ended. With an error, the process fails.
     End { error: Option<String> },
-    /// The daemon ends in good order; another is to serve the session.
+    /// The daemon is restarting. Another one has to serve the session.
     TakeOver,
-    /// The daemon ends in good order, and none is wanted: the process serves its client itself.
+    /// The daemon was stopped. The process serves its client without one.
     Alone,
 }
 
-/// What the process of a session says.
+/// A message from the process of a session to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromSession {
-    /// The descriptors come with this.
+    /// Carries the descriptors of the session.
     Descriptors,
-    /// The system asks the process to end.
+    /// The process got a signal to end.
     End,
 }
 
-/// Writes a message, with descriptors.
+/// Sends a message with `descriptors`. Blocks.
 ///
 /// # Errors
-/// When it cannot be sent whole.
+/// When the message is too long, or cannot be sent completely.
 pub(super) fn send(
     mut socket: &UnixStream,
     message: &impl Serialize,
@@ -152,10 +152,10 @@ pub(super) fn send(
     socket.write_all(&bytes[sent..])
 }
 
-/// Reads a message.
+/// Receives a message. Blocks.
 ///
 /// # Errors
-/// When the other end is gone, or says what is none.
+/// When the other side is gone, or sends something that is not a `T`.
 pub(super) fn receive<T: DeserializeOwned>(mut socket: &UnixStream) -> io::Result<T> {
     let mut length = [0; 4];
     socket.read_exact(&mut length)?;
@@ -164,7 +164,7 @@ pub(super) fn receive<T: DeserializeOwned>(mut socket: &UnixStream) -> io::Resul
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// The same, in a task.
+/// Receives a message, like [`receive`]. Not cancel safe: a part of the message may be lost.
 pub(super) async fn receive_async<T: DeserializeOwned>(
     socket: &mut (impl tokio::io::AsyncRead + Unpin),
 ) -> io::Result<T> {
@@ -172,7 +172,7 @@ pub(super) async fn receive_async<T: DeserializeOwned>(
     receive_rest(socket, length).await
 }
 
-/// Writes a message, in a task.
+/// Sends a message without descriptors.
 pub(super) async fn send_async(
     socket: &mut (impl tokio::io::AsyncWrite + Unpin),
     message: &impl Serialize,
@@ -180,7 +180,7 @@ pub(super) async fn send_async(
     socket.write_all(&encoded(message)?).await
 }
 
-/// Reads a message and the descriptors that came with its first byte.
+/// Receives a message and the descriptors that came with its first bytes.
 pub(super) async fn receive_with_descriptors<T: DeserializeOwned>(
     socket: &mut tokio::net::UnixStream,
 ) -> io::Result<(T, Vec<OwnedFd>)> {

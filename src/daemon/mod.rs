@@ -1,9 +1,9 @@
-//! One set of servers for all sessions of a user: a process serves the clients of other processes, which pass it their
-//! pipes.
+//! The daemon: one process that serves all sessions of a user with one set of servers. The processes that clients start
+//! pass it their clients' pipes.
 //!
-//! `socket_location` is the daemon's address, `election` finds or starts it, `attachment` is the process that a client starts,
-//! `server` is the daemon, `session` is one client in it, `journal` survives a daemon, and `control` is its control
-//! interface.
+//! `socket_location` is the daemon's address, `election` finds or starts the daemon, `attachment` is the process that a
+//! client starts, `server` is the daemon, `session` is one client in it, `journal` survives a daemon, and `control` is
+//! its control interface.
 //!
 //! *Invariant*: no lower module knows that there is a daemon.
 

@@ -1,4 +1,5 @@
-//! The daemon: accepts its user's processes, serves their sessions, and ends when none has been there for a time.
+//! The daemon: accepts connections of its user's processes and serves their sessions. It ends after a time without
+//! sessions.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,25 +27,25 @@ use crate::events::{Event, Events};
 use crate::shutdown::{self, Tasks};
 use crate::tool::ServerName;
 
-/// How long a process may take for what it says first.
+/// Time limit for the first message of a process.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// How long it stays without sessions until one of them says another time.
+/// How long the daemon stays without sessions, until the first session sets another time.
 const IDLE: Duration = Duration::from_secs(5 * 60);
 
-/// How often it is looked whether the daemon is needed.
+/// Interval between checks whether the daemon is still needed.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long requests in progress have to be answered before another process takes their sessions over.
+/// Time limit for requests in progress when the daemon ends. Then other processes take the sessions over.
 const DRAINING: Duration = Duration::from_secs(3);
 
-/// How long sessions may take to part from a daemon that ends.
+/// Time limit for sessions to disconnect from a daemon that ends.
 const PARTING: Duration = Duration::from_secs(5);
 
-/// The number of events that are kept.
+/// Number of events that are kept for `events.list`.
 const KEPT_EVENTS: usize = 4096;
 
-/// What all connections of a daemon share.
+/// The state that all connections of a daemon share.
 #[derive(Debug)]
 struct Daemon {
     paths: Paths,
@@ -54,25 +55,26 @@ struct Daemon {
     commands: Arc<dyn Commands>,
     events: Arc<Events>,
     sessions: Mutex<BTreeMap<u64, Served>>,
-    /// Connections, those of questions among them, and when the last session ended.
+    /// The number of connections that keep the daemon alive: sessions and commands.
     connections: AtomicU64,
+    /// The time at which the last session ended.
     last_used: Mutex<Instant>,
     idle: Mutex<Duration>,
-    /// Whether it removes the socket at its end; a service manager keeps its own.
+    /// Whether the daemon removes the socket when it ends. A socket of a service manager stays.
     owns_socket: bool,
     orders: watch::Sender<Order>,
     tasks: Tasks,
 }
 
-/// A session that is served.
+/// A session in the list of the daemon.
 #[derive(Debug)]
 struct Served {
     shown: Shown,
-    /// Once it is built.
+    /// `None` until the session is ready.
     handle: Option<Handle>,
 }
 
-/// Runs the daemon over `listener` until it is not needed any more, or told to end.
+/// Runs the daemon on `listener` until it is unused for its idle time, gets a signal, or is stopped or restarted.
 ///
 /// # Errors
 /// When the listener or the signals cannot be used.
@@ -118,7 +120,7 @@ pub(super) async fn run(
 }
 
 impl Daemon {
-    /// Accepts connections until the daemon is to end; then nobody finds its socket any more.
+    /// Accepts connections until the daemon has to end. Removes the socket, so that no process finds it any more.
     async fn accept(
         self: &Arc<Self>,
         listener: &tokio::net::UnixListener,
@@ -133,7 +135,7 @@ impl Daemon {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((socket, _)) => self.begin(socket),
-                    // The process's descriptors are used up, say; it is tried again.
+                    // For example, this process has no descriptors left. Tries again.
                     Err(error) => {
                         tracing::error!(%error, "a connection cannot be accepted");
                         tokio::time::sleep(LOOK).await;
@@ -149,7 +151,7 @@ impl Daemon {
                     self.orders.send_replace(Order::Stop);
                 }
                 _ = orders.changed() => {
-                    // Whoever holds the lock now finds the socket gone or replaces it.
+                    // The socket is removed even if another process holds the lock: that one then binds a new socket.
                     let _lock = election::try_lock(location);
                     if self.owns_socket {
                         remove_socket(location, own);
@@ -164,7 +166,7 @@ impl Daemon {
         let daemon = self.clone();
         self.connections.fetch_add(1, Ordering::Relaxed);
         let stop = self.tasks.stop().clone();
-        // A process that keeps its connection open does not keep a daemon that ends.
+        // An open connection does not keep an ending daemon alive.
         self.tasks.spawn(stop.run_until_cancelled_owned(async move {
             let guard = ConnectionGuard(&daemon);
             if let Err(error) = daemon.meet(socket, guard).await {
@@ -173,7 +175,7 @@ impl Daemon {
         }));
     }
 
-    /// Hears who connects, and serves it.
+    /// Reads the first message of a process and serves it.
     async fn meet(&self, mut socket: UnixStream, guard: ConnectionGuard<'_>) -> io::Result<()> {
         if socket.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
             return Err(io::Error::other("another user connected"));
@@ -181,7 +183,7 @@ impl Daemon {
         let hello = message::receive_async(&mut socket);
         match tokio::time::timeout(GREETING, hello).await?? {
             Hello::Control => {
-                // A view does not keep the daemon alive.
+                // A control connection does not keep the daemon alive.
                 drop(guard);
                 control::serve(self, socket).await
             }
@@ -205,7 +207,7 @@ impl Daemon {
         }
     }
 
-    /// Serves a session to its end, and says how it ended.
+    /// Serves a session to its end, and sends the outcome to its process.
     async fn serve(
         &self,
         session: &message::Session,
@@ -230,7 +232,7 @@ impl Daemon {
         tokio::pin!(serving);
         let last = tokio::select! {
             outcome = &mut serving => end(outcome),
-            // Its process asks for the end, or is gone: nobody else holds the client's pipes for long.
+            // The process asks for the end or is gone.
             _ = message::receive_async::<FromSession>(&mut reader) => {
                 ended.cancel();
                 end(serving.await)
@@ -238,7 +240,7 @@ impl Daemon {
             order = drained(&mut orders, &handover, &journal) => {
                 journal.freeze();
                 ended.cancel();
-                // What it says of its end does not matter: it goes on elsewhere.
+                // The outcome does not matter, because the session continues in another process.
                 let _ = serving.await;
                 if order == Order::Stop { ToSession::Alone } else { ToSession::TakeOver }
             }
@@ -246,17 +248,17 @@ impl Daemon {
         message::send_async(&mut writer, &last).await
     }
 
-    /// When it ends without sessions.
+    /// How long the daemon stays without sessions.
     fn idle(&self) -> Duration {
         *self.idle.lock()
     }
 
-    /// Whether nothing is left to wait for; the socket is given up then.
+    /// Whether the daemon is unused and has to end. If so, the socket is removed.
     fn ends_unused(&self, location: &SocketLocation, own: Option<SocketId>) -> bool {
         if self.connections.load(Ordering::Relaxed) > 0 {
             return false;
         }
-        // No process can connect any more: the socket was removed, with its directory maybe, or another daemon listens there.
+        // No process can connect any more: the socket was removed, or another daemon has replaced it.
         if own.is_none() || SocketId::at(location) != own {
             return true;
         }
@@ -268,7 +270,7 @@ impl Daemon {
         }
         match election::try_lock(location) {
             Ok(None) => false,
-            // A lock that cannot be opened keeps others from starting a daemon, too.
+            // If the lock cannot be opened, other processes cannot start a daemon either.
             lock @ (Ok(Some(_)) | Err(_)) => {
                 remove_socket(location, own);
                 drop(lock);
@@ -277,7 +279,7 @@ impl Daemon {
         }
     }
 
-    /// The sessions that are served, by their ids.
+    /// The ids and handles of all sessions that are ready.
     fn handles(&self) -> Vec<(String, Handle)> {
         let sessions = self.sessions.lock();
         let served = sessions.values();
@@ -286,7 +288,7 @@ impl Daemon {
             .collect()
     }
 
-    /// Waits for the sessions, which were told to go.
+    /// Waits until all sessions have disconnected, at most [`PARTING`].
     async fn part(&self) {
         let start = Instant::now();
         while self.connections.load(Ordering::Relaxed) > 0 && start.elapsed() < PARTING {
@@ -375,7 +377,7 @@ impl control::Daemon for Daemon {
     }
 }
 
-/// A connection, until it is dropped.
+/// Counts a connection until it is dropped.
 struct ConnectionGuard<'a>(&'a Daemon);
 
 impl Drop for ConnectionGuard<'_> {
@@ -384,7 +386,7 @@ impl Drop for ConnectionGuard<'_> {
     }
 }
 
-/// A session in the list of those that are served, until it is dropped.
+/// Keeps a session in the daemon's list until it is dropped.
 struct SessionEntry<'a> {
     daemon: &'a Daemon,
     number: u64,
@@ -415,7 +417,7 @@ impl<'a> SessionEntry<'a> {
         Self { daemon, number }
     }
 
-    /// Its run can be asked from now on.
+    /// Makes the session reachable for the control interface.
     fn set_handle(&self, handle: Handle) {
         if let Some(served) = self.daemon.sessions.lock().get_mut(&self.number) {
             served.handle = Some(handle);
@@ -434,7 +436,7 @@ impl Drop for SessionEntry<'_> {
     }
 }
 
-/// Resolves when the daemon is to end, and the requests in progress were answered or took too long.
+/// Waits for an order to end, then for the open requests of this session, at most [`DRAINING`].
 async fn drained(
     orders: &mut watch::Receiver<Order>,
     handover: &CancellationToken,
@@ -449,7 +451,7 @@ async fn drained(
     order
 }
 
-/// Resolves when the daemon is to end.
+/// Waits for an order to end.
 async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
     loop {
         let order = *orders.borrow_and_update();
@@ -457,7 +459,7 @@ async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
             return order;
         }
         if orders.changed().await.is_err() {
-            // The sender lives as long as the daemon.
+            // Cannot happen: the sender lives as long as the daemon.
             return Order::Restart;
         }
     }
@@ -469,15 +471,15 @@ fn end(outcome: io::Result<()>) -> ToSession {
     }
 }
 
-/// Removes the socket, if it is still this daemon's. Only with the lock.
+/// Removes the socket file if it is still this daemon's. The caller should hold the lock.
 fn remove_socket(location: &SocketLocation, own: Option<SocketId>) {
     if own.is_some() && SocketId::at(location) == own {
-        // A socket that stays refuses, and is replaced.
+        // If this fails, the socket refuses connections, and the next daemon replaces it.
         let _ = std::fs::remove_file(location.socket());
     }
 }
 
-/// Which file a socket is: its device and inode, which no other file gets while the socket is open.
+/// The identity of a socket file: its device and inode. No other file gets them while the socket is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SocketId(u64, u64);
 

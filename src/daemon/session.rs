@@ -1,4 +1,5 @@
-//! One client's session over its own descriptors, with a journal: in the daemon, or in the attaching process where no daemon is left.
+//! Serves one client over its own descriptors, with a journal: in the daemon, or in the attaching process if no daemon is
+//! left.
 
 use std::fs::File;
 use std::io;
@@ -24,15 +25,15 @@ pub(super) struct Descriptors {
     pub(super) files: Files,
 }
 
-/// What a session is served with, beside its own descriptors.
+/// The parts of a process that all its sessions share.
 #[derive(Debug, Clone)]
 pub(super) struct SharedResources {
     pub(super) servers: Arc<SharedServers>,
-    /// What all clients together may leave unread.
+    /// Limits the total size of answers that clients have not read yet.
     pub(super) budget: ByteBudget,
 }
 
-/// A session that is about to be served.
+/// A session that is ready to be served.
 pub(super) struct Opened {
     app: App,
     streams: Streams,
@@ -40,10 +41,10 @@ pub(super) struct Opened {
     handover: CancellationToken,
 }
 
-/// Why a session cannot be served.
+/// The reason why a session cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// The process of the session says it as it always did.
+    /// The session's own process reports this as it does without a daemon.
     #[error("the configuration cannot be used: {0}")]
     Config(#[from] config::Error),
     #[error("the descriptors cannot be used: {0}")]
@@ -53,10 +54,10 @@ pub(super) enum Error {
 }
 
 impl Descriptors {
-    /// The descriptors that came with a message.
+    /// Takes the descriptors of a message, in the order of the fields.
     ///
     /// # Errors
-    /// When their number is another.
+    /// When there are fewer than five.
     pub(super) fn of(passed: Vec<OwnedFd>) -> io::Result<Self> {
         let wrong = || io::Error::other("a session needs five descriptors");
         let mut passed = passed.into_iter();
@@ -76,10 +77,10 @@ impl Descriptors {
 }
 
 impl SharedResources {
-    /// For all sessions of this process.
+    /// Creates the shared parts of this process.
     #[must_use]
     pub(super) fn new(events: Arc<Events>) -> Self {
-        /// What all clients may leave unread of large answers, and of short ones, in bytes.
+        /// Limits for unread large answers and for unread short ones, in bytes.
         const LARGE: usize = 256 * 1024 * 1024;
         const SHORT: usize = 32 * 1024 * 1024;
         Self {
@@ -90,10 +91,10 @@ impl SharedResources {
 }
 
 impl Opened {
-    /// Prepares everything that a session needs, and reads nothing of its client yet but what the journal has.
+    /// Builds everything that the session needs, without reading from the client.
     ///
     /// # Errors
-    /// When its configuration or its descriptors cannot be used.
+    /// When the session's configuration or descriptors cannot be used.
     pub(super) async fn new(
         session: &message::Session,
         descriptors: Descriptors,
@@ -129,22 +130,22 @@ impl Opened {
         })
     }
 
-    /// What others may do with it.
+    /// The handle through which the control interface reaches the session.
     pub(super) fn handle(&self) -> Handle {
         self.app.handle()
     }
 
-    /// Notes how far each line has come.
+    /// The session's journal.
     pub(super) fn journal(&self) -> Arc<Journal> {
         self.journal.clone()
     }
 
-    /// Stops reading, and leaves what comes to the process that takes over.
+    /// Cancel this token to stop reading from the client. Further input is left to the process that takes over.
     pub(super) fn handover(&self) -> CancellationToken {
         self.handover.clone()
     }
 
-    /// Serves the session until its client leaves, or `ended`.
+    /// Serves the session until its client leaves or `ended` is cancelled.
     ///
     /// # Errors
     /// When a descriptor fails.

@@ -80,8 +80,9 @@ fn directories(paths: &Paths, environment: &Environment) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The user's runtime directory. Codex starts its servers without the variable that names it; their sessions are to find the daemon
-/// of other clients, so it is looked for where systemd keeps it. An empty variable means that there is none.
+/// The user's runtime directory. Codex starts its servers without the variable that names it, so that the fallback is the
+/// directory of systemd: sessions of Codex find the daemon of other clients there. An empty variable means that there is
+/// none.
 fn runtime(environment: &Environment, system: &Path) -> Option<PathBuf> {
     match environment.get(env::RUNTIME_DIR) {
         Some(directory) => Some(directory.into()),

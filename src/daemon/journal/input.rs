@@ -1,5 +1,5 @@
-//! What a client writes, read through its journal: the system call that takes bytes out of the client's pipe or socket puts them into
-//! the journal's memory.
+//! Reads a client's input through its journal: the system call that removes bytes from the client's pipe or socket
+//! writes them into the journal's memory, so that a kill cannot lose them.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use vm_memory::{FileOffset, MmapRegion, ReadVolatile as _, VolatileMemory as _, 
 use super::Journal;
 use super::marks::Head;
 
-/// How much of the journal is mapped at once, in bytes.
+/// Size of the mapped part of the input file, in bytes.
 const WINDOW: usize = 1024 * 1024;
 
 /// Reads a client's pipe or socket.
@@ -28,9 +28,9 @@ pub(in crate::daemon) struct Input {
     head: Head,
     file: Arc<File>,
     window: Window,
-    /// How much of the stream is in the journal.
+    /// The number of bytes of the stream that the journal has.
     captured: u64,
-    /// How much of it was read.
+    /// The position up to which this process has read the journal.
     read: u64,
     has_ended: bool,
 }
@@ -41,15 +41,16 @@ enum Source {
     Socket(UnixStream),
 }
 
-/// The part of the journal that is mapped.
+/// The mapped part of the input file.
 #[derive(Debug)]
 struct Window {
+    /// The position of its first byte.
     base: u64,
     memory: MmapRegion,
 }
 
 impl Window {
-    /// The part that has `position`. The file grows with it; memory is taken only where bytes are put.
+    /// Maps the window that contains `position`. The file grows to the window's end, but unwritten pages take no memory.
     fn at(file: &Arc<File>, position: u64) -> io::Result<Self> {
         let base = position / WINDOW as u64 * WINDOW as u64;
         let end = base + WINDOW as u64;
@@ -61,7 +62,7 @@ impl Window {
         Ok(Self { base, memory })
     }
 
-    /// At most `length` bytes from `position` on; none behind the window's end.
+    /// The memory for at most `length` bytes from `position`. It ends at the end of the window.
     fn slice(&self, position: u64, length: usize) -> io::Result<VolatileSlice<'_>> {
         let at = usize::try_from(position - self.base).map_err(io::Error::other)?;
         let slice = self.memory.get_slice(at, length.min(WINDOW - at));
@@ -70,10 +71,10 @@ impl Window {
 }
 
 impl Input {
-    /// Goes on with the first line that is not done.
+    /// Starts at the first line that is not finished. `source` is a pipe or a socket.
     ///
     /// # Errors
-    /// When the source cannot be awaited, or the journal not be read.
+    /// When the source cannot be polled, or the journal cannot be read.
     pub(in crate::daemon) fn open(source: OwnedFd, journal: &Journal) -> io::Result<Self> {
         let file = Arc::new(journal.input.try_clone()?);
         let captured = captured(&file, journal.head.captured()?)?;
@@ -97,21 +98,23 @@ impl Input {
         })
     }
 
-    /// Takes at most `length` bytes from the source to the end of the journal: how many, none at the end of the stream.
+    /// Moves at most `length` bytes from the source to the end of the journal. Returns their number, which is 0 at the end
+    /// of the stream.
     fn capture(&mut self, length: usize) -> io::Result<usize> {
         if self.captured >= self.window.base + WINDOW as u64 {
             self.window = Window::at(&self.file, self.captured)?;
         }
         let slice = self.window.slice(self.captured, length)?;
         let mut taken = Err(io::ErrorKind::WouldBlock.into());
-        // The source is taken for empty with what it had, so that it need not be asked again; the end of a stream stays noted.
+        // A short read has emptied the source. `WouldBlock` makes tokio wait for more instead of trying again. The end of
+        // the stream (0 bytes) leaves the source readable.
         let noted = |taken: &io::Result<usize>| match taken {
             Ok(0) => Ok(()),
             Ok(taken) if *taken >= slice.len() => Ok(()),
             Ok(_) => Err(io::ErrorKind::WouldBlock.into()),
             Err(error) => Err(error.kind().into()),
         };
-        // What came of it is in `taken`.
+        // The result is in `taken`.
         let _ = match &self.source {
             Source::Pipe(pipe) => pipe.try_io(|| {
                 taken = take(pipe.as_fd(), slice);
@@ -128,7 +131,7 @@ impl Input {
         Ok(taken)
     }
 
-    /// Hands out what is in the journal; the newest part is in the window.
+    /// Copies unread bytes of the journal to `buffer`: from the window, or from the file if they are before the window.
     fn hand_out(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
         let there = usize::try_from(self.captured - self.read).unwrap_or(usize::MAX);
         let length = there.min(buffer.remaining());
@@ -173,8 +176,8 @@ impl AsyncRead for Input {
     }
 }
 
-/// Where the journal ends. A process that was killed has noted `noted` and may have taken more: no message of a client has a zero
-/// byte, and memory that nothing was put in is zero.
+/// The number of bytes in the input file. A killed process has recorded `noted`, but may have captured more. These bytes
+/// end at the last one that is not zero: unwritten memory is zero, and JSON has no zero bytes.
 fn captured(file: &File, noted: u64) -> io::Result<u64> {
     let length = file.metadata()?.len().saturating_sub(noted);
     let mut rest = vec![0; usize::try_from(length).map_err(io::Error::other)?];
@@ -220,7 +223,7 @@ mod tests {
         client.write_all(b"first\nsecond\nthi").unwrap();
         let mut bytes = [0; 64];
         assert_eq!(first.read(&mut bytes).await.unwrap(), 16);
-        // As if it had been killed between the system call and its note.
+        // The state after a kill between the system call and its record.
         first.head.set_captured(6).unwrap();
         drop(first);
         client.write_all(b"rd\n").unwrap();
@@ -245,7 +248,7 @@ mod tests {
         input(&files, &source).read_to_end(&mut read).await.unwrap();
         writing.join().unwrap();
         assert!(read == expected);
-        // Nothing is done yet: the next process reads all of it.
+        // No line is finished, so the next process reads everything again.
         let mut again = Vec::new();
         input(&files, &source)
             .read_to_end(&mut again)

@@ -1,6 +1,7 @@
 //! The lines that restore a session's state: its handshake, its log level, and the resources and lists that it follows.
 //!
-//! When one changes, all of them are written again after the previous ones. Then the head of the marks points to them.
+//! When one changes, all of them are written again after the previous copy. Then the head of the marks is set to the new
+//! copy, so that a kill leaves one of both.
 
 use std::fs::File;
 use std::io;
@@ -18,12 +19,14 @@ const LONGEST: usize = 256 * 1024;
 /// Beyond this position, the lines are written to the start of the file again.
 const TURN: u64 = 1024 * 1024;
 
+/// The kept lines and their file. A record is the line's end (8 bytes), its length (8 bytes) and its text.
 #[derive(Debug)]
 pub(super) struct Kept {
     file: File,
     lines: Vec<KeptLine>,
-    /// The position of the lines in the file.
+    /// The byte offset of the current records in the file.
     offset: u64,
+    /// The length of the current records, in bytes.
     length: u64,
 }
 
@@ -53,6 +56,7 @@ enum Effect {
 }
 
 impl Kept {
+    /// Reads the records at `offset`, which take `length` bytes.
     pub(super) fn open(file: File, (offset, length): (u64, u64)) -> io::Result<Self> {
         let mut text = vec![0; usize::try_from(length).map_err(io::Error::other)?];
         file.read_exact_at(&mut text, offset)?;
@@ -124,6 +128,7 @@ impl Kept {
         Ok(stays_open)
     }
 
+    /// Writes all lines to a new offset and sets `marks` to it.
     fn write(&mut self, marks: &Marks) -> io::Result<()> {
         let mut text = Vec::new();
         for KeptLine { end, line, .. } in &self.lines {

@@ -1,8 +1,8 @@
-//! How far each line has come: a head with a few numbers, behind it a record for each step of a line that is not finished.
+//! The progress of each line: a head with four numbers, then a record of 8 bytes for each step of an unfinished line.
 //!
-//! Every number is one atomic word, so it is there whole or not at all. The file is mapped into this process: to note a step costs no
-//! system call. Records of lines that are done are ignored by whoever reads them; new ones are written over them once no line is
-//! open.
+//! Each number and record is one atomic word, so a kill cannot leave it half-written. The file is mapped into memory: to
+//! write a record costs no system call. Readers ignore the records of finished lines. When no line is open, the next
+//! record overwrites the first.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,55 +13,57 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use vm_memory::{FileOffset, MmapRegion, VolatileMemory as _};
 
-/// Where in the head each number is.
+/// Byte offsets of the numbers in the head. `KEPT` is a pair: the offset and the length of the kept lines.
 const DONE: usize = 0;
 const LINE_OPEN: usize = 8;
 const KEPT: u64 = 16;
 const CAPTURED: usize = 32;
 
-/// Where records begin.
+/// Byte offset of the first record.
 const RECORDS: usize = 64;
+/// Size of a record, in bytes.
 const RECORD: usize = 8;
 
-/// What is mapped, in bytes: enough for the records of all usual sessions. Those behind it are written to the file.
+/// Size of the mapped part, in bytes. Records after it cost a system call each; few sessions have so many.
 const MAPPED: usize = 64 * 1024;
 
-/// What happened to a line.
+/// A step of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// A server was about to get it.
+    /// The line is about to be sent to a server.
     HandedOver = 1,
-    /// It was answered, or will not be.
+    /// The line was answered, or will not be.
     Finished = 2,
 }
 
-/// The numbers at the beginning of the file, and the first records.
+/// The mapped part of the file: the numbers and the first records.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     file: Arc<File>,
     mapped: Arc<MmapRegion>,
 }
 
+/// The writer of the records.
 #[derive(Debug)]
 pub(super) struct Marks {
     head: Head,
-    /// Where the next record goes.
+    /// Byte offset of the next record.
     next: usize,
 }
 
 impl Head {
-    /// Writes the head of an empty file.
+    /// Grows an empty file to the size that is mapped. All numbers are 0.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// When the system has no memory left.
     pub(super) fn prepare(file: &File) -> io::Result<()> {
         file.set_len(MAPPED as u64)
     }
 
-    /// The head of a file that was prepared.
+    /// Maps a file that [`Head::prepare`] has grown.
     ///
     /// # Errors
-    /// When it cannot be mapped.
+    /// When the file cannot be mapped.
     pub(super) fn open(file: &File) -> io::Result<Self> {
         let file = Arc::new(file.try_clone()?);
         let mapped = MmapRegion::from_file(FileOffset::from_arc(file.clone(), 0), MAPPED);
@@ -71,15 +73,15 @@ impl Head {
         })
     }
 
-    /// All before this position is finished.
+    /// The position before which all lines are finished.
     ///
     /// # Errors
-    /// Never, as it is mapped.
+    /// Never, because the number is in the mapped part.
     pub(super) fn done(&self) -> io::Result<u64> {
         Ok(u64::from_le(self.word(DONE)?.load(Ordering::Acquire)))
     }
 
-    /// How much of the input is in the journal.
+    /// The number of bytes of the stream that the input file has.
     pub(super) fn captured(&self) -> io::Result<u64> {
         Ok(u64::from_le(self.word(CAPTURED)?.load(Ordering::Acquire)))
     }
@@ -88,7 +90,7 @@ impl Head {
         self.set(CAPTURED, position)
     }
 
-    /// Notes that a line on the way to the client is not complete, or is.
+    /// Records whether a line to the client is incomplete.
     pub(super) fn set_line_open(&self, is_open: bool) -> io::Result<()> {
         self.set(LINE_OPEN, is_open.into())
     }
@@ -111,7 +113,7 @@ impl Head {
 }
 
 impl Marks {
-    /// The marks, and what they say of lines that are not done; the later of two for one line.
+    /// Reads the file. Returns the writer, and the last mark of each unfinished line by the line's end.
     pub(super) fn open(head: Head) -> io::Result<(Self, HashMap<u64, Mark>)> {
         let length = usize::try_from(head.file.metadata()?.len()).map_err(io::Error::other)?;
         let mut records = vec![0; length.saturating_sub(RECORDS)];
@@ -131,7 +133,7 @@ impl Marks {
         Ok((Self { head, next }, earlier))
     }
 
-    /// All before this position is finished.
+    /// The position before which all lines are finished.
     pub(super) fn done(&self) -> io::Result<u64> {
         self.head.done()
     }
@@ -140,14 +142,14 @@ impl Marks {
         self.head.set(DONE, position)
     }
 
-    /// Where in the third file the kept lines are, and how long they are.
+    /// The offset and the length of the current lines in the `kept` file, in bytes.
     pub(super) fn kept(&self) -> io::Result<(u64, u64)> {
         let mut both = [0; 16];
         self.head.file.read_exact_at(&mut both, KEPT)?;
         Ok((number_of(&both[..8]), number_of(&both[8..])))
     }
 
-    /// Sets both in one write, which a kill does not tear.
+    /// Sets the offset and the length in one write, which a kill cannot interrupt.
     pub(super) fn set_kept(&self, offset: u64, length: u64) -> io::Result<()> {
         let mut both = [0; 16];
         both[..8].copy_from_slice(&offset.to_le_bytes());
@@ -155,6 +157,7 @@ impl Marks {
         self.head.file.write_all_at(&both, KEPT)
     }
 
+    /// Appends a record for the line that ends at `end`.
     pub(super) fn note(&mut self, end: u64, mark: Mark) -> io::Result<()> {
         let record = end << 2 | mark as u64;
         if self.next < MAPPED {
@@ -167,13 +170,13 @@ impl Marks {
         Ok(())
     }
 
-    /// No line is open: the next record may stand over the first.
-    pub(super) fn begin_anew(&mut self) {
+    /// Makes the next record overwrite the first. Only when no line is open.
+    pub(super) fn restart(&mut self) {
         self.next = RECORDS;
     }
 }
 
-/// The end of the line that a record is about, and what happened to it.
+/// Decodes a record into the end of its line and the mark.
 fn split(record: u64) -> (u64, Mark) {
     let mark = if record & 3 == Mark::HandedOver as u64 {
         Mark::HandedOver

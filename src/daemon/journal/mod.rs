@@ -1,10 +1,14 @@
-//! What of a client's input was read, and how far each line has come, in memory that outlives the process that serves the session.
+//! A session's journal: the client's input and the progress of each line, in memory that survives the process that
+//! serves the session.
 //!
-//! The attaching process makes three files without a name and hands them to the process that serves. Bytes get into the first before
-//! they leave the client's pipe. The second says how far they have come, in words that a kill cannot tear.
-//! The third has the lines that a session needs again whoever serves it: its handshake, its log level, its subscriptions.
+//! The attaching process creates three anonymous files (memfd) and passes them to each process that serves the session:
 //!
-//! Positions are those of the whole stream. Memory of what is done is given back by holes, so nothing ever moves.
+//! - `input` holds the bytes of the client. The system call that removes them from the client's pipe writes them here.
+//! - `marks` holds the progress of each line, as atomic words that are never half-written after a kill.
+//! - `kept` holds the lines that a new process must replay: the handshake, the log level and the subscriptions.
+//!
+//! All positions are byte offsets in the client's whole stream. Finished input is freed by punching holes into the file,
+//! so that offsets never change.
 
 mod input;
 mod kept;
@@ -29,10 +33,10 @@ use kept::Kept;
 use marks::{Head, Mark, Marks};
 pub(super) use output::Output;
 
-/// Input that is done is given back in pieces of at least so many bytes.
+/// Minimum size of a hole in the input file, in bytes.
 const HOLE: u64 = 256 * 1024;
 
-/// The files of one session, the same for every process that ever serves it.
+/// The files of a session's journal. All processes that serve the session share them.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) input: File,
@@ -45,10 +49,10 @@ pub(super) struct Files {
 pub(super) struct Journal {
     input: File,
     head: Head,
-    /// Where the stream goes on for this process.
+    /// The position at which this process starts to read.
     start: u64,
     state: Mutex<State>,
-    /// Nothing is noted any more: another process is to take over what is open.
+    /// Whether changes are ignored, because another process takes the session over.
     is_frozen: AtomicBool,
 }
 
@@ -56,24 +60,25 @@ pub(super) struct Journal {
 struct State {
     marks: Marks,
     kept: Kept,
-    /// The lines that are worked on: where each ends and begins.
+    /// The lines in progress: the start of each, by its end.
     open: BTreeMap<u64, u64>,
+    /// The ends of the open lines that were sent to a server.
     handed_over: HashSet<u64>,
-    /// What earlier processes noted of lines behind `start`, by their ends.
+    /// The marks that earlier processes wrote for lines after `start`, by the end of the line.
     earlier: HashMap<u64, Mark>,
-    /// The end of the last line that was read.
+    /// The end of the last line that this process read.
     parsed: u64,
-    /// All before this is finished.
+    /// All lines before this position are finished.
     done: u64,
-    /// All before this was given back.
+    /// The memory of the input before this position was freed.
     returned: u64,
 }
 
 impl Files {
-    /// Empty ones.
+    /// Creates the files of a new session.
     ///
     /// # Errors
-    /// When the system has no memory for them.
+    /// When the system cannot create or grow them.
     pub(super) fn new() -> io::Result<Self> {
         let file =
             |name| -> io::Result<File> { Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into()) };
@@ -86,10 +91,10 @@ impl Files {
         Ok(files)
     }
 
-    /// The same files once more, for another owner.
+    /// Duplicates the descriptors. Both sets refer to the same files.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// When the process has no descriptors left.
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
             input: self.input.try_clone()?,
@@ -100,10 +105,10 @@ impl Files {
 }
 
 impl Journal {
-    /// Goes on where an earlier process ended, or begins.
+    /// Opens the journal at the first line that is not finished; in new files, at the start of the stream.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the files cannot be read or mapped.
     pub(super) fn open(files: &Files) -> io::Result<Arc<Self>> {
         let head = Head::open(&files.marks)?;
         let (marks, earlier) = Marks::open(head.clone())?;
@@ -128,17 +133,18 @@ impl Journal {
         }))
     }
 
-    /// Notes nothing from now on: what is open stays so for the process that takes over.
+    /// Ignores all later changes, so that open lines stay open for the process that takes over.
     pub(super) fn freeze(&self) {
         self.is_frozen.store(true, Ordering::Relaxed);
     }
 
-    /// Whether all that was read is answered.
+    /// Whether no line is in progress.
     pub(super) fn is_quiet(&self) -> bool {
         self.state.lock().open.is_empty()
     }
 
-    /// Changes the journal, unless another process is to take over. What cannot be noted costs exactness after a kill, not the session.
+    /// Changes the journal unless it is frozen. The session continues after a write error; but if this process dies, the
+    /// next one may then process a line again.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> io::Result<T>) -> Option<T> {
         let mut state = self.state.lock();
         if self.is_frozen.load(Ordering::Relaxed) {
@@ -202,14 +208,15 @@ impl mcp::Journal for Journal {
         let hole = self.change(|state| state.finish(end)).flatten();
         if let Some((from, to)) = hole {
             let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            // The memory comes back with the end of the session otherwise.
+            // If this fails, the memory is freed at the end of the session.
             let _ = fallocate(&self.input, mode, from, to - from);
         }
     }
 }
 
 impl State {
-    /// Keeps `line` if the session needs it again; whether it is one that stays open.
+    /// Keeps `line` if the next process must replay it. Returns whether it is a subscription, which does not hold up
+    /// `done`.
     fn keep(&mut self, line: &Bytes, envelope: &Envelope<'_>, end: u64) -> bool {
         let Self { kept, marks, .. } = self;
         kept.note(line, envelope, end, marks)
@@ -219,7 +226,7 @@ impl State {
             })
     }
 
-    /// Notes that a line is finished; which part of the input can be given back.
+    /// Records that the line that ends at `end` is finished. Returns the range of the input to free, if it is large enough.
     fn finish(&mut self, end: u64) -> io::Result<Option<(u64, u64)>> {
         self.handed_over.remove(&end);
         let was_open = self.open.remove(&end).is_some();
@@ -232,7 +239,7 @@ impl State {
             self.done = done;
         }
         if self.open.is_empty() && self.earlier.is_empty() {
-            self.marks.begin_anew();
+            self.marks.restart();
         } else if was_open && end > done {
             self.marks.note(end, Mark::Finished)?;
         }
@@ -250,7 +257,7 @@ mod tests {
     use super::*;
 
     impl Files {
-        /// Where the first line of the stream begins that is not done.
+        /// The start of the first line that is not finished.
         fn done(&self) -> u64 {
             Head::open(&self.marks).unwrap().done().unwrap()
         }
@@ -295,12 +302,12 @@ mod tests {
         assert!(matches!(received[2], Received::New(_)));
         drop(received);
         assert_eq!(files.done(), 40);
-        // A line at the place of an earlier mark is a new one.
+        // Earlier marks no longer apply after their lines are done.
         assert!(matches!(reads(&next, &call(50), 40), Received::New(_)));
     }
 
     #[test]
-    fn what_says_how_a_session_stands_is_kept_for_whoever_serves_it_next() {
+    fn the_lines_that_set_a_sessions_state_are_kept_for_the_next_process() {
         let files = Files::new().unwrap();
         let journal = Journal::open(&files).unwrap();
         let lines = [
@@ -315,7 +322,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#,
         ];
         for (number, text) in lines.into_iter().enumerate() {
-            // Each is finished at once, but for the subscriptions, which hold up nothing.
+            // Each line is finished at once, except for subscriptions.
             drop(reads(&journal, &line(text), 100 * (number as u64 + 1)));
         }
         let next = Journal::open(&files).unwrap();

@@ -1,4 +1,4 @@
-//! Writes to the client. A line that a kill could cut is marked while it is being written.
+//! Writes to the client. A line that a kill could cut is marked as incomplete while it is being written.
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -25,8 +25,8 @@ pub(in crate::daemon) struct Output {
 impl Output {
     /// Creates an output to `sink`, a pipe or socket. Ends a line that an earlier process left incomplete.
     ///
+    /// # Errors
     /// When the sink cannot be polled or written.
-    /// When it cannot be awaited or written.
     pub(in crate::daemon) async fn open(sink: OwnedFd, journal: &Journal) -> io::Result<Self> {
         let Some(mut sink) = pipes::output(sink)? else {
             return Err(io::Error::other("stdout is neither a pipe nor a socket"));
@@ -43,7 +43,8 @@ impl Output {
         })
     }
 
-    /// Marks the line before `length` bytes, which end with a line, are written.
+    /// Marks the line as incomplete before `length` bytes are written, if the write may not be atomic. The bytes end with a
+    /// line.
     fn before(&mut self, length: usize) -> io::Result<()> {
         if length > WHOLE && !self.is_open {
             self.marks.set_line_open(true)?;
@@ -52,7 +53,7 @@ impl Output {
         Ok(())
     }
 
-    /// Removes the mark after the last of `length` bytes was written.
+    /// Removes the mark if all of the `length` bytes are written.
     fn after(&mut self, written: usize, length: usize) -> io::Result<()> {
         if written == length && self.is_open {
             self.marks.set_line_open(false)?;
