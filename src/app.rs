@@ -1,6 +1,8 @@
 //! One run of the program: builds its parts from a configuration, serves, and ends everything.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +13,15 @@ use crate::config::{
     self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv, secrets_file,
 };
 use crate::downstream::{self, http};
-use crate::proxy::{Directories, Mode, Progress, Proxy, Start};
+#[cfg(target_os = "linux")]
+use crate::events::Events;
+use crate::proxy::{Directories, Mode, Progress, Proxy, SharedLists, Start};
 use crate::results::Owner;
 #[cfg(target_os = "linux")]
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
-pub(crate) use crate::upstream::SharedServers;
+use crate::upstream::SharedServers;
 use crate::{telemetry, upstream};
 use tokio::sync::Notify;
 
@@ -63,12 +67,33 @@ impl Handle {
     }
 }
 
+/// The servers, lists and indexes that the sessions of one process share.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub(crate) servers: Arc<SharedServers>,
+    lists: Arc<SharedLists>,
+}
+
+#[cfg(target_os = "linux")]
+impl Shared {
+    /// For sessions with this cache.
+    #[must_use]
+    pub(crate) fn new(events: Arc<Events>, cache_dir: &Path) -> Self {
+        Self {
+            servers: SharedServers::new(events),
+            lists: Arc::new(SharedLists::new(Some(cache_dir))),
+        }
+    }
+}
+
 /// The parameters of [`App::build`].
 struct Build {
     start: Start,
     mode: Mode,
     tasks: Tasks,
     servers: Arc<SharedServers>,
+    lists: Option<Arc<SharedLists>>,
     owner: Owner,
 }
 
@@ -130,6 +155,7 @@ impl App {
             mode,
             tasks,
             servers,
+            lists: None,
             owner: Owner::default(),
         };
         Self::build(config, paths, session, build)
@@ -146,7 +172,7 @@ impl App {
         session: SessionEnv,
         mode: Mode,
         id: SessionId,
-        servers: &Arc<SharedServers>,
+        shared: &Shared,
     ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
@@ -155,7 +181,8 @@ impl App {
             start: Start::Serving,
             mode,
             tasks: Tasks::new(),
-            servers: servers.clone(),
+            servers: shared.servers.clone(),
+            lists: Some(shared.lists.clone()),
             owner: Owner::Session(id),
         };
         Ok(Self::build(config, paths, session, build))
@@ -171,7 +198,7 @@ impl App {
         paths: Paths,
         session: SessionEnv,
         id: SessionId,
-        servers: &Arc<SharedServers>,
+        shared: &Shared,
     ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
@@ -179,7 +206,8 @@ impl App {
             start: Start::Nothing,
             mode: Mode::MetaTools,
             tasks: Tasks::new(),
-            servers: servers.clone(),
+            servers: shared.servers.clone(),
+            lists: Some(shared.lists.clone()),
             owner: Owner::Session(id),
         };
         let app = Self::build(config, paths, session, build);
@@ -193,6 +221,7 @@ impl App {
             mode,
             tasks,
             servers,
+            lists,
             owner,
         } = build;
         let directories = Directories {
@@ -205,6 +234,7 @@ impl App {
             sharing: Some(paths.state_dir.join("sharing")),
             audit: Some(paths.state_dir.clone()),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
+            shared: lists,
         };
         let proxy = Proxy::new(
             config,

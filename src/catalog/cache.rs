@@ -147,7 +147,7 @@ impl Cache {
         self.path(key).expect("a fuzzer's cache is on disk")
     }
 
-    fn path(&self, key: &Key) -> Option<PathBuf> {
+    pub(super) fn path(&self, key: &Key) -> Option<PathBuf> {
         Some(
             self.directory
                 .as_ref()?

@@ -14,6 +14,7 @@ mod failures;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod header;
+mod lists;
 mod mention;
 mod names;
 mod pins;
@@ -29,6 +30,7 @@ pub use cache::{Cache, Key};
 pub(crate) use cache::{DIRECTORY, FORMAT};
 pub(crate) use entries::{Entries, Kind};
 pub(crate) use failures::{Failure, Failures};
+pub(crate) use lists::Lists;
 pub(crate) use names::{Resolution, fold};
 pub(crate) use pins::{Change, ChangeKind, Pending, Pins};
 pub use server_tools::Listed;

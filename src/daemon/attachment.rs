@@ -241,7 +241,7 @@ impl<'a> Attachment<'a> {
             stdout: io::stdout().as_fd().try_clone_to_owned()?,
             files: self.files.try_clone()?,
         };
-        let shared = SharedResources::new(Events::new(0));
+        let shared = SharedResources::new(Events::new(0), &self.paths.cache_dir);
         let opened = Opened::new(&self.session, descriptors, &shared).await;
         let opened = opened.map_err(io::Error::other)?;
         let ended = CancellationToken::new();
@@ -256,7 +256,7 @@ impl<'a> Attachment<'a> {
                 heard
             }
         };
-        shared.servers.finish().await;
+        shared.app.servers.finish().await;
         super::alone::forget(&self.paths.state_dir);
         outcome.map(|()| Outcome::Ended { error: None })
     }

@@ -86,7 +86,7 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let (mut reader, mut writer) = socket.into_split();
     let env = session.env();
-    let app = match App::for_command(session.paths(), env, SessionId::random(), &shared.servers) {
+    let app = match App::for_command(session.paths(), env, SessionId::random(), &shared.app) {
         Ok(app) => app,
         // The process reports this error as it does without a daemon.
         Err(_) => return message::send_async(&mut writer, &CommandMessage::Alone).await,

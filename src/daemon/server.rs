@@ -93,11 +93,12 @@ pub(super) async fn run(
         std::process::abort();
     })?;
     let events = Events::new(KEPT_EVENTS);
+    let shared = SharedResources::new(events.clone(), &paths.cache_dir);
     let daemon = Arc::new(Daemon {
         paths,
         socket: location.socket(),
         began: Instant::now(),
-        shared: SharedResources::new(events.clone()),
+        shared,
         events,
         commands,
         sessions: Mutex::default(),
@@ -113,7 +114,7 @@ pub(super) async fn run(
     let ordered = daemon.accept(&listener, &location, own).await;
     drop(listener);
     daemon.part().await;
-    daemon.shared.servers.finish().await;
+    daemon.shared.app.servers.finish().await;
     tasks.finish().await;
     tracing::info!("the daemon ends");
     ordered

@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::journal::{Files, Input, Journal, Output};
 use super::message;
-use crate::app::{App, Handle, SessionId, SharedServers};
+use crate::app::{App, Handle, SessionId, Shared};
 use crate::config;
 use crate::downstream::stdio::Streams;
 use crate::events::Events;
@@ -28,7 +29,7 @@ pub(super) struct Descriptors {
 /// The parts of a process that all its sessions share.
 #[derive(Debug, Clone)]
 pub(super) struct SharedResources {
-    pub(super) servers: Arc<SharedServers>,
+    pub(super) app: Shared,
     /// Limits the total size of answers that clients have not read yet.
     pub(super) budget: ByteBudget,
 }
@@ -79,12 +80,12 @@ impl Descriptors {
 impl SharedResources {
     /// Creates the shared parts of this process.
     #[must_use]
-    pub(super) fn new(events: Arc<Events>) -> Self {
+    pub(super) fn new(events: Arc<Events>, cache_dir: &Path) -> Self {
         /// Limits for unread large answers and for unread short ones, in bytes.
         const LARGE: usize = 256 * 1024 * 1024;
         const SHORT: usize = 32 * 1024 * 1024;
         Self {
-            servers: SharedServers::new(events),
+            app: Shared::new(events, cache_dir),
             budget: ByteBudget::new(LARGE, SHORT),
         }
     }
@@ -112,7 +113,7 @@ impl Opened {
             Mode::MetaTools
         };
         let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
-        let app = App::for_session(paths, env, mode, id, &shared.servers)?;
+        let app = App::for_session(paths, env, mode, id, &shared.app)?;
         let journal = Journal::open(&files)?;
         let handover = CancellationToken::new();
         let streams = Streams {

@@ -32,7 +32,7 @@ pub(crate) use callers::caller::Caller;
 pub(crate) use callers::client::{Client, Shows};
 pub(crate) use callers::listener::{ChangeNotice, Interests, Listener};
 pub(crate) use failure::Failure;
-pub(crate) use inventory::{Progress, ServerReport, Start, Status, counted};
+pub(crate) use inventory::{Progress, ServerReport, SharedLists, Start, Status, counted};
 pub(crate) use metrics::CONTENT_TYPE as METRICS_TYPE;
 pub(crate) use relay::RequestContext;
 pub(crate) use relay::instrument;
@@ -96,6 +96,8 @@ pub(crate) struct Directories {
     pub logins: Option<PathBuf>,
     /// The directory that contains the audit log; `None` keeps none.
     pub audit: Option<PathBuf>,
+    /// The lists and indexes that sessions share; `None` for a proxy that is alone in its process.
+    pub shared: Option<Arc<SharedLists>>,
 }
 
 impl Proxy {

@@ -27,11 +27,18 @@ pub(super) struct Key {
     limit: usize,
     server: Option<String>,
     without: Vec<ServerName>,
+    /// Searches that share an index may differ in this.
+    is_by_meaning: bool,
 }
 
 impl Key {
     /// The key of a request with a parsed query. `is_name` knows the tools' names in compact form.
-    pub(super) fn of(request: &Request<'_>, query: &Query, is_name: impl Fn(&str) -> bool) -> Self {
+    pub(super) fn of(
+        request: &Request<'_>,
+        query: &Query,
+        is_by_meaning: bool,
+        is_name: impl Fn(&str) -> bool,
+    ) -> Self {
         let sorted = |need: &Need| {
             let mut words = need.words.clone();
             words.sort_unstable();
@@ -48,6 +55,7 @@ impl Key {
             limit: request.limit,
             server: request.server.map(str::to_owned),
             without: request.without.to_vec(),
+            is_by_meaning,
         }
     }
 }
@@ -106,7 +114,9 @@ mod tests {
             server: None,
             without: &[],
         };
-        Key::of(&request, &Query::parse(text), |name| name == "createissue")
+        Key::of(&request, &Query::parse(text), true, |name| {
+            name == "createissue"
+        })
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub(crate) fn vectors(data: &[u8]) {
     ask(
         &index,
         query,
-        Some(&Semantic::new(Arc::new(Letters), vectors)),
+        Some(&Semantic::new(Arc::new(Letters), Arc::new(vectors))),
     );
 }
 
@@ -144,7 +144,7 @@ fn ask(index: &Index, query: &str, semantic: Option<&Semantic>) {
                         .all(|hit| is_wanted(hit) && !without.contains(&hit.server)),
                     "{hits:?}"
                 );
-                assert_eq!(index.cached(&request), Some(hits));
+                assert_eq!(index.cached(&request, semantic.is_some()), Some(hits));
             }
             Err(error) => assert!(matches!(error, Error::Damaged), "{error}"),
         }

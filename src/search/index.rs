@@ -55,9 +55,9 @@ impl Index {
         !self.is_on_disk
     }
 
-    pub(super) fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
+    pub(super) fn cached(&self, request: &Request<'_>, is_by_meaning: bool) -> Option<Arc<[Hit]>> {
         self.cache
-            .get(&self.key(request, &Query::parse(request.query)))
+            .get(&self.key(request, &Query::parse(request.query), is_by_meaning))
     }
 
     /// The best tools by words, and by meaning if `semantic` is given and works.
@@ -67,7 +67,7 @@ impl Index {
         semantic: Option<&Semantic>,
     ) -> Result<Arc<[Hit]>, Error> {
         let query = Query::parse(request.query);
-        let key = self.key(request, &query);
+        let key = self.key(request, &query, semantic.is_some());
         if let Some(hits) = self.cache.get(&key) {
             return Ok(hits);
         }
@@ -105,9 +105,9 @@ impl Index {
         Ok(hits.into())
     }
 
-    fn key(&self, request: &Request<'_>, query: &Query) -> Key {
+    fn key(&self, request: &Request<'_>, query: &Query, is_by_meaning: bool) -> Key {
         let is_name = |name: &str| self.postings.named(name).next().is_some();
-        Key::of(request, query, is_name)
+        Key::of(request, query, is_by_meaning, is_name)
     }
 
     /// Like [`Index::search`], with the scores of each stage. Slow.

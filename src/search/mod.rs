@@ -19,6 +19,7 @@ pub(crate) mod fuzzing;
 mod index;
 mod layout;
 mod lexical;
+mod library;
 mod meaning;
 mod postings;
 mod prefetch;
@@ -52,10 +53,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::tool::{ServerName, ToolHash, ToolName};
 use index::Index;
-use parking_lot::{Mutex, RwLock};
+use library::Library;
+use parking_lot::RwLock;
 use prefetch::Prefetch;
 use query::Query;
-use store::Store;
 use vectors::{EmbeddingLock, Table, Vectors};
 
 /// The text of one tool, as it is indexed.
@@ -101,15 +102,12 @@ pub struct Hit {
 
 /// The index over all tools. All methods block; [`Search::cached`] is as quick as a look-up.
 pub struct Search {
-    store: Option<Store>,
+    library: Arc<Library>,
     // Locked only to read or replace the pointer.
     current: RwLock<Option<Arc<Index>>>,
-    // Locked while a thread builds, so that no two threads of a process build at once.
-    building: Mutex<()>,
     semantic: Option<Semantic>,
     /// Whether search by meaning is switched on.
     is_semantic: AtomicBool,
-    directory: Option<PathBuf>,
 }
 
 /// The parts of search by meaning.
@@ -158,22 +156,33 @@ impl Search {
     /// Creates a search with its indexes in `directory`. `None` keeps them in memory. Touches no file yet.
     #[must_use]
     pub fn new(directory: Option<PathBuf>) -> Self {
-        let store = directory.as_deref().map(Store::new);
+        Self::over(Library::new(directory), None)
+    }
+
+    fn over(library: Arc<Library>, semantic: Option<Semantic>) -> Self {
         Self {
-            store,
+            library,
             current: RwLock::new(None),
-            building: Mutex::new(()),
-            semantic: None,
+            semantic,
             is_semantic: true.into(),
-            directory,
         }
+    }
+
+    /// Creates a search over other tools with the same directory and embedder. Both hold an index with the same tools only once.
+    #[must_use]
+    pub(crate) fn another(&self) -> Self {
+        let semantic = self.semantic.as_ref();
+        let semantic =
+            semantic.map(|known| Semantic::new(known.embedder.clone(), known.vectors.clone()));
+        Self::over(self.library.clone(), semantic)
     }
 
     /// Adds search by meaning.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
-        let vectors = Vectors::new(self.directory.clone(), &embedder.name(), embedder.width());
-        self.semantic = Some(Semantic::new(embedder, vectors));
+        let directory = self.library.directory.clone();
+        let vectors = Vectors::new(directory, &embedder.name(), embedder.width());
+        self.semantic = Some(Semantic::new(embedder, Arc::new(vectors)));
         self
     }
 
@@ -253,13 +262,10 @@ impl Search {
         {
             return Ok(true);
         }
-        let Some(store) = &self.store else {
-            return Ok(false);
-        };
-        let index = open_in(store, fingerprint)?;
+        let index = self.library.open(fingerprint)?;
         let is_there = index.is_some();
-        if let Some(index) = index {
-            self.replace(Some(Arc::new(index)));
+        if index.is_some() {
+            self.replace(index);
         }
         Ok(is_there)
     }
@@ -270,24 +276,8 @@ impl Search {
     /// # Errors
     /// When it cannot be built even in memory.
     pub fn rebuild(&self, fingerprint: &Fingerprint, documents: &[Document]) -> Result<(), Error> {
-        let _one_at_a_time = self.building.lock();
-        if self
-            .current()
-            .is_some_and(|index| index.fingerprint == *fingerprint)
-        {
-            return Ok(());
-        }
-        let on_disk = self.store.as_ref().and_then(|store| {
-            let built = build_in(store, fingerprint, documents);
-            built
-                .inspect_err(|error| warn("the search index is built in memory", error))
-                .ok()
-        });
-        let index = match on_disk {
-            Some(index) => index,
-            None => Index::in_memory(fingerprint, documents)?,
-        };
-        self.replace(Some(Arc::new(index)));
+        let index = self.library.build(fingerprint, documents)?;
+        self.replace(Some(index));
         Ok(())
     }
 
@@ -327,7 +317,7 @@ impl Search {
     /// The cached answer of the current index to a request. Quick enough to be called inline.
     #[must_use]
     pub fn cached(&self, request: &Request<'_>) -> Option<Arc<[Hit]>> {
-        self.current()?.cached(request)
+        self.current()?.cached(request, self.semantic().is_some())
     }
 
     fn current(&self) -> Option<Arc<Index>> {
@@ -346,19 +336,17 @@ impl Search {
         {
             *current = None;
             drop(current);
-            if let Some(store) = self.store.as_ref().filter(|_| !index.is_in_memory()) {
-                discard(store, &index.fingerprint, error);
-            }
+            self.library.discard(index, error);
         }
     }
 }
 
 impl Semantic {
-    fn new(embedder: Arc<dyn Embedder>, vectors: Vectors) -> Self {
+    fn new(embedder: Arc<dyn Embedder>, vectors: Arc<Vectors>) -> Self {
         let (next_query, next_vectors) = (Prefetch::default(), Prefetch::default());
         Self {
             embedder,
-            vectors: Arc::new(vectors),
+            vectors,
             next_query,
             next_vectors,
         }
@@ -429,55 +417,4 @@ impl Embedding<'_> {
         self.semantic.vectors.add(vectors, tools);
         self.search.vectors_changed();
     }
-}
-
-fn open_in(store: &Store, fingerprint: &Fingerprint) -> Result<Option<Index>, Error> {
-    let read = store
-        .read(fingerprint.as_str())
-        .map_err(|source| Error::Disk {
-            path: store.root().to_owned(),
-            source,
-        })?;
-    let Some(bytes) = read else { return Ok(None) };
-    let index = Index::open(fingerprint, bytes);
-    if index.is_none() {
-        discard(store, fingerprint, &Error::Damaged);
-    }
-    Ok(index)
-}
-
-/// Builds on disk, unless another process has done so in the meantime.
-fn build_in(
-    store: &Store,
-    fingerprint: &Fingerprint,
-    documents: &[Document],
-) -> Result<Index, Error> {
-    let failed = |source| Error::Disk {
-        path: store.root().to_owned(),
-        source,
-    };
-    let writer = store.write().map_err(failed)?;
-    if let Some(index) = open_in(store, fingerprint)? {
-        return Ok(index);
-    }
-    let bytes = writing::write(documents).map_err(|_| Error::TooLarge)?;
-    writer
-        .publish(fingerprint.as_str(), &bytes)
-        .map_err(failed)?;
-    writer.tidy(fingerprint.as_str());
-    Index::open(fingerprint, bytes).ok_or(Error::Damaged)
-}
-
-fn discard(store: &Store, fingerprint: &Fingerprint, error: &Error) {
-    warn("a search index cannot be read and is removed", error);
-    if let Err(error) = store.discard(fingerprint.as_str()) {
-        tracing::warn!(%fingerprint, %error, "the damaged search index cannot be removed");
-    }
-}
-
-fn warn(what: &str, error: &Error) {
-    let cause = std::error::Error::source(error)
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    tracing::warn!(%error, cause, "{what}");
 }

@@ -593,6 +593,31 @@ fn an_embedder_that_fails_costs_nothing_but_meaning() {
 }
 
 #[test]
+fn searches_share_an_index_but_not_each_others_way_of_searching() {
+    let (home, tools) = (tempfile::tempdir().unwrap(), documents());
+    let search = build(Some(home.path()), &tools).with_embedder(Concepts::new());
+    embed(&search, &tools);
+    let by_words = search.another();
+    by_words.set_semantic(false);
+    assert!(by_words.open(&fingerprint(&tools)).unwrap());
+    let indexes = [&search, &by_words].map(|search| search.current().unwrap());
+    assert!(Arc::ptr_eq(&indexes[0], &indexes[1]));
+    assert_eq!(find(&search, "umbrella")[0], "weather/get-forecast");
+    assert!(find(&by_words, "umbrella").is_empty());
+    assert_eq!(find(&search, "umbrella")[0], "weather/get-forecast");
+    // Another set of tools is another index, and the first one stays.
+    let fewer = &tools[1..];
+    by_words.rebuild(&fingerprint(fewer), fewer).unwrap();
+    assert!(!Arc::ptr_eq(
+        &search.current().unwrap(),
+        &by_words.current().unwrap()
+    ));
+    // A damaged index is removed for both, once.
+    search.set_aside(&indexes[0], &Error::Damaged);
+    assert!(!by_words.open(&fingerprint(&tools)).unwrap());
+}
+
+#[test]
 fn search_by_meaning_can_be_switched_off() {
     let tools = documents();
     let search = build(None, &tools).with_embedder(Concepts::new());

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::CallError;
 use super::host::Host;
 use super::introduction::Introduction;
+use super::listing::SharedListing;
 use super::reply::{ServerReply, code_of};
 use super::transport::Target;
 use super::wire::Wire;
@@ -27,6 +28,8 @@ pub(crate) struct Connection {
     pub(super) introduction: Introduction,
     /// The sessions that have compared the server's tools with their pins.
     pub(super) compared: Arc<Mutex<BTreeSet<u64>>>,
+    /// The listing in progress, which several sessions may wait for.
+    pub(super) listing: SharedListing,
 }
 
 /// A request to a server on behalf of a client.

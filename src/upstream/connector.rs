@@ -11,6 +11,7 @@ use super::handshake::Refusal;
 use super::host::Audience;
 use super::inbound::InboundRouter;
 use super::link::Link;
+use super::listing::SharedListing;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, HttpPeer};
 use super::transport::sse;
@@ -151,6 +152,7 @@ impl Connector<'_> {
                     wire,
                     introduction,
                     compared: Arc::default(),
+                    listing: SharedListing::default(),
                 })
             }
             Err(refusal) => {

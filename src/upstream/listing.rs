@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -28,6 +29,47 @@ pub(crate) struct Listing {
     /// The session that it was fetched for.
     pub(super) user: u64,
     pub(super) compared: Arc<Mutex<BTreeSet<u64>>>,
+}
+
+/// The fetching of a server's lists, once for all sessions that ask for them at the same time.
+#[derive(Debug, Default)]
+pub(super) struct SharedListing {
+    /// The last listing and when it began, as long as a session waits that may use it.
+    last: tokio::sync::Mutex<Option<(Instant, Result<Listing, ListError>)>>,
+    waiting: AtomicUsize,
+}
+
+/// Counts a session that waits, until it is dropped.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl SharedListing {
+    /// The result of a listing that began after this was called: of `fetch`, or one that another session began.
+    pub(super) async fn get<F>(&self, fetch: impl FnOnce() -> F) -> Result<Listing, ListError>
+    where
+        F: Future<Output = Result<Listing, ListError>>,
+    {
+        let asked = Instant::now();
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let waits = Waits(&self.waiting);
+        let mut last = self.last.lock().await;
+        drop(waits);
+        // The server may have changed its lists after an earlier listing had begun.
+        let known = last.take().filter(|(began, _)| *began >= asked);
+        let (began, fetched) = match known {
+            Some(known) => known,
+            None => (Instant::now(), fetch().await),
+        };
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            *last = Some((began, fetched.clone()));
+        }
+        fetched
+    }
 }
 
 impl Listing {

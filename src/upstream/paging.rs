@@ -27,11 +27,22 @@ struct Pages {
 }
 
 impl Connection {
-    /// Fetches all lists for the session `user`. Each page of the tools has the time `limit`.
+    /// Fetches all lists for the session `user`. Each page of the tools has the time `limit`. Sessions that ask at the same time
+    /// get the same lists.
     ///
     /// # Errors
     /// When the tools cannot be listed.
     pub(crate) async fn list(
+        &self,
+        server: &ServerName,
+        limit: Duration,
+        user: u64,
+    ) -> Result<Listing, ListError> {
+        let fetched = self.listing.get(|| self.fetch(server, limit, user)).await;
+        fetched.map(|listing| Listing { user, ..listing })
+    }
+
+    async fn fetch(
         &self,
         server: &ServerName,
         limit: Duration,

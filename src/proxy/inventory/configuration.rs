@@ -128,7 +128,7 @@ impl Inventory {
         let snapshot = self.catalog.update(|servers| {
             gone.iter().for_each(|server| drop(servers.remove(server)));
             let known = known.into_iter();
-            servers.extend(known.map(|tools| (tools.name().clone(), Arc::new(tools))));
+            servers.extend(known.map(|tools| (tools.name().clone(), tools)));
         });
         self.index.catalog_changed();
         self.loading.send_modify(|loading| *loading -= 1);
@@ -152,15 +152,15 @@ impl Inventory {
         }
     }
 
-    async fn load(&self, keys: Vec<Key>) -> Vec<ServerTools> {
-        let (cache, pins, all) = (self.cache.clone(), self.pins.clone(), self.keys());
+    async fn load(&self, keys: Vec<Key>) -> Vec<Arc<ServerTools>> {
+        let (lists, pins, all) = (self.lists.clone(), self.pins.clone(), self.keys());
         let load = move || {
             pins.load(all.iter());
-            keys.iter().filter_map(|key| cache.load(key)).collect()
+            keys.iter().filter_map(|key| lists.load(key)).collect()
         };
         let known = self.tasks.spawn_blocking(load).await.unwrap_or_default();
-        let cache = self.cache.clone();
-        drop(self.tasks.spawn_blocking(move || cache.tidy()));
+        let lists = self.lists.clone();
+        drop(self.tasks.spawn_blocking(move || lists.tidy()));
         known
     }
 }

@@ -151,7 +151,7 @@ impl Inventory {
         listing: upstream::Listing,
     ) -> Result<(), NotListed> {
         let (key, stop) = self.key(server).ok_or(NotListed::NotConfigured)?;
-        let (cache, catalog) = (self.cache.clone(), self.catalog.clone());
+        let (lists, catalog) = (self.lists.clone(), self.catalog.clone());
         let (topics, pins) = (self.topics.clone(), self.pins.clone());
         let (failures, ledger) = (self.failures.clone(), self.ledger.clone());
         let config = self.callers.unscoped().config();
@@ -171,7 +171,7 @@ impl Inventory {
                 revision: Some(listing.introduction.revision),
                 fresh_for: listing.fresh_for,
             };
-            let tools = Arc::new(cache.store(&key, &listed));
+            let tools = lists.store(&key, &listed);
             failures.remove(&key);
             for flaw in tools.flaws() {
                 let (kind, entry, reason) = (flaw.kind, flaw.index, &flaw.reason);

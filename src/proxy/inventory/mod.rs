@@ -12,6 +12,7 @@ mod listing;
 mod pins;
 mod policy;
 mod renewal;
+mod shared;
 mod status;
 mod topics;
 mod vectors;
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::index::Index;
 pub(in crate::proxy) use self::pins::PinState;
+pub(crate) use self::shared::SharedLists;
 pub(crate) use self::status::{ServerReport, Status, counted};
 use self::topics::Topics;
 pub(crate) use self::vectors::Coverage;
@@ -40,10 +42,9 @@ use super::callers::Callers;
 use super::ledger::Ledger;
 use super::view::View;
 
-use crate::catalog::{Cache, Catalog, Failure, Failures, Key, Pins, ServerTools, Snapshot, Tool};
+use crate::catalog::{Catalog, Failure, Failures, Key, Lists, Pins, ServerTools, Snapshot, Tool};
 use crate::config::Management;
 use crate::events::Source;
-use crate::search::Search;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream::Pool;
@@ -66,7 +67,7 @@ pub(crate) struct Inventory {
     pool: Arc<Pool>,
     callers: Arc<Callers>,
     catalog: Arc<Catalog>,
-    cache: Arc<Cache>,
+    lists: Arc<Lists>,
     failures: Arc<Failures>,
     pins: Arc<Pins>,
     ledger: Arc<Ledger>,
@@ -122,16 +123,17 @@ impl Inventory {
         catalog.reserve(config.names.iter().cloned());
         pins.require(policy::pinned(&config));
         catalog.restrict(Some(policy::rules(&config, &pins, callers.mode())));
-        let search = Search::new(cache.map(|cache| cache.join("search")));
-        #[cfg(feature = "semantic")]
-        let search = search.with_embedder(Arc::new(crate::search::Bundled::default()));
+        let SharedLists { lists, search } = match &directories.shared {
+            Some(shared) => shared.for_session(),
+            None => SharedLists::new(cache),
+        };
         search.set_semantic(config.search.semantic);
         pool.configure(&config);
         let inventory = Arc::new(Self {
             pool,
             index: Index::new(catalog.clone(), search, tasks.clone()),
             catalog,
-            cache: Arc::new(Cache::new(cache)),
+            lists,
             failures: Arc::new(Failures::new(cache)),
             pins,
             ledger,
@@ -234,7 +236,7 @@ impl Inventory {
     /// Discards a server's unreadable list, and requests a new one.
     pub(crate) fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
-            self.cache.discard(&watched.key);
+            self.lists.discard(&watched.key);
             watched.watch.asked.notify_one();
         }
     }

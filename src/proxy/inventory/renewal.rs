@@ -95,14 +95,14 @@ impl Inventory {
     /// Reads the list that another process has renewed, or lists the server.
     async fn renew_one(&self, key: Key) {
         let server = key.server.clone();
-        let cache = self.cache.clone();
-        let kept = self.tasks.spawn_blocking(move || cache.load(&key));
+        let lists = self.lists.clone();
+        let kept = self.tasks.spawn_blocking(move || lists.load(&key));
         if let Ok(Some(kept)) = kept.await
             && self.is_fresh(&kept)
         {
             let before = self.catalog.snapshot();
             let snapshot = self.catalog.update(|servers| {
-                servers.insert(server.clone(), Arc::new(kept));
+                servers.insert(server.clone(), kept);
             });
             self.index.catalog_changed();
             return self

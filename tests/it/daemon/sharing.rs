@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::support::script::{answer_with, ask, surroundings};
+use crate::support::script::{answer, answer_with, ask, line, result, sleep, surroundings};
 use crate::support::{Client, Server, Setup, until};
 
 /// A home with the directories `one` and `two`, and a server `a` whose tool tells what it notices.
@@ -220,4 +220,77 @@ fn a_shared_server_that_asks_for_roots_is_told_its_own_directory() {
         .unwrap()
         .count();
     assert_eq!(remembered, 1, "that it asked is remembered with its entry");
+}
+
+/// Sessions in the same directory that have found `query` as `tool`.
+fn that_found(setup: &Shared, count: usize, query: &str, tool: &str) -> Vec<Client> {
+    let mut clients: Vec<Client> = (0..count).map(|_| setup.connect()).collect();
+    for client in &mut clients {
+        until("the tool is found", || {
+            client.search(query).contains(tool).then_some(())
+        });
+    }
+    clients
+}
+
+#[test]
+fn sessions_that_want_a_list_at_the_same_time_get_one_listing() {
+    let tools =
+        r#"{"tools":[{"name":"change","description":"Repairs bicycles.","inputSchema":{}}]}"#;
+    let said = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let server = Server::new()
+        .hidden("change", [line(said), answer("changed")])
+        .on("tools/list", [sleep(1_000), result(tools)]);
+    let setup = Shared::new(Setup::new().server("a", server));
+    let mut clients = that_found(&setup, 6, "repair bicycles", "a__change");
+    // The session that listed the tools does not list them again for a moment.
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    let before = setup.home().count("a", "tools/list");
+    assert_eq!(clients[0].execute("a__change").text(), "changed");
+    // The list that is under way may be older than the change.
+    let count = || setup.home().count("a", "tools/list") - before;
+    until("all sessions have a new list", || {
+        (count() == 2).then_some(())
+    });
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    assert_eq!(count(), 2, "listings for 6 sessions");
+}
+
+#[test]
+fn sessions_of_one_daemon_hold_a_list_once_and_each_finds_the_tools_of_its_own_project() {
+    let setup = Setup::new();
+    for name in ["one", "two"] {
+        std::fs::create_dir(setup.home().path(name)).unwrap();
+    }
+    let of_one = json!({ "projects": [setup.home().path("one")] });
+    let setup = setup
+        .server("a", Server::new().tool("bake", [answer("done")]))
+        .server_with("b", Server::new().tool("paint", [answer("done")]), of_one);
+    let setup = Shared::new(setup);
+    let find = |client: &mut Client, query: &str, tool: &str| {
+        until("the tool is found", || {
+            client.search(query).contains(tool).then_some(())
+        });
+    };
+    let mut first = at("one", &[]).start(&setup);
+    find(&mut first, "bake", "a__bake");
+    find(&mut first, "paint", "b__paint");
+    let mut clients: Vec<Client> = ["one", "one", "two"]
+        .into_iter()
+        .map(|name| at(name, &[]).start(&setup))
+        .collect();
+    for client in &mut clients {
+        find(client, "bake", "a__bake");
+    }
+    let [.., of_one, of_two] = &mut clients[..] else {
+        unreachable!("there are three")
+    };
+    find(of_one, "paint", "b__paint");
+    assert!(!of_two.search("paint").contains("b__paint"));
+    let files = std::fs::read_dir(format!("/proc/{}/fd", setup.process())).unwrap();
+    let lists: Vec<PathBuf> = files
+        .filter_map(|file| std::fs::read_link(file.unwrap().path()).ok())
+        .filter(|path| path.extension().is_some_and(|end| end == "tools"))
+        .collect();
+    assert_eq!(lists.len(), 2, "a list of each server is open: {lists:?}");
 }
