@@ -11,7 +11,7 @@ use super::output::{Output, bad, faint, good, strong};
 use super::unknown::unknown_server;
 use crate::catalog::{Cache, Key, ServerTools};
 use crate::config::{
-    Config, Environment, Inspected, ListedRule, Paths, Server, Transport, Verdict, real,
+    Config, Environment, Inspected, ListedRule, Paths, Server, Transport, Verdict, arguments, real,
 };
 use crate::tool::{Effect, QualifiedName, SEPARATOR, ServerName, ToolName};
 
@@ -209,7 +209,8 @@ fn check(
     let (server, entry, tool) = meant(asked, config)?;
     let arguments: Value = match &asked.arguments {
         None => Value::Null,
-        Some(text) => serde_json::from_str(text)
+        Some(text) => serde_json::from_str::<serde::de::IgnoredAny>(text)
+            .map(|_| arguments::read(text))
             .map_err(|error| Exit::failed(format!("--arguments is not JSON: {error}")))?,
     };
     let project = match &asked.project {

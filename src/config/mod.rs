@@ -83,7 +83,7 @@ pub(crate) use options::{
     SearchOptions, Share, Trust, log_level,
 };
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
-pub(crate) use policy::{Inspected, ListedRule, Policy, Verdict};
+pub(crate) use policy::{Inspected, ListedRule, Policy, Verdict, arguments};
 pub(crate) use projects::{Projects, real};
 pub(crate) use remote_server::RemoteServer;
 pub(crate) use results::ResultOptions;

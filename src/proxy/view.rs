@@ -9,10 +9,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use serde_json::Value;
 
 use crate::catalog::{Catalog, ServerTools, Snapshot, Tool};
-use crate::config::{Config, Exposure, Inspected, Verdict};
+use crate::config::{self, Config, Exposure, Inspected, Verdict};
 use crate::tool::{QualifiedName, ServerName};
 
 /// The number of cached scopes; computing one again is fast.
@@ -101,8 +100,7 @@ impl View {
         if !config.inspects(&name.server) {
             return config.decide(name, hints, None);
         }
-        // Invalid JSON becomes `null`, which no rule permits.
-        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let arguments = config::arguments::read(arguments);
         let directory = config.directory_of(&name.server);
         let directory = directory.or_else(|| self.source.directory.get().cloned());
         let call = Inspected {

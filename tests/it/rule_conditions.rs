@@ -95,6 +95,56 @@ fn a_rule_with_a_condition_asks_or_permits_only_those_calls() {
 }
 
 #[test]
+fn a_permission_is_for_calls_of_which_every_value_is_meant() {
+    let setup =
+        files(json!({ "allow": [{ "tool": "files__read", "when": { "in.path": "./**" } }] }));
+    let mut client = setup.connect();
+    let inside = r#"{"in":[{"path":"a"},{"path":["b","c"]}]}"#;
+    assert!(!client.execute_with("files__read", inside).is_tool_error());
+    for arguments in [
+        r#"{"in":[{"path":"a"},{"path":"/etc/passwd"}]}"#,
+        r#"{"in":[{"path":"a"},{"other":1}]}"#,
+        r#"{"in":{"path":["a","/etc/passwd"]}}"#,
+        r#"{"in":"{\"path\":\"a\"}"}"#,
+        r#"{"in":{"path":"file://localhost/etc/passwd"}}"#,
+        r#"{"in":{"path":"/proc/self/cwd/a"}}"#,
+        r#"{"in":{"path":"a","PATH":"/etc/passwd"}}"#,
+        r#"{"in":[]}"#,
+    ] {
+        let refused = client.execute_with("files__read", arguments);
+        assert!(refused.is_tool_error(), "{arguments}");
+        let asked = setup.run(&["rules", "check", "files__read", "--arguments", arguments]);
+        assert!(asked.stdout.contains("denied"), "{arguments}: {asked}");
+    }
+    assert_eq!(setup.home().count("files", "tools/call"), 1);
+}
+
+#[test]
+fn a_denial_is_not_avoided_by_another_spelling_of_the_argument() {
+    let setup = files(json!({ "deny": [
+        { "tool": "files__read", "when": { "in.path": "!./**" } },
+        { "tool": "files__write", "when": { "path": "./app/[id]/**", "n": "5" } },
+    ] }));
+    let mut client = setup.connect();
+    for arguments in [
+        r#"{"in":{"path":"/etc/passwd","path":"a"}}"#,
+        r#"{"in":{"path":"a"},"in":{"path":"/etc/passwd"}}"#,
+        r#"{"In":{"Path":"/etc/passwd"}}"#,
+        r#"{"in":{"path":"FILE:///etc/passwd"}}"#,
+        r#"{"in":{"path":"file:/etc/passwd"}}"#,
+        r#"{"in":"{\"path\":\"/etc/passwd\"}"}"#,
+        r#"{"in":{"path":"/proc/self/root/etc/passwd"}}"#,
+    ] {
+        let refused = client.execute_with("files__read", arguments).tool_error();
+        assert!(refused.contains("tools.deny[0]"), "{arguments}: {refused}");
+    }
+    let arguments = r#"{"path":"app/[id]/secret","n":5.0}"#;
+    let refused = client.execute_with("files__write", arguments).tool_error();
+    assert!(refused.contains("tools.deny[1]"), "{refused}");
+    assert_eq!(setup.home().count("files", "tools/call"), 0);
+}
+
+#[test]
 fn the_command_says_which_rule_decides() {
     let setup = files(json!({
         "deny": ["drop_*", { "tool": "files__write", "when": { "path": "/etc/**" } }],

@@ -1,10 +1,12 @@
 //! The conditions of a rule on a call's arguments.
 
+use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use percent_encoding::percent_decode_str;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::pattern::fits;
 
@@ -69,20 +71,42 @@ impl Condition {
         Some(Self { argument, tests })
     }
 
-    /// Whether it holds for a call; `None` where that cannot be said: the arguments cannot be read, a value is of another
-    /// kind, or a path is absent, so that the server chooses one.
-    pub(super) fn holds(&self, call: &Inspected<'_>) -> Option<bool> {
-        let Value::Object(_) = call.arguments else {
-            return None;
-        };
-        let mut values = Vec::new();
-        collect(call.arguments, &self.names(), &mut values);
-        if values.is_empty() {
-            let is_path = |test: &Test| matches!(test.wanted, Wanted::Path(_));
-            return (!self.tests.iter().any(is_path)).then_some(false);
+    /// Whether it may hold for a call: for one of the argument's values, or for one that cannot be read. An absent path
+    /// counts as unreadable, since the server then chooses one.
+    pub(super) fn may_hold(&self, call: &Inspected<'_>) -> bool {
+        let is_path = |test: &Test| matches!(test.wanted, Wanted::Path(_));
+        let has_path = self.tests.iter().any(is_path);
+        self.values(call).into_iter().any(|found| match found {
+            Found::Value(value) => self.accepts(value, call) != Some(false),
+            Found::Nothing => has_path,
+            Found::Unreadable => true,
+        })
+    }
+
+    /// Whether it holds for a call with certainty: for each of the argument's values, of which there is at least one.
+    pub(super) fn holds_for_all(&self, call: &Inspected<'_>) -> bool {
+        self.values(call).into_iter().all(|found| match found {
+            Found::Value(value) => self.accepts(value, call) == Some(true),
+            Found::Nothing | Found::Unreadable => false,
+        })
+    }
+
+    /// The values of the argument; at least one element.
+    fn values<'v>(&self, call: &Inspected<'v>) -> Vec<Found<'v>> {
+        let mut found = Vec::new();
+        match call.arguments {
+            Value::Object(_) => collect(call.arguments, &self.names(), &mut found),
+            _ => found.push(Found::Unreadable),
         }
-        let holds = |value: &Value| any(self.tests.iter().map(|test| test.holds(value, call)));
-        any(values.into_iter().map(holds))
+        if found.is_empty() {
+            found.push(Found::Nothing);
+        }
+        found
+    }
+
+    /// Whether a value passes one of the tests; `None` if that cannot be decided.
+    fn accepts(&self, value: &Value, call: &Inspected<'_>) -> Option<bool> {
+        any(self.tests.iter().map(|test| test.holds(value, call)))
     }
 
     fn names(&self) -> Vec<&str> {
@@ -104,17 +128,31 @@ fn any(mut outcomes: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     }
 }
 
-/// The values that names lead to, one within the other; each element of an array on the way and at its end.
-fn collect<'v>(value: &'v Value, names: &[&str], found: &mut Vec<&'v Value>) {
+/// The result of following an argument's names in one object.
+#[derive(Debug, Clone, Copy)]
+enum Found<'v> {
+    Value(&'v Value),
+    /// No member of that name, or `null`.
+    Nothing,
+    /// A value in the place of an object.
+    Unreadable,
+}
+
+/// Collects the values that names lead to, one within the other, in each element of an array. Letter case does not count,
+/// as for many servers.
+fn collect<'v>(value: &'v Value, names: &[&str], found: &mut Vec<Found<'v>>) {
     match (names, value) {
         (_, Value::Array(items)) => items.iter().for_each(|item| collect(item, names, found)),
+        ([], value) => found.push(Found::Value(value)),
         ([name, rest @ ..], Value::Object(members)) => {
-            if let Some(value) = members.get(*name).filter(|value| !value.is_null()) {
-                collect(value, rest, found);
+            let is_named = |member: &str| member.to_lowercase() == name.to_lowercase();
+            let mut named = members.iter().filter(|(member, _)| is_named(member));
+            match named.next().map(|(_, value)| value) {
+                None | Some(Value::Null) => found.push(Found::Nothing),
+                Some(value) => collect(value, rest, found),
             }
         }
-        // At the end, or something else than the object that the names lead through, which no test can read.
-        (_, value) => found.push(value),
+        (_, _) => found.push(Found::Unreadable),
     }
 }
 
@@ -143,7 +181,8 @@ impl Test {
             Wanted::Text(pattern) => {
                 let text = match value {
                     Value::String(text) => text.clone(),
-                    Value::Number(_) | Value::Bool(_) => value.to_string(),
+                    Value::Number(number) => written(number),
+                    Value::Bool(_) => value.to_string(),
                     _ => return None,
                 };
                 fits(pattern, &text.to_lowercase())
@@ -154,9 +193,21 @@ impl Test {
     }
 }
 
+/// A number as text; one without a fraction as an integer, since `5.0` and `5` are the same to a JSON Schema.
+fn written(number: &Number) -> String {
+    // Above this, not every integer is a floating-point number.
+    const LARGEST: f64 = 9_007_199_254_740_992.0;
+    match number.as_f64() {
+        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < LARGEST => {
+            format!("{value:.0}")
+        }
+        _ => number.to_string(),
+    }
+}
+
 impl Location {
     fn parse(text: &str) -> Option<Self> {
-        let is_wild = |part: &&str| part.contains(['*', '?', '[', '{']);
+        let is_wild = |part: &&str| part.contains(['*', '?']);
         let parts: Vec<&str> = text.split('/').collect();
         let fixed = parts.iter().take_while(|part| !is_wild(part)).count();
         let (base, rest) = (parts[..fixed].join("/"), parts[fixed..].join("/"));
@@ -166,7 +217,7 @@ impl Location {
             base
         };
         let glob = |rest: &str| {
-            GlobBuilder::new(rest)
+            GlobBuilder::new(&without_classes(rest))
                 .literal_separator(true)
                 .backslash_escape(false)
                 .case_insensitive(cfg!(any(windows, target_os = "macos")))
@@ -199,49 +250,92 @@ impl Location {
     }
 }
 
-/// A path as the system will find it: absolute, without `..` and links as far as it exists.
-fn resolved(path: &str, call: &Inspected<'_>) -> Option<PathBuf> {
-    let decoded;
-    let path = match path.strip_prefix("file://") {
-        Some(rest) => {
-            decoded = percent_decode_str(rest).decode_utf8().ok()?;
-            decoded.as_ref()
+/// A glob in which only `*` and `?` are special.
+fn without_classes(glob: &str) -> String {
+    let mut escaped = String::with_capacity(glob.len());
+    for character in glob.chars() {
+        match character {
+            '[' | ']' | '{' | '}' => escaped.extend(['[', character, ']']),
+            other => escaped.push(other),
         }
-        None => path,
-    };
-    if path.is_empty() || path.contains('\0') {
-        return None;
     }
-    let path = match path.strip_prefix('~') {
-        Some("") => call.home?.to_owned(),
-        Some(rest) if rest.starts_with('/') => call.home?.join(rest.trim_start_matches('/')),
-        // The home of another user, which only a shell finds.
-        Some(_) => return None,
-        None if Path::new(path).is_absolute() => PathBuf::from(path),
-        None => call.directory?.join(path),
-    };
-    let mut found = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(found.pop()),
-            Component::CurDir => {}
-            part => {
-                found.push(part);
-                match found.canonicalize() {
-                    Ok(real) => found = real,
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                        // A link to what does not exist yet: the server may create it there.
-                        if found.is_symlink() {
-                            return None;
-                        }
-                    }
-                    // A directory that cannot be read could lead anywhere.
-                    Err(_) => return None,
-                }
+    escaped
+}
+
+/// A path as the system will find it: absolute, without `..` and links as far as it exists. `None` if that is not certain.
+fn resolved(path: &str, call: &Inspected<'_>) -> Option<PathBuf> {
+    // A link behind so many others is in a loop.
+    const MOST_LINKS: usize = 40;
+    let path = absolute(path, call)?;
+    let mut ahead: VecDeque<OsString> = parts(&path).collect();
+    let (mut found, mut links) = (PathBuf::new(), 0);
+    while let Some(part) = ahead.pop_front() {
+        if part == ".." {
+            found.pop();
+            continue;
+        }
+        found.push(&part);
+        if depends_on_process(&found) {
+            return None;
+        }
+        match found.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => {
+                links += 1;
+                let target = found.read_link().ok().filter(|_| links <= MOST_LINKS)?;
+                found.pop();
+                let before = std::mem::take(&mut ahead);
+                ahead = parts(&target).chain(before).collect();
             }
+            // As the file system spells it.
+            Ok(_) => found = found.canonicalize().ok()?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            // A directory that cannot be read could lead anywhere.
+            Err(_) => return None,
         }
     }
     Some(found)
+}
+
+/// The absolute form of an argument that is a path or a `file:` URL.
+fn absolute(path: &str, call: &Inspected<'_>) -> Option<PathBuf> {
+    let is_url = path
+        .get(..5)
+        .is_some_and(|start| start.eq_ignore_ascii_case("file:"));
+    let decoded = match path.get(5..).filter(|_| is_url) {
+        // A URL with a host, or with a relative path, is read in several ways.
+        Some(rest) if !rest.starts_with("///") => return None,
+        Some(rest) => percent_decode_str(&rest[2..]).decode_utf8().ok()?,
+        None => path.into(),
+    };
+    let path = decoded.as_ref();
+    if path.is_empty() || path.contains('\0') {
+        return None;
+    }
+    match path.strip_prefix('~') {
+        Some("") => call.home.map(Path::to_owned),
+        Some(rest) if rest.starts_with('/') => Some(call.home?.join(rest.trim_start_matches('/'))),
+        // The home of another user, which only a shell finds.
+        Some(_) => None,
+        None if Path::new(path).is_absolute() => Some(PathBuf::from(path)),
+        None => Some(call.directory?.join(path)),
+    }
+}
+
+fn parts(path: &Path) -> impl Iterator<Item = OsString> {
+    let parts = path.components().filter(|part| *part != Component::CurDir);
+    parts.map(|part| part.as_os_str().to_owned())
+}
+
+/// Whether a path leads to another file in each process, as `/proc/self/cwd` does.
+fn depends_on_process(path: &Path) -> bool {
+    let mut parts = path
+        .strip_prefix("/proc")
+        .into_iter()
+        .flat_map(Path::components);
+    parts.next().is_some_and(|part| {
+        let name = part.as_os_str().as_encoded_bytes();
+        name == b"self" || name == b"thread-self" || name.iter().all(u8::is_ascii_digit)
+    })
 }
 
 #[cfg(test)]
@@ -259,11 +353,17 @@ mod tests {
     ) -> Option<bool> {
         let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
         let condition = Condition::read(argument.to_owned(), &patterns).unwrap();
-        condition.holds(&Inspected {
+        let call = Inspected {
             arguments,
             directory: Some(directory),
             home: Some(Path::new("/home/me")),
-        })
+        };
+        match (condition.may_hold(&call), condition.holds_for_all(&call)) {
+            (true, true) => Some(true),
+            (false, false) => Some(false),
+            (true, false) => None,
+            (false, true) => panic!("{argument} {patterns:?} {arguments}"),
+        }
     }
 
     #[test]
@@ -271,10 +371,13 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         let project = project.path().canonicalize().unwrap();
         std::fs::create_dir(project.join("src")).unwrap();
+        std::fs::create_dir_all(project.join("app/[id]")).unwrap();
         for (to, link) in [
             ("/etc", "link"),
             ("loop", "loop"),
             ("/nowhere/x", "dangling"),
+            ("src/new", "ahead"),
+            ("/proc/self/cwd", "process"),
         ] {
             std::os::unix::fs::symlink(to, project.join(link)).unwrap();
         }
@@ -294,10 +397,26 @@ mod tests {
             (json!("~/.sshx/id"), "~/.ssh/**", Some(false)),
             (json!("src/a.rs"), "./*.rs", Some(false)),
             (json!("a.rs"), "./*.rs", Some(true)),
-            (json!(["src/a", "/etc/x"]), "/etc/**", Some(true)),
+            (json!("dangling"), "!./**", Some(true)),
+            (json!("ahead"), "./src/**", Some(true)),
+            (json!("app/[id]/a"), "./app/[id]/**", Some(true)),
+            (json!("app/i/a"), "./app/[id]/**", Some(false)),
+            (json!("{x,y}/a"), "./{x,y}/*", Some(true)),
+            (json!("app/[id]/a"), "./*/[id]/*", Some(true)),
+            // A restriction is about one of several values, a permission about all.
+            (json!(["src/a", "/etc/x"]), "/etc/**", None),
+            (json!(["src/a", "src/b"]), "./src/**", Some(true)),
+            (json!([]), "./src/**", None),
+            // Not the same file for the server, or read in several ways.
+            (json!("/proc/self/cwd/x"), "!./**", None),
+            (json!("/proc/1/root/x"), "!./**", None),
+            (json!("process/x"), "!./**", None),
+            (json!("/dev/fd/3"), "!./**", None),
+            (json!("file://localhost/etc/passwd"), "/etc/**", None),
+            (json!("FILE:///etc/passwd"), "/etc/**", Some(true)),
+            (json!("file:/etc/passwd"), "/etc/**", None),
             // Not to be resolved, or no path.
             (json!("loop/x"), "!./**", None),
-            (json!("dangling"), "!./**", None),
             (json!("a\u{0}b"), "!./**", None),
             (json!("~other/x"), "!./**", None),
             (json!(""), "!./**", None),
@@ -313,15 +432,21 @@ mod tests {
 
     #[test]
     fn texts_numbers_and_flags_are_compared_as_texts() {
-        let arguments = json!({"branch": "Main", "force": true, "n": {"deep": [1, 2]}, "o": {}});
+        let arguments = json!({"branch": "Main", "force": true, "n": {"deep": [1, 2]}, "o": {},
+            "five": 5.0, "each": [{"x": 1}, {"y": 1}], "text": "{\"x\": 1}"});
         for (argument, patterns, expected) in [
             ("branch", &["main"][..], Some(true)),
             ("branch", &["release/*", "ma*"], Some(true)),
             ("branch", &["!main"], Some(false)),
             ("force", &["true"], Some(true)),
-            ("n.deep", &["2"], Some(true)),
+            ("n.deep", &["2"], None),
+            ("n.deep", &["1", "2"], Some(true)),
             ("n.deep", &["3"], Some(false)),
-            ("n.deep.more", &["3"], Some(false)),
+            ("n.deep.more", &["3"], None),
+            ("five", &["5"], Some(true)),
+            ("FORCE", &["true"], Some(true)),
+            ("each.x", &["1"], None),
+            ("text.x", &["1"], None),
             ("absent", &["x"], Some(false)),
             ("o", &["x"], None),
         ] {

@@ -2,6 +2,7 @@
 //!
 //! A client sees three tools, so its own rules cannot distinguish the tools behind them; these rules can.
 
+pub(crate) mod arguments;
 mod condition;
 mod pattern;
 
@@ -113,13 +114,13 @@ impl Rule {
     fn restricts(&self, call: Option<&Inspected<'_>>) -> bool {
         match call {
             None => self.when.is_empty(),
-            Some(call) => self.when.iter().all(|one| one.holds(call) != Some(false)),
+            Some(call) => self.when.iter().all(|one| one.may_hold(call)),
         }
     }
 
     /// Whether it permits this call. Without one any rule may. An argument that cannot be read does not match.
     fn permits(&self, call: Option<&Inspected<'_>>) -> bool {
-        call.is_none_or(|call| self.when.iter().all(|one| one.holds(call) == Some(true)))
+        call.is_none_or(|call| self.when.iter().all(|one| one.holds_for_all(call)))
     }
 }
 
@@ -492,7 +493,7 @@ mod tests {
                 destroys,
                 Denied,
             ),
-            // What suggests nothing is destructive for `ask` and `deny`, and in no class for `allow`.
+            // A tool that suggests nothing is destructive for `ask` and `deny`, and in no class for `allow`.
             (policy(None, &[], &["@destructive?"]), "a__b", none, Denied),
             (policy(None, &["@write?"], &[]), "a__b", none, Asked),
             (policy(None, &["@read?"], &[]), "a__b", none, Allowed),
