@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -176,12 +177,12 @@ fn leave_directory() -> std::io::Result<()> {
 }
 
 /// Asks the daemon for its status. `None` if none runs for these paths.
-pub(super) fn status(paths: &Paths, environment: &Environment) -> Result<Option<Status>, String> {
+pub(super) fn status(paths: &Paths, environment: &Environment) -> anyhow::Result<Option<Status>> {
     match daemon::ask(paths, environment, "daemon.status", "{}")? {
         Answer::None => Ok(None),
         Answer::Result(text) => serde_json::from_str(&text)
             .map(Some)
-            .map_err(|error| format!("the daemon's answer cannot be read: {error}")),
+            .context("the daemon's answer cannot be read"),
     }
 }
 
@@ -195,7 +196,7 @@ pub(super) fn sentence(status: &Status) -> String {
 }
 
 fn show(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
-    let status = status(paths, environment).map_err(Exit::failed)?;
+    let status = status(paths, environment)?;
     let alone = daemon::reasons(&paths.state_dir);
     if output.is_json() {
         let alone: Vec<_> = alone
@@ -259,8 +260,8 @@ impl Order {
                 format!("`{}`", printable(name)),
             ),
         };
-        let answer = daemon::ask(paths, environment, &method, &params.to_string());
-        let was_running = matches!(answer.map_err(Exit::failed)?, Answer::Result(_));
+        let answer = daemon::ask(paths, environment, &method, &params.to_string())?;
+        let was_running = matches!(answer, Answer::Result(_));
         if output.is_json() {
             output.json(&json!({ *done: was_running }));
         } else if was_running {
@@ -273,7 +274,7 @@ impl Order {
 }
 
 fn reload(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
-    let answer = daemon::ask(paths, environment, "daemon.reload", "{}").map_err(Exit::failed)?;
+    let answer = daemon::ask(paths, environment, "daemon.reload", "{}")?;
     let count = match answer {
         Answer::None => None,
         Answer::Result(text) => {
@@ -306,8 +307,7 @@ fn events(
 ) -> Result<(), Exit> {
     // One line per event, as text and as JSON.
     let print = |event: &str| output.stream_json(event);
-    let was_running =
-        daemon::listen(paths, environment, arguments.since, print).map_err(Exit::failed)?;
+    let was_running = daemon::listen(paths, environment, arguments.since, print)?;
     match was_running {
         true => Ok(()),
         false => Err(Exit::failed(NONE)),

@@ -32,7 +32,7 @@ impl Units {
     /// # Errors
     /// When there is no directory for units or for the socket, or a path cannot be written into a unit.
     fn of(paths: &Paths, environment: &Environment) -> Result<Self, Exit> {
-        let listens_at = daemon::socket(paths, environment).map_err(Exit::failed)?;
+        let listens_at = daemon::socket(paths, environment).map_err(anyhow::Error::from)?;
         let directory = directory(environment)?;
         let program = executable::path()?;
         let [program, config, cache, state] = [

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{self, ChangeError, EditError};
+use crate::daemon;
 use crate::downstream::http;
 use crate::proxy::{Failure, View};
 use crate::registry;
@@ -270,6 +271,12 @@ impl From<std::io::Error> for Exit {
             error: error.into(),
             is_printed: false,
         }
+    }
+}
+
+impl From<daemon::Error> for Exit {
+    fn from(error: daemon::Error) -> Self {
+        anyhow::Error::from(error).into()
     }
 }
 

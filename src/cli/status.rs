@@ -13,6 +13,7 @@ use super::printable::printable;
 use crate::app::App;
 use crate::config::{DaemonMode, secrets_file, stored_secrets};
 use crate::proxy::{ServerReport, Status, counted};
+use crate::text::chain;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -120,7 +121,7 @@ impl Daemon {
         let mode = app.proxy().unscoped().config().daemon.mode;
         let (running, fault) = match daemon::status(app.paths(), &app.session().environment) {
             Ok(running) => (running, None),
-            Err(fault) => (None, Some(fault)),
+            Err(fault) => (None, Some(chain(fault.as_ref()))),
         };
         Self {
             is_wanted: mode == DaemonMode::Auto,

@@ -8,6 +8,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use super::election::{self, Reached};
@@ -46,6 +47,33 @@ struct Attachment<'a> {
     deaths: VecDeque<Instant>,
 }
 
+/// The reason why no daemon can serve the session.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Reach(#[from] election::Error),
+    /// stdin or stdout cannot be inspected.
+    #[error("{name} cannot be used: {source}")]
+    Stream { name: &'static str, source: Errno },
+    #[error("{0} is neither a pipe nor a socket")]
+    StreamKind(&'static str),
+    #[error("the working directory is gone, or its name is no Unicode")]
+    Directory,
+    #[error("the session's journal cannot be made: {0}")]
+    Journal(#[source] io::Error),
+    #[error("the daemon does not answer: {0}")]
+    Silent(#[source] io::Error),
+    /// The connection to the daemon cannot be polled.
+    #[error(transparent)]
+    Connection(io::Error),
+    #[error("{ATTEMPTS} daemons ended at once: {0}")]
+    Ending(#[source] io::Error),
+    #[error("{DEATHS} daemons died within a minute")]
+    Dying,
+    #[error("the daemon was stopped")]
+    Stopped,
+}
+
 /// The reason why a daemon stopped serving the session.
 enum DetachReason {
     /// The session has ended.
@@ -53,7 +81,7 @@ enum DetachReason {
     /// Another daemon has to take over: this one died (`has_died`) or asked for it.
     TakeOver { has_died: bool },
     /// The session continues without a daemon, for this reason.
-    Alone(String),
+    Alone(Error),
 }
 
 /// Serves the client of this process through the daemon.
@@ -63,12 +91,12 @@ enum DetachReason {
 pub(super) async fn attach(paths: &Paths, request: &Request<'_>) -> io::Result<Outcome> {
     let mut attachment = match Attachment::new(paths, request) {
         Ok(attachment) => attachment,
-        Err(reason) => return Ok(Outcome::Alone(reason)),
+        Err(reason) => return Ok(Outcome::Alone(reason.to_string())),
     };
     let flags = [fcntl_getfl(io::stdin())?, fcntl_getfl(io::stdout())?];
     let mut connection = match attachment.connect() {
         Ok(connection) => connection,
-        Err(reason) => return Ok(Outcome::Alone(reason)),
+        Err(reason) => return Ok(Outcome::Alone(reason.to_string())),
     };
     let signal = shutdown::signal();
     tokio::pin!(signal);
@@ -91,34 +119,33 @@ pub(super) async fn attach(paths: &Paths, request: &Request<'_>) -> io::Result<O
                 Err(reason) => reason,
             },
         };
-        break attachment.serve_here(&reason).await?;
+        break attachment.serve_here(&reason.to_string()).await?;
     };
     restore(flags);
     Ok(outcome)
 }
 
 impl<'a> Attachment<'a> {
-    fn new(paths: &'a Paths, request: &'a Request<'a>) -> Result<Self, String> {
+    fn new(paths: &'a Paths, request: &'a Request<'a>) -> Result<Self, Error> {
         check_kind(io::stdin().as_fd(), "stdin")?;
         check_kind(io::stdout().as_fd(), "stdout")?;
-        let session = message::Session::of(paths, request)
-            .ok_or("the working directory is gone, or its name is no Unicode")?;
-        let failed = |error: io::Error| format!("the session's journal cannot be made: {error}");
+        let session = message::Session::of(paths, request).ok_or(Error::Directory)?;
+        let location = SocketLocation::find(paths, &request.env.environment);
         Ok(Self {
             paths,
             request,
-            location: SocketLocation::find(paths, &request.env.environment)?,
+            location: location.map_err(election::Error::from)?,
             session,
-            files: Files::new().map_err(failed)?,
+            files: Files::new().map_err(Error::Journal)?,
             started: Vec::new(),
             deaths: VecDeque::new(),
         })
     }
 
     /// Connects to a daemon that accepts the session.
-    fn connect(&mut self) -> Result<tokio::net::UnixStream, String> {
-        let mut last = String::new();
-        for _ in 0..ATTEMPTS {
+    fn connect(&mut self) -> Result<tokio::net::UnixStream, Error> {
+        let mut attempt = 1;
+        loop {
             let environment = &self.request.env.environment;
             let Reached { socket, started } =
                 election::reach(&self.location, self.paths, environment)?;
@@ -130,7 +157,7 @@ impl<'a> Attachment<'a> {
                         .and_then(|()| socket.set_write_timeout(None))
                         .and_then(|()| socket.set_nonblocking(true))
                         .and_then(|()| tokio::net::UnixStream::from_std(socket));
-                    return connected.map_err(|error| error.to_string());
+                    return connected.map_err(Error::Connection);
                 }
                 // The daemon is ending. The next attempt finds another one or starts it.
                 Err(error)
@@ -141,13 +168,15 @@ impl<'a> Attachment<'a> {
                             | io::ErrorKind::ConnectionReset
                     ) =>
                 {
-                    last = error.to_string();
+                    if attempt == ATTEMPTS {
+                        return Err(Error::Ending(error));
+                    }
+                    attempt += 1;
                     self.reap();
                 }
-                Err(error) => return Err(format!("the daemon does not answer: {error}")),
+                Err(error) => return Err(Error::Silent(error)),
             }
         }
-        Err(format!("{ATTEMPTS} daemons ended at once: {last}"))
     }
 
     /// Describes the session to the daemon. Passes the descriptors only after its answer, so that a stuck daemon never gets
@@ -185,7 +214,7 @@ impl<'a> Attachment<'a> {
                 Ok(ToSession::Welcome { .. }) => continue,
                 Ok(ToSession::End { error }) => DetachReason::End { error },
                 Ok(ToSession::TakeOver) => DetachReason::TakeOver { has_died: false },
-                Ok(ToSession::Alone) => DetachReason::Alone("the daemon was stopped".to_owned()),
+                Ok(ToSession::Alone) => DetachReason::Alone(Error::Stopped),
                 Err(_) => DetachReason::TakeOver { has_died: true },
             };
         }
@@ -209,7 +238,7 @@ impl<'a> Attachment<'a> {
     ///
     /// # Errors
     /// When no daemon can be reached, or too many have died.
-    fn take_over(&mut self, has_died: bool) -> Result<tokio::net::UnixStream, String> {
+    fn take_over(&mut self, has_died: bool) -> Result<tokio::net::UnixStream, Error> {
         self.reap();
         self.session.generation += 1;
         if has_died {
@@ -217,7 +246,7 @@ impl<'a> Attachment<'a> {
             self.deaths.push_back(Instant::now());
             self.deaths.retain(|death| death.elapsed() < MINUTE);
             if self.deaths.len() >= DEATHS {
-                return Err(format!("{DEATHS} daemons died within a minute"));
+                return Err(Error::Dying);
             }
         }
         self.connect()
@@ -263,11 +292,11 @@ impl<'a> Attachment<'a> {
 }
 
 /// Checks that `descriptor` is a pipe or a socket, which a daemon can serve.
-fn check_kind(descriptor: BorrowedFd<'_>, name: &str) -> Result<(), String> {
-    let stat = fstat(descriptor).map_err(|error| format!("{name} cannot be used: {error}"))?;
+fn check_kind(descriptor: BorrowedFd<'_>, name: &'static str) -> Result<(), Error> {
+    let stat = fstat(descriptor).map_err(|source| Error::Stream { name, source })?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Fifo | FileType::Socket => Ok(()),
-        _ => Err(format!("{name} is neither a pipe nor a socket")),
+        _ => Err(Error::StreamKind(name)),
     }
 }
 

@@ -14,6 +14,25 @@ use crate::config::{Environment, Paths};
 /// Time limit for the answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
+/// The reason why the daemon cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Reach(#[from] election::Error),
+    #[error("the daemon does not answer: {0}")]
+    Silent(#[source] io::Error),
+    #[error("the daemon's answer cannot be read: {0}")]
+    Answer(#[source] serde_json::Error),
+    #[error("the daemon's message cannot be read: {0}")]
+    Message(#[source] serde_json::Error),
+    /// The message of the daemon's error.
+    #[error("{0}")]
+    Refused(String),
+    /// The answer has neither a result nor an error.
+    #[error("the daemon refused: {0}")]
+    NoResult(String),
+}
+
 /// The daemon's answer.
 #[derive(Debug)]
 pub(crate) enum Answer {
@@ -26,14 +45,14 @@ pub(crate) enum Answer {
 /// Sends a request to the daemon for these paths. `params` is JSON.
 ///
 /// # Errors
-/// The reason why the daemon cannot be asked.
+/// When the daemon cannot be reached, or its answer cannot be read.
 pub(crate) fn ask(
     paths: &Paths,
     environment: &Environment,
     method: &str,
     params: &str,
-) -> Result<Answer, String> {
-    let location = SocketLocation::find(paths, environment)?;
+) -> Result<Answer, Error> {
+    let location = SocketLocation::find(paths, environment).map_err(election::Error::from)?;
     let Some(mut socket) = election::connect(&location)? else {
         return Ok(Answer::None);
     };
@@ -45,16 +64,15 @@ pub(crate) fn ask(
                 io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
             ) =>
         {
-            return Err(format!("the daemon does not answer: {error}"));
+            return Err(Error::Silent(error));
         }
         // The daemon was ending.
         _ => return Ok(Answer::None),
     };
-    let response: Response<'_> = serde_json::from_str(&line)
-        .map_err(|error| format!("the daemon's answer cannot be read: {error}"))?;
+    let response: Response<'_> = serde_json::from_str(&line).map_err(Error::Answer)?;
     let refusal = || match &response.error {
-        Some(error) => error.message.to_string(),
-        None => format!("the daemon refused: {line}"),
+        Some(error) => Error::Refused(error.message.to_string()),
+        None => Error::NoResult(line.clone()),
     };
     let result = response.result.ok_or_else(refusal)?;
     Ok(Answer::Result(result.get().to_owned()))
@@ -85,24 +103,23 @@ fn write_request(socket: &mut UnixStream, method: &str, params: &str) -> io::Res
 /// `since` on come first. Returns whether there was a daemon.
 ///
 /// # Errors
-/// The reason why the daemon cannot be asked.
+/// When the daemon cannot be reached, or its answer cannot be read.
 pub(crate) fn listen(
     paths: &Paths,
     environment: &Environment,
     since: Option<u64>,
     mut heard: impl FnMut(&str) -> bool,
-) -> Result<bool, String> {
-    let location = SocketLocation::find(paths, environment)?;
+) -> Result<bool, Error> {
+    let location = SocketLocation::find(paths, environment).map_err(election::Error::from)?;
     let Some(mut socket) = election::connect(&location)? else {
         return Ok(false);
     };
     let params = since.map_or_else(|| "{}".to_owned(), |since| format!("{{\"since\":{since}}}"));
     message::send(&socket, &Hello::Control, &[])
         .and_then(|()| write_request(&mut socket, "events.subscribe", &params))
-        .map_err(|error| format!("the daemon does not answer: {error}"))?;
+        .map_err(Error::Silent)?;
     for line in BufReader::new(socket).lines().map_while(Result::ok) {
-        let message: Message<'_> = serde_json::from_str(&line)
-            .map_err(|error| format!("the daemon's message cannot be read: {error}"))?;
+        let message: Message<'_> = serde_json::from_str(&line).map_err(Error::Message)?;
         let past = message.result.map(|past| past.events).unwrap_or_default();
         let mut events = past.into_iter().chain(message.params);
         if !events.all(|event| heard(event.get())) {

@@ -9,13 +9,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::io::Errno;
 
-use super::socket_location::SocketLocation;
+use super::socket_location::{self, SocketLocation};
 use crate::config::{Environment, Paths, env};
 use crate::executable;
 
@@ -28,6 +29,31 @@ const TRY: Duration = Duration::from_millis(2);
 /// The hidden command of a daemon that is started for a session.
 pub(crate) const COMMAND: &str = "__daemon";
 
+/// The reason why the daemon cannot be reached or started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Location(#[from] socket_location::Error),
+    /// The user who listens on the socket cannot be determined.
+    #[error("the socket's owner is not known: {0}")]
+    Owner(#[source] Errno),
+    #[error("the socket `{}` is another user's", .0.display())]
+    AnotherUser(PathBuf),
+    #[error("the socket `{}` cannot be connected to: {source}", .path.display())]
+    Connect { path: PathBuf, source: io::Error },
+    #[error("the socket `{}` cannot be bound: {source}", .path.display())]
+    Bind { path: PathBuf, source: io::Error },
+    #[error("the lock `{}` cannot be taken: {source}", .path.display())]
+    Lock { path: PathBuf, source: io::Error },
+    /// The time limit for the lock has passed.
+    #[error("another process holds `{}` for too long", .0.display())]
+    Locked(PathBuf),
+    #[error("the daemon cannot be started: {0}")]
+    Start(#[source] io::Error),
+    #[error("the daemon ended at once")]
+    Ended,
+}
+
 /// A connection to the daemon. The daemon may not have accepted it yet.
 #[derive(Debug)]
 pub(super) struct Reached {
@@ -39,12 +65,12 @@ pub(super) struct Reached {
 /// Connects to the daemon, and starts it if there is none.
 ///
 /// # Errors
-/// The reason why there can be no daemon.
+/// When the daemon cannot be reached or started.
 pub(super) fn reach(
     location: &SocketLocation,
     paths: &Paths,
     environment: &Environment,
-) -> Result<Reached, String> {
+) -> Result<Reached, Error> {
     if let Some(socket) = connect(location)? {
         return Ok(Reached {
             socket,
@@ -59,15 +85,12 @@ pub(super) fn reach(
             started: None,
         });
     }
-    let listener = bind(location).map_err(|error| {
-        format!(
-            "the socket `{}` cannot be bound: {error}",
-            location.socket().display()
-        )
+    let listener = bind(location).map_err(|source| Error::Bind {
+        path: location.socket(),
+        source,
     })?;
-    let started = start(listener, paths, environment)
-        .map_err(|error| format!("the daemon cannot be started: {error}"))?;
-    let socket = connect(location)?.ok_or("the daemon ended at once")?;
+    let started = start(listener, paths, environment).map_err(Error::Start)?;
+    let socket = connect(location)?.ok_or(Error::Ended)?;
     Ok(Reached {
         socket,
         started: Some(started),
@@ -77,17 +100,13 @@ pub(super) fn reach(
 /// Connects to a running daemon. `None` if there is none.
 ///
 /// # Errors
-/// The reason why an existing socket cannot be used.
-pub(super) fn connect(location: &SocketLocation) -> Result<Option<UnixStream>, String> {
+/// When a socket exists but cannot be used.
+pub(super) fn connect(location: &SocketLocation) -> Result<Option<UnixStream>, Error> {
     match location.with_short_path(|path| UnixStream::connect(path)) {
         Ok(socket) => {
-            let peer = rustix::net::sockopt::socket_peercred(&socket)
-                .map_err(|error| format!("the socket's owner is not known: {error}"))?;
+            let peer = rustix::net::sockopt::socket_peercred(&socket).map_err(Error::Owner)?;
             if peer.uid != rustix::process::geteuid() {
-                return Err(format!(
-                    "the socket `{}` is another user's",
-                    location.socket().display()
-                ));
+                return Err(Error::AnotherUser(location.socket()));
             }
             Ok(Some(socket))
         }
@@ -99,30 +118,26 @@ pub(super) fn connect(location: &SocketLocation) -> Result<Option<UnixStream>, S
         {
             Ok(None)
         }
-        Err(error) => Err(format!(
-            "the socket `{}` cannot be connected to: {error}",
-            location.socket().display()
-        )),
+        Err(source) => Err(Error::Connect {
+            path: location.socket(),
+            source,
+        }),
     }
 }
 
 /// Takes the lock for starting or ending a daemon. It is released when the file is closed.
-fn lock(location: &SocketLocation) -> Result<File, String> {
-    let path = location.lock();
-    let failed =
-        |error: io::Error| format!("the lock `{}` cannot be taken: {error}", path.display());
+fn lock(location: &SocketLocation) -> Result<File, Error> {
+    let failed = |source: io::Error| Error::Lock {
+        path: location.lock(),
+        source,
+    };
     let file = open_lock(location).map_err(failed)?;
     let start = Instant::now();
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
             Err(Errno::WOULDBLOCK) if start.elapsed() < LOCKED => std::thread::sleep(TRY),
-            Err(Errno::WOULDBLOCK) => {
-                return Err(format!(
-                    "another process holds `{}` for too long",
-                    path.display()
-                ));
-            }
+            Err(Errno::WOULDBLOCK) => return Err(Error::Locked(location.lock())),
             Err(Errno::INTR) => {}
             Err(error) => return Err(failed(error.into())),
         }

@@ -49,7 +49,7 @@ mod linux {
     use crate::config::{Environment, Paths};
 
     pub(crate) use super::alone::reasons;
-    pub(crate) use super::client::{Answer, ask, listen};
+    pub(crate) use super::client::{Answer, Error, ask, listen};
 
     /// Serves the client of this process through the user's daemon, which is started if needed.
     ///
@@ -67,8 +67,11 @@ mod linux {
     /// The path of the daemon's socket for these paths.
     ///
     /// # Errors
-    /// With the reasons why no directory can be used.
-    pub(crate) fn socket(paths: &Paths, environment: &Environment) -> Result<PathBuf, String> {
+    /// When no directory can be used.
+    pub(crate) fn socket(
+        paths: &Paths,
+        environment: &Environment,
+    ) -> Result<PathBuf, socket_location::Error> {
         socket_location::SocketLocation::find(paths, environment).map(|location| location.socket())
     }
 
@@ -167,13 +170,13 @@ mod linux {
 pub(crate) use election::COMMAND;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    Answer, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here,
+    Answer, Error, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here,
     run_started, socket,
 };
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unsupported::{
-    Answer, COMMAND, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here,
-    run_started, socket,
+    Answer, COMMAND, Error, ask, attach, ended_alone, is_there, listen, reasons, run_command,
+    run_here, run_started, socket,
 };
 
 use std::pin::Pin;

@@ -14,6 +14,41 @@ use crate::config::{Environment, Paths, env};
 /// Maximum length of a socket's path, in bytes.
 const LONGEST: usize = 107;
 
+/// The reason why there is no location for the socket.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The socket's name needs the confinement.
+    #[error("the confinement of this process cannot be read: {0}")]
+    Confinement(#[source] io::Error),
+    /// Each directory with its fault.
+    #[error("no directory for the socket: {}", listed(.0))]
+    NoDirectory(Vec<(PathBuf, Unusable)>),
+}
+
+/// The reason why a directory cannot have the socket.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("it is not writable")]
+    ReadOnly(#[source] rustix::io::Errno),
+    #[error("it is not a directory")]
+    NotDirectory,
+    #[error("it belongs to another user")]
+    AnotherUser,
+    /// The mode lets other users in.
+    #[error("its mode is {0:o} and must be 700")]
+    Mode(u32),
+}
+
+fn listed(refusals: &[(PathBuf, Unusable)]) -> String {
+    let refusals = refusals.iter();
+    let texts: Vec<String> = refusals
+        .map(|(directory, reason)| format!("`{}`: {reason}", directory.display()))
+        .collect();
+    texts.join("; ")
+}
+
 /// The directory of a user's sockets, and the name of the socket for these paths.
 #[derive(Debug, Clone)]
 pub(super) struct SocketLocation {
@@ -25,21 +60,17 @@ impl SocketLocation {
     /// Finds the first usable directory.
     ///
     /// # Errors
-    /// The reasons why none is usable.
-    pub(super) fn find(paths: &Paths, environment: &Environment) -> Result<Self, String> {
-        let name = name(paths)
-            .map_err(|error| format!("the confinement of this process cannot be read: {error}"))?;
+    /// When no directory is usable.
+    pub(super) fn find(paths: &Paths, environment: &Environment) -> Result<Self, Error> {
+        let name = name(paths).map_err(Error::Confinement)?;
         let mut refusals = Vec::new();
         for directory in directories(paths, environment) {
             match prepare(&directory) {
                 Ok(()) => return Ok(Self { directory, name }),
-                Err(reason) => refusals.push(format!("`{}`: {reason}", directory.display())),
+                Err(reason) => refusals.push((directory, reason)),
             }
         }
-        Err(format!(
-            "no directory for the socket: {}",
-            refusals.join("; ")
-        ))
+        Err(Error::NoDirectory(refusals))
     }
 
     pub(super) fn socket(&self) -> PathBuf {
@@ -93,40 +124,36 @@ fn runtime(environment: &Environment, system: &Path) -> Option<PathBuf> {
 }
 
 /// Creates `directory` if needed, and checks that only this user can enter it.
-fn prepare(directory: &Path) -> Result<(), String> {
+fn prepare(directory: &Path) -> Result<(), Unusable> {
     let made = std::fs::DirBuilder::new().mode(0o700).create(directory);
     match made {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // The state directory may not exist yet. The system's own directories are not created.
             let parent = directory.parent().filter(|_| directory.ends_with("run"));
-            let parent = parent.ok_or_else(|| error.to_string())?;
+            let parent = parent.ok_or(error)?;
             let mut builder = std::fs::DirBuilder::new();
             let made = builder.recursive(true).mode(0o700).create(parent);
-            made.and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(directory))
-                .map_err(|error| error.to_string())?;
+            made.and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(directory))?;
         }
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error.to_string());
-        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
         _ => {}
     }
     check(directory)?;
-    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK)
-        .map_err(|_| "it is not writable".to_owned())
+    rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).map_err(Unusable::ReadOnly)
 }
 
 /// Checks that only this user can enter `directory`.
-pub(super) fn check(directory: &Path) -> Result<(), String> {
-    let metadata = std::fs::symlink_metadata(directory).map_err(|error| error.to_string())?;
+fn check(directory: &Path) -> Result<(), Unusable> {
+    let metadata = std::fs::symlink_metadata(directory)?;
     if !metadata.is_dir() {
-        return Err("it is not a directory".to_owned());
+        return Err(Unusable::NotDirectory);
     }
     if metadata.uid() != geteuid().as_raw() {
-        return Err("it belongs to another user".to_owned());
+        return Err(Unusable::AnotherUser);
     }
     match metadata.mode() & 0o777 {
         0o700 => Ok(()),
-        mode => Err(format!("its mode is {mode:o} and must be 700")),
+        mode => Err(Unusable::Mode(mode)),
     }
 }
 

@@ -9,7 +9,10 @@ use crate::config::{Environment, Paths};
 /// The hidden command of a daemon, which is not used here.
 pub(crate) const COMMAND: &str = "__daemon";
 
-const REASON: &str = "there is no daemon on this system: each session runs its own servers";
+/// Every session runs without a daemon.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no daemon on this system: each session runs its own servers")]
+pub(crate) struct Error;
 
 /// A daemon's answer.
 #[derive(Debug)]
@@ -27,15 +30,15 @@ pub(crate) enum Answer {
 /// Never.
 #[expect(clippy::unused_async, reason = "as on Linux")]
 pub(crate) async fn attach(_paths: &Paths, _request: &Request<'_>) -> io::Result<Outcome> {
-    Ok(Outcome::Alone(REASON.to_owned()))
+    Ok(Outcome::Alone(Error.to_string()))
 }
 
 /// There is no socket.
 ///
 /// # Errors
 /// Always.
-pub(crate) fn socket(_: &Paths, _: &Environment) -> Result<std::path::PathBuf, String> {
-    Err(REASON.to_owned())
+pub(crate) fn socket(_: &Paths, _: &Environment) -> Result<std::path::PathBuf, Error> {
+    Err(Error)
 }
 
 /// There is never a daemon.
@@ -71,7 +74,7 @@ pub(crate) fn reasons(_state_dir: &std::path::Path) -> Vec<(u32, String)> {
 ///
 /// # Errors
 /// Never.
-pub(crate) fn ask(_: &Paths, _: &Environment, _: &str, _: &str) -> Result<Answer, String> {
+pub(crate) fn ask(_: &Paths, _: &Environment, _: &str, _: &str) -> Result<Answer, Error> {
     Ok(Answer::None)
 }
 
@@ -84,7 +87,7 @@ pub(crate) fn listen(
     _: &Environment,
     _: Option<u64>,
     _: impl FnMut(&str) -> bool,
-) -> Result<bool, String> {
+) -> Result<bool, Error> {
     Ok(false)
 }
 
@@ -98,7 +101,7 @@ pub(crate) async fn run_started(
     _environment: &Environment,
     _commands: Arc<dyn Commands>,
 ) -> io::Result<()> {
-    Err(io::Error::other(REASON))
+    Err(io::Error::other(Error))
 }
 
 /// Always fails.
@@ -111,5 +114,5 @@ pub(crate) async fn run_here(
     _environment: &Environment,
     _commands: Arc<dyn Commands>,
 ) -> io::Result<()> {
-    Err(io::Error::other(REASON))
+    Err(io::Error::other(Error))
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::kinds::{Kind, Severity};
 use crate::clients::OwnEntry;
+use crate::text::chain;
 
 /// An instance of a [`Kind`].
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(super) struct Finding {
     /// The repair that `--fix` would make.
     pub(super) fix: Option<Fix>,
     /// The result of the repair: what was done, or why it failed.
-    pub(super) fixed: Option<Result<String, String>>,
+    pub(super) fixed: Option<anyhow::Result<String>>,
 }
 
 /// A repair that needs no question.
@@ -90,8 +91,9 @@ impl Finding {
             "fixable": self.fix.is_some(),
             "fixed": self.fixed.as_ref().map(Result::is_ok),
             "fix": match &self.fixed {
-                Some(Ok(text) | Err(text)) => Some(text.as_str()),
-                None => self.fix.as_ref().and(self.kind.fix),
+                Some(Ok(text)) => Some(text.clone()),
+                Some(Err(error)) => Some(chain(error.as_ref())),
+                None => self.fix.as_ref().and(self.kind.fix).map(str::to_owned),
             },
         })
     }

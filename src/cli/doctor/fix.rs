@@ -1,8 +1,11 @@
 //! The repairs of `--fix`. They are safe, and each is reported.
 
+use std::io;
 #[cfg(unix)]
 use std::path::Path;
 use std::time::Duration;
+
+use anyhow::Context as _;
 
 use super::super::output::Output;
 use super::super::setup::Machine;
@@ -27,7 +30,9 @@ pub(super) async fn all(
             #[cfg(unix)]
             Fix::Close(path) if !path.exists() => Ok("it is gone".to_owned()),
             #[cfg(unix)]
-            Fix::Close(path) => close(path).map(|mode| format!("it has the mode {mode:o} now")),
+            Fix::Close(path) => close(path)
+                .map(|mode| format!("it has the mode {mode:o} now"))
+                .map_err(Into::into),
             Fix::RemoveFile(path) => outcome(std::fs::remove_file(path), "it is removed"),
             Fix::RemoveDirectory(path) => outcome(std::fs::remove_dir_all(path), "it is removed"),
             Fix::Entry { entry, is_dead } => complete(machine, entry, *is_dead),
@@ -38,8 +43,10 @@ pub(super) async fn all(
 }
 
 /// Plans on the file's current content, because an earlier repair may have changed it.
-fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> Result<String, String> {
-    let launch = machine.launch().map_err(|error| error.to_string())?;
+fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> anyhow::Result<String> {
+    let launch = machine
+        .launch()
+        .map_err(|exit| anyhow::Error::msg(exit.to_string()))?;
     let environment = &machine.around.environment;
     let planned = repair(
         entry,
@@ -48,21 +55,20 @@ fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> Result<String
         &machine.paths.config_file,
         environment,
     );
-    let Some(edit) = planned.map_err(|error| error.to_string())? else {
+    let Some(edit) = planned? else {
         return Ok("nothing is left to do".to_owned());
     };
     let run = machine
         .journal()
-        .apply("doctor --fix", std::slice::from_ref(&edit))
-        .map_err(|error| error.to_string())?;
+        .apply("doctor --fix", std::slice::from_ref(&edit))?;
     Ok(format!(
         "`{}` is edited; `mcpzip undo {run}` reverts it",
         edit.path.display()
     ))
 }
 
-async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
-    let app = app.ok_or_else(|| "there is no configuration".to_owned())?;
+async fn embed(app: Option<&App>, output: &Output) -> anyhow::Result<String> {
+    let app = app.context("there is no configuration")?;
     {
         let _spinner = output.spinner("computing missing vectors");
         app.proxy().inventory.vectors_made(EMBEDDING).await;
@@ -70,25 +76,22 @@ async fn embed(app: Option<&App>, output: &Output) -> Result<String, String> {
     let proxy = app.proxy();
     match proxy.inventory.status(&proxy.unscoped()).search_by_meaning {
         Some(coverage) if coverage.embedded < coverage.tools => {
-            Err(format!("not in time: {coverage}"))
+            Err(anyhow::anyhow!("not in time: {coverage}"))
         }
         _ => Ok("every tool is ready now".to_owned()),
     }
 }
 
-fn outcome(done: std::io::Result<()>, words: &str) -> Result<String, String> {
-    done.map(|()| words.to_owned())
-        .map_err(|error| error.to_string())
+fn outcome(done: io::Result<()>, words: &str) -> anyhow::Result<String> {
+    done?;
+    Ok(words.to_owned())
 }
 
 /// Removes the permissions of group and others. Returns the new mode.
 #[cfg(unix)]
-fn close(path: &Path) -> Result<u32, String> {
+fn close(path: &Path) -> io::Result<u32> {
     use std::os::unix::fs::PermissionsExt as _;
-    let closed = || {
-        let mode = path.metadata()?.permissions().mode() & 0o700;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-        Ok(mode)
-    };
-    closed().map_err(|error: std::io::Error| error.to_string())
+    let mode = path.metadata()?.permissions().mode() & 0o700;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    Ok(mode)
 }

@@ -1,5 +1,7 @@
 //! Checks of the logins at remote servers and of the keychain.
 
+use anyhow::Context as _;
+
 use super::super::printable::printable;
 use super::super::setup::Machine;
 use super::Examination;
@@ -7,7 +9,8 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::config::{Credentials, Environment};
-use crate::keychain::{Keychain, KeychainError};
+use crate::keychain::Keychain;
+use crate::text::chain;
 use crate::tool::ServerName;
 use crate::upstream::oauth::DIRECTORY;
 
@@ -86,21 +89,13 @@ pub(super) async fn examine(
                 Credentials::Keychain => &kinds::KEYCHAIN_UNUSABLE,
                 Credentials::Auto | Credentials::File => &kinds::KEYCHAIN_NONE,
             };
-            examination.add(Finding::new(kind, "keychain", reason));
+            examination.add(Finding::new(kind, "keychain", chain(reason.as_ref())));
         }
     }
 }
 
-fn keychain(environment: &Environment) -> Result<(), String> {
-    let keychain = Keychain::of(environment)
-        .ok_or_else(|| "there is no keychain on this machine".to_owned())?;
-    match keychain.get(PROBE) {
-        Ok(_) => Ok(()),
-        Err(error @ (KeychainError::Absent { .. } | KeychainError::Locked)) => {
-            Err(error.to_string())
-        }
-        Err(error @ (KeychainError::Silent { .. } | KeychainError::Broken { .. })) => {
-            Err(error.to_string())
-        }
-    }
+fn keychain(environment: &Environment) -> anyhow::Result<()> {
+    let keychain = Keychain::of(environment).context("there is no keychain on this machine")?;
+    keychain.get(PROBE)?;
+    Ok(())
 }

@@ -9,6 +9,7 @@ use super::Examination;
 use super::finding::Finding;
 use super::kinds::Severity;
 use crate::proxy::counted;
+use crate::text::chain;
 
 pub(super) fn show(examination: &Examination, machine: &Machine, output: &Output) {
     if output.is_json() {
@@ -117,7 +118,8 @@ fn one(finding: &Finding, output: &Output) {
     paragraph(finding.kind.why, &quiet);
     match &finding.fixed {
         Some(Ok(done)) => paragraph(done, &|line| good(line)),
-        Some(Err(reason)) => {
+        Some(Err(error)) => {
+            let reason = chain(error.as_ref());
             paragraph(&format!("could not be fixed: {reason}"), &|line| bad(line));
         }
         None => {
