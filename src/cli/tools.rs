@@ -35,6 +35,26 @@ fn is_disabled(server: &str, config: &Config) -> bool {
     known.any(|(name, entry)| name.as_str() == server && entry.disabled)
 }
 
+/// The reason why `server` has no list.
+fn not_listed(server: &str, app: &App) -> Exit {
+    let proxy = app.proxy();
+    let config = proxy.unscoped().config();
+    let progress = proxy.inventory.progress().into_iter();
+    let progress = progress.filter(|(name, _)| name.as_str() == server);
+    match progress.map(|(_, progress)| progress).next() {
+        Some(Progress::Failed(reason)) => {
+            Exit::unavailable(config.masker.mask(&reason.to_string()))
+        }
+        Some(_) => Exit::unavailable(format!(
+            "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
+        )),
+        None if is_disabled(server, &config) => Exit::failed(format!(
+            "server `{server}` is disabled; `mcpzip enable {server}` uses it again"
+        )),
+        None => unknown_server(server, &config),
+    }
+}
+
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     {
@@ -59,23 +79,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .servers()
             .any(|known| known.name().as_str() == server)
     {
-        let failed = proxy
-            .inventory
-            .progress()
-            .into_iter()
-            .find(|(name, _)| name.as_str() == server);
-        return Err(match failed {
-            Some((_, Progress::Failed(reason))) => {
-                Exit::unavailable(proxy.unscoped().config().masker.mask(&reason.to_string()))
-            }
-            Some(_) => Exit::unavailable(format!(
-                "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
-            )),
-            None if is_disabled(server, &proxy.unscoped().config()) => Exit::failed(format!(
-                "server `{server}` is disabled; `mcpzip enable {server}` uses it again"
-            )),
-            None => unknown_server(server, &proxy.unscoped().config()),
-        });
+        return Err(not_listed(server, app));
     }
     let mut all = Vec::new();
     for tool in snapshot

@@ -1,6 +1,6 @@
 //! Checks of the clients: which have an entry for mcpzip, which program it starts, and which keys it lacks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -87,6 +87,7 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
     duplicates(&survey, &entries, &launch, machine, examination);
 }
 
+/// Checks one entry for mcpzip: whether it can be used, and which program and configuration it starts.
 async fn look(
     entry: &OwnEntry,
     launch: &Launch,
@@ -94,35 +95,12 @@ async fn look(
     app: Option<&App>,
     examination: &mut Examination,
 ) {
-    let client = entry.location.client;
-    let environment = &machine.around.environment;
-    let subject = client.name();
+    let subject = entry.location.client.name();
     let location = format!(
         "`{}` in `{}`",
         printable(&entry.name),
         entry.location.path.display()
     );
-    let fix = |is_dead: bool| {
-        let planned = repair(
-            entry,
-            is_dead,
-            launch,
-            &machine.paths.config_file,
-            environment,
-        );
-        let is_possible = planned.is_ok_and(|edit| edit.is_some());
-        is_possible.then(|| Fix::Entry {
-            entry: Box::new(entry.clone()),
-            is_dead,
-        })
-    };
-    let add = |examination: &mut Examination, kind, what: String, is_dead: bool| {
-        let finding = Finding::new(kind, subject, what);
-        examination.add(match fix(is_dead) {
-            Some(fix) => finding.with_fix(fix),
-            None => finding,
-        });
-    };
     if entry.is_disabled {
         examination.add(Finding::new(
             &kinds::CLIENT_DISABLED,
@@ -130,21 +108,13 @@ async fn look(
             format!("{location} is switched off"),
         ));
     }
-    let shell_path = environment.get("PATH").unwrap_or_default();
-    let path = match desktop_path(machine.around.platform) {
-        Some(path) if client.is_graphical() => path,
-        _ => shell_path,
-    };
-    let written = printable(&entry.program);
-    let found = find_program(&entry.program, path, environment);
-    let is_dead = found.is_none() && is_our_program(&entry.program);
-    if is_dead {
-        add(
-            examination,
-            &kinds::CLIENT_PROGRAM_GONE,
-            format!("{location} starts `{written}`, which does not exist"),
-            true,
-        );
+    let is_own = is_our_program(&entry.program);
+    let found = program(entry, machine);
+    if found.is_none() && is_own {
+        let written = printable(&entry.program);
+        let what = format!("{location} starts `{written}`, which does not exist");
+        let finding = Finding::new(&kinds::CLIENT_PROGRAM_GONE, subject, what);
+        examination.add(with_repair(finding, entry, true, launch, machine));
     } else if !entry.lacks.is_empty() {
         let keys = entry
             .lacks
@@ -152,35 +122,17 @@ async fn look(
             .map(|key| format!("`{key}`"))
             .collect::<Vec<_>>()
             .join(", ");
-        add(
-            examination,
-            &kinds::CLIENT_LACKS,
-            format!("{location} lacks {keys}"),
-            false,
-        );
+        let what = format!("{location} lacks {keys}");
+        let finding = Finding::new(&kinds::CLIENT_LACKS, subject, what);
+        examination.add(with_repair(finding, entry, false, launch, machine));
     }
     if let Some(refusal) = &entry.refusal {
         examination.add(Finding::new(&kinds::CLIENT_REFUSES, subject, refusal));
     }
-    if let Some(found) = found.filter(|_| is_our_program(&entry.program)) {
-        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if real(&found) != real(Path::new(&launch.program)) {
-            let own = env!("CARGO_PKG_VERSION");
-            let found = found.display();
-            match version(&found.to_string()).await {
-                Some(version) if version == own => {
-                    let what = format!("{location} starts `{found}`, of the same version");
-                    examination.add(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
-                }
-                version => {
-                    let version =
-                        version.map_or("unknown".to_owned(), |version| printable(&version));
-                    let what =
-                        format!("{location} starts `{found}`, version {version}; this is {own}");
-                    examination.add(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what));
-                }
-            }
-        }
+    if let Some(found) = found.filter(|_| is_own) {
+        examination
+            .findings
+            .extend(other_copy(&found, launch, subject, &location).await);
     }
     let config = entry
         .args
@@ -193,6 +145,64 @@ async fn look(
         let what = format!("{location} uses `{}`", printable(config));
         examination.add(Finding::new(&kinds::CLIENT_OTHER_CONFIG, subject, what));
     }
+}
+
+/// The program of the entry, as its client finds it. `None` if it does not exist.
+fn program(entry: &OwnEntry, machine: &Machine) -> Option<PathBuf> {
+    let environment = &machine.around.environment;
+    let path = match desktop_path(machine.around.platform) {
+        Some(path) if entry.location.client.is_graphical() => path,
+        _ => environment.get("PATH").unwrap_or_default(),
+    };
+    find_program(&entry.program, path, environment)
+}
+
+/// `finding` with the repair of the entry, if there is one. `is_dead` if the entry's program is missing.
+fn with_repair(
+    finding: Finding,
+    entry: &OwnEntry,
+    is_dead: bool,
+    launch: &Launch,
+    machine: &Machine,
+) -> Finding {
+    let environment = &machine.around.environment;
+    let planned = repair(
+        entry,
+        is_dead,
+        launch,
+        &machine.paths.config_file,
+        environment,
+    );
+    if !planned.is_ok_and(|edit| edit.is_some()) {
+        return finding;
+    }
+    finding.with_fix(Fix::Entry {
+        entry: Box::new(entry.clone()),
+        is_dead,
+    })
+}
+
+/// Reports that `found`, the program of the entry at `location`, is another copy of mcpzip than this one.
+async fn other_copy(
+    found: &Path,
+    launch: &Launch,
+    subject: &str,
+    location: &str,
+) -> Option<Finding> {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if real(found) == real(Path::new(&launch.program)) {
+        return None;
+    }
+    let own = env!("CARGO_PKG_VERSION");
+    let found = found.display();
+    let version = version(&found.to_string()).await;
+    if version.as_deref() == Some(own) {
+        let what = format!("{location} starts `{found}`, of the same version");
+        return Some(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
+    }
+    let version = version.map_or("unknown".to_owned(), |version| printable(&version));
+    let what = format!("{location} starts `{found}`, version {version}; this is {own}");
+    Some(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what))
 }
 
 /// Whether the program is mcpzip itself, not a program that starts it.

@@ -52,7 +52,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Default)]
 struct Examination {
     findings: Vec<Finding>,
-    servers: Vec<servers::ServerReport>,
+    servers: Vec<servers::ListedServer>,
     clients: Vec<clients::ClientReport>,
 }
 

@@ -13,8 +13,8 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
-use crate::config::Trust;
-use crate::proxy::Progress;
+use crate::config::{Config, Trust};
+use crate::proxy::{Progress, ServerReport};
 use crate::scan;
 use crate::tool::ServerName;
 use crate::upstream::oauth::LoginStatus;
@@ -30,7 +30,7 @@ const SHOWN: usize = 5;
 
 /// A server's state after it was listed.
 #[derive(Debug, Serialize)]
-pub(super) struct ServerReport {
+pub(super) struct ListedServer {
     pub(super) name: String,
     pub(super) state: &'static str,
     pub(super) tools: usize,
@@ -56,22 +56,10 @@ pub(super) async fn examine(
         .iter()
         .filter(|(name, entry)| !entry.disabled && is_meant(name));
     let names: Vec<ServerName> = used.map(|(name, _)| name.clone()).collect();
-    let times: BTreeMap<ServerName, Duration> = {
-        let _spinner = output.spinner(format!("asking {} servers", names.len()));
-        let asked = names.iter().map(|name| async move {
-            let start = Instant::now();
-            proxy.inventory.list(Some(name), LIMIT).await;
-            (name.clone(), start.elapsed())
-        });
-        join_all(asked).await.into_iter().collect()
-    };
+    let times = list(app, &names, output).await;
     let status = proxy.inventory.status(&proxy.unscoped());
     let snapshot = proxy.unscoped().snapshot();
     let progress = proxy.inventory.progress();
-    let reason = |name: &ServerName| match progress.get(name) {
-        Some(Progress::Failed(reason)) => printable(&config.masker.mask(&reason.to_string())),
-        _ => "it gave no answer in time".to_owned(),
-    };
     for server in &status.servers {
         let Ok(name) = ServerName::new(&server.name) else {
             continue;
@@ -80,8 +68,8 @@ pub(super) async fn examine(
             continue;
         }
         let known = snapshot.server(&name);
-        let time = times.get(&name);
-        examination.servers.push(ServerReport {
+        let time = times.get(&name).copied();
+        examination.servers.push(ListedServer {
             name: server.name.clone(),
             state: server.state,
             tools: server.tools,
@@ -94,91 +82,109 @@ pub(super) async fn examine(
         });
         let Some(time) = time else { continue };
         if proxy.inventory.wants_login(&name) {
-            examination.add(Finding::new(
-                &kinds::SERVER_LOGIN,
-                name.as_str(),
-                reason(&name),
-            ));
+            let reason = reason(progress.get(&name), &config);
+            examination.add(Finding::new(&kinds::SERVER_LOGIN, name.as_str(), reason));
         } else if server.state == "failed" || server.stale {
-            // A missing program is already reported as the reason.
-            let is_reported = |found: &Finding| {
-                found.kind == &kinds::COMMAND_MISSING && found.subject == name.as_str()
-            };
-            if !examination.findings.iter().any(is_reported) {
-                let kind = match progress.get(&name) {
-                    Some(Progress::Failed(failed)) if failed.is_unreachable() => {
-                        &kinds::SERVER_UNREACHABLE
-                    }
-                    _ => &kinds::SERVER_FAILED,
-                };
-                examination.add(Finding::new(kind, name.as_str(), reason(&name)));
-            }
-            if let Some(listed) = server.listed_text() {
-                let what = format!("its {} tools were {listed}", server.tools);
-                examination.add(Finding::new(&kinds::CACHE_STALE, name.as_str(), what));
-            }
+            failure(server, progress.get(&name), &config, examination);
         } else {
-            if *time > SLOW {
-                let what = format!("it took {:.1} s", time.as_secs_f64());
-                examination.add(Finding::new(&kinds::SERVER_SLOW, name.as_str(), what));
-            }
-            if server.tools + server.withheld == 0 {
-                let what = format!("it lists no tools{}", server.other_entries());
-                examination.add(Finding::new(&kinds::SERVER_EMPTY, name.as_str(), what));
-            }
+            listing(server, time, examination);
         }
         if !server.flaws.is_empty() {
-            let what = server
-                .flaws
-                .iter()
-                .map(|flaw| printable(flaw))
-                .collect::<Vec<_>>();
-            examination.add(Finding::new(
-                &kinds::SERVER_FLAWED,
-                name.as_str(),
-                some(&what),
-            ));
+            let flaws: Vec<String> = server.flaws.iter().map(|flaw| printable(flaw)).collect();
+            let what = some(&flaws);
+            examination.add(Finding::new(&kinds::SERVER_FLAWED, name.as_str(), what));
         }
-        let is_held = config
-            .servers
-            .get(&name)
-            .is_some_and(|entry| entry.trust != Trust::Report);
-        let waits = is_held && server.pending.iter().any(|one| !one.rejected);
-        if server.quarantined || waits && server.changed.is_empty() {
-            let what = server.changed_text().unwrap_or_default();
-            let finding = Finding::new(&kinds::TOOL_HELD_BACK, name.as_str(), what);
-            examination.add(finding);
-        } else if !server.changed.is_empty() {
-            let kind = if is_held {
-                &kinds::TOOL_HELD_BACK
-            } else {
-                &kinds::TOOL_CHANGED
-            };
-            let names: Vec<String> = server
-                .changed
-                .iter()
-                .map(|name| format!("`{}`", printable(name)))
-                .collect();
-            examination.add(Finding::new(kind, name.as_str(), some(&names)));
-        }
+        let trust = config.servers.get(&name).map(|entry| entry.trust);
+        changes(server, trust, examination);
         if let Some(known) = known {
             texts(known, examination);
         }
     }
     if only.is_none() {
-        let names: Vec<&str> = status
-            .servers
-            .iter()
-            .map(|server| server.name.as_str())
-            .collect();
-        for alike in alike(&names) {
-            let what = alike
-                .iter()
-                .map(|name| format!("`{}`", printable(name)))
-                .collect::<Vec<_>>()
-                .join(" and ");
-            examination.add(Finding::new(&kinds::SERVER_NAMES_ALIKE, alike[0], what));
-        }
+        server_names(&status.servers, examination);
+    }
+}
+
+/// Lists all servers at once. Returns the time that each took.
+async fn list(app: &App, names: &[ServerName], output: &Output) -> BTreeMap<ServerName, Duration> {
+    let _spinner = output.spinner(format!("asking {} servers", names.len()));
+    let inventory = &app.proxy().inventory;
+    let asked = names.iter().map(|name| async move {
+        let start = Instant::now();
+        inventory.list(Some(name), LIMIT).await;
+        (name.clone(), start.elapsed())
+    });
+    join_all(asked).await.into_iter().collect()
+}
+
+/// The reason why a server was not listed.
+fn reason(progress: Option<&Progress>, config: &Config) -> String {
+    match progress {
+        Some(Progress::Failed(reason)) => printable(&config.masker.mask(&reason.to_string())),
+        _ => "it gave no answer in time".to_owned(),
+    }
+}
+
+/// Reports that a server cannot be listed.
+fn failure(
+    server: &ServerReport,
+    progress: Option<&Progress>,
+    config: &Config,
+    examination: &mut Examination,
+) {
+    let name = &server.name;
+    // A missing program is already reported as the reason.
+    let is_reported =
+        |found: &Finding| found.kind == &kinds::COMMAND_MISSING && found.subject == *name;
+    if !examination.findings.iter().any(is_reported) {
+        let kind = match progress {
+            Some(Progress::Failed(failed)) if failed.is_unreachable() => &kinds::SERVER_UNREACHABLE,
+            _ => &kinds::SERVER_FAILED,
+        };
+        examination.add(Finding::new(kind, name, reason(progress, config)));
+    }
+    if let Some(listed) = server.listed_text() {
+        let what = format!("its {} tools were {listed}", server.tools);
+        examination.add(Finding::new(&kinds::CACHE_STALE, name, what));
+    }
+}
+
+/// Reports a slow listing (`time`) and an empty one.
+fn listing(server: &ServerReport, time: Duration, examination: &mut Examination) {
+    if time > SLOW {
+        let what = format!("it took {:.1} s", time.as_secs_f64());
+        examination.add(Finding::new(&kinds::SERVER_SLOW, &server.name, what));
+    }
+    if server.tools + server.withheld == 0 {
+        let what = format!("it lists no tools{}", server.other_entries());
+        examination.add(Finding::new(&kinds::SERVER_EMPTY, &server.name, what));
+    }
+}
+
+/// Reports tools that changed, or are held back until the user approves them.
+fn changes(server: &ServerReport, trust: Option<Trust>, examination: &mut Examination) {
+    let is_held = trust.is_some_and(|trust| trust != Trust::Report);
+    let waits = is_held && server.pending.iter().any(|one| !one.rejected);
+    if server.quarantined || waits && server.changed.is_empty() {
+        let what = server.changed_text().unwrap_or_default();
+        examination.add(Finding::new(&kinds::TOOL_HELD_BACK, &server.name, what));
+    } else if !server.changed.is_empty() {
+        let kind = if is_held {
+            &kinds::TOOL_HELD_BACK
+        } else {
+            &kinds::TOOL_CHANGED
+        };
+        let what = some(&quoted(&server.changed));
+        examination.add(Finding::new(kind, &server.name, what));
+    }
+}
+
+/// Reports servers whose names are easily confused.
+fn server_names(servers: &[ServerReport], examination: &mut Examination) {
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    for alike in alike(&names) {
+        let what = quoted(&alike).join(" and ");
+        examination.add(Finding::new(&kinds::SERVER_NAMES_ALIKE, alike[0], what));
     }
 }
 
@@ -248,13 +254,7 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
     let pairs = alike(&names);
     let pairs: Vec<String> = pairs
         .iter()
-        .map(|names| {
-            names
-                .iter()
-                .map(|name| format!("`{}`", printable(name)))
-                .collect::<Vec<_>>()
-                .join(" and ")
-        })
+        .map(|names| quoted(names).join(" and "))
         .collect();
     if !pairs.is_empty() {
         examination.add(Finding::new(&kinds::TOOL_NAMES_ALIKE, server, some(&pairs)));
@@ -296,6 +296,14 @@ fn alike<'n>(names: &[&'n str]) -> Vec<Vec<&'n str>> {
     groups
         .into_values()
         .filter(|names| names.len() > 1)
+        .collect()
+}
+
+/// The names in backticks.
+fn quoted(names: &[impl AsRef<str>]) -> Vec<String> {
+    let names = names.iter();
+    names
+        .map(|name| format!("`{}`", printable(name.as_ref())))
         .collect()
 }
 
