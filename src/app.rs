@@ -110,7 +110,8 @@ impl App {
         Ok(Self::with_config(config, paths, session, start, mode))
     }
 
-    /// Builds a run that serves clients. `remotes` are the servers of the command line.
+    /// Builds a run that serves clients, in the mode that `mode` makes of the configuration. `remotes` are the servers of
+    /// the command line.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
@@ -118,11 +119,12 @@ impl App {
         paths: Paths,
         session: SessionEnv,
         remotes: Vec<RemoteServer>,
-        mode: Mode,
+        mode: impl FnOnce(&Config) -> Mode,
     ) -> Result<Self, config::Error> {
         let config = Config::load_with(&remotes, &paths, &session.environment)?;
         telemetry::hide(&config.masker);
         report(&config, &paths);
+        let mode = mode(&config);
         let app = Self::with_config(config, paths, session, Start::Serving, mode);
         Ok(Self { remotes, ..app })
     }
@@ -186,6 +188,29 @@ impl App {
             owner: Owner::Session(id),
         };
         Ok(Self::build(config, paths, session, build))
+    }
+
+    /// Builds a run for HTTP clients that share servers with the sessions of this process. `config` was read for
+    /// `session`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn for_http(
+        config: Config,
+        paths: Paths,
+        session: SessionEnv,
+        mode: Mode,
+        shared: &Shared,
+    ) -> Self {
+        telemetry::hide(&config.masker);
+        report(&config, &paths);
+        let build = Build {
+            start: Start::Serving,
+            mode,
+            tasks: Tasks::new(),
+            servers: shared.servers.clone(),
+            lists: Some(shared.lists.clone()),
+            owner: Owner::default(),
+        };
+        Self::build(config, paths, session, build)
     }
 
     /// For a command that runs over the servers that sessions of this process share; its own process says what is wrong with the
@@ -378,22 +403,33 @@ impl App {
     ) -> Result<(), http::Error> {
         self.proxy.free_stdout();
         let tracer = self.begin();
-        let outcome =
-            match http::Server::bind(options, self.proxy.clone(), self.tasks.clone()).await {
-                Ok(server) => {
-                    self.report_start(&server.url());
-                    listening(&server.url());
-                    server.start();
-                    // Listing need not wait for a handshake here.
-                    self.proxy.inventory.release();
-                    shutdown::signal()
-                        .await
-                        .map_err(|source| http::Error::Signals { source })
-                }
-                Err(error) => Err(error),
-            };
+        let outcome = match http::Server::bind(options).await {
+            Ok(server) => {
+                self.report_start(&server.url());
+                listening(&server.url());
+                server.start(self.proxy.clone(), &self.tasks);
+                // Listing need not wait for a handshake here.
+                self.proxy.inventory.release();
+                shutdown::signal()
+                    .await
+                    .map_err(|source| http::Error::Signals { source })
+            }
+            Err(error) => Err(error),
+        };
         self.finish_traced(tracer, SHORT_FLUSH).await;
         outcome
+    }
+
+    /// Serves clients over HTTP until `ended` is cancelled, then ends their sessions.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn serve_http_until(self, server: http::Server, ended: CancellationToken) {
+        self.refuse_stdout();
+        let tracer = self.begin();
+        self.report_start(&server.url());
+        server.start(self.proxy.clone(), &self.tasks);
+        self.proxy.inventory.release();
+        ended.cancelled().await;
+        self.finish_traced(tracer, SHORT_FLUSH).await;
     }
 
     /// Starts the telemetry, and the task that follows the configuration file.

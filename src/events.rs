@@ -60,6 +60,16 @@ pub(crate) enum Event {
     },
     /// A session ended.
     SessionClosed { session: String },
+    /// The daemon serves HTTP clients at this URL.
+    HttpListening { url: String },
+    /// The daemon cannot serve HTTP clients.
+    HttpFailed {
+        /// The configured address, if it can be read.
+        address: Option<String>,
+        reason: String,
+    },
+    /// The daemon does not serve HTTP clients any more.
+    HttpStopped { url: String },
     /// A call was sent to its server. Calls are reported only while there is a listener, and are not kept.
     CallBegan {
         call: u64,

@@ -11,7 +11,7 @@ use super::completions;
 use super::daemon_unit;
 use super::diagnostics::Exit;
 use super::logs;
-use super::output::{Output, faint, good, strong};
+use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use crate::config::{Environment, Paths};
 use crate::daemon::{self, Answer, Commands};
@@ -105,7 +105,19 @@ pub(super) struct Status {
     uptime: u64,
     idle: f64,
     socket: std::path::PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<Http>,
     sessions: Vec<Session>,
+}
+
+/// How the daemon serves HTTP clients.
+#[derive(Debug, Serialize, Deserialize)]
+struct Http {
+    address: Option<String>,
+    url: Option<String>,
+    reason: Option<String>,
+    has_token: bool,
+    variables_of: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -144,7 +156,7 @@ pub(super) async fn run(
         Command::Run => {
             leave_directory()?;
             output.note(
-                "the daemon runs until it is stopped, or has had no session for its idle time",
+                "the daemon runs until it is stopped, or has had no session for its idle time; with `http.address` it stays",
             );
             Ok(daemon::run_here(paths, environment, commands).await?)
         }
@@ -188,11 +200,21 @@ pub(super) fn status(paths: &Paths, environment: &Environment) -> anyhow::Result
 
 /// A short description of the daemon for `status` and `doctor`.
 pub(super) fn sentence(status: &Status) -> String {
-    format!(
-        "process {}, {}",
-        status.process,
-        counted(status.sessions.len(), "session")
-    )
+    let sessions = counted(status.sessions.len(), "session");
+    let url = status.http.as_ref().and_then(|http| http.url.as_deref());
+    let http = url.map_or_else(String::new, |url| format!(", HTTP on {url}"));
+    format!("process {}, {sessions}{http}", status.process)
+}
+
+/// The reason why the daemon serves no HTTP clients although an address is configured.
+pub(super) fn http_fault(status: &Status) -> Option<String> {
+    let reason = status.http.as_ref()?.reason.as_deref()?;
+    Some(format!("HTTP clients are not served: {reason}"))
+}
+
+/// The URL at which the daemon serves HTTP clients.
+pub(super) fn url(paths: &Paths, environment: &Environment) -> Option<String> {
+    status(paths, environment).ok()??.http?.url
 }
 
 fn show(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
@@ -218,10 +240,13 @@ fn show(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
                     printable(&directory)
                 ));
             }
-            output.line(faint(format!(
-                "it ends {} s after its last session",
-                status.idle
-            )));
+            if let Some(fault) = http_fault(status) {
+                output.line(format!("  {}", bad(printable(&fault))));
+            }
+            output.line(faint(match &status.http {
+                None => format!("it ends {} s after its last session", status.idle),
+                Some(_) => "it stays for HTTP clients when its last session has ended".to_owned(),
+            }));
         }
     }
     for (process, reason) in alone {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::diagnostics::Exit;
 use super::output::{Output, good};
 use super::serve;
-use crate::config::{Config, Environment, ListenAddress, Paths, env};
+use crate::config::{Config, Environment, ListenAddress, Paths};
 
 /// Time limit for the answer.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -63,11 +63,8 @@ pub(super) async fn run(
 /// The address that `serve --http` uses without a value. An unreadable configuration is ignored, because the server may
 /// run without it.
 fn known_address(paths: &Paths, environment: &Environment) -> Result<ListenAddress, Exit> {
-    if let Some(text) = environment
-        .get(env::HTTP_ADDRESS.name)
-        .filter(|text| !text.trim().is_empty())
-    {
-        return serve::of_variable(text);
+    if let Some(address) = serve::of_variable(environment)? {
+        return Ok(address);
     }
     let configured = Config::load(paths, environment)
         .ok()

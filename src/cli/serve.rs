@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::daemon::url as daemon_url;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::app::App;
@@ -14,9 +15,8 @@ use crate::config::{
     RemoteServer, SessionEnv, StandIn, env, is_inline, older_config_file,
 };
 use crate::daemon;
-use crate::downstream::http::{Options, Origin};
+use crate::downstream::http::{self, Options, OptionsError, Origin};
 use crate::proxy::{Mode, Start};
-use crate::secret::Secret;
 use crate::telemetry;
 
 #[derive(Debug, Args)]
@@ -90,50 +90,37 @@ impl Arguments {
         let Some(address) = self.http else {
             return Ok(Transport::Stdio);
         };
-        let configured = configured.as_ref().map_err(Exit::of_setting)?;
-        let address = match (address, environment.get(env::HTTP_ADDRESS.name)) {
-            (Some(address), _) => address,
-            (None, Some(text)) if !text.trim().is_empty() => of_variable(text)?,
-            _ => configured.address.clone().unwrap_or_default(),
-        };
-        let variable = environment.get(env::TOKEN.name).unwrap_or_default();
-        let file = self.token_file.as_deref();
-        let file = file.or(if variable.is_empty() {
-            configured.token_file.as_deref()
-        } else {
-            None
-        });
-        let token = match (file, variable) {
-            (Some(path), _) => Some(token(
-                &read(path, output)?,
-                &format!("`{}`", path.display()),
-            )?),
-            (None, "") => None,
-            (None, text) => Some(token(text, env::TOKEN.name)?),
-        };
-        let mut origins = self.allow_origin;
-        for text in &configured.origins {
-            let origin = text
-                .parse::<Origin>()
-                .map_err(|error| Exit::of_setting(&format!("`http.origins`: `{text}`: {error}")))?;
-            origins.push(origin);
-        }
-        Ok(Transport::Http(Options {
+        let arguments = http::Arguments {
             address,
-            token,
-            origins,
-        }))
+            token_file: self.token_file,
+            origins: self.allow_origin,
+        };
+        // This is not an error, because containers get secrets as files that every user of the container can read.
+        let open_file = |path: &Path| {
+            output.note(&format!(
+                "other users can read the token file `{}`; `chmod 600` prevents that",
+                path.display()
+            ));
+        };
+        let options = Options::new(arguments, environment, configured, open_file);
+        options.map(Transport::Http).map_err(|error| exit(&error))
     }
 }
 
-/// Parses `MCPZIP_HTTP_ADDRESS`.
+/// The exit code of a setting that cannot be used.
+fn exit(error: &OptionsError) -> Exit {
+    match error {
+        OptionsError::File { .. } | OptionsError::Token { .. } => Exit::failed(error.to_string()),
+        _ => Exit::of_setting(error),
+    }
+}
+
+/// Reads `MCPZIP_HTTP_ADDRESS`, if it is set.
 ///
 /// # Errors
 /// When it is not an address.
-pub(super) fn of_variable(text: &str) -> Result<ListenAddress, Exit> {
-    let name = env::HTTP_ADDRESS.name;
-    text.parse()
-        .map_err(|error| Exit::of_setting(&format!("{name} {error}")))
+pub(super) fn of_variable(environment: &Environment) -> Result<Option<ListenAddress>, Exit> {
+    http::of_variable(environment).map_err(|error| exit(&error))
 }
 
 /// Builds the app if there is no configuration. It serves the servers of mcpzip 0.1 or the built-in server alone. The
@@ -232,6 +219,10 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), Exit> {
     let (mode, may_share) = (arguments.mode(), arguments.may_share());
+    let mode_of = |config: &Config| match &config.http {
+        Ok(http) if arguments.is_over_http() && http.is_direct => Mode::Direct,
+        _ => mode,
+    };
     let servers = arguments.server.clone();
     let over_http = arguments.is_over_http();
     let variables = environment.clone();
@@ -244,7 +235,7 @@ pub(super) async fn run(
     if shared == Shared::Served {
         return Ok(());
     }
-    let app = match App::serving(paths.clone(), env.clone(), servers, mode) {
+    let app = match App::serving(paths.clone(), env.clone(), servers, mode_of) {
         Err(crate::config::Error::Missing { .. }) if !over_http => {
             without_configuration(paths.clone(), env, has_own_config, mode)
         }
@@ -281,45 +272,18 @@ async fn serve(transport: Transport, app: App, output: &Output) -> Result<(), Ex
                     output.note(OPEN);
                 }
             };
-            Ok(app.serve_http(options, listening).await?)
+            let (paths, environment) = (app.paths().clone(), app.session().environment.clone());
+            let wanted = options.address.to_string();
+            let outcome = app.serve_http(options, listening).await;
+            if let Err(http::Error::Bind { .. }) = &outcome
+                && daemon_url(&paths, &environment).is_some_and(|url| url.contains(&wanted))
+            {
+                return Err(Exit::failed(format!(
+                    "the daemon serves this address: `http.address` of the configuration is `{wanted}`. Clients can use it, or \
+                     give `serve --http` another address; `mcpzip daemon status` shows the daemon"
+                )));
+            }
+            Ok(outcome?)
         }
     }
-}
-
-fn read(path: &Path, output: &Output) -> Result<String, Exit> {
-    let failed = |error: std::io::Error| {
-        Exit::failed(format!(
-            "the token file `{}` cannot be read: {error}",
-            path.display()
-        ))
-    };
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = std::fs::metadata(path)
-            .map_err(failed)?
-            .permissions()
-            .mode();
-        if mode & 0o077 != 0 {
-            // This is not an error, because containers get secrets as files that every user of the container can read.
-            output.note(&format!(
-                "other users can read the token file `{}`; `chmod 600` prevents that",
-                path.display()
-            ));
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = output;
-    std::fs::read_to_string(path).map_err(failed)
-}
-
-/// The token in `text`, which was read from `source`.
-fn token(text: &str, source: &str) -> Result<Secret<String>, Exit> {
-    let text = text.trim();
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Exit::failed(format!(
-            "the token in {source} must be one word of printable ASCII, and not empty"
-        )));
-    }
-    Ok(Secret::new(text.to_owned()))
 }

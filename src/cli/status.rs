@@ -134,7 +134,12 @@ impl Daemon {
 
     fn show(&self, output: &Output) {
         match (&self.running, &self.fault) {
-            (Some(running), _) => output.line(format!("daemon: {}", daemon::sentence(running))),
+            (Some(running), _) => {
+                output.line(format!("daemon: {}", daemon::sentence(running)));
+                if let Some(fault) = daemon::http_fault(running) {
+                    output.line(format!("{} {}", bad("daemon:"), printable(&fault)));
+                }
+            }
             (None, Some(fault)) => output.line(format!("{} {}", bad("daemon:"), printable(fault))),
             (None, None) if self.is_wanted => {
                 output.line("daemon: not running; the next session starts it");

@@ -71,12 +71,12 @@ pub(crate) const MCP_CONFIG_DIR: Variable = Variable {
 /// The token that HTTP clients must send.
 pub(crate) const TOKEN: Variable = Variable {
     name: "MCPZIP_TOKEN",
-    doc: "What clients of `serve --http` have to send, where `--token-file` does not name it.",
+    doc: "What HTTP clients have to send, where `--token-file` does not name it.",
 };
 /// The address of the HTTP server.
 pub(crate) const HTTP_ADDRESS: Variable = Variable {
     name: "MCPZIP_HTTP_ADDRESS",
-    doc: "The address of `serve --http` without a value, and of `healthcheck`; it goes before `http.address` in the configuration.",
+    doc: "The address of `serve --http` without a value, of HTTP clients of the daemon, and of `healthcheck`; it goes before `http.address` in the configuration.",
 };
 /// The user's editor.
 pub(crate) const VISUAL: Variable = Variable {

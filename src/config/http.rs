@@ -17,6 +17,8 @@ pub(crate) struct HttpOptions {
     pub token_file: Option<PathBuf>,
     /// The origins of web pages that may call the server.
     pub origins: Vec<String>,
+    /// Whether clients get all tools instead of the meta-tools.
+    pub is_direct: bool,
 }
 
 impl Resolver<'_> {
@@ -45,6 +47,7 @@ impl Resolver<'_> {
     }
 
     fn http_options(&mut self, entry: HttpEntry) -> Result<HttpOptions, At<EntryError>> {
+        let is_direct = simple_setting(entry.direct, false, self.report);
         let address = entry.address.map(|written| {
             let text = self.plain("http.address", &written)?;
             text.parse::<ListenAddress>().map_err(|_| {
@@ -61,6 +64,7 @@ impl Resolver<'_> {
             .iter()
             .map(|written| self.plain("http.origins", written));
         Ok(HttpOptions {
+            is_direct,
             origins: origins.collect::<Result<_, _>>()?,
             address: address.transpose()?,
             token_file: token_file.transpose()?,

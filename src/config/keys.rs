@@ -117,7 +117,7 @@ pub(super) const FILE: Table = &[
     key(
         "http",
         Value::Object(HTTP),
-        "The options of `mcpzip serve --http`; all but `metrics` are read at the start.",
+        "How HTTP clients are served, by `mcpzip serve --http` and, if there is an `address`, by the daemon. `serve --http` reads all but `metrics` at the start.",
     ),
     key(
         "otlp",

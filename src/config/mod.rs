@@ -71,7 +71,7 @@ pub(crate) use error::{ConfigWarning, EntryError, Error};
 pub(crate) use hash::ConfigHash;
 pub(crate) use http::HttpOptions;
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
-pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress};
+pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress, NoAddress};
 pub(crate) use logs::LogOptions;
 pub(crate) use management::Management;
 pub(crate) use names::{safe_name, safe_names, written_name};

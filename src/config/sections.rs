@@ -86,12 +86,14 @@ section! {
 section! {
     /// The HTTP endpoints next to MCP.
     HttpEntry, HTTP, "http." {
-        /// The address of `--http` without a value; `MCPZIP_HTTP_ADDRESS` takes precedence.
+        /// The address that the daemon listens on, and `--http` without a value; `MCPZIP_HTTP_ADDRESS` takes precedence.
         address: Option<At<String>> = Field::text, Value::Text, "127.0.0.1:8080";
         /// A file with the token that clients must send, unless `--token-file` or `MCPZIP_TOKEN` is set.
         token_file: Option<At<String>> = Field::text, Value::Text;
         /// Web pages of these origins may call the server, in addition to those of `--allow-origin`.
         origins: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        /// Whether clients get all tools of all servers instead of the three meta-tools, as with `--direct`.
+        direct: Read<bool> = Field::flag, Value::Flag, false;
         /// Whether metrics for Prometheus are served at `/metrics`, to every client that may use the server.
         metrics: Read<bool> = Field::flag, Value::Flag, false;
     }

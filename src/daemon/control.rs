@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
+use super::http::HttpState;
 use crate::events::{Events, Heard, Listener, Numbered, Past};
 
 /// Maximum length of a request, in bytes.
@@ -47,6 +48,9 @@ pub(super) struct Status {
     pub(super) uptime: u64,
     /// How long the daemon stays without sessions, in seconds.
     pub(super) idle: f64,
+    /// How it serves HTTP clients; absent if no address is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) http: Option<HttpState>,
     pub(super) sessions: Vec<Shown>,
 }
 

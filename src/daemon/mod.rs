@@ -2,8 +2,8 @@
 //! pass it their clients' pipes.
 //!
 //! `socket_location` is the daemon's address, `election` finds or starts the daemon, `attachment` is the process that a
-//! client starts, `server` is the daemon, `session` is one client in it, `journal` survives a daemon, and `control` is
-//! its control interface.
+//! client starts, `server` is the daemon, `session` is one client in it, `journal` survives a daemon, `control` is its
+//! control interface, and `http` serves HTTP clients over the same servers.
 //!
 //! *Invariant*: no lower module knows that there is a daemon.
 
@@ -19,6 +19,8 @@ mod command;
 mod control;
 #[cfg(target_os = "linux")]
 mod election;
+#[cfg(target_os = "linux")]
+mod http;
 #[cfg(target_os = "linux")]
 mod journal;
 #[cfg(target_os = "linux")]
@@ -112,7 +114,7 @@ mod linux {
         // Leaves the client's terminal and process group.
         rustix::process::setsid()?;
         let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
-        run(listener, paths, environment, commands, true).await
+        run(listener, paths, environment, commands, Way::Started).await
     }
 
     /// Runs the daemon in the foreground, for a service manager.
@@ -127,7 +129,14 @@ mod linux {
         // A service manager listens, and keeps the socket when the daemon ends.
         if rustix::net::sockopt::socket_acceptconn(io::stdin()).unwrap_or(false) {
             let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
-            return run(listener, paths, environment, commands, false).await;
+            return run(
+                listener,
+                paths,
+                environment,
+                commands,
+                Way::Foreground { owns_socket: false },
+            )
+            .await;
         }
         let location =
             socket_location::SocketLocation::find(&paths, environment).map_err(io::Error::other)?;
@@ -145,7 +154,23 @@ mod linux {
             }
             election::bind(&location)?
         };
-        run(listener, paths, environment, commands, true).await
+        run(
+            listener,
+            paths,
+            environment,
+            commands,
+            Way::Foreground { owns_socket: true },
+        )
+        .await
+    }
+
+    /// How the daemon was started.
+    #[derive(Clone, Copy)]
+    enum Way {
+        /// By a session.
+        Started,
+        /// By a user or a service manager, whose variables HTTP clients get. A service manager keeps the socket.
+        Foreground { owns_socket: bool },
     }
 
     async fn run(
@@ -153,7 +178,7 @@ mod linux {
         paths: Paths,
         environment: &Environment,
         commands: Arc<dyn Commands>,
-        owns_socket: bool,
+        way: Way,
     ) -> io::Result<()> {
         use rustix::process::{Resource, getrlimit, setrlimit};
         let mut limit = getrlimit(Resource::Nofile);
@@ -162,7 +187,18 @@ mod linux {
         let _ = setrlimit(Resource::Nofile, limit);
         let location =
             socket_location::SocketLocation::find(&paths, environment).map_err(io::Error::other)?;
-        server::run(listener, location, paths, commands, owns_socket).await
+        let (owns_socket, variables) = match way {
+            Way::Started => (true, None),
+            Way::Foreground { owns_socket } => (owns_socket, Some(environment)),
+        };
+        let start = server::Start {
+            location,
+            paths,
+            commands,
+            owns_socket,
+            variables,
+        };
+        server::run(listener, start).await
     }
 }
 

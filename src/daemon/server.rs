@@ -16,13 +16,14 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::control::{self, Order, ServerState, Shown, Status, Which};
+use super::http::Http;
 use super::journal::Journal;
 use super::message::{self, FromSession, Hello, ToSession};
 use super::session::{Descriptors, Opened, SharedResources};
 use super::socket_location::SocketLocation;
 use super::{Commands, command, election, watchdog};
 use crate::app::Handle;
-use crate::config::Paths;
+use crate::config::{Environment, Paths};
 use crate::events::{Event, Events};
 use crate::shutdown::{self, Tasks};
 use crate::tool::ServerName;
@@ -42,6 +43,9 @@ const DRAINING: Duration = Duration::from_secs(3);
 /// Time limit for sessions to disconnect from a daemon that ends.
 const PARTING: Duration = Duration::from_secs(5);
 
+/// The id of the HTTP clients among the sessions.
+const HTTP: &str = "http";
+
 /// Number of events that are kept for `events.list`.
 const KEPT_EVENTS: usize = 4096;
 
@@ -52,6 +56,7 @@ struct Daemon {
     socket: PathBuf,
     began: Instant,
     shared: SharedResources,
+    http: Arc<Http>,
     commands: Arc<dyn Commands>,
     events: Arc<Events>,
     sessions: Mutex<BTreeMap<u64, Served>>,
@@ -66,6 +71,16 @@ struct Daemon {
     tasks: Tasks,
 }
 
+/// The parameters of [`run`].
+pub(super) struct Start<'a> {
+    pub(super) location: SocketLocation,
+    pub(super) paths: Paths,
+    pub(super) commands: Arc<dyn Commands>,
+    pub(super) owns_socket: bool,
+    /// The variables for HTTP clients, unless they are those of the first session.
+    pub(super) variables: Option<&'a Environment>,
+}
+
 /// A session in the list of the daemon.
 #[derive(Debug)]
 struct Served {
@@ -78,13 +93,14 @@ struct Served {
 ///
 /// # Errors
 /// When the listener or the signals cannot be used.
-pub(super) async fn run(
-    listener: UnixListener,
-    location: SocketLocation,
-    paths: Paths,
-    commands: Arc<dyn Commands>,
-    owns_socket: bool,
-) -> io::Result<()> {
+pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<()> {
+    let Start {
+        location,
+        paths,
+        commands,
+        owns_socket,
+        variables,
+    } = start;
     listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(listener)?;
     let tasks = Tasks::new();
@@ -94,11 +110,13 @@ pub(super) async fn run(
     })?;
     let events = Events::new(KEPT_EVENTS);
     let shared = SharedResources::new(events.clone(), &paths.cache_dir);
+    let http = Arc::new(Http::new(paths.clone(), shared.app.clone(), events.clone()));
     let daemon = Arc::new(Daemon {
         paths,
         socket: location.socket(),
         began: Instant::now(),
         shared,
+        http,
         events,
         commands,
         sessions: Mutex::default(),
@@ -111,9 +129,14 @@ pub(super) async fn run(
     });
     let own = SocketId::at(&location);
     tracing::info!(socket = %location.socket().display(), "the daemon is there");
+    if let Some(variables) = variables {
+        daemon.http.offer(std::process::id(), || variables.clone());
+    }
+    daemon.http.start();
     let ordered = daemon.accept(&listener, &location, own).await;
     drop(listener);
     daemon.part().await;
+    daemon.http.end().await;
     daemon.shared.app.servers.finish().await;
     tasks.finish().await;
     tracing::info!("the daemon ends");
@@ -227,6 +250,8 @@ impl Daemon {
             }
         };
         entry.set_handle(opened.handle());
+        self.http
+            .offer(session.process, || session.env().environment);
         let (journal, handover) = (opened.journal(), opened.handover());
         let ended = CancellationToken::new();
         let serving = opened.serve(ended.clone());
@@ -263,7 +288,7 @@ impl Daemon {
         if own.is_none() || SocketId::at(location) != own {
             return true;
         }
-        if self.last_used.lock().elapsed() < self.idle() {
+        if self.http.keeps() || self.last_used.lock().elapsed() < self.idle() {
             return false;
         }
         if !self.owns_socket {
@@ -280,12 +305,14 @@ impl Daemon {
         }
     }
 
-    /// The ids and handles of all sessions that are ready.
+    /// The ids and handles of all sessions that are ready, and of the HTTP clients, which are one session here.
     fn handles(&self) -> Vec<(String, Handle)> {
+        let http = self.http.handle().map(|handle| (HTTP.to_owned(), handle));
         let sessions = self.sessions.lock();
         let served = sessions.values();
         served
             .filter_map(|served| Some((served.shown.id.clone(), served.handle.clone()?)))
+            .chain(http)
             .collect()
     }
 
@@ -309,6 +336,7 @@ impl control::Daemon for Daemon {
             configuration: self.paths.config_file.clone(),
             uptime: self.began.elapsed().as_secs(),
             idle: self.idle().as_secs_f64(),
+            http: self.http.state(),
             sessions: self
                 .sessions
                 .lock()
@@ -366,7 +394,8 @@ impl control::Daemon for Daemon {
     fn reload(&self) -> usize {
         let handles = self.handles();
         handles.iter().for_each(|(_, handle)| handle.reload());
-        handles.len()
+        self.http.reload();
+        self.sessions.lock().len()
     }
 
     fn events(&self) -> &Arc<Events> {

@@ -20,6 +20,7 @@ mod incoming;
 mod listening;
 mod metrics;
 mod modern;
+mod options;
 mod post;
 mod refusal;
 mod request_body;
@@ -43,11 +44,11 @@ use axum::routing::{any, get};
 use tokio::net::TcpListener;
 
 pub(crate) use access::Origin;
+pub(crate) use options::{Arguments, Options, OptionsError, address, of_variable};
 
 use crate::config::ListenAddress;
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxy;
-use crate::secret::Secret;
 use crate::shutdown::Tasks;
 use access::Access;
 use sessions::Sessions;
@@ -64,17 +65,6 @@ const KEPT: usize = 8 * 1024 * 1024;
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
-
-/// The settings of the HTTP server.
-#[derive(Debug)]
-pub(crate) struct Options {
-    /// The address to listen on; port 0 chooses a free one.
-    pub address: ListenAddress,
-    /// The token that every client must send; required unless the address is loopback only.
-    pub token: Option<Secret<String>>,
-    /// The origins whose pages may send requests, in addition to those of the server's own host.
-    pub origins: Vec<Origin>,
-}
 
 /// The reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -112,24 +102,20 @@ pub(crate) enum Error {
     },
 }
 
-/// A server that is bound to its address.
+/// A server that is bound to its address. Clients wait until [`Server::start`].
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    shared: Arc<Shared>,
+    access: Access,
 }
 
 impl Server {
-    /// Binds the address. Clients wait until [`Server::start`].
+    /// Binds the address.
     ///
     /// # Errors
     /// When the address is not available, or would be open to other machines without a token.
-    pub(crate) async fn bind(
-        options: Options,
-        proxy: Arc<Proxy>,
-        tasks: Tasks,
-    ) -> Result<Self, Error> {
+    pub(crate) async fn bind(options: Options) -> Result<Self, Error> {
         let Options {
             address,
             token,
@@ -150,28 +136,14 @@ impl Server {
             source,
         };
         let listener = TcpListener::bind(&resolved[..]).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let outgoing = ByteBudget::new(LARGE, SHORT);
-        let access = Arc::new(Access {
-            is_loopback,
-            token,
-            origins,
-        });
-        let kept = ByteBudget::new(KEPT, KEPT);
-        let sessions = Arc::new(Sessions::new(outgoing.clone(), kept, tasks.clone()));
-        let shared = Shared {
-            proxy,
-            tasks,
-            access,
-            sessions,
-            incoming: ByteBudget::new(LARGE, SHORT),
-            outgoing,
-            was_ready: AtomicBool::new(false),
-        };
         Ok(Self {
+            address: listener.local_addr().map_err(failed)?,
             listener,
-            address,
-            shared: Arc::new(shared),
+            access: Access {
+                is_loopback,
+                token,
+                origins,
+            },
         })
     }
 
@@ -181,11 +153,22 @@ impl Server {
         format!("http://{}{ENDPOINT}", self.address)
     }
 
-    /// Serves until the run ends.
-    pub(crate) fn start(self) {
-        let router = router(self.shared.clone());
-        let tasks = self.shared.tasks.clone();
-        tasks.spawn(accepting::accept(self.listener, router, self.shared));
+    /// Serves clients with `proxy` until its run ends.
+    pub(crate) fn start(self, proxy: Arc<Proxy>, tasks: &Tasks) {
+        let outgoing = ByteBudget::new(LARGE, SHORT);
+        let kept = ByteBudget::new(KEPT, KEPT);
+        let sessions = Arc::new(Sessions::new(outgoing.clone(), kept, tasks.clone()));
+        let shared = Arc::new(Shared {
+            proxy,
+            tasks: tasks.clone(),
+            access: Arc::new(self.access),
+            sessions,
+            incoming: ByteBudget::new(LARGE, SHORT),
+            outgoing,
+            was_ready: AtomicBool::new(false),
+        });
+        let router = router(shared.clone());
+        tasks.spawn(accepting::accept(self.listener, router, shared));
     }
 }
 

@@ -4,6 +4,7 @@ mod attaching;
 mod commands;
 mod control;
 mod ending;
+mod http;
 mod killing;
 mod load;
 mod service;

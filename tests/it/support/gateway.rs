@@ -13,7 +13,7 @@ use super::{Client, Message, Setup};
 /// A running server. It is killed on drop. A test that fails prints all output.
 #[derive(Debug)]
 pub(crate) struct Gateway {
-    process: Client,
+    process: Option<Client>,
     address: SocketAddr,
 }
 
@@ -82,7 +82,8 @@ impl Setup {
     pub(crate) fn serve_at(&self, address: &str, arguments: &[&str]) -> Gateway {
         let gateway = self.serve_by(&[&["serve", "--http", address], arguments].concat());
         let shown = format!("on http://{}", address.trim_end_matches('0'));
-        gateway.process.wait_for_stderr(&shown);
+        let process = gateway.process.as_ref().expect("it was started here");
+        process.wait_for_stderr(&shown);
         gateway
     }
 
@@ -102,13 +103,26 @@ impl Setup {
             .strip_suffix("/mcp")
             .and_then(|address| address.parse().ok())
             .expect("it is an address");
+        let process = Some(process);
         Gateway { process, address }
     }
 }
 
 impl Gateway {
+    /// A server of a process that another part of the test started.
+    #[track_caller]
+    pub(crate) fn at(url: &str) -> Self {
+        let address = url.strip_prefix("http://");
+        let address = address.and_then(|rest| rest.strip_suffix("/mcp"));
+        let address = address.and_then(|address| address.parse().ok());
+        Self {
+            process: None,
+            address: address.unwrap_or_else(|| panic!("no URL of an endpoint: {url}")),
+        }
+    }
+
     pub(crate) fn process(&mut self) -> &mut Client {
-        &mut self.process
+        self.process.as_mut().expect("it was started here")
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -1,0 +1,323 @@
+//! Serves HTTP clients in addition to the sessions, with the same servers, if the configuration has an address (`http.address`).
+//!
+//! HTTP clients bring no variables. They get those of the first session of the daemon, or, with `mcpzip daemon run`, those
+//! of the daemon, and the home directory as their directory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, Handle, Shared};
+use crate::config::{Config, ConfigWatch, Environment, Paths, SessionEnv, env};
+use crate::downstream::http::{self, Options, Server};
+use crate::events::{Event, Events};
+use crate::executable;
+use crate::proxy::Mode;
+use crate::shutdown::Tasks;
+
+/// Interval between two checks of the configuration, and between two attempts to listen on a taken address.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How the daemon serves HTTP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct HttpState {
+    /// The configured address.
+    pub(super) address: Option<String>,
+    /// The URL for clients, while the daemon listens.
+    pub(super) url: Option<String>,
+    /// The reason why it does not listen.
+    pub(super) reason: Option<String>,
+    /// Whether clients need a token.
+    pub(super) has_token: bool,
+    /// The process whose variables the clients' servers get.
+    pub(super) variables_of: u32,
+}
+
+/// The HTTP side of a daemon.
+#[derive(Debug)]
+pub(super) struct Http {
+    paths: Paths,
+    shared: Shared,
+    events: Arc<Events>,
+    session: watch::Sender<Option<Origin>>,
+    reload: Notify,
+    state: Mutex<Option<HttpState>>,
+    handle: Mutex<Option<Handle>>,
+    is_configured: AtomicBool,
+    tasks: Tasks,
+}
+
+/// The variables for HTTP clients, and the process that they are from.
+#[derive(Debug, Clone)]
+struct Origin {
+    session: SessionEnv,
+    process: u32,
+}
+
+/// The part of the configuration that concerns HTTP.
+#[derive(Debug, Default)]
+enum Wanted {
+    /// There is no address.
+    #[default]
+    Nothing,
+    /// A setting cannot be used.
+    Faulty(String),
+    /// To be served.
+    Options(Options, Mode),
+}
+
+/// A server that listens.
+struct Running {
+    options: Options,
+    mode: Mode,
+    ended: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Http {
+    pub(super) fn new(paths: Paths, shared: Shared, events: Arc<Events>) -> Self {
+        Self {
+            paths,
+            shared,
+            events,
+            session: watch::Sender::new(None),
+            reload: Notify::new(),
+            state: Mutex::default(),
+            handle: Mutex::default(),
+            is_configured: AtomicBool::new(false),
+            tasks: Tasks::new(),
+        }
+    }
+
+    /// Offers the variables of a process. The first ones count.
+    pub(super) fn offer(&self, process: u32, environment: impl FnOnce() -> Environment) {
+        self.session.send_if_modified(|known| {
+            let is_first = known.is_none();
+            if is_first {
+                *known = Some(Origin {
+                    session: session(&environment()),
+                    process,
+                });
+            }
+            is_first
+        });
+    }
+
+    /// The state for `status`; `None` if no address is configured.
+    pub(super) fn state(&self) -> Option<HttpState> {
+        self.state.lock().clone()
+    }
+
+    /// The run of the HTTP clients, while the daemon listens.
+    pub(super) fn handle(&self) -> Option<Handle> {
+        self.handle.lock().clone()
+    }
+
+    /// Reads the configuration and the token file again, soon.
+    pub(super) fn reload(&self) {
+        self.reload.notify_one();
+    }
+
+    /// Whether the daemon has to stay for HTTP clients. A program that was replaced by an update does not stay, because it
+    /// would keep the address from the new one.
+    pub(super) fn keeps(&self) -> bool {
+        self.is_configured.load(Ordering::Relaxed) && executable::path().is_ok()
+    }
+
+    /// Starts to follow the configuration, until [`Http::end`].
+    pub(super) fn start(self: &Arc<Self>) {
+        let http = self.clone();
+        self.tasks.spawn(async move { http.run().await });
+    }
+
+    /// Stops the server.
+    pub(super) async fn end(&self) {
+        self.tasks.finish().await;
+    }
+
+    async fn run(&self) {
+        let mut offered = self.session.subscribe();
+        let offered = async {
+            let known = offered.wait_for(Option::is_some).await;
+            known.ok().and_then(|known| known.clone())
+        };
+        let Some(Some(origin)) = self.tasks.stop().run_until_cancelled(offered).await else {
+            return;
+        };
+        let mut file = ConfigWatch::of_missing(self.paths.config_file.clone());
+        let mut is_asked = false;
+        let (mut wanted, mut running) = (Wanted::default(), None);
+        loop {
+            if file.changed() || is_asked {
+                wanted = self.read(&origin.session.environment, wanted);
+            }
+            self.follow(&wanted, &origin, &mut running).await;
+            is_asked = tokio::select! {
+                () = tokio::time::sleep(LOOK) => false,
+                () = self.reload.notified() => true,
+                () = self.tasks.stopped() => break,
+            };
+        }
+        self.stop(&mut running).await;
+    }
+
+    /// Reads the configuration. One that cannot be read leaves everything as it is.
+    fn read(&self, environment: &Environment, before: Wanted) -> Wanted {
+        let Ok(config) = Config::load(&self.paths, environment) else {
+            // The sessions report the error.
+            return before;
+        };
+        wanted(&config, environment)
+    }
+
+    /// Starts, stops or changes the server, so that it is as `wanted`.
+    async fn follow(&self, wanted: &Wanted, origin: &Origin, running: &mut Option<Running>) {
+        let is_configured = !matches!(wanted, Wanted::Nothing);
+        self.is_configured.store(is_configured, Ordering::Relaxed);
+        if let (Wanted::Options(options, mode), Some(known)) = (wanted, &*running)
+            && known.options == *options
+            && known.mode == *mode
+        {
+            return;
+        }
+        self.stop(running).await;
+        let mut state = HttpState {
+            address: None,
+            url: None,
+            reason: None,
+            has_token: false,
+            variables_of: origin.process,
+        };
+        match wanted {
+            Wanted::Nothing => return *self.state.lock() = None,
+            Wanted::Faulty(reason) => state.reason = Some(reason.clone()),
+            Wanted::Options(options, mode) => {
+                state.address = Some(options.address.to_string());
+                state.has_token = options.token.is_some();
+                match self.serve(options, *mode, origin).await {
+                    Ok((url, started)) => {
+                        state.url = Some(url);
+                        *running = Some(started);
+                    }
+                    Err(reason) => state.reason = Some(reason),
+                }
+            }
+        }
+        self.show(state);
+    }
+
+    /// Binds the address and serves clients.
+    async fn serve(
+        &self,
+        options: &Options,
+        mode: Mode,
+        origin: &Origin,
+    ) -> Result<(String, Running), String> {
+        let server = Server::bind(options.clone()).await;
+        let server = server.map_err(|error| text(&error))?;
+        let session = origin.session.clone();
+        let config = Config::load(&self.paths, &session.environment);
+        let config = config.map_err(|error| text(&error))?;
+        let app = App::for_http(config, self.paths.clone(), session, mode, &self.shared);
+        *self.handle.lock() = Some(app.handle());
+        let (url, ended) = (server.url(), CancellationToken::new());
+        let running = Running {
+            options: options.clone(),
+            mode,
+            ended: ended.clone(),
+            task: self.tasks.spawn(app.serve_http_until(server, ended)),
+        };
+        Ok((url, running))
+    }
+
+    async fn stop(&self, running: &mut Option<Running>) {
+        let Some(running) = running.take() else {
+            return;
+        };
+        *self.handle.lock() = None;
+        let before = self.state.lock().take();
+        running.ended.cancel();
+        if let Err(error) = running.task.await {
+            tracing::error!(%error, "the HTTP server ended with a panic");
+        }
+        if let Some(url) = before.and_then(|state| state.url) {
+            tracing::info!(url, "HTTP clients are not served any more");
+            self.events.note(|| Event::HttpStopped { url });
+        }
+    }
+
+    /// Keeps the state for `status`, and reports it if it is new.
+    fn show(&self, state: HttpState) {
+        let before = self.state.lock().replace(state.clone());
+        if before.as_ref() == Some(&state) {
+            return;
+        }
+        if let Some(url) = state.url {
+            if state.has_token {
+                tracing::info!(url, "HTTP clients are served");
+            } else {
+                tracing::warn!(
+                    url,
+                    "HTTP clients are served without a token: every user and every program of this machine can call all tools"
+                );
+            }
+            self.events.note(|| Event::HttpListening { url });
+        } else if let Some(reason) = state.reason {
+            tracing::warn!(reason, "HTTP clients are not served");
+            let address = state.address;
+            self.events.note(|| Event::HttpFailed { address, reason });
+        }
+    }
+}
+
+/// The session of HTTP clients: these variables without those of a project, and the home directory.
+fn session(environment: &Environment) -> SessionEnv {
+    let own = environment.iter();
+    let environment: Environment = own
+        .filter(|(name, _)| *name != env::CLAUDE_PROJECT_DIR.name)
+        .collect();
+    SessionEnv {
+        directory: Some(environment.home().unwrap_or_else(|| "/".into())),
+        environment,
+    }
+}
+
+fn wanted(config: &Config, environment: &Environment) -> Wanted {
+    let configured = match &config.http {
+        Ok(configured) => configured,
+        Err(error) => return Wanted::Faulty(format!("`http` cannot be used: {error}")),
+    };
+    match http::address(environment, configured) {
+        Ok(None) => return Wanted::Nothing,
+        Ok(Some(_)) => {}
+        Err(error) => return Wanted::Faulty(error.to_string()),
+    }
+    let mode = if configured.is_direct {
+        Mode::Direct
+    } else {
+        Mode::MetaTools
+    };
+    let arguments = http::Arguments::default();
+    let open_file = |path: &std::path::Path| {
+        tracing::warn!(path = %path.display(), "other users can read the token file; `chmod 600` prevents that");
+    };
+    match Options::new(arguments, environment, &config.http, open_file) {
+        Ok(options) => Wanted::Options(options, mode),
+        Err(error) => Wanted::Faulty(error.to_string()),
+    }
+}
+
+/// An error with its cause.
+fn text(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
