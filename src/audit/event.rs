@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Configuration,
     /// The tools of a server differ from the approved ones.
     Trust,
+    /// The scanner found something in a server's texts.
+    Finding,
     /// An event of the log itself.
     Log,
 }
@@ -100,6 +102,7 @@ impl Kind {
             Self::Login => "\"login\"",
             Self::Configuration => "\"configuration\"",
             Self::Trust => "\"trust\"",
+            Self::Finding => "\"finding\"",
             Self::Log => "\"log\"",
         }
     }

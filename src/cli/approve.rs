@@ -92,8 +92,9 @@ pub(super) async fn run(
         output.line("nothing differs from what was approved or first seen");
         return Ok(());
     }
+    let neighbours = crate::proxy::neighbours(&proxy.unscoped().snapshot());
     for (server, pending) in &all {
-        show(server, pending, output);
+        show(server, pending, &neighbours, output);
     }
     let count = all.iter().map(|(_, pending)| counted(pending)).sum();
     if !decides(count, is_approval).await? {
@@ -238,7 +239,7 @@ fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
 }
 
 /// Prints each difference.
-fn show(server: &ServerName, pending: &Pending, output: &Output) {
+fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, output: &Output) {
     if pending.is_quarantined && pending.tools.is_empty() {
         output.line(format!("{}: it lists no tools", strong(server)));
     }
@@ -262,8 +263,12 @@ fn show(server: &ServerName, pending: &Pending, output: &Output) {
         ));
         output.verbatim(text_of(change));
         let now = change.after.as_deref();
-        let definition = now.and_then(|json| serde_json::from_str(json).ok());
-        show_findings(definition.map(|json| scan::tool(&json)), output);
+        let definition: Option<Value> = now.and_then(|json| serde_json::from_str(json).ok());
+        let findings = definition.map(|json| {
+            let shadowed = neighbours.shadowed(server.as_str(), &json);
+            scan::tool(&json).into_iter().chain(shadowed).collect()
+        });
+        show_findings(findings, output);
     }
     if let Some(change) = &pending.instructions {
         output.line(format!("instructions of {}", strong(server)));

@@ -195,6 +195,7 @@ pub(super) fn show_servers(
             .chain(&server.flaws)
             .chain(&withheld)
             .chain(&changed)
+            .chain(&server.findings_text())
         {
             output.row(&below, printable(line));
         }

@@ -32,7 +32,9 @@ pub(crate) use callers::caller::Caller;
 pub(crate) use callers::client::{Client, Shows};
 pub(crate) use callers::listener::{ChangeNotice, Interests, Listener};
 pub(crate) use failure::Failure;
-pub(crate) use inventory::{Progress, ServerReport, SharedLists, Start, Status, counted};
+pub(crate) use inventory::{
+    Progress, ServerReport, SharedLists, Start, Status, counted, neighbours,
+};
 pub(crate) use metrics::CONTENT_TYPE as METRICS_TYPE;
 pub(crate) use relay::RequestContext;
 pub(crate) use relay::instrument;

@@ -1,14 +1,18 @@
 //! A scanner for the texts by which a server speaks to a model: names, descriptions, schemas and instructions.
 //!
-//! It finds hidden characters, orders to the model, requests for secrets and for other tools' data, and look-alike names.
+//! It finds hidden characters, orders to the model, requests for secrets and for other tools' data, look-alike names, and texts that
+//! stand for another server's tool.
 //! It knows phrases, not meanings, so a text without findings may still be an attack.
 //!
 //! *Never*: blocks anything; decides what a person sees.
 
 mod names;
 mod phrases;
+mod shadows;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use shadows::Neighbours;
 
 use std::fmt;
 
@@ -30,6 +34,8 @@ pub(crate) enum Kind {
     OtherTool,
     /// A name that looks like another one, or is written in letters that look like others.
     LookAlike,
+    /// A name or description that stands for another server's tool.
+    Shadow,
 }
 
 /// A finding in one text.
@@ -58,6 +64,7 @@ impl fmt::Display for Kind {
             Self::Secret => "a request for secrets",
             Self::OtherTool => "a text about other tools",
             Self::LookAlike => "a look-alike name",
+            Self::Shadow => "a text that stands for another server's tool",
         })
     }
 }

@@ -45,6 +45,7 @@ fn word(kind: Kind) -> &'static str {
         Kind::Secret => "secret",
         Kind::OtherTool => "other-tool",
         Kind::LookAlike => "look-alike",
+        Kind::Shadow => "shadow",
     }
 }
 
@@ -95,13 +96,20 @@ fn fewer_than_one_percent_of_the_tools_of_the_search_benchmark_have_a_finding() 
         return;
     };
     let servers: Vec<Value> = serde_json::from_str(&text).unwrap();
-    let tools = servers
-        .iter()
-        .flat_map(|server| server["tools"].as_array().unwrap());
+    let tools = || {
+        servers.iter().flat_map(|server| {
+            let tools = server["tools"].as_array().unwrap().iter();
+            tools.map(|tool| (server["server"].as_str().unwrap(), tool))
+        })
+    };
+    // As if one user had all of these servers.
+    let names = tools().filter_map(|(server, tool)| Some((server, tool["name"].as_str()?)));
+    let neighbours = Neighbours::of(names);
     let (mut count, mut found) = (0, Vec::new());
-    for definition in tools {
+    for (server, definition) in tools() {
         count += 1;
-        let findings = tool(definition);
+        let mut findings = tool(definition);
+        findings.extend(neighbours.shadowed(server, definition));
         if !findings.is_empty() {
             found.push(format!("{}: {findings:?}", definition["name"]));
         }

@@ -7,6 +7,7 @@ mod definition;
 mod effect;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod guess;
 mod hidden;
 mod name;
 mod shown;

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::support::gateway::{Gateway, HttpSession, initialize};
 use crate::support::script::{echo, result, up_to};
 use crate::support::{Client, Server, Setup};
 
-/// A text that only held definitions have.
+/// A text that only held definitions have, and no request.
 const HIDDEN: &str = "zebra-17";
 
 fn tool(text: &str) -> String {
@@ -85,9 +86,151 @@ fn edits(setup: &Setup) -> Vec<Value> {
     edits
 }
 
-/// Everything else that an agent can say about the held servers; returns the answers.
-fn everything_else(client: &mut Client) -> String {
-    let mut answers = String::new();
+/// A way in which an agent reaches mcpzip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Stdio,
+    Http,
+    /// Over HTTP, each request by itself (2026-07-28).
+    Modern,
+}
+
+/// An agent that speaks to mcpzip; all that it is answered is kept.
+struct Agent {
+    way: Way,
+    is_direct: bool,
+    connection: Connection,
+    answers: String,
+}
+
+enum Connection {
+    Stdio(Client),
+    Http {
+        _gateway: Gateway,
+        session: HttpSession,
+    },
+    Modern(Gateway),
+}
+
+impl Agent {
+    fn start(setup: &Setup, way: Way, is_direct: bool) -> Self {
+        let direct: &[&str] = if is_direct { &["--direct"] } else { &[] };
+        let mut answers = String::new();
+        let connection = match way {
+            Way::Stdio => {
+                let mut client = setup.start_with(&[&["serve"], direct].concat());
+                answers += client.shake_hands("2025-11-25").as_str();
+                Connection::Stdio(client)
+            }
+            Way::Http => {
+                let gateway = setup.serve(direct);
+                let session = gateway.session();
+                let hello = initialize("2025-11-25", &json!({}));
+                answers += &gateway.post(&hello).send().body;
+                Connection::Http {
+                    _gateway: gateway,
+                    session,
+                }
+            }
+            Way::Modern => Connection::Modern(setup.serve(direct)),
+        };
+        Self {
+            way,
+            is_direct,
+            connection,
+            answers,
+        }
+    }
+
+    /// Sends a request with the members of its parameters; returns the answer.
+    fn ask(&mut self, method: &str, params: &Value) -> String {
+        let text = params.to_string();
+        let answer = match &mut self.connection {
+            Connection::Stdio(client) => {
+                let id = client.request(method, &text);
+                client.answer(id).as_str().to_owned()
+            }
+            Connection::Http { session, .. } => session.request(5, method, &text).send().body,
+            Connection::Modern(gateway) => {
+                let members = &text[1..text.len() - 1];
+                gateway.modern(method, members).send().body
+            }
+        };
+        self.answers += &answer;
+        answer
+    }
+
+    /// Calls a tool of a server, by the name that the agent's surface has for it.
+    fn call(&mut self, name: &str, arguments: &Value) -> String {
+        let params = match self.is_direct {
+            true => json!({ "name": name, "arguments": arguments }),
+            false => {
+                json!({ "name": "execute_tool", "arguments": { "name": name, "arguments": arguments } })
+            }
+        };
+        self.ask("tools/call", &params)
+    }
+
+    #[track_caller]
+    fn is_refused(&mut self, name: &str, arguments: &Value) {
+        let answer = self.call(name, arguments);
+        let is_error = answer.contains(r#""isError":true"#) || answer.contains(r#""error":"#);
+        assert!(is_error, "{:?} {name} {arguments}: {answer}", self.way);
+    }
+}
+
+/// The built-in tools with the names of their parameters. A test fails on one that is missing here.
+const BUILT_IN: [(&str, &[&str]); 6] = [
+    ("mcpzip__status", &[]),
+    ("mcpzip__refresh", &["server"]),
+    (
+        "mcpzip__read_result",
+        &["id", "select", "offset", "limit", "grep"],
+    ),
+    ("mcpzip__stats", &["server", "days"]),
+    ("mcpzip__tail_log", &["server", "lines"]),
+    ("mcpzip__servers", &["operation", "servers", "names"]),
+];
+
+/// Every built-in tool with hostile values of each parameter.
+fn hostile_calls(agent: &mut Agent) {
+    let paths = [
+        "web",
+        "dark",
+        "../pins/v2/web",
+        "../../config.json",
+        "/etc/passwd",
+        "..",
+        "",
+    ];
+    let mut values: Vec<Value> = paths.iter().map(|path| json!(path)).collect();
+    values.extend([
+        json!(null),
+        json!(-1),
+        json!(["web", "dark"]),
+        json!({ "web": { "trust": "report" } }),
+        json!("x".repeat(10_000)),
+    ]);
+    for (name, parameters) in BUILT_IN {
+        agent.call(name, &json!({}));
+        for value in &values {
+            // One parameter at a time, and all at once.
+            for parameter in parameters {
+                agent.call(name, &json!({ *parameter: value }));
+            }
+            let all = parameters
+                .iter()
+                .map(|parameter| ((*parameter).to_owned(), value.clone()));
+            agent.call(name, &Value::Object(all.collect()));
+        }
+        for more in ["approve", "trust", "added_by", "is_agreed", "_meta"] {
+            agent.call(name, &json!({ "server": "web", more: true }));
+        }
+    }
+}
+
+/// Everything else that an agent can say about the held servers.
+fn everything_else(agent: &mut Agent) {
     for name in [
         "web__read",
         "dark__read",
@@ -96,100 +239,147 @@ fn everything_else(client: &mut Client) -> String {
         "read",
         "helper__x",
     ] {
-        answers += client.execute_with(name, "{}").as_str();
-        let name = json!({ "name": name }).to_string();
-        answers += client.call("describe_tool", &name).as_str();
+        agent.is_refused(name, &json!({}));
+        let described = json!({ "name": "describe_tool", "arguments": { "name": name } });
+        agent.ask("tools/call", &described);
     }
-    let calls = r#"{"calls":[{"name":"dark__read"},{"name":"web__read"}]}"#;
-    answers += client.call("execute_tool", calls).as_str();
-    for query in ["mail a page", HIDDEN, "dark", "web"] {
-        answers += &client.search(query);
+    let calls = json!({ "calls": [{ "name": "dark__read" }, { "name": "web__read" }] });
+    agent.ask(
+        "tools/call",
+        &json!({ "name": "execute_tool", "arguments": calls }),
+    );
+    for query in ["mail a page", "mails", "zebra", "dark", "web"] {
+        let search =
+            json!({ "name": "search_tools", "arguments": { "query": query, "limit": 50 } });
+        agent.ask("tools/call", &search);
     }
-    for name in ["mcpzip__approve", "mcpzip__reject", "mcpzip__approvals"] {
-        client
-            .execute_with(name, r#"{"server":"web"}"#)
-            .tool_error();
-    }
-    for server in ["web", "dark", "../pins/v2/web", "../../config.json"] {
-        let arguments = json!({ "server": server }).to_string();
-        for tool in ["tail_log", "stats", "refresh", "status"] {
-            let name = format!("mcpzip__{tool}");
-            answers += client.execute_with(&name, &arguments).as_str();
-        }
-    }
-    for id in ["../pins/v2/web", "1", "lock"] {
-        let arguments = json!({ "id": id }).to_string();
-        client
-            .execute_with("mcpzip__read_result", &arguments)
-            .tool_error();
-    }
-    for (method, params) in [
-        ("prompts/list", "{}"),
-        ("prompts/get", r#"{"name":"dark__ask"}"#),
-        ("prompts/get", r#"{"name":"ask"}"#),
-        ("resources/list", "{}"),
-        ("resources/templates/list", "{}"),
-        ("resources/read", r#"{"uri":"file:///held"}"#),
-        ("resources/subscribe", r#"{"uri":"file:///held"}"#),
-        (
-            "completion/complete",
-            r#"{"ref":{"type":"ref/prompt","name":"dark__ask"},"argument":{"name":"a","value":"b"}}"#,
-        ),
-        ("tools/list", "{}"),
+    for name in [
+        "mcpzip__approve",
+        "mcpzip__reject",
+        "mcpzip__approvals",
+        "mcpzip__allow",
     ] {
-        let id = client.request(method, params);
-        answers += client.answer(id).as_str();
+        agent.is_refused(name, &json!({ "server": "web" }));
     }
-    answers
+    let completed = |name: &str| json!({ "ref": { "type": "ref/prompt", "name": name }, "argument": { "name": "a", "value": "b" } });
+    let uris = [
+        "file:///held",
+        "mcpzip://config",
+        "file:///etc/passwd",
+        "ui://dark/held",
+    ];
+    for uri in uris {
+        for method in [
+            "resources/read",
+            "resources/subscribe",
+            "resources/unsubscribe",
+        ] {
+            agent.ask(method, &json!({ "uri": uri }));
+        }
+        let template = json!({ "ref": { "type": "ref/resource", "uri": uri }, "argument": { "name": "a", "value": "" } });
+        agent.ask("completion/complete", &template);
+    }
+    for name in ["dark__ask", "ask", "dark_ask", "web__ask"] {
+        agent.ask("prompts/get", &json!({ "name": name }));
+        agent.ask("completion/complete", &completed(name));
+    }
+    for method in [
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "logging/setLevel",
+        "roots/list",
+        "mcpzip/approve",
+        "ping",
+    ] {
+        agent.ask(method, &json!({}));
+    }
 }
 
-#[test]
-fn no_call_of_an_agent_approves_reveals_or_loosens_anything() {
+/// What an agent tries over one surface, and that nothing came of it.
+fn is_kept_from(way: Way, is_direct: bool) {
     let setup = Setup::new()
         .server_with("web", turning(), json!({ "trust": "pin" }))
         .server_with("dark", quarantined(), json!({ "trust": "quarantine" }))
         .server("free", Server::new().tool("greet", [echo()]))
         .setting("management", json!("full"));
-    let mut client = setup.connect();
-    client.call("proxy_refresh", "{}").text();
-    client.call("proxy_refresh", "{}").text();
+    // The second time, the first server lists another tool.
+    let _ = setup.run(&["servers"]).code(0);
+    let _ = setup.run(&["servers"]).code(0);
+    let mut agent = Agent::start(&setup, way, is_direct);
     let config = std::fs::read_to_string(setup.config_path()).unwrap();
     let pins = files_of(&setup);
-    let mut answers = String::new();
     for edit in edits(&setup) {
-        let answer = client.execute_with("mcpzip__servers", &edit.to_string());
-        assert!(answer.is_tool_error(), "{edit}: {}", answer.as_str());
-        answers += answer.as_str();
+        agent.is_refused("mcpzip__servers", &edit);
     }
-    answers += &everything_else(&mut client);
-    // The query itself comes back in the answer to a search.
-    let told = answers.replace(&format!("\\\"{HIDDEN}\\\""), "");
-    assert!(!told.contains(&format!("Mails a page. {HIDDEN}")), "{told}");
+    everything_else(&mut agent);
+    hostile_calls(&mut agent);
     assert_eq!(
         std::fs::read_to_string(setup.config_path()).unwrap(),
         config
     );
     assert_eq!(files_of(&setup), pins);
+    let greeted = agent.call("free__greet", &json!({}));
+    assert!(!greeted.contains("rror"), "{greeted}");
+    // Our own command as a server may be added, and is not started.
+    let entry = json!({ "command": crate::support::program::mcpzip(), "args": ["approve", "web"] });
+    let added = json!({ "operation": "add", "servers": { "helper": entry } });
+    let added = agent.call("mcpzip__servers", &added);
+    assert_eq!(added.contains("helper: unapproved"), !is_direct, "{added}");
+    everything_else(&mut agent);
+    assert_eq!(files_of(&setup), pins);
+    assert!(!agent.answers.contains(HIDDEN), "{}", agent.answers);
     for server in ["web", "dark"] {
         let home = setup.home();
-        for method in ["tools/call", "prompts/get", "resources/read"] {
+        for method in [
+            "tools/call",
+            "prompts/get",
+            "resources/read",
+            "resources/subscribe",
+            "completion/complete",
+        ] {
             let count = home.count(server, &format!(r#""method":"{method}""#));
             assert_eq!(count, 0, "{server} {method}");
         }
     }
-    client.execute_with("free__greet", "{}").value();
-    // Our own command as a server may be added, and is not started.
-    let entry = json!({ "command": crate::support::program::mcpzip(), "args": ["approve", "web"] });
-    let added = json!({ "operation": "add", "servers": { "helper": entry } });
-    let added = client.execute_with("mcpzip__servers", &added.to_string());
-    assert!(
-        added.text().contains("helper: unapproved"),
-        "{}",
-        added.as_str()
-    );
-    everything_else(&mut client);
-    assert_eq!(files_of(&setup), pins);
-    client.finish();
+}
+
+#[test]
+fn every_built_in_tool_is_tried_by_the_agent_that_wants_more() {
+    let setup = Setup::new().setting("management", json!("full"));
+    let query = ["search", "mcpzip", "--json", "--limit", "50"];
+    let hits = setup.run(&query).code(0).json();
+    let hits = hits["hits"].as_array().unwrap().iter();
+    let mut found: Vec<&str> = hits.map(|hit| hit["name"].as_str().unwrap()).collect();
+    found.sort_unstable();
+    let mut tried: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    tried.sort_unstable();
+    assert_eq!(found, tried);
+    for (name, parameters) in BUILT_IN {
+        let described = setup.run(&["describe", name, "--json"]).code(0).json();
+        let properties = described["inputSchema"]["properties"].as_object().unwrap();
+        let is_tried = |known: &str| parameters.contains(&known);
+        assert!(properties.keys().all(|known| is_tried(known)), "{name}");
+    }
+}
+
+#[test]
+fn no_call_of_an_agent_approves_reveals_or_loosens_anything() {
+    is_kept_from(Way::Stdio, false);
+}
+
+#[test]
+fn no_call_of_an_agent_with_all_tools_listed_approves_reveals_or_loosens_anything() {
+    is_kept_from(Way::Stdio, true);
+}
+
+#[test]
+fn no_call_of_an_agent_over_http_approves_reveals_or_loosens_anything() {
+    for way in [Way::Http, Way::Modern] {
+        is_kept_from(way, false);
+        is_kept_from(way, true);
+    }
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod meaning;
 
 mod headers_command;
 mod health;
+mod hostile_server;
 mod http_access;
 mod http_downstream;
 mod http_faults;

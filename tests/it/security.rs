@@ -177,6 +177,17 @@ fn the_tests_that_the_page_names_are_there() {
     let (_, table) = page
         .split_once("## How this is tested")
         .expect("the page says how this is tested");
+    for row in table
+        .lines()
+        .filter(|row| row.starts_with("| ") && !row.starts_with("| claim"))
+    {
+        let (claim, tests) = row[2..].split_once(" | ").unwrap();
+        let party = claim.rsplit_once('(').map_or("", |(_, party)| party);
+        let letters = party.strip_suffix(')').unwrap_or_default().split(", ");
+        let is_party = |letter: &str| letter.len() == 1 && ("A"..="G").contains(&letter);
+        assert!(letters.into_iter().all(is_party), "no party: {row}");
+        assert!(tests.contains('`'), "no test: {row}");
+    }
     let named: Vec<&str> = table
         .split('`')
         .skip(1)

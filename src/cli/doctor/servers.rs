@@ -14,7 +14,7 @@ use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
 use crate::config::{Config, Trust};
-use crate::proxy::{Progress, ServerReport};
+use crate::proxy::{self, Progress, ServerReport};
 use crate::scan;
 use crate::tool::ServerName;
 use crate::upstream::oauth::LoginStatus;
@@ -60,6 +60,7 @@ pub(super) async fn examine(
     let status = proxy.inventory.status(&proxy.unscoped());
     let snapshot = proxy.unscoped().snapshot();
     let progress = proxy.inventory.progress();
+    let neighbours = proxy::neighbours(&snapshot);
     for server in &status.servers {
         let Ok(name) = ServerName::new(&server.name) else {
             continue;
@@ -97,7 +98,7 @@ pub(super) async fn examine(
         let trust = config.servers.get(&name).map(|entry| entry.trust);
         changes(server, trust, examination);
         if let Some(known) = known {
-            texts(known, examination);
+            texts(known, &neighbours, examination);
         }
     }
     if only.is_none() {
@@ -189,7 +190,7 @@ fn server_names(servers: &[ServerReport], examination: &mut Examination) {
 }
 
 /// Looks for hidden characters and similar names in the server's definitions and instructions.
-fn texts(known: &ServerTools, examination: &mut Examination) {
+fn texts(known: &ServerTools, neighbours: &scan::Neighbours, examination: &mut Examination) {
     let server = known.name().as_str();
     let (mut hidden, mut suspicious) = (Vec::new(), Vec::new());
     for entry in known.entries() {
@@ -199,7 +200,9 @@ fn texts(known: &ServerTools, examination: &mut Examination) {
         let Ok(value) = serde_json::from_str::<serde_json::Value>(json.get()) else {
             continue;
         };
-        for finding in visible(scan::tool(&value)) {
+        let findings = scan::tool(&value).into_iter();
+        let findings = findings.chain(neighbours.shadowed(server, &value));
+        for finding in visible(findings.collect()) {
             suspicious.push(format!(
                 "`{}` has {finding}",
                 printable(entry.name.as_str())

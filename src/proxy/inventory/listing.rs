@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::watched::Watch;
-use super::{Inventory, Progress, changes};
+use super::{Inventory, Progress, changes, findings};
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::events::Event;
@@ -185,6 +185,7 @@ impl Inventory {
                     ledger.note(Kind::Trust, Outcome::Waiting, &key.server, Some(&name), &detail);
                 }
             }
+            findings::note(&ledger, &before, &tools, known);
             if let Err(error) = &compared {
                 tracing::error!(server = %key.server, %error, "its tools could not be compared with the approved ones; unless `trust` is \"report\", they are held back");
             }

@@ -7,6 +7,7 @@
 mod changes;
 mod configuration;
 mod document;
+mod findings;
 mod index;
 mod listing;
 mod pins;
@@ -29,6 +30,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::findings::neighbours;
 use self::index::Index;
 pub(in crate::proxy) use self::pins::PinState;
 pub(crate) use self::shared::SharedLists;

@@ -1,10 +1,12 @@
 //! The status of everything, for agents, commands and people.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
+use super::findings::{self, TextFinding};
 use super::{Coverage, Inventory, Progress};
 use crate::catalog::{ChangeKind, Kind, Pending, ServerTools};
 use crate::config::{Config, Trust};
@@ -58,6 +60,9 @@ pub(crate) struct ServerReport {
     /// Everything that differs from what was approved.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Difference>,
+    /// The scanner's findings in its texts, for a person: only in the status of the caches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<TextFinding>,
     /// Nothing of it reaches a client before a person has approved it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quarantined: bool,
@@ -199,7 +204,27 @@ impl Inventory {
                         reason: failure.reason,
                     });
         }
+        self.scan(&mut status).await;
         status
+    }
+
+    /// Adds what the scanner finds in the texts of all servers.
+    async fn scan(&self, status: &mut Status) {
+        let snapshot = self.callers.unscoped().snapshot();
+        let scanned = self.tasks.spawn_blocking(move || {
+            let neighbours = findings::neighbours(&snapshot);
+            let servers = snapshot.servers();
+            let found = servers.map(|server| {
+                let found = findings::of_server(server, None, &neighbours);
+                (server.name().to_string(), found)
+            });
+            found.collect::<HashMap<_, _>>()
+        });
+        // A scan that panics is printed to stderr, and the status lacks its findings.
+        let mut found = scanned.await.unwrap_or_default();
+        for report in &mut status.servers {
+            report.findings = found.remove(&report.name).unwrap_or_default();
+        }
     }
 
     /// The current status.
@@ -233,6 +258,7 @@ impl Inventory {
             withheld: 0,
             changed: Vec::new(),
             pending: Vec::new(),
+            findings: Vec::new(),
             quarantined: false,
             prompts: 0,
             resources: 0,
@@ -288,6 +314,7 @@ impl Inventory {
             changed: names_of(&pending, &ChangeKind::Changed),
             quarantined: pending.is_quarantined && state != "disabled",
             pending: Difference::all(&pending),
+            findings: Vec::new(),
             prompts: known.map_or(0, |known| known.prompts().len()),
             resources: known.map_or(0, |known| known.resources().len() + known.templates().len()),
             listed_seconds_ago: known.map(|known| {
@@ -379,6 +406,23 @@ impl ServerReport {
             (false, _) => format!("changed since first seen: {names}; {more}"),
         };
         Some(format!("{text} (`mcpzip approve {name}` shows how)"))
+    }
+
+    /// The first findings of the scanner, for display.
+    #[must_use]
+    pub(crate) fn findings_text(&self) -> Option<String> {
+        const SHOWN: usize = 3;
+        let first = self.findings.iter().take(SHOWN).map(ToString::to_string);
+        let more = self.findings.len().saturating_sub(SHOWN);
+        let more = (more > 0).then(|| format!("{more} more"));
+        let texts: Vec<String> = first.chain(more).collect();
+        let name = &self.name;
+        (!texts.is_empty()).then(|| {
+            format!(
+                "scanner: {} (`mcpzip doctor {name}` shows the texts)",
+                texts.join(", ")
+            )
+        })
     }
 
     /// The age of its list, for display.
