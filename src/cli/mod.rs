@@ -121,7 +121,7 @@ struct Call {
     global: Global,
 }
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 struct Global {
     /// Configuration file
     #[arg(
@@ -352,7 +352,40 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     }
 }
 
+/// `serve` as the entries of clients have it: with files and directories only. Building a parser takes half a millisecond,
+/// for which the client would wait. `None` leaves the arguments to the parser.
+fn usual_serve(arguments: &[OsString]) -> Option<Cli> {
+    let [_, word, rest @ ..] = arguments else {
+        return None;
+    };
+    if word != "serve" {
+        return None;
+    }
+    let mut global = Global::default();
+    let mut rest = rest.iter();
+    while let Some(flag) = rest.next() {
+        let place = match flag.to_str()? {
+            "--config" => &mut global.config,
+            "--cache-dir" => &mut global.cache_dir,
+            "--state-dir" => &mut global.state_dir,
+            _ => return None,
+        };
+        let value = rest.next()?;
+        let is_usual = !value.is_empty() && !value.as_encoded_bytes().starts_with(b"-");
+        if !is_usual || place.replace(value.into()).is_some() {
+            return None;
+        }
+    }
+    Some(Cli {
+        command: Command::Configured(Configured::Serve(serve::Arguments::default())),
+        global,
+    })
+}
+
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    if let Some(cli) = usual_serve(arguments) {
+        return Ok(cli);
+    }
     if let [program, word, rest @ ..] = arguments
         && word == "serve"
         && let Ok(Serve { arguments, global }) =
@@ -636,6 +669,38 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn the_usual_arguments_of_serve_mean_what_the_parser_says() {
+        let arguments = |line: &str| -> Vec<OsString> {
+            ["mcpzip"]
+                .into_iter()
+                .chain(line.split(' '))
+                .map(Into::into)
+                .collect()
+        };
+        for line in [
+            "serve",
+            "serve --config a.json",
+            "serve --state-dir s --config a.json --cache-dir c",
+        ] {
+            let usual = usual_serve(&arguments(line)).unwrap();
+            let parsed = Cli::try_parse_from(arguments(line)).unwrap();
+            assert_eq!(format!("{usual:?}"), format!("{parsed:?}"), "{line}");
+        }
+        for line in [
+            "call",
+            "serve --alone",
+            "serve --config",
+            "serve --config --alone",
+            "serve --config a --config b",
+            "serve --config=a",
+            "serve a",
+            "serve --help",
+        ] {
+            assert!(usual_serve(&arguments(line)).is_none(), "{line}");
+        }
     }
 
     #[test]

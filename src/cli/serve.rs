@@ -19,7 +19,7 @@ use crate::downstream::http::{self, Options, OptionsError, Origin};
 use crate::proxy::{Mode, Start};
 use crate::telemetry;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
   mcpzip serve
   mcpzip serve --http 127.0.0.1:8080 --token-file ~/.mcpzip-token

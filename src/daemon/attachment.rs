@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::election::{self, Reached};
 use super::journal::Files;
 use super::message::{self, FromSession, Hello, ToSession};
-use super::session::{Descriptors, Opened, SharedResources};
+use super::session::{self, Descriptors, Opened, SharedResources};
 use super::socket_location::SocketLocation;
 use super::{Outcome, Request};
 use crate::config::Paths;
@@ -271,7 +271,8 @@ impl<'a> Attachment<'a> {
             files: self.files.try_clone()?,
         };
         let shared = SharedResources::new(Events::new(0), &self.paths.cache_dir);
-        let opened = Opened::new(&self.session, descriptors, &shared).await;
+        let app = session::build(&self.session, &shared).map_err(io::Error::other)?;
+        let opened = Opened::new(app, descriptors, &shared).await;
         let opened = opened.map_err(io::Error::other)?;
         let ended = CancellationToken::new();
         let serving = opened.serve(ended.clone());

@@ -19,10 +19,10 @@ use super::control::{self, Order, ServerState, Shown, Status, Which};
 use super::http::Http;
 use super::journal::Journal;
 use super::message::{self, FromSession, Hello, ToSession};
-use super::session::{Descriptors, Opened, SharedResources};
+use super::session::{self, Descriptors, Opened, SharedResources};
 use super::socket_location::SocketLocation;
 use super::{Commands, command, election, watchdog};
-use crate::app::Handle;
+use crate::app::{App, Handle};
 use crate::config::{Environment, Paths};
 use crate::events::{Event, Events};
 use crate::shutdown::{self, Tasks};
@@ -218,14 +218,16 @@ impl Daemon {
             Hello::Session(session) => {
                 let process = std::process::id();
                 message::send_async(&mut socket, &ToSession::Welcome { process }).await?;
-                let passed = message::receive_with_descriptors(&mut socket);
-                let (said, descriptors) = tokio::time::timeout(GREETING, passed).await??;
-                match said {
-                    FromSession::Descriptors => {
-                        let descriptors = Descriptors::of(descriptors)?;
-                        self.serve(&session, descriptors, socket).await
+                // Built while the process sends the descriptors.
+                let app = session::build(&session, &self.shared);
+                match receive_descriptors(&mut socket).await {
+                    Ok(Some(descriptors)) => self.serve(&session, app, descriptors, socket).await,
+                    absent => {
+                        if let Ok(app) = app {
+                            app.finish().await;
+                        }
+                        absent.map(drop)
                     }
-                    FromSession::End => Ok(()),
                 }
             }
         }
@@ -235,6 +237,7 @@ impl Daemon {
     async fn serve(
         &self,
         session: &message::Session,
+        app: Result<App, session::Error>,
         descriptors: Descriptors,
         socket: UnixStream,
     ) -> io::Result<()> {
@@ -242,7 +245,8 @@ impl Daemon {
         let entry = SessionEntry::new(self, session);
         let mut orders = self.orders.subscribe();
         let (mut reader, mut writer) = socket.into_split();
-        let opened = match Opened::new(session, descriptors, &self.shared).await {
+        let opened = async { Opened::new(app?, descriptors, &self.shared).await };
+        let opened = match opened.await {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::warn!(%error, "a session is left to its own process");
@@ -463,6 +467,16 @@ impl Drop for SessionEntry<'_> {
             let session = shown.id;
             self.daemon.events.note(|| Event::SessionClosed { session });
         }
+    }
+}
+
+/// The descriptors of a session. `None` if its process no longer needs a daemon.
+async fn receive_descriptors(socket: &mut UnixStream) -> io::Result<Option<Descriptors>> {
+    let passed = message::receive_with_descriptors(socket);
+    let (said, descriptors) = tokio::time::timeout(GREETING, passed).await??;
+    match said {
+        FromSession::Descriptors => Descriptors::of(descriptors).map(Some),
+        FromSession::End => Ok(None),
     }
 }
 

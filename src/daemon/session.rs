@@ -91,13 +91,28 @@ impl SharedResources {
     }
 }
 
+/// Builds the session's run.
+///
+/// # Errors
+/// When the session's configuration cannot be used.
+pub(super) fn build(session: &message::Session, shared: &SharedResources) -> Result<App, Error> {
+    let (paths, env) = (session.paths(), session.env());
+    let mode = if session.is_direct {
+        Mode::Direct
+    } else {
+        Mode::MetaTools
+    };
+    let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
+    Ok(App::for_session(paths, env, mode, id, &shared.app)?)
+}
+
 impl Opened {
-    /// Builds everything that the session needs, without reading from the client.
+    /// Opens the session's streams, without reading from the client.
     ///
     /// # Errors
-    /// When the session's configuration or descriptors cannot be used.
+    /// When the session's descriptors cannot be used.
     pub(super) async fn new(
-        session: &message::Session,
+        app: App,
         descriptors: Descriptors,
         shared: &SharedResources,
     ) -> Result<Self, Error> {
@@ -106,14 +121,6 @@ impl Opened {
             stdout,
             files,
         } = descriptors;
-        let (paths, env) = (session.paths(), session.env());
-        let mode = if session.is_direct {
-            Mode::Direct
-        } else {
-            Mode::MetaTools
-        };
-        let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
-        let app = App::for_session(paths, env, mode, id, &shared.app)?;
         let journal = Journal::open(&files)?;
         let handover = CancellationToken::new();
         let streams = Streams {
