@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 use super::chain::hash;
-use crate::config::AuditedArguments;
+use crate::config::{AuditedArguments, arguments};
 use crate::secret::{MASK, is_secret_name};
 
 /// UTC with microseconds, so that the lines of several chains can be sorted as text.
@@ -60,6 +60,8 @@ pub(crate) enum Outcome {
     Refused,
     /// It is waiting for a person.
     Waiting,
+    /// The client cancelled it or left before the answer. The server may have acted.
+    Cancelled,
 }
 
 /// An audit event. Missing parts are left out of the line.
@@ -118,6 +120,7 @@ impl Outcome {
             Self::Failed => "\"failed\"",
             Self::Refused => "\"refused\"",
             Self::Waiting => "\"waiting\"",
+            Self::Cancelled => "\"cancelled\"",
         }
     }
 }
@@ -216,8 +219,7 @@ impl Members {
     }
 
     fn hash_of(&mut self, arguments: &str) {
-        let json = format!("\"sha256:{}\"", hash(arguments.as_bytes()));
-        self.raw("arguments", &json);
+        self.raw("arguments", &format!("\"{}\"", sha256(arguments)));
     }
 
     /// Adds a text, truncated because clients and agents choose some of them.
@@ -245,13 +247,19 @@ fn beginning(text: &str, longest: usize) -> Cow<'_, str> {
     }
 }
 
-/// Arguments with secrets masked and long texts truncated. If they are not a JSON object, only a mask.
+fn sha256(arguments: &str) -> String {
+    format!("sha256:{}", hash(arguments.as_bytes()))
+}
+
+/// Arguments with secrets masked and long texts truncated. Arguments that are an object as a JSON string are read like the
+/// object; of others, and of an object with a member that stands twice, only the hash.
 fn redacted(raw: &str) -> String {
-    match serde_json::from_str::<Map<String, Value>>(raw) {
-        Ok(members) => {
+    let text = serde_json::from_str::<String>(raw);
+    match arguments::read(text.as_deref().unwrap_or(raw)) {
+        Value::Object(members) => {
             Value::Object(members.into_iter().map(redacted_member).collect()).to_string()
         }
-        Err(_) => json!(MASK).to_string(),
+        _ => json!(sha256(raw)).to_string(),
     }
 }
 
@@ -279,6 +287,10 @@ fn redacted_value(value: Value) -> Value {
 mod tests {
     use super::*;
 
+    fn redacted_of(raw: &str) -> Value {
+        serde_json::from_str(&redacted(raw)).unwrap()
+    }
+
     #[test]
     fn arguments_stand_there_as_the_user_wants() {
         let mut event = Event::new(Kind::Call, Outcome::Ok);
@@ -298,5 +310,9 @@ mod tests {
             redacted["arguments"],
             json!({"path": "/a", "deep": [{"api_key": MASK}], "token": MASK})
         );
+        assert_eq!(redacted_of(r#""{\"path\":\"/a\"}""#), json!({"path": "/a"}));
+        for unreadable in [r#"{"path":"/a","x":1e999}"#, r#"{"path":"/a","path":"/b"}"#] {
+            assert_eq!(redacted_of(unreadable), sha256(unreadable));
+        }
     }
 }

@@ -178,18 +178,26 @@ impl Audit {
         Ok(())
     }
 
-    /// Checks before an action that its event can be written. If the last event could not be written, this tries again.
+    /// Checks before an action that its event can be written: the log is open, and after an event that could not be
+    /// written there is space for the next ones.
     ///
     /// # Errors
-    /// When the log still cannot be written.
+    /// When the log cannot be written.
     pub(crate) fn ready(&self) -> Result<(), Error> {
         let mut state = self.writer.lock();
-        if state.lost == 0 {
-            return Ok(());
-        }
-        self.report_lost(&mut state).map_err(|source| Error {
-            directory: self.directories.chains.clone(),
-            source,
+        let is_ready = match (&state.writer, state.lost) {
+            (Some(_), 0) => Ok(()),
+            (None, 0) => self.writer_of(&mut state).map(drop),
+            _ => self
+                .writer_of(&mut state)
+                .and_then(|writer| writer.reserve())
+                .and_then(|()| self.report_lost(&mut state)),
+        };
+        is_ready.map_err(|source| {
+            // The refused action has no line.
+            state.lost += 1;
+            let directory = self.directories.chains.clone();
+            Error { directory, source }
         })
     }
 

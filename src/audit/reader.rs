@@ -67,7 +67,7 @@ impl Filter {
             && is(&self.client, &line.client)
             && is(&self.user, &line.identity)
             && (!self.denied || line.outcome == "refused")
-            && (!self.errors || matches!(line.outcome.as_str(), "error" | "failed"))
+            && (!self.errors || matches!(line.outcome.as_str(), "error" | "failed" | "cancelled"))
     }
 }
 

@@ -139,9 +139,9 @@ fn what_could_not_be_written_is_counted_and_stops_what_comes_next() {
     fs::write(&log.directories.chains, "in the way").unwrap();
     let audit = log.open();
     let event = Event::new(Kind::Call, Outcome::Ok);
-    audit.ready().unwrap();
-    let error = audit.record(&event).unwrap_err();
+    let error = audit.ready().unwrap_err();
     assert!(error.to_string().contains("cannot be written"), "{error}");
+    audit.record(&event).unwrap_err();
     audit.ready().unwrap_err();
     fs::remove_file(&log.directories.chains).unwrap();
     audit.ready().unwrap();
@@ -150,7 +150,7 @@ fn what_could_not_be_written_is_counted_and_stops_what_comes_next() {
     let lines = reader.lines().unwrap();
     assert_eq!(
         lines[0].detail,
-        "1 events could not be written before this one"
+        "3 events could not be written before this one"
     );
     assert_eq!(lines.len(), 2);
 }

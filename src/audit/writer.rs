@@ -50,13 +50,31 @@ impl Writer {
     /// When the directories cannot be written, or the chain's last line cannot be read.
     pub(super) fn open(directories: &Directories, options: AuditOptions) -> io::Result<Self> {
         files::create_private_directory(&directories.chains)?;
+        let mut cut = Vec::new();
         for number in 1..=MOST_CHAINS {
             let name = number.to_string();
             let directory = directories.chains.join(&name);
             files::create_private_directory(&directory)?;
+            if directory.symlink_metadata()?.is_symlink() {
+                let directory = directory.display();
+                return Err(io::Error::other(format!("`{directory}` is a link")));
+            }
             let lock = open_lock(&directory)?;
             match lock.try_lock() {
-                Ok(()) => return Self::take_up(name, directory, lock, directories, options),
+                Ok(()) => {
+                    let writer = Self::take_up(&name, directory, lock, directories, options)?;
+                    let Some(mut writer) = writer else {
+                        cut.push(name);
+                        continue;
+                    };
+                    for chain in cut {
+                        let detail = format!(
+                            "chain {chain} is not continued, because lines are missing at its end"
+                        );
+                        writer.append(log_line(&detail))?;
+                    }
+                    return Ok(writer);
+                }
                 Err(fs::TryLockError::WouldBlock) => {}
                 Err(fs::TryLockError::Error(error)) => return Err(error),
             }
@@ -64,15 +82,18 @@ impl Writer {
         Err(io::Error::other("every chain is in use"))
     }
 
+    /// Continues a chain. `None` if it ends before its head, or with another line: it stays as it is, so that its end is
+    /// found to be missing ever after.
     fn take_up(
-        name: String,
+        name: &str,
         directory: PathBuf,
         lock: File,
         directories: &Directories,
         options: AuditOptions,
-    ) -> io::Result<Self> {
+    ) -> io::Result<Option<Self>> {
         let today = Day::today();
-        let dropped = chain::head(&directories.heads, &name)?.dropped;
+        let head = chain::head(&directories.heads, name)?;
+        let dropped = head.dropped;
         let before = dropped.map_or_else(Link::begin, |dropped| dropped.last);
         let (mut last, mut cut) = (None, 0);
         for (_, path) in chain::days(&directory)?.iter().rev() {
@@ -83,16 +104,23 @@ impl Writer {
                 break;
             }
         }
+        let last = last.unwrap_or(before);
+        let is_cut = |synced: Link| {
+            synced.number > last.number || synced.number == last.number && synced.hash != last.hash
+        };
+        if head.last.is_some_and(is_cut) {
+            return Ok(None);
+        }
         let (file, length) = open_day(&directory, today)?;
         let mut writer = Self {
-            name,
+            name: name.to_owned(),
             directory,
             _lock: lock,
             day: today,
             file,
             length,
             is_torn: false,
-            last: last.unwrap_or(before),
+            last,
             unhashed: None,
             is_synced: true,
             directories: directories.clone(),
@@ -103,7 +131,26 @@ impl Writer {
             writer.append(log_line(&detail))?;
         }
         retention::sweep(directories, options, today)?;
-        Ok(writer)
+        Ok(Some(writer))
+    }
+
+    /// Reserves space on the disk for the next lines, where the file system can.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub(super) fn reserve(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{FallocateFlags, fallocate};
+            use rustix::io::Errno;
+            /// Space for a line with arguments of any size, in bytes.
+            const SPACE: u64 = 128 * 1024;
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.length, SPACE) {
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Appends an event's JSON, which lacks its closing brace. Returns the line.

@@ -181,10 +181,18 @@ impl<'a> CallEvent<'a> {
         let (prepared, outcome) = match first {
             Poll::Ready(outcome) => (None, outcome),
             Poll::Pending => {
+                let mut open = OpenEvent {
+                    event: &self,
+                    tool: &tool,
+                    prepared: None,
+                    is_answered: false,
+                };
                 // The request is in the outbox, and its task sends it first.
                 tokio::task::yield_now().await;
-                let prepared = tool().map(|tool| self.prepare(Some(&tool), None));
-                (prepared, call.await)
+                open.prepared = tool().map(|tool| self.prepare(Some(&tool), None));
+                let outcome = call.await;
+                open.is_answered = true;
+                (open.prepared.take(), outcome)
             }
         };
         let prepared = prepared.unwrap_or_else(|| {
@@ -240,6 +248,30 @@ impl<'a> CallEvent<'a> {
         self.audit
             .finish(prepared.line, &event)
             .map_err(|error| unwritten(self.written, &error))
+    }
+}
+
+/// A call that waits for its answer. If it is dropped before, its event says that it was cancelled.
+struct OpenEvent<'e, 'a, T: Fn() -> Option<Tool>> {
+    event: &'e CallEvent<'a>,
+    tool: &'e T,
+    prepared: Option<Prepared>,
+    is_answered: bool,
+}
+
+impl<T: Fn() -> Option<Tool>> Drop for OpenEvent<'_, '_, T> {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        let prepared = self.prepared.take();
+        let prepared = prepared.unwrap_or_else(|| self.event.prepare((self.tool)().as_ref(), None));
+        let mut event = Event::new(Kind::Call, Outcome::Cancelled);
+        event.rule = prepared.rule.as_deref();
+        event.elapsed = Some(self.event.start.elapsed());
+        if let Err(error) = self.event.audit.finish(prepared.line, &event) {
+            tracing::error!(%error, "a cancelled call is not in the audit log");
+        }
     }
 }
 
