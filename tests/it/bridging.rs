@@ -419,15 +419,11 @@ fn a_cancelled_request_of_a_modern_client_ends_the_call() {
     let mut client = setup.start();
     let call = r#""name":"execute_tool","arguments":{"name":"s__t"}"#;
     let id = client.begin_modern("tools/call", call, ALL, "");
-    until("the call", || {
-        (setup.home().count("s", "tools/call") > 0).then_some(())
-    });
+    setup.home().wait_for("s", "tools/call");
     client.send(&format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
     ));
-    until("the cancellation", || {
-        (setup.home().count("s", "notifications/cancelled") > 0).then_some(())
-    });
+    setup.home().wait_for("s", "notifications/cancelled");
     client.finish();
 }
 
@@ -483,9 +479,7 @@ fn log_messages_reach_clients_that_want_them() {
     );
     assert_eq!(client.execute("s__t").text(), "done");
     assert_eq!(logged(&client), ["s/db large"]);
-    until("the level", || {
-        (setup.home().count("s", r#"{"level":"warning"}"#) > 0).then_some(())
-    });
+    setup.home().wait_for("s", r#"{"level":"warning"}"#);
     client.finish();
 
     for (level, wanted) in [

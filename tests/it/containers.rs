@@ -275,8 +275,6 @@ fn an_adaptive_idle_time_keeps_within_its_bounds() {
         assert_eq!(client.execute(name).text(), "done");
     }
     for server in ["short", "all"] {
-        until("an idle server to be closed", || {
-            (setup.home().count(server, "end") > 0).then_some(())
-        });
+        setup.home().wait_for(server, "end");
     }
 }

@@ -343,12 +343,7 @@ fn a_secret_on_the_command_line_is_remarked_upon_and_never_repeated() {
         ),
     ] {
         let setup = home("{}");
-        let arguments: Vec<&str> = ["add", "new", "--no-check"]
-            .iter()
-            .chain(arguments)
-            .copied()
-            .collect();
-        let added = run(&setup, &arguments).code(0);
+        let added = run(&setup, &[&["add", "new", "--no-check"], arguments].concat()).code(0);
         assert!(added.stderr.contains(hint), "{added}");
         assert!(
             !added.stderr.contains("hunter2") && !added.stdout.contains("hunter2"),
@@ -368,12 +363,7 @@ fn a_secret_on_the_command_line_is_remarked_upon_and_never_repeated() {
         &["https://a.example/?page=2"],
     ] {
         let setup = home("{}");
-        let arguments: Vec<&str> = ["add", "new", "--no-check"]
-            .iter()
-            .chain(arguments)
-            .copied()
-            .collect();
-        let added = run(&setup, &arguments).code(0);
+        let added = run(&setup, &[&["add", "new", "--no-check"], arguments].concat()).code(0);
         assert_eq!(
             (added.stderr.as_str(), &added.json()["hints"]),
             ("", &json!([])),

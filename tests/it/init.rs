@@ -337,6 +337,14 @@ mod terminal {
         Terminal::run(&house.setup.command(&["init"]))
     }
 
+    /// Accepts the suggested clients and servers.
+    fn accept_selections(terminal: &Terminal) {
+        for question in ["Which clients", "Which servers"] {
+            terminal.shows(question);
+            terminal.press("Enter");
+        }
+    }
+
     #[test]
     fn a_person_chooses_tries_looks_and_agrees() {
         let house = house();
@@ -410,10 +418,7 @@ mod terminal {
         let Some(terminal) = wizard(&house) else {
             return;
         };
-        for question in ["Which clients", "Which servers"] {
-            terminal.shows(question);
-            terminal.press("Enter");
-        }
+        accept_selections(&terminal);
         let screen = terminal.shows("Which of these are one server?");
         show("one server", &screen);
         assert!(
@@ -484,10 +489,7 @@ mod terminal {
         let Some(terminal) = wizard(&house) else {
             return;
         };
-        for question in ["Which clients", "Which servers"] {
-            terminal.shows(question);
-            terminal.press("Enter");
-        }
+        accept_selections(&terminal);
         let screen = terminal.shows("write `${NAME}` instead?");
         show("the secrets", &screen);
         assert!(screen.contains("[y/N]"), "{screen}");
@@ -512,10 +514,7 @@ mod terminal {
         let Some(terminal) = wizard(&house) else {
             return;
         };
-        for question in ["Which clients", "Which servers"] {
-            terminal.shows(question);
-            terminal.press("Enter");
-        }
+        accept_selections(&terminal);
         terminal.shows("write `${NAME}` instead?");
         terminal.types("n");
         if super::has_runner() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::authority::{Authority, Manner, log_in};
+use crate::support::authority::{Authority, Manner, log_in, status_after_kill};
 use crate::support::keyring::Keyring;
 use crate::support::{SOON, Setup, until};
 
@@ -250,14 +250,7 @@ fn a_kill_in_the_middle_of_sealing_loses_nothing() {
     let setup = keyring.around(&authority.setup(json!({})));
     log_in(&setup);
     for delay in [0, 5, 15, 40] {
-        let mut client = setup.connect();
-        client.execute("web__t").text();
-        let calls = (0..4)
-            .map(|_| client.begin_execute("web__u"))
-            .collect::<Vec<_>>();
-        std::thread::sleep(Duration::from_millis(delay));
-        drop((client, calls));
-        let known = setup.run(&["auth", "status"]).code(0).json();
+        let known = status_after_kill(&setup, delay);
         assert_eq!(known[0]["sealed"], true, "after {delay} ms: {known}");
     }
     assert!(

@@ -8,7 +8,9 @@ use reqwest::Url;
 use serde_json::json;
 
 use crate::faults::Outcome;
-use crate::support::authority::{Authority, Login, Manner, browse, get, location, log_in};
+use crate::support::authority::{
+    Authority, Login, Manner, browse, get, location, log_in, status_after_kill,
+};
 use crate::support::http::HttpServer;
 use crate::support::proxy::Proxy;
 use crate::support::script::answer;
@@ -266,14 +268,7 @@ fn a_kill_in_the_middle_of_writing_loses_nothing() {
     log_in(&setup);
     for delay in [0, 3, 10, 20, 40, 80] {
         // Every request renews the token, so it is written all the time.
-        let mut client = setup.connect();
-        client.execute("web__t").text();
-        let calls = (0..4)
-            .map(|_| client.begin_execute("web__u"))
-            .collect::<Vec<_>>();
-        std::thread::sleep(Duration::from_millis(delay));
-        drop((client, calls));
-        let known = setup.run(&["auth", "status"]).code(0).json();
+        let known = status_after_kill(&setup, delay);
         assert_eq!(known[0]["server"], "web", "after {delay} ms: {known}");
     }
     assert!(

@@ -47,6 +47,14 @@ fn listed_twice(setup: &Setup) -> Client {
     client
 }
 
+/// Has the changed tool `web__read` held back, in a session of its own.
+#[track_caller]
+fn hold_back(setup: &Setup) {
+    let mut client = listed_twice(setup);
+    is_held(&mut client, "web__read");
+    client.finish();
+}
+
 #[track_caller]
 fn is_held(client: &mut Client, name: &str) -> String {
     let held = client.execute_with(name, "{}").tool_error();
@@ -98,9 +106,7 @@ fn under_pins_a_new_and_a_renamed_tool_wait_for_a_person() {
 #[test]
 fn an_edit_of_its_entry_lifts_no_hold() {
     let setup = under("pin", turning());
-    let mut client = listed_twice(&setup);
-    is_held(&mut client, "web__read");
-    client.finish();
+    hold_back(&setup);
     let mut entry = entry_of(&setup, "web");
     entry["env"]["ONE_MORE"] = json!("variable");
     let setup = setup.entry("web", &entry.to_string());
@@ -114,9 +120,7 @@ fn an_edit_of_its_entry_lifts_no_hold() {
 #[test]
 fn the_same_program_under_another_name_inherits_the_hold() {
     let setup = under("pin", turning());
-    let mut client = listed_twice(&setup);
-    is_held(&mut client, "web__read");
-    client.finish();
+    hold_back(&setup);
     // With another variable, which is no other program.
     let mut entry = entry_of(&setup, "web");
     entry["env"]["ONE_MORE"] = json!("variable");
@@ -131,9 +135,7 @@ fn the_same_program_under_another_name_inherits_the_hold() {
 #[test]
 fn a_held_definition_is_held_under_every_name() {
     let setup = under("pin", turning());
-    let mut client = listed_twice(&setup);
-    is_held(&mut client, "web__read");
-    client.finish();
+    hold_back(&setup);
     // Another program that lists exactly the definition that waits.
     let copy = Server::new().tool_as(
         "read",
@@ -186,9 +188,7 @@ fn changed_instructions_of_a_server_are_held_back_under_pins() {
 #[test]
 fn pins_of_an_older_version_still_hold() {
     let setup = under("pin", turning());
-    let mut client = listed_twice(&setup);
-    is_held(&mut client, "web__read");
-    client.finish();
+    hold_back(&setup);
     // The form that earlier versions kept: hashes by name, in a file named by the entry.
     let state = setup.home().path("state/pins");
     let record: Value = serde_json::from_slice(

@@ -8,7 +8,7 @@ use super::Shared;
 use crate::support::command::{self, Outcome};
 use crate::support::process;
 use crate::support::script::{answer, echo, result, sleep, surroundings};
-use crate::support::{Server, Setup, until};
+use crate::support::{Server, Setup};
 
 const SWEEP: &str =
     r#"{"name":"sweep","inputSchema":{"type":"object","properties":{"filter":{"type":"string"}}}}"#;
@@ -177,9 +177,7 @@ fn a_command_that_is_ended_leaves_the_daemon_and_its_sessions_alone() {
     let daemon = setup.process();
     let mut child = setup.command(&["call", "a__slow"]).spawn().unwrap();
     drop(child.stdin.take());
-    until("the call is under way", || {
-        (setup.home().count("a", "slow") > 0).then_some(())
-    });
+    setup.home().wait_for("a", "slow");
     process::signal(child.id(), rustix::process::Signal::KILL);
     child.wait().unwrap();
     assert!(client.execute("a__t").text().contains("done"));
@@ -197,9 +195,7 @@ fn a_command_whose_daemon_dies_says_that_it_may_have_acted() {
     let daemon = setup.process();
     let child = setup.command(&["call", "a__slow"]);
     let call = std::thread::spawn(move || command::run(child, ""));
-    until("the call is under way", || {
-        (setup.home().count("a", "slow") > 0).then_some(())
-    });
+    setup.home().wait_for("a", "slow");
     process::signal(daemon, rustix::process::Signal::KILL);
     let outcome = call.join().unwrap().code(1);
     assert!(outcome.stderr.contains("may have acted"), "{outcome}");

@@ -45,9 +45,7 @@ fn a_killed_attaching_process_ends_its_session_and_its_client_notices() {
     let setup = shared();
     let (mut client, mut other) = (setup.connect(), setup.connect());
     client.begin_execute("a__slow");
-    until("the server has the call", || {
-        (setup.home().count("a", "slow") > 0).then_some(())
-    });
+    setup.home().wait_for("a", "slow");
     client.signal(Signal::KILL);
     // It returns once the client's end of stdout has ended: nothing else holds the pipe.
     client.wait();
@@ -131,9 +129,7 @@ fn a_restart_lets_calls_under_way_end_and_leaves_later_ones_to_the_new_daemon() 
     let setup = Shared::new(Setup::new().server("a", server));
     let mut client = setup.connect();
     let id = client.begin_execute("a__slow");
-    until("the server has the call", || {
-        (setup.home().count("a", "slow") > 0).then_some(())
-    });
+    setup.home().wait_for("a", "slow");
     let before = setup.process();
     let restarted = setup.run(&["daemon", "restart"]).code(0);
     assert_eq!(restarted.json()["restarted"], true);

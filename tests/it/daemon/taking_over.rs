@@ -19,9 +19,7 @@ fn a_call_that_a_server_had_is_answered_with_a_warning_and_not_repeated() {
     let setup = Shared::new(Setup::new().server("a", server));
     let mut client = setup.connect();
     let id = client.begin_execute("a__slow");
-    until("the server has the call", || {
-        (setup.home().count("a", "slow") > 0).then_some(())
-    });
+    setup.home().wait_for("a", "slow");
     let calls = setup.home().count("a", r#""tools/call""#);
     setup.kill_daemon();
     let text = client.answer(id).tool_error();

@@ -642,6 +642,17 @@ pub(crate) fn log_in(setup: &Setup) -> Value {
     outcome.json()
 }
 
+/// Kills a session with four calls in progress after `delay` milliseconds. Returns what `auth status` then prints.
+#[track_caller]
+pub(crate) fn status_after_kill(setup: &Setup, delay: u64) -> Value {
+    let mut client = setup.connect();
+    client.execute("web__t").text();
+    let calls: Vec<_> = (0..4).map(|_| client.begin_execute("web__u")).collect();
+    std::thread::sleep(Duration::from_millis(delay));
+    drop((client, calls));
+    setup.run(&["auth", "status"]).code(0).json()
+}
+
 /// Gets a page and follows its redirects.
 #[track_caller]
 pub(crate) fn browse(url: &str) -> String {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::client::Client;
+use super::client::{Client, until};
 use super::command::{self, Outcome};
 use super::process::Mark;
 #[cfg(target_os = "linux")]
@@ -264,6 +264,14 @@ impl Home {
             .lines()
             .filter(|line| line.contains(text))
             .count()
+    }
+
+    /// Waits until a fake server's log contains `text`.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, server: &str, text: &str) {
+        until(&format!("`{text}` in the log of `{server}`"), || {
+            (self.count(server, text) > 0).then_some(())
+        });
     }
 
     /// The number of times that a fake server was started.
