@@ -14,12 +14,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Handle, Shared};
-use crate::config::{Config, ConfigWatch, Environment, Paths, SessionEnv, env};
+use crate::config::{self, Config, ConfigWatch, Environment, Paths, SessionEnv, env};
 use crate::downstream::http::{self, Options, Server};
 use crate::events::{Event, Events};
 use crate::executable;
 use crate::proxy::Mode;
 use crate::shutdown::Tasks;
+use crate::text::chain;
 
 /// Interval between two checks of the configuration, and between two attempts to listen on a taken address.
 const LOOK: Duration = Duration::from_secs(1);
@@ -61,7 +62,7 @@ struct Origin {
     process: u32,
 }
 
-/// The part of the configuration that concerns HTTP.
+/// The configured HTTP server.
 #[derive(Debug, Default)]
 enum Wanted {
     /// There is no address.
@@ -69,11 +70,20 @@ enum Wanted {
     Nothing,
     /// A setting cannot be used.
     Faulty(String),
-    /// To be served.
+    /// Serve with these options.
     Options(Options, Mode),
 }
 
-/// A server that listens.
+/// The reason why HTTP clients cannot be served.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Listen(#[from] http::Error),
+    #[error(transparent)]
+    Config(#[from] config::Error),
+}
+
+/// An HTTP server that listens.
 struct Running {
     options: Options,
     mode: Mode,
@@ -96,7 +106,7 @@ impl Http {
         }
     }
 
-    /// Offers the variables of a process. The first ones count.
+    /// Offers the variables of a process. Only the first offer is used.
     pub(super) fn offer(&self, process: u32, environment: impl FnOnce() -> Environment) {
         self.session.send_if_modified(|known| {
             let is_first = known.is_none();
@@ -115,7 +125,7 @@ impl Http {
         self.state.lock().clone()
     }
 
-    /// The run of the HTTP clients, while the daemon listens.
+    /// The handle of the HTTP clients, while the daemon listens.
     pub(super) fn handle(&self) -> Option<Handle> {
         self.handle.lock().clone()
     }
@@ -206,7 +216,7 @@ impl Http {
                         state.url = Some(url);
                         *running = Some(started);
                     }
-                    Err(reason) => state.reason = Some(reason),
+                    Err(error) => state.reason = Some(chain(&error)),
                 }
             }
         }
@@ -219,12 +229,10 @@ impl Http {
         options: &Options,
         mode: Mode,
         origin: &Origin,
-    ) -> Result<(String, Running), String> {
-        let server = Server::bind(options.clone()).await;
-        let server = server.map_err(|error| text(&error))?;
+    ) -> Result<(String, Running), Error> {
+        let server = Server::bind(options.clone()).await?;
         let session = origin.session.clone();
-        let config = Config::load(&self.paths, &session.environment);
-        let config = config.map_err(|error| text(&error))?;
+        let config = Config::load(&self.paths, &session.environment)?;
         let app = App::for_http(config, self.paths.clone(), session, mode, &self.shared);
         *self.handle.lock() = Some(app.handle());
         let (url, ended) = (server.url(), CancellationToken::new());
@@ -311,13 +319,5 @@ fn wanted(config: &Config, environment: &Environment) -> Wanted {
     match Options::new(arguments, environment, &config.http, open_file) {
         Ok(options) => Wanted::Options(options, mode),
         Err(error) => Wanted::Faulty(error.to_string()),
-    }
-}
-
-/// An error with its cause.
-fn text(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
     }
 }
