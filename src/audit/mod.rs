@@ -9,6 +9,7 @@
 //! power failure loses at most that second.
 
 mod chain;
+mod check;
 mod copies;
 mod event;
 mod otlp;

@@ -27,6 +27,19 @@ impl Connection {
         }
     }
 
+    /// Opens the connection. Blocks on the socket.
+    #[cfg(unix)]
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        self.logger = Some(unix::Logger::connect(&self.address)?);
+        Ok(())
+    }
+
+    /// Windows has no syslog.
+    #[cfg(not(unix))]
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        self.send(&[])
+    }
+
     /// Sends each line as a message. Blocks on the socket.
     #[cfg(unix)]
     pub(super) fn send(&mut self, lines: &[String]) -> io::Result<()> {

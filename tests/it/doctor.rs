@@ -443,3 +443,27 @@ fn a_client_from_the_desktop_has_another_path_and_perhaps_another_mcpzip() {
         "{version}"
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn an_audit_log_that_cannot_be_written_and_targets_that_are_away_are_found() {
+    let port = crate::support::closed_port::ClosedPort::new();
+    let audit = json!({ "to": ["syslog", "otlp"], "syslog": "/no/such/socket" });
+    let endpoint = format!("http://{}", port.address());
+    let setup = healthy()
+        .setting("audit", audit)
+        .setting("otlp", json!({ "endpoint": endpoint }));
+    setup.save();
+    close_config(&setup);
+    let report = doctor(&setup, &["--json"]).json();
+    assert!(findings(&report, "audit-unwritable").is_empty(), "{report}");
+    let subjects: Vec<Value> = findings(&report, "audit-target")
+        .iter()
+        .map(|finding| finding["subject"].clone())
+        .collect();
+    assert_eq!(subjects, ["syslog", "otlp"], "{report}");
+    std::fs::write(setup.home().path("state/audit"), "").unwrap();
+    let report = doctor(&setup, &["--json"]).json();
+    let found = finding(&report, "audit-unwritable").to_string();
+    assert!(found.contains("is not a directory"), "{found}");
+}

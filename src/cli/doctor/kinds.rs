@@ -126,6 +126,12 @@ kinds! {
     TOOL_NAMES_ALIKE: Note "tool-names-alike", "two tools of a server have nearly the same name",
         why "Agents vary dashes and letter case, so either may be meant.",
         advice "Deny one of them by `tools`, if you need only one.";
+    AUDIT_UNWRITABLE: Error "audit-unwritable", "the audit log cannot be written",
+        why "With an audit log, no call is answered whose line was not written, so every call is refused.",
+        advice "Make the directory writable for you, or take `audit` out of the configuration.";
+    AUDIT_TARGET: Warning "audit-target", "a target of the audit log's copies takes none",
+        why "The log itself is written, but the copies that you asked for with `audit.to` are dropped.",
+        advice "Start the target, or correct `audit.to`, `audit.syslog` or `otlp.endpoint`.";
     LOGIN_UNREADABLE: Error "login-unreadable", "a login cannot be opened",
         why "It is encrypted with a key in the keychain, which cannot be read now.",
         advice "Unlock the keychain, or log in again with `mcpzip login SERVER`.";

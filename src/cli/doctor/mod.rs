@@ -4,6 +4,7 @@
 //! damaged lists are discarded. Repairs are made afterwards, with `--fix` only. The table [`kinds`] has all kinds of
 //! findings.
 
+mod audit;
 mod caches;
 mod clients;
 mod configuration;
@@ -121,6 +122,9 @@ async fn examine(
         caches::after(app, machine, only.as_ref(), examination).await;
     }
     if arguments.server.is_none() {
+        if let Some(app) = app {
+            audit::examine(app, machine, examination).await;
+        }
         files::examine(machine, examination);
         clients::examine(machine, app, examination).await;
     }
