@@ -1,12 +1,10 @@
 //! The reason why a call has no result, as data. `answers/error.rs` has the texts.
 
-use std::sync::Arc;
-
 use super::arguments::Fault;
 use crate::catalog::ChangeKind;
 use crate::config::{EntryError, Projects};
 use crate::tool::{QualifiedName, ServerName};
-use crate::upstream::{CallError, NotListed};
+use crate::upstream::CallError;
 
 /// The reason why a call has no result.
 #[derive(Debug, Clone)]
@@ -82,8 +80,8 @@ pub(crate) enum Withheld {
 /// The reason why the tools of a server are not known.
 #[derive(Debug, Clone)]
 pub(crate) enum Unlisted {
-    /// Listing them failed.
-    Failed(Arc<NotListed>),
+    /// Listing them failed for this reason, as an agent may read it.
+    Failed(String),
     /// The listing is in progress.
     UnderWay,
     /// The server is disabled in the configuration.

@@ -25,6 +25,7 @@ mod listing;
 mod log;
 pub(crate) mod oauth;
 mod opening;
+mod outline;
 mod paging;
 mod pinned;
 mod pool;

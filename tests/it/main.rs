@@ -61,6 +61,7 @@ mod policy;
 mod projects;
 mod prompts;
 mod prose;
+mod quarantine;
 mod rerank;
 mod resources;
 mod rings;

@@ -211,9 +211,15 @@ impl Pins {
             let store = Store::new(directory, key);
             let trust = self.trust(&key.server);
             let pending = store.read_pending::<Pending>();
-            // A server whose changes are reported only needs no record before it is listed.
+            // Of a server whose changes are reported only, no more of its record is needed before it is listed.
             let record = match trust {
-                Trust::Report if pending.is_ok() => Ok(None),
+                Trust::Report => store.rejected().map(|rejected| {
+                    let rejected = rejected.unwrap_or_default();
+                    (!rejected.is_empty()).then(|| Record {
+                        rejected,
+                        ..Record::default()
+                    })
+                }),
                 _ => store.read(),
             };
             let errors = [pending.as_ref().err(), record.as_ref().err()];
@@ -286,29 +292,33 @@ impl Pins {
         let _lock = store.lock()?;
         let mut record = store.read()?.unwrap_or_default();
         let mut pending: Pending = store.read_pending()?.unwrap_or_default();
-        if is_approved {
+        let is_current = |(name, change): &(&String, &Change)| {
+            let current = pending.tools.get(*name);
+            current.is_some_and(|it| (&it.now, &it.kind) == (&change.now, &change.kind))
+        };
+        let current: Vec<_> = seen.tools.iter().filter(is_current).collect();
+        let same = |one: &Option<Change>| one.as_ref().map(|change| change.now.clone());
+        let has_same_instructions =
+            seen.instructions.is_some() && same(&seen.instructions) == same(&pending.instructions);
+        let has_nothing = |of: &Pending| of.tools.is_empty() && of.instructions.is_none();
+        let is_empty = has_nothing(seen) && has_nothing(&pending);
+        // An approval of nothing leaves a server in quarantine.
+        if is_approved && (!current.is_empty() || has_same_instructions || is_empty) {
             record.approve_entry(store.entry());
         }
         let mut decided = Vec::new();
-        for (name, change) in &seen.tools {
-            let Some(current) = pending.tools.get_mut(name) else {
-                continue;
-            };
-            if (&current.now, &current.kind) != (&change.now, &change.kind) {
-                continue;
-            }
+        for (name, change) in current {
             decided.push(name.clone());
             if is_approved {
                 record.approve(name, change);
                 pending.tools.remove(name);
             } else {
                 record.rejected.insert(name.clone());
-                current.is_rejected = true;
+                if let Some(current) = pending.tools.get_mut(name) {
+                    current.is_rejected = true;
+                }
             }
         }
-        let same = |one: &Option<Change>| one.as_ref().map(|change| change.now.clone());
-        let has_same_instructions =
-            seen.instructions.is_some() && same(&seen.instructions) == same(&pending.instructions);
         if has_same_instructions && is_approved {
             let approved = pending.instructions.take();
             record.instructions = Some(approved.and_then(|change| change.after));

@@ -25,6 +25,9 @@ const OLDER_FORM: &str = "v1";
 /// How the names of files end that have what waits.
 const PENDING: &str = ".pending.json";
 
+/// The maximum size of a file. A server's lists have 64 MB at most, and a file has two versions of them.
+const LARGEST: u64 = 512 * 1024 * 1024;
+
 /// The approved definitions of a server.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -42,7 +45,7 @@ pub(super) struct Record {
     /// `None` where they are not known.
     #[serde(default)]
     pub(super) instructions: Option<Option<String>>,
-    /// Tools that a person has rejected.
+    /// Tools that a person has rejected. The server's record has those of every directory.
     #[serde(default)]
     pub(super) rejected: BTreeSet<String>,
     /// Whether `approved` is the entry in force.
@@ -144,14 +147,33 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When a file that there is cannot be read.
     pub(super) fn read(&self) -> io::Result<Option<Record>> {
-        let mut record = read(&self.path(self.place()))?;
-        if record.is_none() {
-            record = read(&self.path(None))?;
+        let mut record: Option<Record> = read(&self.path(self.place()))?;
+        match &mut record {
+            Some(record) => {
+                if let Some(rejected) = self.rejected()? {
+                    record.rejected = rejected;
+                }
+            }
+            None => record = read(&self.path(None))?,
         }
         if record.is_none() {
             record = self.read_older()?;
         }
         Ok(record.map(|record: Record| record.for_entry(self.entry())))
+    }
+
+    /// The tools that a person has rejected, in any directory.
+    ///
+    /// # Errors
+    /// When the file that there is cannot be read.
+    pub(super) fn rejected(&self) -> io::Result<Option<BTreeSet<String>>> {
+        #[derive(Deserialize)]
+        struct Rejections {
+            #[serde(default)]
+            rejected: BTreeSet<String>,
+        }
+        let rejections: Option<Rejections> = read(&self.path(None))?;
+        Ok(rejections.map(|it| it.rejected))
     }
 
     /// Keeps `record`. Tools that no directory has had before are added to the server's record; with `whole`, that becomes the same.
@@ -253,7 +275,14 @@ impl<'a> Store<'a> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         files::private(&mut options);
-        let file = options.open(self.directory.join("lock"))?;
+        // A pipe in its place would block until it has a reader.
+        #[cfg(unix)]
+        {
+            let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+            std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+        }
+        let path = self.directory.join("lock");
+        let file = options.open(&path).map_err(|error| of(&path, &error))?;
         file.lock()?;
         Ok(file)
     }
@@ -339,7 +368,7 @@ pub(super) fn hash_of(text: &str) -> String {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
-    match fs::read(path) {
+    match files::read_regular(path, LARGEST) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
             .map_err(|error| of(path, &error.into())),

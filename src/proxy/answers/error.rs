@@ -31,7 +31,7 @@ impl Failure {
             },
             Self::Unlisted { server, reason } => {
                 let reason = match reason {
-                    Unlisted::Failed(reason) => view.masked(&reason.to_string()),
+                    Unlisted::Failed(reason) => view.masked(reason),
                     Unlisted::UnderWay => "it is still being listed".to_owned(),
                     Unlisted::Disabled => "it is disabled in the configuration".to_owned(),
                     Unlisted::Elsewhere(projects) => format!("it is there {projects}"),

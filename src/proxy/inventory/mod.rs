@@ -34,6 +34,7 @@ pub(crate) use self::findings::neighbours;
 use self::index::Index;
 pub(in crate::proxy) use self::pins::PinState;
 pub(crate) use self::shared::SharedLists;
+pub(in crate::proxy) use self::status::Reader;
 pub(crate) use self::status::{ServerReport, Status, counted};
 use self::topics::Topics;
 pub(crate) use self::vectors::Coverage;

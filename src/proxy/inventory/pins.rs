@@ -5,6 +5,7 @@ use crate::audit::{Kind, Outcome};
 use crate::catalog::{ChangeKind, Pending, Tool};
 use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
+use crate::upstream::NotListed;
 
 /// The reason why a tool's pin withholds it.
 pub(in crate::proxy) enum PinState {
@@ -38,6 +39,14 @@ impl Inventory {
     /// Whether nothing of a server may reach a client.
     pub(in crate::proxy) fn is_quarantined(&self, server: &ServerName) -> bool {
         self.pins.is_quarantined(server)
+    }
+
+    /// The reason of a failed listing for an agent: of a server in quarantine, its kind only.
+    pub(in crate::proxy) fn told(&self, server: &ServerName, reason: &NotListed) -> String {
+        match self.is_quarantined(server) {
+            true => reason.outline(server),
+            false => reason.to_string(),
+        }
     }
 
     /// Whether a server must not be started, as an agent has added it and no person has approved its entry.

@@ -128,6 +128,15 @@ impl Difference {
     }
 }
 
+/// The reader of a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum Reader {
+    /// A person: they read everything.
+    Person,
+    /// An agent.
+    Agent,
+}
+
 /// A failure from before this process.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LastFailure {
@@ -230,6 +239,11 @@ impl Inventory {
     /// The current status.
     #[must_use]
     pub(crate) fn status(&self, view: &View) -> Status {
+        self.status_for(view, Reader::Person)
+    }
+
+    /// The current status, without anything that a server in quarantine wrote if an agent reads it.
+    pub(in crate::proxy) fn status_for(&self, view: &View, reader: Reader) -> Status {
         let config = view.config();
         let progress = self.progress();
         let mut servers: Vec<ServerReport> = self
@@ -246,6 +260,7 @@ impl Inventory {
                     &status.server,
                     &status.state,
                     progress.get(&status.server),
+                    reader,
                 )
             })
             .collect();
@@ -290,20 +305,24 @@ impl Inventory {
         server: &ServerName,
         state: &ServerState,
         progress: Option<&Progress>,
+        reader: Reader,
     ) -> ServerReport {
         let snapshot = view.snapshot();
         let known = snapshot.server(server);
         let is_disabled = matches!(state, ServerState::Disabled);
+        let is_outlined = reader == Reader::Agent && self.is_quarantined(server);
         let (state, reason) = if !is_disabled && self.pins.is_unstarted(server) {
             ("unapproved", None)
         } else if view.is_reachable(server) || is_disabled {
-            shown_state(state, progress, known.is_some())
+            let outlined = is_outlined.then_some(server);
+            shown_state(state, progress, known.is_some(), outlined)
         } else {
             let entry = config.servers.get(server);
             ("elsewhere", entry.map(|entry| entry.projects.to_string()))
         };
         let reason = reason.or_else(|| self.unpinned(config, server));
         let pending = self.pending(server);
+        let shown = known.filter(|_| !is_outlined);
         ServerReport {
             name: server.to_string(),
             state,
@@ -328,8 +347,8 @@ impl Inventory {
                 Some(Progress::NotAsked) => !self.is_fresh(known),
                 Some(Progress::UnderWay | Progress::Failed(_)) | None => true,
             }),
-            flaws: known.map(|known| flaws(known)).unwrap_or_default(),
-            software: known.and_then(|known| known.software().map(str::to_owned)),
+            flaws: shown.map(|known| flaws(known)).unwrap_or_default(),
+            software: shown.and_then(|known| known.software().map(str::to_owned)),
             sharing: None,
             instance: 0,
         }
@@ -346,11 +365,12 @@ impl Inventory {
     }
 }
 
-/// The state of a server's connection and listing in one word, with the reason of a failure.
+/// The state of a server's connection and listing in one word, with the reason of a failure, or with its kind only.
 fn shown_state(
     state: &ServerState,
     progress: Option<&Progress>,
     is_known: bool,
+    outlined: Option<&ServerName>,
 ) -> (&'static str, Option<String>) {
     match (state, progress) {
         (ServerState::Disabled, _) => ("disabled", None),
@@ -361,9 +381,14 @@ fn shown_state(
             _,
         ) => {
             let pause = within(retry_at.saturating_duration_since(Instant::now()));
+            let error = outlined.map_or_else(|| error.to_string(), |server| error.outline(server));
             ("failed", Some(format!("{error}; next attempt {pause}")))
         }
-        (_, Some(Progress::Failed(reason))) => ("failed", Some(reason.to_string())),
+        (_, Some(Progress::Failed(reason))) => {
+            let reason =
+                outlined.map_or_else(|| reason.to_string(), |server| reason.outline(server));
+            ("failed", Some(reason))
+        }
         (ServerState::Ready, Some(Progress::UnderWay)) if !is_known => ("connecting", None),
         (ServerState::Ready, _) => ("ready", None),
         (ServerState::Connecting, _) | (ServerState::Disconnected, Some(Progress::UnderWay)) => {

@@ -87,7 +87,9 @@ impl Tools {
             Err(failure) => failure,
         };
         let server = unlisted_server(view, &view.snapshot(), name)
-            .filter(|server| self.inventory.wants_login(server));
+            .filter(|server| self.inventory.wants_login(server))
+            // The page to open is a text of the server.
+            .filter(|server| !self.inventory.is_quarantined(server));
         let (Some(server), Some(context)) =
             (server, context.filter(|context| context.can_log_in()))
         else {
@@ -132,7 +134,9 @@ impl Tools {
         let config = view.config();
         if let Some(server) = unlisted_server(view, &view.snapshot(), name) {
             let reason = match self.inventory.progress().remove(&server) {
-                Some(Progress::Failed(reason)) => Unlisted::Failed(reason),
+                Some(Progress::Failed(reason)) => {
+                    Unlisted::Failed(self.inventory.told(&server, &reason))
+                }
                 Some(_) => Unlisted::UnderWay,
                 None if view.is_reachable(&server) => Unlisted::Disabled,
                 None => Unlisted::Elsewhere(config.servers[&server].projects.clone()),

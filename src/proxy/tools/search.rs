@@ -301,7 +301,8 @@ impl Tools {
                         Some("still being listed".to_owned())
                     }
                     Progress::Failed(reason) => {
-                        Some(config.masker.mask(&reason.to_string()).into_owned())
+                        let reason = self.inventory.told(&name, &reason);
+                        Some(config.masker.mask(&reason).into_owned())
                     }
                 };
                 reason.map(|reason| format!("{name} ({reason})"))

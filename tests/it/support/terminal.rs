@@ -1,6 +1,6 @@
 //! A terminal with a user: `tmux` shows the screen and types.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
@@ -42,8 +42,10 @@ impl Terminal {
             .chain(variables)
             .chain(words);
         let script = terminal.directory.path().join("run");
+        let directory = command.get_current_dir().unwrap_or(Path::new("/"));
         let text = format!(
-            "trap : INT\n{}\necho \"[exit $?]\"\nsleep 600\n",
+            "cd {}\ntrap : INT\n{}\necho \"[exit $?]\"\nsleep 600\n",
+            quoted(directory.as_os_str()),
             line.collect::<Vec<_>>().join(" ")
         );
         std::fs::write(&script, text).unwrap();

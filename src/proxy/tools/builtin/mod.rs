@@ -23,7 +23,7 @@ use crate::day::Day;
 use crate::mcp::Object;
 use crate::proxy::answers::Answers;
 use crate::proxy::answers::error::denied_tool;
-use crate::proxy::inventory::Inventory;
+use crate::proxy::inventory::{Inventory, Reader};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply};
 use crate::shutdown::Tasks;
@@ -158,10 +158,10 @@ impl Builtin {
                     .index()
                     .wait_current(Duration::from_secs(5))
                     .await;
-                Reply::text(&self.inventory.status(view).to_string())
+                Reply::text(&self.inventory.status_for(view, Reader::Agent).to_string())
             }
             Tool::Status | Tool::ReadResult => {
-                Reply::text(&self.inventory.status(view).to_string())
+                Reply::text(&self.inventory.status_for(view, Reader::Agent).to_string())
             }
         }
     }

@@ -10,6 +10,7 @@ use super::{Builtin, REFRESH_LIMIT};
 use crate::config::{Change, ChangeError, Config, Management, change_servers};
 use crate::mcp::Object;
 use crate::proxy::Reply;
+use crate::proxy::inventory::Reader;
 use crate::proxy::view::View;
 use crate::tool::ServerName;
 
@@ -115,7 +116,7 @@ impl Builtin {
 
     /// The status of the changed servers.
     fn outcome(&self, view: &View, names: &[ServerName]) -> String {
-        let status = self.inventory.status(view);
+        let status = self.inventory.status_for(view, Reader::Agent);
         let lines = names.iter().map(|name| {
             match status
                 .servers

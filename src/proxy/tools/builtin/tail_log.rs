@@ -28,6 +28,11 @@ impl Builtin {
             Ok(server) => server,
             Err(refusal) => return refusal,
         };
+        if self.inventory.is_quarantined(&server) {
+            return Reply::tool_error(&format!(
+                "the log of server `{server}` is withheld, because no person has approved the server; `mcpzip logs {server}` shows it to a person"
+            ));
+        }
         let wanted = arguments
             .get("lines")
             .and_then(|raw| raw.get().parse().ok())
