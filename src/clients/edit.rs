@@ -58,6 +58,15 @@ pub(crate) enum PlanError {
     /// The file of secrets cannot be used.
     #[error(transparent)]
     Secrets(Box<crate::config::Error>),
+    /// A secret of a merged server would also reach another server.
+    #[error(
+        "the secret of `{server}` cannot become the value of `${{{variable}}}`, because `{other}` refers to it, too, and would get it: run this without `--merge {server}`"
+    )]
+    SharedVariable {
+        variable: String,
+        server: String,
+        other: String,
+    },
 }
 
 impl PlanError {
@@ -81,7 +90,7 @@ impl PlanError {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Unreadable { path, .. } | Self::Edit { path, .. } => Some(path),
-            Self::Secrets(_) => None,
+            Self::Secrets(_) | Self::SharedVariable { .. } => None,
         }
     }
 }

@@ -38,7 +38,7 @@ impl Extraction {
             .store_all_literals(&mut text)
             .map_err(PlanError::edit(config_file))?;
         // A secret is stored before an entry refers to it.
-        let mut edits = Vec::from_iter(servers.stored().edit(config_file)?);
+        let mut edits = Vec::from_iter(servers.edit_of_secrets(config_file)?);
         let edit = Edit::new(None, config_file, Syntax::Json, &config, &text, steps);
         edits.extend(edit);
         let written = secrets::of(config.text.node()).into_iter();

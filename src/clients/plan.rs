@@ -207,7 +207,7 @@ impl Plan {
             ..launch.clone()
         };
         // A secret is stored before an entry refers to it.
-        let mut edits = Vec::from_iter(servers.stored().edit(config_file)?);
+        let mut edits = Vec::from_iter(servers.edit_of_secrets(config_file)?);
         let mut text = config.text.clone();
         let failed = PlanError::edit(config_file);
         let steps = servers.write(&mut text).map_err(failed)?;

@@ -1,7 +1,9 @@
 //! The servers of our own configuration during a migration or an import.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
+use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::stored::{Difference, Stored};
 use super::{Entry, Found, Node, Text, TextError, Verdict, names, references, stored};
@@ -14,6 +16,10 @@ pub(super) struct Servers {
     /// The servers added in this run.
     new: BTreeSet<String>,
     stored: Stored,
+    /// The servers that got a stored secret of an equal one, and the variable that has it.
+    merged: Vec<(String, String)>,
+    /// The variables that other parts of the configuration refer to.
+    elsewhere: BTreeSet<String>,
 }
 
 /// A server that differs from another only in its secrets.
@@ -53,6 +59,8 @@ impl Servers {
             changed: BTreeSet::new(),
             new: BTreeSet::new(),
             stored: Stored::default(),
+            merged: Vec::new(),
+            elsewhere: variables_elsewhere(config.node()),
         }
     }
 
@@ -121,7 +129,7 @@ impl Servers {
                 self.changed.insert(known.clone());
             }
             notes.extend(difference.note());
-            self.stored.add(difference.values);
+            self.keep_secrets(&known, difference);
             if !both.has_rules_of(&before) {
                 notes.push("with stricter rules than it had there".to_owned());
             }
@@ -155,6 +163,33 @@ impl Servers {
         }
     }
 
+    fn keep_secrets(&mut self, server: &str, difference: Difference) {
+        let names = difference.values.iter().map(|(name, _)| name.clone());
+        self.merged
+            .extend(names.map(|name| (server.to_owned(), name)));
+        self.stored.add(difference.values);
+    }
+
+    /// The edit of the file of secrets, once all servers are known.
+    ///
+    /// # Errors
+    /// When a value would also reach another part of the configuration that refers to its variable.
+    pub(super) fn edit_of_secrets(&self, config_file: &Path) -> Result<Option<Edit>, PlanError> {
+        for (server, variable) in &self.merged {
+            let others = self.all.iter().filter(|(name, _)| name != server);
+            let mut others = others
+                .filter(|(_, node)| references::variables(&node.to_json()).contains(variable));
+            if let Some((other, _)) = others.next() {
+                return Err(PlanError::SharedVariable {
+                    variable: variable.clone(),
+                    server: server.clone(),
+                    other: other.clone(),
+                });
+            }
+        }
+        self.stored.edit(config_file)
+    }
+
     /// The difference between the server at `at` and `node`, if they are one server with any secrets.
     fn difference(&self, at: usize, node: &Node) -> Option<Difference> {
         let there = &self.all[at].1;
@@ -167,7 +202,8 @@ impl Servers {
             .filter(|(other, _)| *other != at);
         let others = others.flat_map(|(_, (_, node))| references::variables(&node.to_json()));
         let is_elsewhere = |name: &String| difference.values.iter().any(|(known, _)| known == name);
-        (!others.into_iter().any(|name| is_elsewhere(&name))).then_some(difference)
+        let mut others = others.chain(self.elsewhere.iter().cloned());
+        (!others.any(|name| is_elsewhere(&name))).then_some(difference)
     }
 
     /// The literal secrets of the new servers.
@@ -212,6 +248,7 @@ impl Servers {
         let written = self.all.iter();
         let taken: BTreeSet<String> = written
             .flat_map(|(_, node)| references::variables(&node.to_json()))
+            .chain(self.elsewhere.iter().cloned())
             .collect();
         let mut changed = Vec::new();
         for (at, (name, node)) in self.all.iter_mut().enumerate() {
@@ -251,7 +288,7 @@ impl Servers {
             let known = self.all[at].0.clone();
             if !difference.is_open || is_merged {
                 notes.extend(difference.note());
-                self.stored.add(difference.values);
+                self.keep_secrets(&known, difference);
                 return Verdict::Moves {
                     name: known,
                     is_known: true,
@@ -315,6 +352,15 @@ impl Servers {
         }
         Ok(paths)
     }
+}
+
+/// The variables that a configuration refers to outside of its servers.
+fn variables_elsewhere(config: &Node) -> BTreeSet<String> {
+    let members = config.members().into_iter();
+    let others = members.filter(|(name, _)| *name != SERVERS);
+    others
+        .flat_map(|(_, node)| references::variables(&node.to_json()))
+        .collect()
 }
 
 fn literals_of<'s>(servers: impl Iterator<Item = &'s (String, Node)>) -> Literals {

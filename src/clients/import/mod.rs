@@ -189,7 +189,7 @@ impl Import {
             }
         }
         // A secret is stored before an entry refers to it.
-        let mut edits = Vec::from_iter(servers.stored().edit(config_file)?);
+        let mut edits = Vec::from_iter(servers.edit_of_secrets(config_file)?);
         let edit = Edit::new(None, config_file, Syntax::Json, &source, &text, paths);
         edits.extend(edit);
         Ok(Self {

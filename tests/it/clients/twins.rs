@@ -90,6 +90,43 @@ fn a_variable_that_another_server_uses_is_given_no_value() {
 }
 
 #[test]
+fn a_value_for_a_variable_of_a_later_server_stops_the_merge() {
+    let machine = machine("${TOKEN}", LITERAL);
+    let github =
+        json!({ "command": "github-mcp", "env": { "GITHUB_TOKEN": LITERAL, "MODE": "all" } });
+    let other = json!({ "command": "other-mcp", "env": { "OTHER": "${env:TOKEN}" } });
+    let file = format!(r#"{{"mcpServers":{{"github":{github},"other":{other}}}}}"#);
+    machine.put(user_file("cursor"), &file);
+    let before = machine.everything();
+    let refused = machine
+        .run(&["migrate", "--yes", "--merge", "github"])
+        .code(1);
+    let told = &refused.stderr;
+    assert!(
+        told.contains("`other` refers to it") && !told.contains(LITERAL),
+        "{refused}"
+    );
+    assert_eq!(machine.everything(), before);
+    machine.migrate(&[]);
+    assert_eq!(names(&machine), ["github", "github-cursor", "other"]);
+}
+
+#[test]
+fn a_stored_secret_gets_no_variable_that_another_part_of_the_configuration_uses() {
+    let machine = machine(LITERAL, LITERAL);
+    let config = json!({
+        "mcpServers": {},
+        "otlp": { "endpoint": "http://127.0.0.1:9", "headers": { "x-key": "${GITHUB_TOKEN:-}" } },
+    });
+    std::fs::create_dir_all(machine.setup().config_path().parent().unwrap()).unwrap();
+    std::fs::write(machine.setup().config_path(), config.to_string()).unwrap();
+    machine.migrate(&["--extract-secrets"]);
+    let stored = stored(&machine);
+    let names: Vec<&String> = stored.as_object().unwrap().keys().collect();
+    assert!(names.len() == 1 && names[0] != "GITHUB_TOKEN", "{names:?}");
+}
+
+#[test]
 fn servers_that_differ_in_more_than_a_secret_are_not_one() {
     let machine = machine(LITERAL, OTHER);
     let entry =
