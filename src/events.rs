@@ -60,6 +60,16 @@ pub(crate) enum Event {
     },
     /// A session ended.
     SessionClosed { session: String },
+    /// A process gave an order by the control interface: to stop, restart or reload.
+    Ordered {
+        /// The method, such as `servers.stop`.
+        order: String,
+        server: Option<String>,
+        /// The session that the order is limited to.
+        session: Option<String>,
+        /// The process that gave it.
+        process: Option<i32>,
+    },
     /// The daemon serves HTTP clients at this URL.
     HttpListening { url: String },
     /// The daemon cannot serve HTTP clients.

@@ -27,6 +27,10 @@ const LINE: usize = 768;
 const LARGEST_ARGUMENTS: usize = 64 * 1024;
 
 /// The kind of an event.
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "sessions share a daemon on Linux only")
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A call that was sent to a server, or to a built-in tool.
@@ -43,6 +47,10 @@ pub(crate) enum Kind {
     Trust,
     /// The scanner found something in a server's texts.
     Finding,
+    /// A session of a daemon was opened, taken over or closed.
+    Session,
+    /// A daemon started or ended, or got an order by its control interface.
+    Daemon,
     /// An event of the log itself.
     Log,
 }
@@ -105,6 +113,8 @@ impl Kind {
             Self::Configuration => "\"configuration\"",
             Self::Trust => "\"trust\"",
             Self::Finding => "\"finding\"",
+            Self::Session => "\"session\"",
+            Self::Daemon => "\"daemon\"",
             Self::Log => "\"log\"",
         }
     }

@@ -160,6 +160,18 @@ pub(super) enum Order {
     Stop,
 }
 
+/// An order of a connection that was followed: to stop, restart or reload.
+#[derive(Debug)]
+pub(super) struct Ordered {
+    /// The method.
+    pub(super) order: String,
+    pub(super) server: Option<String>,
+    /// The session that the order is limited to.
+    pub(super) session: Option<String>,
+    /// The process of the connection.
+    pub(super) process: Option<i32>,
+}
+
 /// The parts of a daemon that the interface uses.
 pub(super) trait Daemon {
     /// The state of the daemon and its sessions.
@@ -178,6 +190,9 @@ pub(super) trait Daemon {
     /// The source of events.
     fn events(&self) -> &Arc<Events>;
 
+    /// Writes an order to the events and to the audit log.
+    fn record(&self, ordered: Ordered);
+
     /// Makes the daemon follow `order`.
     fn order(&self, order: Order);
 }
@@ -191,6 +206,8 @@ struct Refusal {
 /// A connection to the control interface.
 struct Connection<'a, D> {
     daemon: &'a D,
+    /// The process at the other end.
+    process: Option<i32>,
     /// The subscription to events, if there is one.
     listener: Option<Listener>,
     /// An order to carry out after the response is written.
@@ -202,10 +219,12 @@ struct Connection<'a, D> {
 /// # Errors
 /// When the socket fails or a line is not UTF-8. A line over [`LONGEST`] ends the connection without an error.
 pub(super) async fn serve(daemon: &impl Daemon, socket: UnixStream) -> io::Result<()> {
+    let process = socket.peer_cred()?.pid();
     let (reader, mut writer) = socket.into_split();
     let mut lines = BufReader::new(reader.take(LONGEST)).lines();
     let mut connection = Connection {
         daemon,
+        process,
         listener: None,
         order: None,
     };
@@ -277,6 +296,7 @@ impl<D: Daemon> Connection<'_, D> {
             "daemon.stop" => self.end(params, Order::Stop),
             "daemon.restart" => self.end(params, Order::Restart),
             "daemon.reload" => none(params).map(|()| {
+                self.record("daemon.reload", None);
                 let count = self.daemon.reload();
                 json(&Count { count })
             }),
@@ -305,15 +325,40 @@ impl<D: Daemon> Connection<'_, D> {
 
     fn end(&mut self, params: Option<&RawValue>, order: Order) -> Result<String, Refusal> {
         none(params)?;
+        let method = match order {
+            Order::Restart => "daemon.restart",
+            _ => "daemon.stop",
+        };
+        self.record(method, None);
         self.order = Some(order);
         Ok("{}".to_owned())
+    }
+
+    fn record(&self, method: &str, which: Option<Which>) {
+        let (server, session) = which.map_or((None, None), |Which { server, session }| {
+            (Some(server), session)
+        });
+        self.daemon.record(Ordered {
+            order: method.to_owned(),
+            server,
+            session,
+            process: self.process,
+        });
     }
 
     fn stop_server(&self, params: Option<&RawValue>, is_restart: bool) -> Result<String, Refusal> {
         let params = params.ok_or_else(|| refusal(-32602, "`server` is missing".to_owned()))?;
         let which: Which = of(Some(params))?;
         match self.daemon.stop_server(&which, is_restart) {
-            Some(count) => Ok(json(&Count { count })),
+            Some(count) => {
+                let method = if is_restart {
+                    "servers.restart"
+                } else {
+                    "servers.stop"
+                };
+                self.record(method, Some(which));
+                Ok(json(&Count { count }))
+            }
             None => Err(refusal(
                 -32602,
                 format!("no session has a server `{}`", which.server),

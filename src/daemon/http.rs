@@ -3,8 +3,8 @@
 //! HTTP clients bring no variables. They get those of the first session of the daemon, or, with `mcpzip daemon run`, those
 //! of the daemon, and the home directory as their directory.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -18,7 +18,7 @@ use crate::config::{self, Config, ConfigWatch, Environment, Paths, SessionEnv, e
 use crate::downstream::http::{self, Options, Server};
 use crate::events::{Event, Events};
 use crate::executable;
-use crate::proxy::Mode;
+use crate::proxy::{Mode, ProcessMetrics};
 use crate::shutdown::Tasks;
 use crate::text::chain;
 
@@ -52,6 +52,7 @@ pub(super) struct Http {
     state: Mutex<Option<HttpState>>,
     handle: Mutex<Option<Handle>>,
     is_configured: AtomicBool,
+    metrics: OnceLock<Weak<dyn ProcessMetrics>>,
     tasks: Tasks,
 }
 
@@ -102,6 +103,7 @@ impl Http {
             state: Mutex::default(),
             handle: Mutex::default(),
             is_configured: AtomicBool::new(false),
+            metrics: OnceLock::new(),
             tasks: Tasks::new(),
         }
     }
@@ -141,8 +143,10 @@ impl Http {
         self.is_configured.load(Ordering::Relaxed) && executable::path().is_ok()
     }
 
-    /// Starts to follow the configuration, until [`Http::end`].
-    pub(super) fn start(self: &Arc<Self>) {
+    /// Starts to follow the configuration, until [`Http::end`]. `metrics` are those of the daemon.
+    pub(super) fn start(self: &Arc<Self>, metrics: Weak<dyn ProcessMetrics>) {
+        // It is started once.
+        let _ = self.metrics.set(metrics);
         let http = self.clone();
         self.tasks.spawn(async move { http.run().await });
     }
@@ -234,7 +238,11 @@ impl Http {
         let session = origin.session.clone();
         let config = Config::load(&self.paths, &session.environment)?;
         let app = App::for_http(config, self.paths.clone(), session, mode, &self.shared);
-        *self.handle.lock() = Some(app.handle());
+        let handle = app.handle();
+        if let Some(metrics) = self.metrics.get() {
+            handle.proxy.metrics.extend(metrics.clone());
+        }
+        *self.handle.lock() = Some(handle);
         let (url, ended) = (server.url(), CancellationToken::new());
         let running = Running {
             options: options.clone(),

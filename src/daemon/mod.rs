@@ -26,6 +26,10 @@ mod journal;
 #[cfg(target_os = "linux")]
 mod message;
 #[cfg(target_os = "linux")]
+mod metrics;
+#[cfg(target_os = "linux")]
+mod records;
+#[cfg(target_os = "linux")]
 mod server;
 #[cfg(target_os = "linux")]
 mod session;

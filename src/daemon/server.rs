@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
@@ -15,16 +15,18 @@ use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::control::{self, Order, ServerState, Shown, Status, Which};
+use super::control::{self, Order, Ordered, ServerState, Shown, Status, Which};
 use super::http::Http;
 use super::journal::Journal;
 use super::message::{self, FromSession, Hello, ToSession};
+use super::records::Records;
 use super::session::{self, Descriptors, Opened, SharedResources};
 use super::socket_location::SocketLocation;
-use super::{Commands, command, election, watchdog};
+use super::{Commands, command, election, metrics, watchdog};
 use crate::app::{App, Handle};
 use crate::config::{Environment, Paths};
 use crate::events::{Event, Events};
+use crate::proxy::{ProcessMetric, ProcessMetrics};
 use crate::shutdown::{self, Tasks};
 use crate::tool::ServerName;
 
@@ -57,11 +59,15 @@ struct Daemon {
     began: Instant,
     shared: SharedResources,
     http: Arc<Http>,
+    records: Records,
     commands: Arc<dyn Commands>,
     events: Arc<Events>,
     sessions: Mutex<BTreeMap<u64, Served>>,
     /// The number of connections that keep the daemon alive: sessions and commands.
     connections: AtomicU64,
+    /// The number of sessions that came from a daemon that ended.
+    taken_over: AtomicU64,
+    this: Weak<Self>,
     /// The time at which the last session ended.
     last_used: Mutex<Instant>,
     idle: Mutex<Duration>,
@@ -111,16 +117,20 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
     let events = Events::new(KEPT_EVENTS);
     let shared = SharedResources::new(events.clone(), &paths.cache_dir);
     let http = Arc::new(Http::new(paths.clone(), shared.app.clone(), events.clone()));
-    let daemon = Arc::new(Daemon {
+    let records = Records::new(paths.state_dir.clone(), tasks.clone());
+    let daemon = Arc::new_cyclic(|this: &Weak<Daemon>| Daemon {
         paths,
         socket: location.socket(),
         began: Instant::now(),
         shared,
         http,
+        records,
         events,
         commands,
         sessions: Mutex::default(),
         connections: AtomicU64::new(0),
+        taken_over: AtomicU64::new(0),
+        this: this.clone(),
         last_used: Mutex::new(Instant::now()),
         idle: Mutex::new(IDLE),
         owns_socket,
@@ -132,12 +142,13 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
     if let Some(variables) = variables {
         daemon.http.offer(std::process::id(), || variables.clone());
     }
-    daemon.http.start();
+    daemon.http.start(daemon.this.clone());
     let ordered = daemon.accept(&listener, &location, own).await;
     drop(listener);
     daemon.part().await;
     daemon.http.end().await;
     daemon.shared.app.servers.finish().await;
+    daemon.records.end().await;
     tasks.finish().await;
     tracing::info!("the daemon ends");
     ordered
@@ -253,7 +264,14 @@ impl Daemon {
                 return message::send_async(&mut writer, &ToSession::Alone).await;
             }
         };
-        entry.set_handle(opened.handle());
+        let handle = opened.handle();
+        let is_taken_over = session.generation > 0;
+        self.taken_over
+            .fetch_add(u64::from(is_taken_over), Ordering::Relaxed);
+        self.records
+            .opened(session, &handle.proxy.unscoped().config());
+        self.count(&handle);
+        entry.set_handle(handle);
         self.http
             .offer(session.process, || session.env().environment);
         let (journal, handover) = (opened.journal(), opened.handover());
@@ -276,6 +294,12 @@ impl Daemon {
             }
         };
         message::send_async(&mut writer, &last).await
+    }
+
+    /// Adds the metrics of the daemon to those of a session.
+    fn count(&self, handle: &Handle) {
+        let metrics: Weak<dyn ProcessMetrics> = self.this.clone();
+        handle.proxy.metrics.extend(metrics);
     }
 
     /// How long the daemon stays without sessions.
@@ -406,8 +430,38 @@ impl control::Daemon for Daemon {
         &self.events
     }
 
+    fn record(&self, ordered: Ordered) {
+        tracing::info!(
+            order = ordered.order,
+            server = ordered.server,
+            process = ordered.process,
+            "an order of the control interface"
+        );
+        self.records.ordered(&ordered);
+        let Ordered {
+            order,
+            server,
+            session,
+            process,
+        } = ordered;
+        self.events.note(|| Event::Ordered {
+            order,
+            server,
+            session,
+            process,
+        });
+    }
+
     fn order(&self, order: Order) {
         self.orders.send_replace(order);
+    }
+}
+
+impl ProcessMetrics for Daemon {
+    fn all(&self) -> Vec<ProcessMetric> {
+        let servers = control::Daemon::servers(self);
+        let sessions = self.sessions.lock().len();
+        metrics::all(sessions, &servers, self.taken_over.load(Ordering::Relaxed))
     }
 }
 
@@ -463,8 +517,11 @@ impl Drop for SessionEntry<'_> {
     fn drop(&mut self) {
         *self.daemon.last_used.lock() = Instant::now();
         let served = self.daemon.sessions.lock().remove(&self.number);
-        if let Some(Served { shown, .. }) = served {
+        if let Some(Served { shown, handle }) = served {
             let session = shown.id;
+            if handle.is_some() {
+                self.daemon.records.closed(&session);
+            }
             self.daemon.events.note(|| Event::SessionClosed { session });
         }
     }

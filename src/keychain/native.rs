@@ -1,11 +1,11 @@
 //! The keychains of macOS and Windows.
 
 #[cfg(target_os = "macos")]
-use apple_native_keyring_store::keychain::Store;
+use apple_native_keyring_store::keychain::Store as System;
 use keyring_core::api::CredentialStoreApi as _;
 use keyring_core::{Entry, Error};
 #[cfg(windows)]
-use windows_native_keyring_store::Store;
+use windows_native_keyring_store::Store as System;
 
 use super::{KeychainError, SERVICE};
 use crate::config::Environment;
@@ -35,7 +35,7 @@ impl Store {
 }
 
 fn entry(name: &str) -> Result<Entry, Error> {
-    Store::new()?.build(SERVICE, name, None)
+    System::new()?.build(SERVICE, name, None)
 }
 
 fn failed(error: &Error) -> KeychainError {

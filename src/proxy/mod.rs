@@ -22,7 +22,7 @@ mod tools;
 mod view;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 
@@ -35,7 +35,7 @@ pub(crate) use failure::Failure;
 pub(crate) use inventory::{
     Progress, ServerReport, SharedLists, Start, Status, counted, neighbours,
 };
-pub(crate) use metrics::CONTENT_TYPE as METRICS_TYPE;
+pub(crate) use metrics::{CONTENT_TYPE as METRICS_TYPE, ProcessMetric, ProcessMetrics};
 pub(crate) use relay::RequestContext;
 pub(crate) use relay::instrument;
 pub(crate) use tools::call::Call;
@@ -190,6 +190,7 @@ impl Proxy {
                     inventory: inventory.clone(),
                     relay: relay.clone(),
                     answers,
+                    process: OnceLock::new(),
                 },
                 callers,
                 inventory,

@@ -44,7 +44,9 @@ use axum::routing::{any, get};
 use tokio::net::TcpListener;
 
 pub(crate) use access::Origin;
-pub(crate) use options::{Arguments, Options, OptionsError, address, of_variable};
+#[cfg(target_os = "linux")]
+pub(crate) use options::address;
+pub(crate) use options::{Arguments, Options, OptionsError, of_variable};
 
 use crate::config::ListenAddress;
 use crate::mcp::ByteBudget;

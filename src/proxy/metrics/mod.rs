@@ -8,8 +8,8 @@ mod process;
 mod text;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::answers::Answers;
 use super::inventory::Inventory;
@@ -21,15 +21,42 @@ use text::{Family, Kind, Text};
 
 pub(crate) use text::CONTENT_TYPE;
 
+/// A metric of the process that the proxy does not know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessMetric {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// Whether it only rises.
+    pub is_counter: bool,
+    pub value: u64,
+}
+
+/// The source of further metrics, for a process with several proxies.
+pub(crate) trait ProcessMetrics: Send + Sync + std::fmt::Debug {
+    /// The current values.
+    fn all(&self) -> Vec<ProcessMetric>;
+}
+
 /// The sources of the metrics.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     pub(super) inventory: Arc<Inventory>,
     pub(super) relay: Arc<Relay>,
     pub(super) answers: Arc<Answers>,
+    pub(super) process: OnceLock<Weak<dyn ProcessMetrics>>,
 }
 
 impl Metrics {
+    /// Adds the metrics of the process. Only the first source counts.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "sessions share a daemon on Linux only")
+    )]
+    pub(crate) fn extend(&self, process: Weak<dyn ProcessMetrics>) {
+        // A second source would be the same process.
+        let _ = self.process.set(process);
+    }
+
     /// All metrics as text: the counters of this process and the current state; `sessions` is the number of clients
     /// with a session. It blocks briefly to read the process's figures from the system.
     #[must_use]
@@ -74,6 +101,16 @@ impl Metrics {
                 "Spans that could not be sent.",
             );
             text.family(&family).sample(&[], tracer.dropped());
+        }
+        let further = self.process.get().and_then(Weak::upgrade);
+        for metric in further.iter().flat_map(|process| process.all()) {
+            let kind = if metric.is_counter {
+                Kind::Counter
+            } else {
+                Kind::Gauge
+            };
+            text.family(&Family::new(metric.name, kind, metric.help))
+                .sample(&[], metric.value);
         }
         process::write(text, self.relay.live().since());
     }

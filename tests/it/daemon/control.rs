@@ -72,6 +72,12 @@ impl View {
     }
 }
 
+/// The events that are kept.
+pub(super) fn past(setup: &Shared) -> Vec<Value> {
+    let past = View::open(setup).result("events.list", &json!({}));
+    past["events"].as_array().unwrap().clone()
+}
+
 fn shared() -> Shared {
     let server = Server::new().tool("t", [answer("done")]);
     Shared::new(Setup::new().server("a", server))

@@ -243,3 +243,30 @@ fn a_server_over_http_beside_the_daemon_says_who_has_its_address() {
     assert_ne!(own.address(), gateway.address());
     assert!(process::Process::read(setup.process()).is_some());
 }
+
+#[test]
+fn the_metrics_show_the_sessions_of_the_daemon_and_the_servers_that_they_share() {
+    let setup = shared(json!({ "address": "127.0.0.1:0", "metrics": true }));
+    let mut clients = [setup.connect(), setup.connect()];
+    for client in &mut clients {
+        client.execute("a__t");
+    }
+    let metrics = |gateway: &Gateway| gateway.call("GET", "/metrics").send().body;
+    let text = metrics(&setup.gateway());
+    for line in [
+        "mcpzip_daemon_sessions 2\n",
+        "mcpzip_daemon_shared_servers 1\n",
+        "mcpzip_daemon_taken_over_sessions_total 0\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    setup.kill_daemon();
+    until("both sessions have another daemon", || {
+        (setup.sessions() == 2).then_some(())
+    });
+    let text = metrics(&setup.gateway());
+    assert!(
+        text.contains("mcpzip_daemon_taken_over_sessions_total 2\n"),
+        "{text}"
+    );
+}

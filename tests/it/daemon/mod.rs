@@ -7,6 +7,7 @@ mod ending;
 mod http;
 mod killing;
 mod load;
+mod orders;
 mod service;
 mod sharing;
 mod taking_over;

@@ -1,0 +1,33 @@
+//! The metrics of the daemon, which `/metrics` and the OTLP export show with those of a session.
+
+use super::control::ServerState;
+use crate::proxy::ProcessMetric;
+
+/// The metrics of a daemon with so many sessions, these servers, and so many sessions of daemons that ended.
+pub(super) fn all(sessions: usize, servers: &[ServerState], taken_over: u64) -> Vec<ProcessMetric> {
+    let shared = servers.iter().filter(|server| server.sessions.len() > 1);
+    let gauge = |name, help, value: usize| ProcessMetric {
+        name,
+        help,
+        is_counter: false,
+        value: value as u64,
+    };
+    vec![
+        gauge(
+            "mcpzip_daemon_sessions",
+            "Sessions that the daemon serves, without HTTP clients.",
+            sessions,
+        ),
+        gauge(
+            "mcpzip_daemon_shared_servers",
+            "Servers whose connections several sessions share.",
+            shared.count(),
+        ),
+        ProcessMetric {
+            name: "mcpzip_daemon_taken_over_sessions_total",
+            help: "Sessions that this daemon took over from one that ended.",
+            is_counter: true,
+            value: taken_over,
+        },
+    ]
+}
