@@ -203,7 +203,7 @@ impl Journal {
                 for done in edits[..number].iter().rev() {
                     match &done.before {
                         Some(before) => put(&done.path, before)?,
-                        None => fs::remove_file(&done.path).map_err(disk(&done.path))?,
+                        None => take_out(&done.path)?,
                     }
                 }
                 // Nothing of the run remains.
@@ -305,9 +305,7 @@ impl Journal {
         if current == after {
             return match &before {
                 Some(before) => put(&file.path, before).map(|()| Restored::Whole),
-                None => fs::remove_file(&file.path)
-                    .map_err(disk(&file.path))
-                    .map(|()| Restored::Removed),
+                None => take_out(&file.path).map(|()| Restored::Removed),
             };
         }
         let record = |problem: String| JournalError::Record {
@@ -501,6 +499,12 @@ fn check(edit: &Edit) -> Result<(), JournalError> {
 fn put(path: &Path, text: &str) -> Result<(), JournalError> {
     let target = link_target(path).map_err(disk(path))?;
     files::replace_in_place(&target, text.as_bytes()).map_err(disk(path))
+}
+
+/// Removes a file that we made. A link to it was there before, and stays.
+fn take_out(path: &Path) -> Result<(), JournalError> {
+    let target = link_target(path).map_err(disk(path))?;
+    fs::remove_file(&target).map_err(disk(path))
 }
 
 fn put_private(path: &Path, text: &str) -> Result<(), JournalError> {

@@ -45,7 +45,8 @@ impl Node {
         )
     }
 
-    /// The member `key`; in a list, the item with this `name`, which is how lists of servers are addressed.
+    /// The member `key`; in a list, the item with this `name`, which is how lists of servers are addressed, or the text with
+    /// this index.
     #[must_use]
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         match self {
@@ -54,7 +55,7 @@ impl Node {
                 .rev()
                 .find(|(known, _)| known == key)
                 .map(|(_, value)| value),
-            Self::List(items) => items.iter().find(|item| item.is_named(key)),
+            Self::List(items) => position(items, key).map(|at| &items[at]),
             _ => None,
         }
     }
@@ -161,8 +162,8 @@ impl Node {
                     made
                 }
             },
-            Self::List(items) => match items.iter_mut().find(|item| item.is_named(key)) {
-                Some(item) => item.set(rest, value),
+            Self::List(items) => match position(items, key) {
+                Some(at) => items[at].set(rest, value),
                 None if rest.is_empty() => {
                     items.push(value);
                     true
@@ -252,6 +253,16 @@ impl Node {
     fn is_named(&self, name: &str) -> bool {
         matches!(self, Self::Map(_)) && self.get("name").and_then(Self::as_text) == Some(name)
     }
+}
+
+/// The index of the item that `key` addresses: by its name, or a text by its index.
+fn position(items: &[Node], key: &str) -> Option<usize> {
+    let named = items.iter().position(|item| item.is_named(key));
+    named.or_else(|| {
+        let at = key.parse().ok()?;
+        let item: &Node = items.get(at)?;
+        item.as_text().map(|_| at)
+    })
 }
 
 impl From<&Value<'_>> for Node {

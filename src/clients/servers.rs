@@ -366,7 +366,9 @@ fn variables_elsewhere(config: &Node) -> BTreeSet<String> {
 fn literals_of<'s>(servers: impl Iterator<Item = &'s (String, Node)>) -> Literals {
     let found = servers.map(|(name, node)| {
         let literals = stored::literals(name, node).into_iter();
-        (name.clone(), literals.map(|literal| literal.key).collect())
+        let mut keys: Vec<String> = literals.map(|literal| literal.key).collect();
+        keys.dedup();
+        (name.clone(), keys)
     });
     found
         .filter(|(_, keys): &(String, Vec<String>)| !keys.is_empty())

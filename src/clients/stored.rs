@@ -61,38 +61,16 @@ enum Place {
 
 impl Place {
     fn text<'n>(&self, node: &'n Node) -> Option<&'n str> {
-        match self {
-            Self::Given(map, name) => node.get(map)?.get(name)?.as_text(),
-            Self::Argument(at) => match node.get("args")? {
-                Node::List(args) => args.get(*at)?.as_text(),
-                _ => None,
-            },
-            Self::Url => node.get("url")?.as_text(),
-        }
+        node.at(&self.path())?.as_text()
     }
 
-    /// The path of the value that [`Place::replace`] sets.
+    /// Its path in the entry.
     fn path(&self) -> Vec<String> {
         match self {
             Self::Given(map, name) => vec![(*map).to_owned(), name.clone()],
-            Self::Argument(_) => vec!["args".to_owned()],
+            Self::Argument(at) => vec!["args".to_owned(), at.to_string()],
             Self::Url => vec!["url".to_owned()],
         }
-    }
-
-    fn replace(&self, node: &mut Node, text: String) -> bool {
-        let value = match self {
-            Self::Given(..) | Self::Url => Node::Text(text),
-            Self::Argument(at) => {
-                let Some(Node::List(args)) = node.get("args") else {
-                    return false;
-                };
-                let mut args = args.clone();
-                args[*at] = Node::Text(text);
-                Node::List(args)
-            }
-        };
-        node.set(&self.path(), value)
     }
 }
 
@@ -183,16 +161,24 @@ impl Stored {
         taken: &BTreeSet<String>,
     ) -> Vec<Vec<String>> {
         let mut paths = Vec::new();
-        for literal in literals(server, node) {
+        let mut all = literals(server, node);
+        // Of two secrets in one text, one may be a part of the other.
+        all.sort_by_key(|literal| std::cmp::Reverse(literal.value.len()));
+        for literal in all {
             let Some(text) = literal.place.text(node) else {
                 continue;
             };
-            let name = self.name_for(server, &literal, taken);
-            let text = text.replacen(&literal.value, &format!("${{{name}}}"), 1);
-            if !literal.place.replace(node, text) {
+            // Another secret in the same text may have contained it.
+            if !text.contains(&literal.value) {
                 continue;
             }
-            paths.push(literal.place.path());
+            let name = self.name_for(server, &literal, taken);
+            let text = text.replacen(&literal.value, &format!("${{{name}}}"), 1);
+            let path = literal.place.path();
+            if !node.set(&path, Node::Text(text)) {
+                continue;
+            }
+            paths.push(path);
             if !self.has(&name) {
                 self.added.insert(name, literal.value);
             }
@@ -202,7 +188,11 @@ impl Stored {
 
     /// A variable name that is not used for another value.
     fn name_for(&self, server: &str, literal: &Literal, taken: &BTreeSet<String>) -> String {
-        let longer = variable_name(&format!("{server}_{}", literal.variable));
+        let prefix = variable_name(&format!("{server}_"));
+        let longer = match literal.variable.starts_with(&prefix) {
+            true => literal.variable.clone(),
+            false => format!("{prefix}{}", literal.variable),
+        };
         let numbered = (2..).map(|number| format!("{longer}_{number}"));
         let environment = self.environment();
         let is_free = |name: &String| match environment.get(name) {

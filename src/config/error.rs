@@ -91,6 +91,9 @@ impl Error {
                 "the file is JSON, where comments and trailing commas are permitted; `mcpzip config edit` opens it and checks it \
                  again",
             ),
+            Self::Secrets { .. } => Some(
+                "correct the file, or move it away; servers that need a value from it then say which",
+            ),
             Self::Read { .. } => Some("`mcpzip doctor` checks the permissions of the file"),
             _ => None,
         }

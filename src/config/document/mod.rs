@@ -134,10 +134,10 @@ impl Document {
     }
 
     /// Sets the value at `path` to `json`: replaces the present value, or appends the key. Missing parents are
-    /// created.
+    /// created. The last key may be the index of an item of a list.
     ///
     /// # Errors
-    /// When a parent is not an object, or `json` is not JSON.
+    /// When a parent is not an object, a list has no such item, or `json` is not JSON.
     ///
     /// # Panics
     /// When `path` is empty: the root has no key.
@@ -162,6 +162,14 @@ impl Document {
                 (Value::Object(inner), Some((next, rest))) => {
                     is_inline = self.is_inline(inner, is_inline);
                     (object, key, behind, depth) = (inner, next, rest, depth + 1);
+                }
+                (Value::Array(items), Some((index, []))) => {
+                    let item = index.parse().ok().and_then(|at: usize| items.elements.get(at));
+                    let Some(item) = item else {
+                        return Err(shape(&self.text, &path[..depth], &property.value));
+                    };
+                    let text = self.rendered(json, true, "")?;
+                    return self.cut(vec![(item.start()..item.end(), text)]);
                 }
                 (Value::NullKeyword(_), Some(_)) | (_, None) => {
                     let nested = behind.iter().rev().fold(json.to_owned(), |json, key| {
