@@ -200,6 +200,8 @@ impl Addition<'_> {
             trial.show(name, output);
         }
         match trial.filter(Trial::is_failure) {
+            // The result of the trial is printed above.
+            Some(_) if !output.is_json() => Err(Exit::unavailable("").as_printed()),
             Some(_) => Err(Exit::unavailable(format!(
                 "server `{name}` is {done}, but does not work yet"
             ))),

@@ -304,9 +304,13 @@ fn text_of(change: &Change) -> String {
 
 /// Asks the person at the terminal to confirm. No flag, pipe or tool call can answer.
 async fn decides(count: usize, is_approval: bool) -> Result<bool, Exit> {
+    let these = match count {
+        1 => "this difference".to_owned(),
+        count => format!("these {count} differences"),
+    };
     let question = match is_approval {
-        true => format!("Show these {count} differences to agents from now on?"),
-        false => format!("Withhold the tools of these {count} differences from agents?"),
+        true => format!("Show {these} to agents from now on?"),
+        false => format!("Withhold the tools of {these} from agents?"),
     };
     confirmed(&question).await
 }

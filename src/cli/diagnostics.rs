@@ -96,6 +96,14 @@ impl Exit {
         }
     }
 
+    /// This failure, whose reason the output has shown already.
+    pub(super) fn as_printed(self) -> Self {
+        Self {
+            is_printed: true,
+            ..self
+        }
+    }
+
     /// A call without a result. `view` decides which names the text may mention.
     pub(super) fn of_call(failure: &Failure, view: &View) -> Self {
         let text = match failure {

@@ -2,8 +2,10 @@
 //!
 //! clap has one heading for all commands, so the list is part of the help's template.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
+use clap::error::ErrorKind;
 use clap::{Arg, Command, CommandFactory as _};
 
 use super::Cli;
@@ -55,6 +57,28 @@ const OPTION_WIDTH: usize = 24;
 /// The last line of each command's help. The global options are listed in the main help only.
 const ELSEWHERE: &str =
     "`mcpzip --help` shows the options for all commands, such as --config and --json.";
+
+/// A tip for an error in the arguments, such as an example of the command.
+pub(super) fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let is_start = |pair: &[OsString]| pair[0] == "daemon" && pair[1] == "start";
+    match error.kind() {
+        ErrorKind::InvalidSubcommand if arguments.windows(2).any(is_start) => Some(
+            "The daemon starts with the first session; `mcpzip daemon run` runs it in this terminal".to_owned(),
+        ),
+        ErrorKind::MissingRequiredArgument => {
+            let mut named = command();
+            for word in arguments.iter().skip(1) {
+                if let Some(inner) = named.find_subcommand(word) {
+                    named = inner.clone();
+                }
+            }
+            let help = named.get_after_help()?.to_string();
+            let mut examples = help.lines().skip_while(|line| !line.starts_with("Examples:"));
+            Some(format!("Example:\n{}", examples.nth(1)?))
+        }
+        _ => None,
+    }
+}
 
 /// The command line with its grouped help. The global options are hidden in the help of commands.
 pub(super) fn command() -> Command {

@@ -348,7 +348,12 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
             output.error(&exit);
             ExitCode::from(exit.code())
         }
-        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1)),
+        _ => {
+            if let Some(tip) = help::tip(error, arguments) {
+                output.note(&tip);
+            }
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
+        }
     }
 }
 

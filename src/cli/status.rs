@@ -166,7 +166,11 @@ fn show(status: &Status, output: &Output) {
     show_warnings(status, output);
     output.line(sum(status));
     if let Some(coverage) = status.search_by_meaning.filter(|_| status.tools > 0) {
-        output.line(format!("search by meaning: {coverage}"));
+        let rest = match coverage.embedded < coverage.tools {
+            true => "; the others follow while a client is served",
+            false => "",
+        };
+        output.line(format!("search by meaning: {coverage}{rest}"));
     }
 }
 
@@ -186,8 +190,8 @@ pub(super) fn show_servers(
             format!("{indent}{}{pad}  ", strong(printable(&server.name))),
             state(server),
         );
-        let withheld =
-            (server.withheld > 0).then(|| format!("{} more tools are withheld", server.withheld));
+        let withheld = (server.withheld > 0)
+            .then(|| format!("{} withheld", counted(server.withheld, "more tool")));
         let changed = server.changed_text();
         for line in server
             .reason

@@ -8,7 +8,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use crate::app::App;
 use crate::config::{EntryError, Environment, Paths, SessionEnv};
-use crate::proxy::Progress;
+use crate::proxy::{Progress, counted};
 use crate::tool::ServerName;
 
 /// Time limit. A package runner may have to install the server first.
@@ -74,7 +74,8 @@ impl Trial {
     pub(super) fn show(&self, name: &str, output: &Output) {
         output.line(match self {
             Self::Ready { tools, took } => {
-                format!("  {} {tools} tools, in {:.1} s", good("works:"), took.as_secs_f64())
+                let tools = counted(*tools, "tool");
+                format!("  {} {tools}, in {:.1} s", good("works:"), took.as_secs_f64())
             }
             Self::Login => format!("  it requires a login: `mcpzip login {name}`"),
             Self::Unset { variable } => format!(

@@ -82,7 +82,11 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let file = directory.path().join("config.json");
         std::fs::write(&file, ODD).unwrap();
-        let variables = [("API_KEY", "of-the-shell"), ("FOO", "foo"), ("TWO_URL", "x")];
+        let variables = [
+            ("API_KEY", "of-the-shell"),
+            ("FOO", "foo"),
+            ("TWO_URL", "x"),
+        ];
         let environment: Environment = variables.into_iter().collect();
         let before = Config::parse(ODD, &file, &environment).unwrap();
         let made = Extraction::new(&file, &environment).unwrap();
@@ -100,9 +104,16 @@ mod tests {
         assert_eq!(config.after.matches("kept").count(), 2, "{}", config.after);
         for (name, value) in &stored {
             assert!(config.after.contains(&format!("${{{name}}}")), "{name}");
-            assert!(!config.after.contains(value.as_str()) || value == "abc", "{name}");
+            assert!(
+                !config.after.contains(value.as_str()) || value == "abc",
+                "{name}"
+            );
         }
-        let shown: String = made.edits.iter().map(|edit| edit.diff(&made.masker)).collect();
+        let shown: String = made
+            .edits
+            .iter()
+            .map(|edit| edit.diff(&made.masker))
+            .collect();
         for secret in ["abcdefgh12345", "passw0rdX", "equals=secret2", "otherother"] {
             assert!(!shown.contains(secret), "{shown}");
         }

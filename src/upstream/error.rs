@@ -185,6 +185,12 @@ pub(crate) enum CallError {
 }
 
 impl NotListed {
+    /// Whether there was no connection.
+    #[must_use]
+    pub(crate) fn is_unconnected(&self) -> bool {
+        matches!(self, Self::List(error) if matches!(error.as_ref(), ListError::Call(CallError::Connect(_))))
+    }
+
     /// Whether no connection to a remote server could be made.
     #[must_use]
     pub(crate) fn is_unreachable(&self) -> bool {

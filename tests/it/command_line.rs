@@ -462,3 +462,47 @@ fn a_remote_server_that_cannot_be_reached_gets_advice() {
     let login = setup.run(&["login", "web"]).code(4);
     assert!(login.stderr.contains("check the `url`"), "{login}");
 }
+
+#[test]
+fn a_command_without_its_arguments_shows_an_example() {
+    for (command, example) in [
+        (&["approve"][..], "mcpzip approve "),
+        (&["search"], "mcpzip search "),
+        (&["rules", "check"], "mcpzip rules check "),
+        (&["daemon", "start"], "`mcpzip daemon run`"),
+    ] {
+        let refused = setup().run(command).code(2);
+        let rest = refused.stderr.split("--help").nth(1).unwrap_or_default();
+        assert!(rest.contains(example), "{refused}");
+    }
+}
+
+#[test]
+fn a_search_where_every_server_failed_is_not_told_to_wait() {
+    let setup = Setup::new()
+        .log_level("error")
+        .server("dead", Server::new().at_start([exit(3)]));
+    let mut client = setup.start();
+    client.shake_hands("2025-11-25");
+    let said = crate::support::until("the failure", || {
+        let said = client.search("x");
+        said.contains("exit status: 3").then_some(said)
+    });
+    assert!(said.contains("No server could list its tools."), "{said}");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn adding_a_server_that_fails_says_so_once() {
+    use crate::support::terminal::Terminal;
+    let setup = setup();
+    setup.save();
+    let Some(terminal) =
+        Terminal::run_in(&setup.command(&["add", "bad", "--", "/nonexistent/x"]), 80)
+    else {
+        return;
+    };
+    let screen = terminal.shows("[exit 4]");
+    assert_eq!(screen.matches("does not work yet").count(), 1, "{screen}");
+}

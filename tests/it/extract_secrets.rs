@@ -117,3 +117,35 @@ fn a_file_of_secrets_that_others_can_read_is_closed() {
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("kept") && text.contains(TOKEN), "{text}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_of_secrets_behind_a_link_is_written_and_removed_there() {
+    let setup = setup();
+    let before = text(&setup);
+    let behind = setup.home().path("behind.json");
+    std::os::unix::fs::symlink(&behind, secrets(&setup)).unwrap();
+    let _ = run(&setup, &["config", "extract-secrets", "--yes"]).code(0);
+    assert!(std::fs::read_to_string(&behind).unwrap().contains(TOKEN));
+    let _ = run(&setup, &["undo"]).code(0);
+    assert!(!behind.exists(), "the secrets are gone");
+    assert!(secrets(&setup).is_symlink(), "the link is the user's");
+    assert_eq!(text(&setup), before);
+}
+
+#[test]
+fn of_commands_at_once_one_moves_the_secrets_and_none_is_lost() {
+    let setup = setup();
+    let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
+        let start = |_| scope.spawn(|| run(&setup, &["config", "extract-secrets", "--yes"]));
+        let started: Vec<_> = (0..6).map(start).collect();
+        started.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let changed = |outcome: &&Outcome| outcome.stdout.contains("\"changed\": true");
+    assert_eq!(outcomes.iter().filter(changed).count(), 1, "{outcomes:#?}");
+    assert_eq!(
+        stored(&setup),
+        json!({ "NOTES_TOKEN": TOKEN, "WEB_AUTHORIZATION": KEY })
+    );
+    assert!(!text(&setup).contains(TOKEN));
+}

@@ -271,7 +271,7 @@ fn a_server_that_fails_keeps_the_tools_it_had() {
     until_found(&mut client, "repair bicycles", "a__t");
     client.call("proxy_refresh", "{}").text();
     let status = client.call("proxy_status", "{}").text();
-    for part in ["a: failed, 1 tools", "kept from before", "out of order"] {
+    for part in ["a: failed, 1 tool", "kept from before", "out of order"] {
         assert!(status.contains(part), "`{part}` is not in {status}");
     }
     assert!(client.search("repair bicycles").contains("a__t"));

@@ -197,7 +197,7 @@ fn servers_are_added_changed_and_removed_and_the_file_keeps_what_it_says() {
         &mut client,
         json!({ "operation": "update", "servers": { "b": { "timeout": "7s", "description": "polite" } } }),
     );
-    assert_eq!(changed.text(), "b: ready, 1 tools");
+    assert_eq!(changed.text(), "b: ready, 1 tool");
     let off = servers(
         &mut client,
         json!({ "operation": "disable", "names": ["b", "c"] }),
@@ -210,7 +210,7 @@ fn servers_are_added_changed_and_removed_and_the_file_keeps_what_it_says() {
         json!({ "operation": "enable", "names": ["b"] }),
     )
     .text();
-    assert_eq!(on, "b: ready, 1 tools");
+    assert_eq!(on, "b: ready, 1 tool");
     let removed = servers(
         &mut client,
         json!({ "operation": "remove", "names": ["b", "c"] }),
@@ -475,7 +475,7 @@ fn an_agent_switches_on_only_what_an_agent_switched_off() {
         servers(client, json!({ "operation": operation, "names": ["on"] })).text()
     };
     assert_eq!(done(&mut client, "disable"), "on: disabled, 0 tools");
-    assert_eq!(done(&mut client, "enable"), "on: ready, 1 tools");
+    assert_eq!(done(&mut client, "enable"), "on: ready, 1 tool");
     // Switched off by the agent, then on and off again by a person: it is the person's.
     done(&mut client, "disable");
     let off = std::fs::read_to_string(setup.config_path()).unwrap();

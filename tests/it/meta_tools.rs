@@ -342,8 +342,8 @@ fn status_shows_every_server_under_each_of_its_names() {
     let found = client.execute("mcpzip__status").text();
     for status in [direct, found] {
         for part in [
-            "git-hub: ready, 1 tools",
-            "weather: ready, 1 tools",
+            "git-hub: ready, 1 tool",
+            "weather: ready, 1 tool",
             "broken: failed, 0 tools",
             "off: disabled",
             "secretive: faulty",

@@ -246,9 +246,9 @@ fn a_list_that_fails_costs_nothing_else_and_keeps_what_was_known() {
     assert_eq!(listed(&mut client), ["flaky__p"]);
     let status = client.call("proxy_status", "{}").text();
     for server in [
-        "flaky: ready, 1 tools, 1 prompt",
-        "broken: ready, 1 tools",
-        "missing: ready, 1 tools",
+        "flaky: ready, 1 tool, 1 prompt",
+        "broken: ready, 1 tool",
+        "missing: ready, 1 tool",
     ] {
         assert!(status.contains(server), "{status}");
     }

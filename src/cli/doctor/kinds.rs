@@ -142,7 +142,7 @@ kinds! {
         why "It could not be read, so the server counts as logged out.",
         advice "Log in again if that is needed, then remove the file that is named.";
     KEYCHAIN_NONE: Note "keychain-none", "logins are kept in plain files",
-        why "No keychain works on this machine. The files are readable by you alone, as SSH keys are.",
+        why "Logins are not encrypted. Their files are readable by you alone, as SSH keys are.",
         advice "Start a keychain (a Secret Service such as GNOME Keyring), if you want them encrypted.";
     KEYCHAIN_UNUSABLE: Error "keychain-unusable", "the keychain does not work, and nothing else may be used",
         why "`credentials` is \"keychain\", so no login can be kept or read.",

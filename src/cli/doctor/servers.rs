@@ -14,7 +14,7 @@ use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
 use crate::config::{Config, Trust};
-use crate::proxy::{self, Progress, ServerReport};
+use crate::proxy::{self, Progress, ServerReport, counted};
 use crate::scan;
 use crate::tool::ServerName;
 use crate::upstream::oauth::LoginStatus;
@@ -108,7 +108,7 @@ pub(super) async fn examine(
 
 /// Lists all servers at once. Returns the time that each took.
 async fn list(app: &App, names: &[ServerName], output: &Output) -> BTreeMap<ServerName, Duration> {
-    let _spinner = output.spinner(format!("asking {} servers", names.len()));
+    let _spinner = output.spinner(format!("asking {}", counted(names.len(), "server")));
     let inventory = &app.proxy().inventory;
     let asked = names.iter().map(|name| async move {
         let start = Instant::now();
@@ -145,7 +145,7 @@ fn failure(
         examination.add(Finding::new(kind, name, reason(progress, config)));
     }
     if let Some(listed) = server.listed_text() {
-        let what = format!("its {} tools were {listed}", server.tools);
+        let what = format!("its list of {} was {listed}", counted(server.tools, "tool"));
         examination.add(Finding::new(&kinds::CACHE_STALE, name, what));
     }
 }

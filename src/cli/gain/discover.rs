@@ -197,12 +197,19 @@ fn logs_below(directory: &Path, levels: usize, found: &mut Vec<PathBuf>) {
 
 fn print(found: &Discovery, output: &Output) {
     let number = |number: u64| grouped(i64::try_from(number).unwrap_or(i64::MAX));
+    let plural = |count: u64, noun: &str| {
+        format!(
+            "{} {noun}{}",
+            number(count),
+            if count == 1 { "" } else { "s" }
+        )
+    };
     output.line(format!(
         "{} {}",
         strong(format!(
-            "{} calls of MCP tools in {} sessions",
-            number(found.calls),
-            number(found.sessions)
+            "{} of MCP tools in {}",
+            plural(found.calls, "call"),
+            plural(found.sessions, "session")
         )),
         faint(format!(
             "{} logs, tokens of {}",

@@ -72,6 +72,11 @@ pub(super) fn print(account: &Account, output: &Output) {
     line("`execute_tool` around each call", -wrapping);
     let text = format!("{:<40}{:>14}", "net", grouped(net));
     output.line(if net < 0 { bad(text) } else { strong(text) });
+    if net < 0 {
+        output.line(faint(
+            "so far mcpzip has cost more than it saved, which is usual with few tools or few sessions",
+        ));
+    }
     servers(account, output);
     days(account, output);
     if !account.unknown.is_empty() {

@@ -11,7 +11,7 @@ use super::super::trial::{self, Trial};
 use super::Draft;
 use crate::app::App;
 use crate::config::{Config, SessionEnv};
-use crate::proxy::{Mode, Start};
+use crate::proxy::{Mode, Start, counted};
 use crate::shutdown;
 
 /// The result of trying a server.
@@ -78,7 +78,11 @@ impl Tried {
         let name = strong(printable(&self.name));
         match &self.trial {
             Trial::Ready { tools, took } => {
-                let aside = faint(format!("{tools} tools, {:.1} s", took.as_secs_f64()));
+                let aside = faint(format!(
+                    "{}, {:.1} s",
+                    counted(*tools, "tool"),
+                    took.as_secs_f64()
+                ));
                 format!("{} {name}  {aside}", good("✓"))
             }
             Trial::Login => format!(

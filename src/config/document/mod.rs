@@ -164,7 +164,10 @@ impl Document {
                     (object, key, behind, depth) = (inner, next, rest, depth + 1);
                 }
                 (Value::Array(items), Some((index, []))) => {
-                    let item = index.parse().ok().and_then(|at: usize| items.elements.get(at));
+                    let item = index
+                        .parse()
+                        .ok()
+                        .and_then(|at: usize| items.elements.get(at));
                     let Some(item) = item else {
                         return Err(shape(&self.text, &path[..depth], &property.value));
                     };

@@ -64,7 +64,11 @@ impl ListingTask {
                     let has_time =
                         self.is_known() && !self.inventory.pool.is_connected(&self.server);
                     failures = if has_time { 0 } else { failures + 1 };
-                    tracing::warn!(server = %self.server, %reason, "tools not listed");
+                    // A failed connection is in the log already.
+                    match reason.is_unconnected() {
+                        true => tracing::debug!(server = %self.server, %reason, "tools not listed"),
+                        false => tracing::warn!(server = %self.server, %reason, "tools not listed"),
+                    }
                     self.remember(&reason).await;
                     Progress::Failed(Arc::new(reason))
                 }

@@ -487,16 +487,18 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "mcpzip {}: {} servers, {} tools",
+            "mcpzip {}: {}, {}",
             self.version,
-            self.servers.len(),
-            self.tools
+            counted(self.servers.len(), "server"),
+            counted(self.tools, "tool")
         )?;
         for server in &self.servers {
             write!(
                 f,
-                "\n{}: {}, {} tools",
-                server.name, server.state, server.tools
+                "\n{}: {}, {}",
+                server.name,
+                server.state,
+                counted(server.tools, "tool")
             )?;
             if server.withheld > 0 {
                 write!(f, ", {} withheld", server.withheld)?;

@@ -82,8 +82,14 @@ impl Tools {
             && snapshot
                 .servers()
                 .all(|known| known.name().as_str() == BUILT_IN_SERVER);
+        let is_waiting = self
+            .inventory
+            .progress()
+            .values()
+            .any(|progress| matches!(progress, Progress::NotAsked | Progress::UnderWay));
         Ok(SearchResult {
             found,
+            is_waiting,
             missing,
             servers: self.server_names(view),
             is_blind,
@@ -385,6 +391,8 @@ pub(crate) struct SearchResult {
     servers: Vec<String>,
     /// Whether no server's tools were known, so that the result says nothing about which tools exist.
     is_blind: bool,
+    /// Whether a server is still being listed.
+    is_waiting: bool,
 }
 
 /// One hit.
@@ -402,8 +410,10 @@ impl std::fmt::Display for SearchResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut lines: Vec<String> = self.found.iter().map(|found| found.text.clone()).collect();
         if lines.is_empty() {
-            lines.push(if self.is_blind {
+            lines.push(if self.is_blind && self.is_waiting {
                 "No server has listed its tools yet; search again in a moment.".to_owned()
+            } else if self.is_blind {
+                "No server could list its tools.".to_owned()
             } else {
                 format!(
                     "No tool fits. Other words may help; the servers are {}.",

@@ -10,6 +10,7 @@ use super::{Builtin, REFRESH_LIMIT};
 use crate::config::{Change, ChangeError, Config, Management, change_servers};
 use crate::mcp::Object;
 use crate::proxy::Reply;
+use crate::proxy::counted;
 use crate::proxy::inventory::Reader;
 use crate::proxy::view::View;
 use crate::tool::ServerName;
@@ -131,8 +132,8 @@ impl Builtin {
                         .unwrap_or_default();
                     let waits = known.changed_text().filter(|_| known.quarantined);
                     let waits = waits.map(|text| format!("; {text}")).unwrap_or_default();
-                    let (state, tools) = (known.state, known.tools);
-                    format!("{name}: {state}, {tools} tools{reason}{waits}")
+                    let (state, tools) = (known.state, counted(known.tools, "tool"));
+                    format!("{name}: {state}, {tools}{reason}{waits}")
                 }
                 None => format!("{name}: removed"),
             }
