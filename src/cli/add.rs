@@ -201,7 +201,7 @@ impl Addition<'_> {
         }
         match trial.filter(Trial::is_failure) {
             // The result of the trial is printed above.
-            Some(_) if !output.is_json() => Err(Exit::unavailable("").as_printed()),
+            Some(_) if !output.is_json() => Err(Exit::unavailable("").printed()),
             Some(_) => Err(Exit::unavailable(format!(
                 "server `{name}` is {done}, but does not work yet"
             ))),

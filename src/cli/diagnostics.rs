@@ -97,7 +97,7 @@ impl Exit {
     }
 
     /// This failure, whose reason the output has shown already.
-    pub(super) fn as_printed(self) -> Self {
+    pub(super) fn printed(self) -> Self {
         Self {
             is_printed: true,
             ..self
