@@ -109,9 +109,7 @@ pub(super) async fn run(
     output.line(good(format!("{word}: {decided}")));
     let expected: usize = all
         .iter()
-        .map(|(_, pending)| {
-            pending.tools.len() + usize::from(decides_instructions(pending, is_approval))
-        })
+        .map(|(_, pending)| pending.tools.len() + usize::from(is_approval) * others(pending))
         .sum();
     match expected - decided.min(expected) {
         0 => Ok(()),
@@ -184,12 +182,13 @@ fn whole_entry(transport: &Transport) -> String {
     }
 }
 
-fn decides_instructions(pending: &Pending, is_approval: bool) -> bool {
-    is_approval && pending.instructions.is_some()
+/// The number of differences that are no tools.
+fn others(pending: &Pending) -> usize {
+    usize::from(pending.instructions.is_some()) + usize::from(pending.features.is_some())
 }
 
 fn counted(pending: &Pending) -> usize {
-    pending.tools.len() + usize::from(pending.instructions.is_some())
+    pending.tools.len() + others(pending)
 }
 
 /// # Errors
@@ -217,7 +216,8 @@ async fn pending_of(server: &ServerName, selection: &Selection, app: &App) -> Pe
             .tools
             .retain(|name, _| selection.tools.contains(name));
         pending.instructions = None;
-        pending.is_quarantined &= !pending.tools.is_empty();
+        pending.features = None;
+        pending.is_quarantined = false;
     }
     pending
 }
@@ -235,7 +235,11 @@ fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
         json!({ "server": server.as_str(), "change": "instructions", "before": change.before,
             "after": change.after, "digest": change.now })
     });
-    tools.chain(instructions).collect()
+    let features = pending.features.iter().map(|change| {
+        json!({ "server": server.as_str(), "change": "prompts_and_resources", "after": change.after,
+            "digest": change.now })
+    });
+    tools.chain(instructions).chain(features).collect()
 }
 
 /// Prints each difference.
@@ -277,6 +281,10 @@ fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, o
             change.after.as_deref(),
         ));
         show_findings(change.after.as_deref().map(scan::instructions), output);
+    }
+    if let Some(json) = pending.features.as_ref().and_then(|it| it.after.as_ref()) {
+        output.line(format!("prompts and resources of {}", strong(server)));
+        output.verbatim(whole(json, "new:"));
     }
 }
 

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde_json::json;
 
-#[cfg(unix)]
-use super::pins::turning;
 use super::pins::{READ, is_held, listed_twice, tool, under};
+#[cfg(unix)]
+use super::pins::{entry_of, turning};
 #[cfg(unix)]
 use crate::support::script::up_to;
 use crate::support::script::{echo, error, exit, result, say};
@@ -192,4 +192,86 @@ fn a_pipe_in_the_place_of_pins_holds_tools_and_hangs_no_call() {
     }
     let calls = setup.home().count("web", r#""method":"tools/call""#);
     assert_eq!(calls, 0);
+}
+
+/// A server with two tools, a prompt and a resource, with a hidden character in the text of the prompt.
+#[cfg(unix)]
+fn featured() -> Server {
+    let prompt = json!({ "name": "greeting", "description": "Greets.\u{200b}" }).to_string();
+    Server::new()
+        .tool("read", [echo()])
+        .tool("send", [echo()])
+        .prompt_as("greeting", &prompt, [result(r#"{"messages":[]}"#)])
+        .resource("file:///notes", [result(r#"{"contents":[]}"#)])
+        .instructions("Greet first.")
+}
+
+/// Whether a new client is given the server's prompt, and its resource.
+#[cfg(unix)]
+fn features_shown(setup: &Setup) -> [bool; 2] {
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    let prompts = client.ask("prompts/list", "{}");
+    let resources = client.ask("resources/list", "{}");
+    client.finish();
+    [
+        prompts.as_str().contains("greeting"),
+        resources.as_str().contains("notes"),
+    ]
+}
+
+#[cfg(unix)]
+#[test]
+fn prompts_and_resources_in_quarantine_wait_for_the_approval_of_the_whole_server() {
+    let setup = under("quarantine", featured());
+    assert_eq!(features_shown(&setup), [false; 2]);
+    let approve = |arguments: &[&str]| {
+        let terminal = Terminal::run(&setup.command(arguments))?;
+        let screen = terminal.shows("[y/N]");
+        terminal.types("y");
+        terminal.shows("[exit 0]");
+        Some(screen)
+    };
+    let Some(screen) = approve(&["approve", "web", "read"]) else {
+        return;
+    };
+    assert!(!screen.contains("greeting"), "{screen}");
+    assert_eq!(features_shown(&setup), [false; 2]);
+    let mut client = setup.connect();
+    client.execute_with("web__read", "{}").value();
+    is_held(&mut client, "web__send");
+    client.finish();
+    let screen = approve(&["approve", "web"]).unwrap();
+    for text in [
+        "prompts and resources of web",
+        "Greets.\\u{200b}",
+        "file:///notes",
+    ] {
+        assert!(screen.contains(text), "{text}: {screen}");
+    }
+    assert_eq!(features_shown(&setup), [true; 2]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_edit_from_quarantine_to_pin_lifts_no_hold() {
+    let setup = under("quarantine", featured());
+    assert_eq!(features_shown(&setup), [false; 2]);
+    let mut entry = entry_of(&setup, "web");
+    entry["trust"] = json!("pin");
+    let setup = setup.entry("web", &entry.to_string());
+    assert_eq!(features_shown(&setup), [false; 2]);
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    is_held(&mut client, "web__read");
+    client.finish();
+    let pending = setup.run(&["approve", "web", "--json"]).code(0).stdout;
+    assert!(pending.contains("Greet first."), "{pending}");
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "web"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("[exit 0]");
+    assert_eq!(features_shown(&setup), [true; 2]);
 }

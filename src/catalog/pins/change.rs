@@ -26,7 +26,10 @@ pub(crate) struct Pending {
     /// The server's instructions.
     #[serde(default)]
     pub instructions: Option<Change>,
-    /// Nothing of the server was approved, and its entry quarantines it.
+    /// Its prompts, resources and templates, as one JSON text. They wait until the whole server is approved.
+    #[serde(default)]
+    pub features: Option<Change>,
+    /// The server was not approved as a whole since it was in quarantine. `false` where only some tools are selected.
     #[serde(skip)]
     pub is_quarantined: bool,
 }
@@ -84,7 +87,10 @@ impl Pending {
     /// Whether nothing waits.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
-        self.tools.is_empty() && self.instructions.is_none() && !self.is_quarantined
+        self.tools.is_empty()
+            && self.instructions.is_none()
+            && self.features.is_none()
+            && !self.is_quarantined
     }
 }
 
@@ -92,6 +98,7 @@ impl Pending {
 pub(super) struct Listed {
     pub(super) tools: BTreeMap<String, (String, Option<String>)>,
     pub(super) instructions: Option<String>,
+    features: Option<String>,
 }
 
 impl Listed {
@@ -103,8 +110,27 @@ impl Listed {
         Self {
             tools: tools.collect(),
             instructions: server.instructions().map(str::to_owned),
+            features: features(server),
         }
     }
+}
+
+/// The prompts, resources and templates of a server as JSON, if there are any.
+fn features(server: &ServerTools) -> Option<String> {
+    let lists = [
+        ("prompts", server.prompts()),
+        ("resources", server.resources()),
+        ("resourceTemplates", server.templates()),
+    ];
+    let lists = lists.into_iter().filter_map(|(name, entries)| {
+        let entries = entries.as_slice().iter();
+        let json: Vec<String> = entries
+            .filter_map(|entry| Some(server.json_of(entry).ok()?.get().to_owned()))
+            .collect();
+        (!json.is_empty()).then(|| format!("\"{name}\":[{}]", json.join(",")))
+    });
+    let lists: Vec<String> = lists.collect();
+    (!lists.is_empty()).then(|| format!("{{{}}}", lists.join(",")))
 }
 
 /// Takes over into `record` every definition that is the approved one in other bytes, and returns the other differences.
@@ -146,6 +172,16 @@ pub(super) fn differences(record: &mut Record, listed: &Listed, trust: Trust) ->
         accept_new(record, &mut pending);
     }
     pending.instructions = instructions(record, listed.instructions.as_deref(), trust);
+    let features = listed.features.as_ref();
+    pending.features = features
+        .filter(|_| record.is_quarantined(trust))
+        .map(|json| Change {
+            kind: ChangeKind::New,
+            now: super::record::hash_of(json),
+            before: None,
+            after: Some(json.clone()),
+            is_rejected: false,
+        });
     pending
 }
 
@@ -231,10 +267,13 @@ fn accept_new(record: &mut Record, pending: &mut Pending) {
 }
 
 fn instructions(record: &mut Record, now: Option<&str>, trust: Trust) -> Option<Change> {
+    // After a quarantine, the first text that is seen counts as approved no more than under it.
+    let was_quarantined = trust == Trust::Pin && record.quarantined;
     let is_unapproved = trust.is_quarantine() && !record.is_approved_here;
     match &record.instructions {
         Some(known) if known.as_deref() == now && !is_unapproved => return None,
-        None if !trust.is_quarantine() => {
+        None if now.is_none() && (was_quarantined || trust.is_quarantine()) => return None,
+        None if !trust.is_quarantine() && !was_quarantined => {
             record.instructions = Some(now.map(str::to_owned));
             return None;
         }

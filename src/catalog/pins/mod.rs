@@ -44,7 +44,8 @@ struct Known {
     free: BTreeMap<String, String>,
     /// Whether its instructions may be shown. Not read under `Trust::Report`.
     has_free_instructions: bool,
-    is_approved: bool,
+    is_quarantined: bool,
+    is_whole: bool,
     may_start: bool,
     /// The tools that a person has rejected; `None` where they are not known.
     rejected: Option<BTreeSet<String>>,
@@ -69,7 +70,8 @@ impl Known {
             rejected: Some(rejected.cloned().collect()),
             free: free.collect(),
             has_free_instructions: pending.instructions.is_none() && fault.is_none(),
-            is_approved: record.is_approved_here,
+            is_quarantined: record.is_quarantined(trust),
+            is_whole: record.is_whole_here,
             may_start: record.may_start,
             pending,
             fault,
@@ -110,16 +112,15 @@ impl Pins {
         free != Some(&tool.hash.to_string())
     }
 
-    /// Whether nothing of a server may reach a client, as nothing of it was approved.
+    /// Whether no more of a server than approved tools may reach a client, as it was not approved as a whole.
     #[must_use]
     pub(crate) fn is_quarantined(&self, server: &ServerName) -> bool {
-        let is_approved = || {
-            self.known
-                .read()
-                .get(server)
-                .is_some_and(|it| it.is_approved)
-        };
-        self.trust(server).is_quarantine() && !is_approved()
+        let trust = self.trust(server);
+        let known = self.known.read();
+        let known = known.get(server);
+        // After a change of `trust`, the pins may not have been read again yet.
+        let is_unapproved = trust.is_quarantine() && !known.is_some_and(|it| it.is_whole);
+        trust != Trust::Report && (is_unapproved || known.is_some_and(|it| it.is_quarantined))
     }
 
     /// Whether a server must not be started, as no person has approved its entry.
@@ -275,7 +276,7 @@ impl Pins {
     }
 
     /// Approves or rejects those changes in `seen` that are still pending, and returns the names of their tools. An empty
-    /// name stands for the instructions.
+    /// name stands for the instructions, or for the prompts and resources.
     ///
     /// # Errors
     /// When the pins cannot be read or written.
@@ -301,7 +302,8 @@ impl Pins {
         let has_same_instructions =
             seen.instructions.is_some() && same(&seen.instructions) == same(&pending.instructions);
         let has_nothing = |of: &Pending| of.tools.is_empty() && of.instructions.is_none();
-        let is_empty = has_nothing(seen) && has_nothing(&pending);
+        let has_same_features = same(&seen.features) == same(&pending.features);
+        let is_empty = has_nothing(seen) && has_nothing(&pending) && has_same_features;
         // An approval of nothing leaves a server in quarantine.
         if is_approved && (!current.is_empty() || has_same_instructions || is_empty) {
             record.approve_entry(store.entry());
@@ -323,6 +325,11 @@ impl Pins {
             let approved = pending.instructions.take();
             record.instructions = Some(approved.and_then(|change| change.after));
             decided.push(String::new());
+        }
+        let is_whole = seen.is_quarantined && has_same_features && has_nothing(&pending);
+        if is_approved && is_whole {
+            record.approve_whole(store.entry());
+            decided.extend(pending.features.take().map(|_| String::new()));
         }
         // The record first: after a crash between the two writes nothing more is free than was approved.
         store.write(&record, true)?;
@@ -367,6 +374,10 @@ fn compare(
         program.clone_into(&mut record.program);
         store.note_program(program)?;
     }
+    record.quarantined = match trust {
+        Trust::Report => false,
+        _ => record.quarantined || record.is_quarantined(trust),
+    };
     let mut pending = differences(&mut record, listed, trust);
     for (name, change) in &mut pending.tools {
         // The list before may have been compared where its definitions were still known.

@@ -37,6 +37,12 @@ pub(super) struct Record {
     /// The entry for which a person has approved something.
     #[serde(default)]
     pub(super) approved: Option<String>,
+    /// The entry for which a person has approved the whole server, with its prompts and resources.
+    #[serde(default)]
+    pub(super) whole: Option<String>,
+    /// The server was in quarantine, and was not approved as a whole since.
+    #[serde(default)]
+    pub(super) quarantined: bool,
     /// The entry whose start a person has approved, if an agent wrote it.
     #[serde(default)]
     pub(super) started: Option<String>,
@@ -51,6 +57,9 @@ pub(super) struct Record {
     /// Whether `approved` is the entry in force.
     #[serde(skip)]
     pub(super) is_approved_here: bool,
+    /// Whether `whole` is the entry in force.
+    #[serde(skip)]
+    pub(super) is_whole_here: bool,
     /// Whether `started` is the entry in force.
     #[serde(skip)]
     pub(super) may_start: bool,
@@ -106,7 +115,25 @@ impl Record {
         self.is_approved_here = true;
     }
 
+    /// Notes that a person approves the whole server.
+    pub(super) fn approve_whole(&mut self, entry: &str) {
+        self.whole = Some(entry.to_owned());
+        self.is_whole_here = true;
+        self.quarantined = false;
+    }
+
+    /// Whether everything but approved tools waits for the approval of the whole server. An edit from `"quarantine"` to
+    /// `"pin"` changes nothing about that.
+    pub(super) fn is_quarantined(&self, trust: Trust) -> bool {
+        match trust {
+            Trust::Report => false,
+            Trust::Pin => self.quarantined,
+            Trust::Quarantine | Trust::Unstarted => !self.is_whole_here,
+        }
+    }
+
     fn for_entry(mut self, entry: &str) -> Self {
+        self.is_whole_here = self.whole.as_deref() == Some(entry);
         self.is_approved_here = self.approved.as_deref() == Some(entry);
         self.may_start = self.started.as_deref() == Some(entry);
         self

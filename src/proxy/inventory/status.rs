@@ -95,7 +95,7 @@ pub(crate) struct Difference {
     /// The tool; `None` for the server's instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// `changed`, `new`, `renamed`, `vanished` or `instructions`.
+    /// `changed`, `new`, `renamed`, `vanished`, `instructions` or `prompts_and_resources`.
     pub change: &'static str,
     /// The likeliest old name of a renamed tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,13 @@ impl Difference {
             from: None,
             rejected: false,
         });
-        tools.chain(instructions).collect()
+        let features = pending.features.as_ref().map(|_| Self {
+            tool: None,
+            change: "prompts_and_resources",
+            from: None,
+            rejected: false,
+        });
+        tools.chain(instructions).chain(features).collect()
     }
 }
 
