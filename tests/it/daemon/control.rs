@@ -288,3 +288,34 @@ fn a_view_does_not_keep_the_daemon() {
         (setup.status()["running"] == false).then_some(())
     });
 }
+
+#[test]
+fn a_listener_that_does_not_read_gets_the_number_of_events_it_lost_and_delays_no_session() {
+    let setup = shared();
+    let mut client = setup.connect();
+    let mut view = View::open(&setup);
+    view.result("events.subscribe", &json!({}));
+    // Two events each: more than its socket takes and the daemon keeps for it.
+    let calls = 4_000;
+    for _ in 0..calls {
+        assert_eq!(client.execute("a__t").text(), "done");
+    }
+    let (mut heard, mut last) = (0, 0);
+    let lost = loop {
+        let message = view.next();
+        if message["method"] == "lagged" {
+            break message["params"]["lost"].as_u64().unwrap();
+        }
+        heard += 1;
+        last = message["params"]["number"].as_u64().unwrap();
+    };
+    assert!(lost > 0 && heard + lost < 2 * calls + 10, "{heard} {lost}");
+    // The first event after the gap says how wide it is, and the last one is the end of the last call.
+    let next = view.next();
+    assert_eq!(next["params"]["number"], last + lost + 1, "{next}");
+    let mut ended = next;
+    while ended["params"]["kind"] != "call_ended" || ended["params"]["call"] != calls - 1 {
+        ended = view.next();
+    }
+    assert_eq!(ended["params"]["outcome"], "ok");
+}

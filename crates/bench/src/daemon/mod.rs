@@ -5,7 +5,7 @@ mod rows;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
@@ -23,6 +23,9 @@ const COLD_STARTS: usize = 15;
 /// Pairs of a session alone and an attached one, each with so many calls in turn.
 const PAIRS: usize = 9;
 const CALLS: usize = 1500;
+
+/// Commands that are measured, as processes.
+const COMMANDS: usize = 40;
 
 const SERVERS: usize = 10;
 
@@ -70,6 +73,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut rows = Rows::new(machine::describe(&stand.mcpzip));
     stand.starts(&mut rows).context("starts")?;
     stand.calls(&mut rows).context("calls")?;
+    stand.commands(&mut rows).context("commands")?;
     crowd::measure(&stand, &mut rows).context("many sessions")?;
     rows.print()?;
     match repository {
@@ -123,12 +127,13 @@ impl Stand {
         self.home.path().join(format!("{kind}-{servers}.json"))
     }
 
-    fn command(&self, mode: &str, started: &Started<'_>) -> Command {
+    /// `mcpzip` with these words, in a mode.
+    fn command(&self, words: &[&str], mode: &str, started: &Started<'_>) -> Command {
         let home = self.home.path();
         let path = format!("{}:/usr/bin:/bin", home.join("programs").display());
         let mut command = Command::new(&self.mcpzip);
         command
-            .arg("serve")
+            .args(words)
             .args((mode == "off").then_some("--alone"))
             .arg("--config")
             .arg(self.config(started.servers, started.is_known))
@@ -144,17 +149,21 @@ impl Stand {
     }
 
     fn start(&self, mode: &str, started: &Started<'_>) -> Result<Peer> {
-        Peer::start(mode, &mut self.command(mode, started), false)
+        Peer::start(mode, &mut self.command(&["serve"], mode, started), false)
+    }
+
+    /// One server, in the home.
+    fn one(&self) -> Started<'_> {
+        Started {
+            servers: 1,
+            is_known: false,
+            directory: self.home.path(),
+        }
     }
 
     /// A session of one server.
     fn peer(&self, mode: &str) -> Result<Peer> {
-        let started = Started {
-            servers: 1,
-            is_known: false,
-            directory: self.home.path(),
-        };
-        self.start(mode, &started)
+        self.start(mode, &self.one())
     }
 
     /// Ends the daemon of a configuration. A failure means that none runs.
@@ -255,6 +264,38 @@ impl Stand {
             Some(1.0),
             ratios[PAIRS / 2],
         );
+        Ok(())
+    }
+    /// `mcpzip call` as a process: to a server that a session has started, and with a server of its own.
+    fn commands(&self, rows: &mut Rows) -> Result<()> {
+        let mut keeper = self.peer("auto")?;
+        keeper.initialize()?;
+        keeper.ask_until_good(&Request::call(
+            &json!({ "name": "execute_tool", "arguments": { "name": "s0__payload", "arguments": { "bytes": 100 } } }),
+        ))?;
+        let words = ["call", "s0__payload", r#"{"bytes":100}"#];
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..COMMANDS {
+            for at in [round % 2, 1 - round % 2] {
+                let mut command = self.command(&words, MODES[at], &self.one());
+                let start = Instant::now();
+                let output = command.output()?;
+                times[at].push(start.elapsed());
+                if !output.status.success() {
+                    bail!("{}", String::from_utf8_lossy(&output.stderr));
+                }
+            }
+        }
+        drop(keeper);
+        self.stop(1, false);
+        for (name, percent) in [("min", 0), ("p50", 50), ("p95", 95)] {
+            rows.add(
+                format!("`mcpzip call` as a process, {name}, ms"),
+                (percent == 50).then_some(Bar::AtMost(15.0)),
+                Some(milliseconds(&times[0], percent)),
+                milliseconds(&times[1], percent),
+            );
+        }
         Ok(())
     }
 }
