@@ -35,6 +35,8 @@ mod server;
 mod session;
 #[cfg(target_os = "linux")]
 mod socket_location;
+#[cfg(target_os = "linux")]
+mod survey;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(target_os = "linux")]
@@ -213,6 +215,8 @@ pub(crate) use linux::{
     Answer, Error, ask, attach, ended_alone, is_there, listen, reasons, run_command, run_here,
     run_started, socket,
 };
+#[cfg(target_os = "linux")]
+pub(crate) use survey::{SocketFault, survey};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unsupported::{
     Answer, COMMAND, Error, ask, attach, ended_alone, is_there, listen, reasons, run_command,

@@ -98,7 +98,7 @@ impl SocketLocation {
     }
 }
 
-fn directories(paths: &Paths, environment: &Environment) -> Vec<PathBuf> {
+pub(super) fn directories(paths: &Paths, environment: &Environment) -> Vec<PathBuf> {
     let runtime = runtime(environment, Path::new("/run/user"))
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join("mcpzip"));
@@ -143,7 +143,7 @@ fn prepare(directory: &Path) -> Result<(), Unusable> {
 }
 
 /// Checks that only this user can enter `directory`.
-fn check(directory: &Path) -> Result<(), Unusable> {
+pub(super) fn check(directory: &Path) -> Result<(), Unusable> {
     let metadata = std::fs::symlink_metadata(directory)?;
     if !metadata.is_dir() {
         return Err(Unusable::NotDirectory);

@@ -175,6 +175,29 @@ kinds! {
     FILE_OWNER: Warning "file-owner", "a file of mcpzip belongs to another user",
         why "It was created by another user, perhaps with `sudo mcpzip`, and cannot be replaced.",
         advice "Change the owner with `chown`.";
+    DAEMON_DIRECTORY: Warning "daemon-directory", "a directory for the daemon's socket is not used",
+        why "Other users could enter it, or replace the socket. Sessions use the next directory, or run their own servers.",
+        advice "Give the directory to yourself with the mode 700, or remove it.";
+    DAEMON_SOCKET_OPEN: Warning "daemon-socket-open", "a daemon's socket is open to others",
+        why "Only the mode of its directory keeps other users from it. mcpzip creates it with the mode 600.",
+        advice "`chmod 600` for the socket.",
+        fix "Removes the permissions of other users.";
+    DAEMON_ORPHAN: Note "daemon-orphaned-socket", "a daemon's socket is left over",
+        why "A daemon was killed. The next session with this build replaces its own socket; those of other builds stay.",
+        advice "Remove the file.",
+        fix "Removes the file.";
+    DAEMON_OTHER: Warning "daemon-other", "another daemon serves sessions with this configuration",
+        why "Sessions of another version of mcpzip, or in a sandbox, have a daemon and servers of their own. After an update, the old daemon ends after its last session.",
+        advice "Start the sessions of the old version again. For a sandbox nothing is wrong.";
+    DAEMON_HTTP: Warning "daemon-http", "the daemon serves no HTTP clients",
+        why "`http.address` is set, and the daemon cannot listen there.",
+        advice "Read the reason: end the process that has the port, choose another address, or set a token.";
+    DAEMON_SHARE: Note "daemon-share", "sessions could share servers",
+        why "Without a daemon each session starts all servers again.",
+        advice "Set `\"daemon\": \"auto\"`.";
+    PROCESS_LIMIT: Warning "process-limit", "the table of processes is nearly full",
+        why "When the limit is reached no server can start, and neither can a shell.",
+        advice "End what is not needed, share servers between sessions (`\"daemon\": \"auto\"`), or raise the limit (`ulimit -u`).";
     CLIENT_NONE: Note "client-none", "no client uses mcpzip",
         why "Agents cannot use it yet.",
         advice "Run `mcpzip init`, or `mcpzip connect CLIENT`.";

@@ -8,6 +8,7 @@ mod audit;
 mod caches;
 mod clients;
 mod configuration;
+mod daemon;
 mod files;
 mod finding;
 mod fix;
@@ -126,6 +127,7 @@ async fn examine(
             audit::examine(app, machine, examination).await;
         }
         files::examine(machine, examination);
+        daemon::examine(machine, app, examination);
         clients::examine(machine, app, examination).await;
     }
     if arguments.fix {

@@ -3,6 +3,7 @@
 mod attaching;
 mod commands;
 mod control;
+mod doctor;
 mod ending;
 mod http;
 mod killing;
