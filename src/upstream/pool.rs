@@ -15,7 +15,7 @@ use super::oauth::Account;
 use super::reply::ServerReply;
 use super::sharing::{self, Joined};
 use super::slot::{Idle, Lease, ServerState, Slot};
-use super::subscription::{self, SubscribeError};
+use super::subscription::SubscribeError;
 use super::{CallError, ConnectError, UpstreamContext};
 use crate::config::{Config, Server, Transport, Trust};
 use crate::telemetry;
@@ -319,13 +319,15 @@ impl Pool {
         uri: &str,
         limit: Duration,
     ) -> Result<(), SubscribeError> {
-        let outcomes = {
+        let outcome = {
             let servers = self.servers.read();
-            let joined = servers.get(server);
-            joined.and_then(|joined| joined.slots.outcomes())
+            let subscriptions = servers
+                .get(server)
+                .and_then(|joined| joined.slots.subscriptions());
+            subscriptions.map(|subscriptions| subscriptions.outcome(uri, limit))
         };
-        match outcomes {
-            Some(outcomes) => subscription::outcome(outcomes, uri, limit).await,
+        match outcome {
+            Some(outcome) => outcome.await,
             None => Err(SubscribeError::Removed),
         }
     }

@@ -7,11 +7,10 @@ use parking_lot::RwLock;
 
 use super::sharing::Users;
 use super::slot::{Idle, ServerState, Slot};
-use super::subscription::{Outcomes, Subscriptions};
+use super::subscription::Subscriptions;
 use crate::config::Server;
 use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
-use tokio::sync::watch;
 
 /// The slots of a server, for all sessions that share them.
 #[derive(Debug)]
@@ -88,9 +87,9 @@ impl Slots {
         self.subscriptions.get_or_init(start).want(uris);
     }
 
-    /// The outcomes of the subscriptions, as they change.
-    pub(super) fn outcomes(&self) -> Option<watch::Receiver<Outcomes>> {
-        Some(self.subscriptions.get()?.outcomes())
+    /// The resources that sessions follow, once there have been any.
+    pub(super) fn subscriptions(&self) -> Option<&Subscriptions> {
+        self.subscriptions.get()
     }
 
     /// Removes a session.

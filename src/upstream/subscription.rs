@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const NOBODY: u64 = u64::MAX;
 
 /// The outcome of each subscription on the current connection; absent while it is pending.
-pub(super) type Outcomes = BTreeMap<String, Result<(), SubscribeError>>;
+type Outcomes = BTreeMap<String, Result<(), SubscribeError>>;
 
 /// The reason why a resource cannot be followed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -93,29 +93,31 @@ impl Subscriptions {
         });
     }
 
-    /// The outcomes, as they change.
-    pub(super) fn outcomes(&self) -> watch::Receiver<Outcomes> {
-        self.outcomes.clone()
-    }
-}
-
-/// Waits for the outcome of the subscription to `uri`.
-pub(super) async fn outcome(
-    mut outcomes: watch::Receiver<Outcomes>,
-    uri: &str,
-    limit: Duration,
-) -> Result<(), SubscribeError> {
-    let known = async {
-        let outcomes = outcomes
-            .wait_for(|outcomes| outcomes.contains_key(uri))
-            .await
-            .ok()?;
-        outcomes.get(uri).cloned()
-    };
-    match tokio::time::timeout(limit, known).await {
-        Ok(Some(outcome)) => outcome,
-        Ok(None) => Err(SubscribeError::Removed),
-        Err(_) => Err(SubscribeError::Late { limit }),
+    /// Waits for the outcome of the subscription to `uri`, for at most `limit`. The future does not borrow from `self`.
+    pub(super) fn outcome(
+        &self,
+        uri: &str,
+        limit: Duration,
+    ) -> impl Future<Output = Result<(), SubscribeError>> + use<> {
+        let (slot, mut outcomes, uri) = (self.slot.clone(), self.outcomes.clone(), uri.to_owned());
+        // A confirmation by a connection that has ended does not count; its end clears the outcomes.
+        let is_valid = move |outcome: &Result<(), SubscribeError>| {
+            outcome.is_err() || slot.connection().is_some()
+        };
+        async move {
+            let known = async {
+                let outcomes = outcomes
+                    .wait_for(|outcomes| outcomes.get(&uri).is_some_and(&is_valid))
+                    .await
+                    .ok()?;
+                outcomes.get(&uri).cloned()
+            };
+            match tokio::time::timeout(limit, known).await {
+                Ok(Some(outcome)) => outcome,
+                Ok(None) => Err(SubscribeError::Removed),
+                Err(_) => Err(SubscribeError::Late { limit }),
+            }
+        }
     }
 }
 
@@ -131,7 +133,9 @@ impl Keeper {
             match self.slot.lease(NOBODY, self.slot.capabilities()).await {
                 Ok(lease) => {
                     failures = 0;
+                    self.outcomes.send_replace(Outcomes::new());
                     self.follow(lease).await;
+                    self.outcomes.send_replace(Outcomes::new());
                 }
                 Err(error) => {
                     failures += 1;
@@ -157,7 +161,6 @@ impl Keeper {
     /// Keeps the subscriptions of one connection equal to the followed URIs, until there are none or the connection
     /// ends.
     async fn follow(&mut self, lease: Lease) {
-        self.outcomes.send_replace(Outcomes::new());
         let mut active = BTreeSet::new();
         loop {
             let wanted = self.wanted.borrow_and_update().clone();
