@@ -43,6 +43,22 @@ enum Kind {
     Sse,
 }
 
+/// The members of an entry that decide its transport.
+struct Target {
+    /// The value of `type`, also as it is written.
+    kind: Option<(Kind, String)>,
+    command: Option<At<String>>,
+    args: Vec<At<String>>,
+    env: Texts,
+    cwd: Option<At<String>>,
+    url: Option<At<String>>,
+    headers: Texts,
+    headers_command: Option<Words>,
+    proxy: Option<At<String>>,
+    ca_file: Option<At<String>>,
+    oauth: Option<OAuthEntry>,
+}
+
 impl<'a> Resolver<'a> {
     pub(super) fn new(
         environment: &'a Environment,
@@ -76,73 +92,27 @@ impl<'a> Resolver<'a> {
         offset: usize,
         entry: Entry,
     ) -> Result<Server, At<EntryError>> {
-        let kind = entry
-            .kind?
-            .map(|written| kind(&written).map(|kind| (kind, written.value)))
-            .transpose()?;
-        let (args, env, cwd) = (
-            entry.args?.unwrap_or_default(),
-            entry.env?.unwrap_or_default(),
-            entry.cwd?,
-        );
-        let headers = entry.headers?.unwrap_or_default();
-        // Both are read, so that a fault in either is reported; ours takes precedence.
-        let (headers_command, headers_helper) = (entry.headers_command?, entry.headers_helper?);
-        let headers_command = headers_command.or(headers_helper);
-        let (proxy, ca_file, oauth) = (entry.proxy?, entry.ca_file?, entry.oauth?);
-        let unused = |key: &str, is_there: bool, target| {
-            if is_there {
-                self.report.add(
-                    offset,
-                    ConfigWarning::Unused {
-                        key: format!("mcpServers.{name}.{key}"),
-                        target,
-                    },
-                );
-            }
-        };
-        let other = |(_, kind): (Kind, String), wanted, found| {
-            Err(At::new(
-                offset,
-                EntryError::OtherTarget {
-                    kind,
-                    wanted,
-                    found,
-                },
-            ))
-        };
-        let transport = match (entry.command?, entry.url?) {
-            (Some(_), Some(_)) => return Err(At::new(offset, EntryError::BothTargets)),
-            (None, None) => return Err(At::new(offset, EntryError::NoTarget)),
-            (Some(command), None) => match kind {
-                Some(kind) if kind.0 != Kind::Stdio => return other(kind, "url", "command"),
-                _ => {
-                    unused("headers", !headers.is_empty(), "command");
-                    unused("headers_command", headers_command.is_some(), "command");
-                    unused("proxy", proxy.is_some(), "command");
-                    unused("ca_file", ca_file.is_some(), "command");
-                    unused("oauth", oauth.is_some(), "command");
-                    self.stdio(&command, args, env, cwd)?
-                }
+        let target = Target {
+            kind: entry
+                .kind?
+                .map(|written| kind(&written).map(|kind| (kind, written.value)))
+                .transpose()?,
+            args: entry.args?.unwrap_or_default(),
+            env: entry.env?.unwrap_or_default(),
+            cwd: entry.cwd?,
+            headers: entry.headers?.unwrap_or_default(),
+            headers_command: {
+                // Both are read, so that a fault in either is reported; ours takes precedence.
+                let (ours, other) = (entry.headers_command?, entry.headers_helper?);
+                ours.or(other)
             },
-            (None, Some(url)) => match kind {
-                Some(kind) if kind.0 == Kind::Stdio => return other(kind, "command", "url"),
-                kind => {
-                    unused("args", !args.is_empty(), "url");
-                    unused("env", !env.is_empty(), "url");
-                    unused("cwd", cwd.is_some(), "url");
-                    let mut remote =
-                        self.remote(&url, headers, proxy, ca_file, oauth.unwrap_or_default())?;
-                    remote.headers_command = headers_command
-                        .map(|words| self.headers_command(words))
-                        .transpose()?;
-                    match kind {
-                        Some((Kind::Sse, _)) => Transport::Sse(remote),
-                        _ => Transport::Http(remote),
-                    }
-                }
-            },
+            proxy: entry.proxy?,
+            ca_file: entry.ca_file?,
+            oauth: entry.oauth?,
+            command: entry.command?,
+            url: entry.url?,
         };
+        let transport = self.transport(name, offset, target)?;
         let expose = match entry.expose? {
             Some(exposed) => OwnExposure {
                 prompts: exposed.prompts?,
@@ -186,6 +156,77 @@ impl<'a> Resolver<'a> {
                 .map(|text| text.value)
                 .filter(|text| !text.trim().is_empty()),
         })
+    }
+
+    /// Decides the transport. Members that it does not use are reported.
+    fn transport(
+        &mut self,
+        name: &str,
+        offset: usize,
+        target: Target,
+    ) -> Result<Transport, At<EntryError>> {
+        let unused = |keys: &[(&str, bool)], target| {
+            for (key, _) in keys.iter().filter(|(_, is_there)| *is_there) {
+                let key = format!("mcpServers.{name}.{key}");
+                let warning = ConfigWarning::Unused { key, target };
+                self.report.add(offset, warning);
+            }
+        };
+        let other = |kind, wanted, found| {
+            let error = EntryError::OtherTarget {
+                kind,
+                wanted,
+                found,
+            };
+            Err(At::new(offset, error))
+        };
+        let Target {
+            kind,
+            command,
+            args,
+            env,
+            cwd,
+            url,
+            headers,
+            headers_command,
+            proxy,
+            ca_file,
+            oauth,
+        } = target;
+        match (command, url, kind) {
+            (Some(_), Some(_), _) => Err(At::new(offset, EntryError::BothTargets)),
+            (None, None, _) => Err(At::new(offset, EntryError::NoTarget)),
+            (Some(_), None, Some((Kind::Http | Kind::Sse, kind))) => other(kind, "url", "command"),
+            (None, Some(_), Some((Kind::Stdio, kind))) => other(kind, "command", "url"),
+            (Some(command), None, None | Some((Kind::Stdio, _))) => {
+                let remote_only = [
+                    ("headers", !headers.is_empty()),
+                    ("headers_command", headers_command.is_some()),
+                    ("proxy", proxy.is_some()),
+                    ("ca_file", ca_file.is_some()),
+                    ("oauth", oauth.is_some()),
+                ];
+                unused(&remote_only, "command");
+                self.stdio(&command, args, env, cwd)
+            }
+            (None, Some(url), kind) => {
+                let local_only = [
+                    ("args", !args.is_empty()),
+                    ("env", !env.is_empty()),
+                    ("cwd", cwd.is_some()),
+                ];
+                unused(&local_only, "url");
+                let oauth = oauth.unwrap_or_default();
+                let mut remote = self.remote(&url, headers, proxy, ca_file, oauth)?;
+                remote.headers_command = headers_command
+                    .map(|words| self.headers_command(words))
+                    .transpose()?;
+                Ok(match kind {
+                    Some((Kind::Sse, _)) => Transport::Sse(remote),
+                    _ => Transport::Http(remote),
+                })
+            }
+        }
     }
 
     fn stdio(

@@ -23,6 +23,7 @@ const MOST_ENTRIES: usize = 20_000;
 /// A settings file and its project. `None` if it applies to all projects.
 type Settings = (PathBuf, Option<PathBuf>);
 
+/// Adds the rules of Claude Code about `servers`.
 pub(super) fn find(
     survey: &Survey,
     servers: &[&Found],
@@ -36,23 +37,10 @@ pub(super) fn find(
         .get(&user)
         .and_then(|source| source.text.node().get("projects"));
     let projects = projects.map(Node::members).unwrap_or_default();
-    let own = around.claude_directory();
-    let above = around.directory.iter().flat_map(|here| here.ancestors());
-    let locations = above.chain(projects.iter().map(|(key, _)| Path::new(*key)));
-    let mut directories: Vec<Settings> = vec![(own.clone(), None)];
-    directories.extend(
-        locations
-            .map(|location| (location.join(".claude"), Some(location.to_owned())))
-            .filter(|(at, _)| *at != own),
-    );
-    directories.sort();
-    directories.dedup();
+    let directories = directories(&projects, around);
     let mut sources = Vec::new();
-    let mut files: Vec<Settings> = around
-        .managed_settings()
-        .into_iter()
-        .map(|path| (path, None))
-        .collect();
+    let managed = around.managed_settings().into_iter();
+    let mut files: Vec<Settings> = managed.map(|path| (path, None)).collect();
     for (directory, project) in &directories {
         files.extend(
             ["settings.json", "settings.local.json"]
@@ -60,22 +48,7 @@ pub(super) fn find(
         );
         frontmatter(directory, project.as_deref(), cache, &mut sources);
     }
-    for (_, directory) in plugins(around, cache) {
-        for file in ["hooks/hooks.json", ".claude-plugin/plugin.json"] {
-            let path = directory.join(file);
-            let file = RuleFile {
-                path: &path,
-                project: None,
-                servers,
-            };
-            let node = file.open(Syntax::Json, cache, rules);
-            // A manifest may name a file of hooks. The one with the usual name is read by this loop, too.
-            let node = node.filter(|node| matches!(node.get("hooks"), Some(Node::Map(_))));
-            if let Some(node) = node {
-                hooks(&node, &file, &mut sources, rules);
-            }
-        }
-    }
+    plugin_hooks(servers, around, cache, &mut sources, rules);
     for (path, project) in &files {
         let file = RuleFile {
             path,
@@ -88,59 +61,107 @@ pub(super) fn find(
         }
     }
     for (project, node) in &projects {
-        let listed = node
-            .get("allowedTools")
-            .map(Node::items)
-            .unwrap_or_default();
-        for tool in listed
-            .iter()
-            .filter_map(Node::as_text)
-            .filter(|tool| tool.contains("mcp__"))
-        {
-            let source = SourceRule::new(
-                &user,
-                format!("projects.{project}.allowedTools"),
-                tool,
-                RuleKind::Allow,
-            );
-            sources.push(SourceRule {
-                project: Some((*project).into()),
-                ..source
-            });
-        }
-        // A server of one project is already read as disabled.
-        let elsewhere: Vec<&Found> = servers
-            .iter()
-            .copied()
-            .filter(|found| found.location.project.is_none())
-            .collect();
-        let file = RuleFile {
-            path: &user,
-            project: Some(Path::new(project)),
-            servers: &elsewhere,
-        };
-        let off = file.texts(node, &["disabledMcpServers"], rules);
-        for found in elsewhere
-            .iter()
-            .filter(|found| off.contains(&found.name.as_str()))
-        {
-            let key = format!("projects.{project}.disabledMcpServers");
-            let source = SourceRule::new(&user, key, &found.name, RuleKind::Deny);
-            rules.push(source.about(found, Carried::NotIn((*project).into())));
-        }
+        settings_of_project(project, node, &user, servers, &mut sources, rules);
     }
     for source in &sources {
-        let matcher = is_hook(source).then(|| Matcher::new(&source.text));
-        for found in servers.iter().filter(|found| source.reaches(found)) {
-            let tools = match &matcher {
-                Some(matcher) if matcher.may_fit(&found.name) => vec!["*".to_owned()],
-                Some(_) => Vec::new(),
-                None if is_unclear(source) => vec!["*".to_owned()],
-                None => tools_of(&source.text, &found.name),
+        assign(source, servers, rules);
+    }
+}
+
+/// The directories with settings: those of the user, of every known project and of the directories above the current
+/// one.
+fn directories(projects: &[(&str, &Node)], around: &Surroundings) -> Vec<Settings> {
+    let own = around.claude_directory();
+    let above = around.directory.iter().flat_map(|here| here.ancestors());
+    let locations = above.chain(projects.iter().map(|(key, _)| Path::new(*key)));
+    let mut directories: Vec<Settings> = vec![(own.clone(), None)];
+    directories.extend(
+        locations
+            .map(|location| (location.join(".claude"), Some(location.to_owned())))
+            .filter(|(at, _)| *at != own),
+    );
+    directories.sort();
+    directories.dedup();
+    directories
+}
+
+/// Adds the hooks of plugins.
+fn plugin_hooks(
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    sources: &mut Vec<SourceRule>,
+    rules: &mut Vec<Rule>,
+) {
+    for (_, directory) in plugins(around, cache) {
+        for file in ["hooks/hooks.json", ".claude-plugin/plugin.json"] {
+            let path = directory.join(file);
+            let file = RuleFile {
+                path: &path,
+                project: None,
+                servers,
             };
-            if tools.is_empty() {
-                continue;
+            let node = file.open(Syntax::Json, cache, rules);
+            // A manifest may name a file of hooks. The one with the usual name is read by this loop, too.
+            let node = node.filter(|node| matches!(node.get("hooks"), Some(Node::Map(_))));
+            if let Some(node) = node {
+                hooks(&node, &file, sources, rules);
             }
+        }
+    }
+}
+
+/// Adds the allowed tools and the disabled servers that the `user` file has for a project.
+fn settings_of_project(
+    project: &str,
+    node: &Node,
+    user: &Path,
+    servers: &[&Found],
+    sources: &mut Vec<SourceRule>,
+    rules: &mut Vec<Rule>,
+) {
+    let allowed = node.get("allowedTools").map(Node::items);
+    let allowed = allowed.unwrap_or_default().iter().filter_map(Node::as_text);
+    for tool in allowed.filter(|tool| tool.contains("mcp__")) {
+        let key = format!("projects.{project}.allowedTools");
+        sources.push(SourceRule {
+            project: Some(project.into()),
+            ..SourceRule::new(user, key, tool, RuleKind::Allow)
+        });
+    }
+    // A server of one project is already read as disabled.
+    let elsewhere: Vec<&Found> = servers
+        .iter()
+        .copied()
+        .filter(|found| found.location.project.is_none())
+        .collect();
+    let file = RuleFile {
+        path: user,
+        project: Some(Path::new(project)),
+        servers: &elsewhere,
+    };
+    let off = file.texts(node, &["disabledMcpServers"], rules);
+    for found in elsewhere
+        .iter()
+        .filter(|found| off.contains(&found.name.as_str()))
+    {
+        let key = format!("projects.{project}.disabledMcpServers");
+        let source = SourceRule::new(user, key, &found.name, RuleKind::Deny);
+        rules.push(source.about(found, Carried::NotIn(project.into())));
+    }
+}
+
+/// Adds a rule for each server that `source` concerns.
+fn assign(source: &SourceRule, servers: &[&Found], rules: &mut Vec<Rule>) {
+    let matcher = is_hook(source).then(|| Matcher::new(&source.text));
+    for found in servers.iter().filter(|found| source.reaches(found)) {
+        let tools = match &matcher {
+            Some(matcher) if matcher.may_fit(&found.name) => vec!["*".to_owned()],
+            Some(_) => Vec::new(),
+            None if is_unclear(source) => vec!["*".to_owned()],
+            None => tools_of(&source.text, &found.name),
+        };
+        if !tools.is_empty() {
             rules.push(source.clone().about(found, carried(source, tools)));
         }
     }

@@ -5,11 +5,10 @@
 //! names. Its package is checked to be a name, so that it cannot be an option, and only options on a list may precede
 //! it.
 
+mod check;
 mod fill;
 mod input;
 mod runner;
-
-use http::HeaderName;
 
 use crate::config::EntryText;
 use crate::registry::wire::{self, Argument, Detail, Package};
@@ -374,108 +373,6 @@ impl<'a> Recipe<'a> {
         }
         line.extend(own);
         line
-    }
-
-    /// Checks that every value has its form, so that none of it is an option or a path.
-    fn check(&self) -> Result<(), Unusable> {
-        let odd =
-            |what: &str, text: &str| Err(Unusable::Odd(format!("{what} `{}`", wire::clean(text))));
-        match &self.source {
-            Source::Package(package) => {
-                if !is_identifier(self.way, &package.identifier) {
-                    return odd("the package's name is", &package.identifier);
-                }
-                if let Some(version) = package
-                    .version
-                    .as_deref()
-                    .filter(|version| !version.is_empty())
-                    && !wire::is_version(version)
-                {
-                    return odd("the package's version is", version);
-                }
-                if let Some(hint) = package
-                    .runtime_hint
-                    .as_deref()
-                    .filter(|hint| !hint.is_empty())
-                    && !self.way.runners().contains(&hint)
-                {
-                    return Err(Unusable::NoWay(format!(
-                        "it wants to be run by `{}`",
-                        wire::clean(hint)
-                    )));
-                }
-                for variable in package.environment_variables.iter().flatten() {
-                    if !is_variable(&variable.name) {
-                        return odd("a variable's name is", &variable.name);
-                    }
-                    let is_set = variable.input.value.is_some() || variable.input.default.is_some();
-                    if is_set && runner::steers(&variable.name) {
-                        return Err(Unusable::Odd(format!(
-                            "it sets the variable `{}`, which steers the program that runs it",
-                            variable.name
-                        )));
-                    }
-                }
-                for argument in package
-                    .runtime_arguments
-                    .iter()
-                    .chain(&package.package_arguments)
-                    .flatten()
-                {
-                    if !matches!(argument.kind.as_str(), "named" | "positional") {
-                        return odd("an argument is of the type", &argument.kind);
-                    }
-                    let is_asked = argument.input.value.is_none() && !is_bare(argument);
-                    if is_asked
-                        && argument.input.is_required == Some(true)
-                        && label(argument).is_empty()
-                    {
-                        return Err(Unusable::Odd(
-                            "it needs an argument that has no name".to_owned(),
-                        ));
-                    }
-                }
-            }
-            Source::Remote(remote) => {
-                let host = remote
-                    .url
-                    .split("://")
-                    .nth(1)
-                    .and_then(|rest| rest.split(['/', '?', ':', '#']).next());
-                let is_local = matches!(host, Some("localhost" | "127.0.0.1"));
-                let is_http = remote.url.starts_with("https://")
-                    || is_local && remote.url.starts_with("http://");
-                let has_odd = remote
-                    .url
-                    .contains(|c: char| c.is_whitespace() || c.is_control());
-                if !is_http
-                    || has_odd
-                    || host.is_none_or(|host| host.is_empty() || host.contains('@'))
-                {
-                    return odd("its URL is", &remote.url);
-                }
-                for header in remote.headers.iter().flatten() {
-                    if HeaderName::from_bytes(header.name.as_bytes()).is_err() {
-                        return odd("a header's name is", &header.name);
-                    }
-                }
-            }
-        }
-        for (_, input, ..) in self.slots() {
-            let texts = [&input.value, &input.default].into_iter().flatten();
-            let inner = input
-                .variables
-                .iter()
-                .flatten()
-                .flat_map(|(_, inner)| [&inner.value, &inner.default]);
-            if let Some(text) = texts
-                .chain(inner.flatten())
-                .find(|text| text.contains(|c: char| c.is_control()))
-            {
-                return odd("a value has control characters in it,", text);
-            }
-        }
-        Ok(())
     }
 }
 
