@@ -15,6 +15,7 @@
     )
 )]
 
+mod imports;
 mod support;
 
 mod layers;

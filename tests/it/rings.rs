@@ -2,163 +2,16 @@
 //! below. A file may use what its own folder's `mod.rs` defines.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-type Module = Vec<String>;
-
-/// The modules of `src/` by path, each with its code: no comments, no tests.
-fn modules(root: &Path, directory: &Path, found: &mut BTreeMap<Module, String>) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            modules(root, &path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let relative = path.strip_prefix(root).unwrap().with_extension("");
-            let mut module: Module = relative
-                .iter()
-                .map(|part| part.to_str().unwrap().to_owned())
-                .collect();
-            module.pop_if(|last| last == "mod");
-            found.insert(module, code(&std::fs::read_to_string(&path).unwrap()));
-        }
-    }
-}
-
-fn code(source: &str) -> String {
-    let lines = source
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"));
-    let code = lines.collect::<Vec<_>>().join("\n");
-    let tests = code.find("#[cfg(test)]\nmod tests {");
-    code[..tests.unwrap_or(code.len())].to_owned()
-}
-
-/// The `use` statements of a file: whether each is a re-export, and its path, one for each name.
-fn uses(code: &str) -> Vec<(bool, String)> {
-    let mut found = Vec::new();
-    let mut rest = code;
-    while let Some(at) = rest.find("use ") {
-        let line = &rest[rest[..at].rfind('\n').map_or(0, |end| end + 1)..at];
-        rest = &rest[at + 4..];
-        let before = line.trim();
-        if before.is_empty() || before.starts_with("pub") {
-            let path = &rest[..rest.find(';').unwrap_or(0)];
-            let path = path.split_whitespace().collect::<Vec<_>>().join(" ");
-            expand("", &path, &mut |path| {
-                found.push((!before.is_empty(), path));
-            });
-        }
-    }
-    found
-}
-
-/// Takes a `{…}` group apart into the paths that it stands for.
-fn expand(prefix: &str, path: &str, take: &mut impl FnMut(String)) {
-    let Some((head, group)) = path.split_once('{') else {
-        return take(format!("{prefix}{}", path.trim()));
-    };
-    let prefix = format!("{prefix}{}", head.trim());
-    let group = &group[..group.rfind('}').unwrap_or(group.len())];
-    let (mut depth, mut start) = (0, 0);
-    for (at, character) in group.char_indices().chain([(group.len(), ',')]) {
-        match character {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                if !group[start..at].trim().is_empty() {
-                    expand(&prefix, group[start..at].trim(), take);
-                }
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The paths that the code itself names, beside those of its `use` statements.
-fn named(code: &str) -> Vec<String> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    code.split(|c: char| !is_word(c))
-        .filter(|path| path.starts_with("crate::") || path.starts_with("super::"))
-        .map(|path| path.trim_end_matches(':').to_owned())
-        .collect()
-}
-
-/// A path from the crate's root, if it leads into the crate.
-fn absolute(module: &Module, path: &str, all: &BTreeMap<Module, String>) -> Option<Module> {
-    let path = path.split(" as ").next().unwrap_or(path);
-    let mut parts = path.split("::").map(str::to_owned).peekable();
-    let mut from = module.clone();
-    match parts.peek()?.as_str() {
-        "crate" => {
-            from.clear();
-            parts.next();
-        }
-        "self" => _ = parts.next(),
-        "super" => {
-            while parts.next_if_eq("super").is_some() {
-                from.pop();
-            }
-        }
-        child => {
-            let child: Module = module.iter().cloned().chain([child.to_owned()]).collect();
-            all.contains_key(&child).then_some(())?;
-        }
-    }
-    Some(from.into_iter().chain(parts).collect())
-}
-
-/// The file that defines what `path` names, re-exports followed.
-fn definition(
-    path: &Module,
-    exports: &BTreeMap<Module, Module>,
-    all: &BTreeMap<Module, String>,
-) -> Option<Module> {
-    let mut path = path.clone();
-    for _ in 0..8 {
-        let export = (1..=path.len()).find_map(|end| {
-            let to = exports
-                .get(&path[..end])
-                .filter(|_| !all.contains_key(&path[..end]))?;
-            Some(to.iter().chain(&path[end..]).cloned().collect())
-        });
-        match export {
-            Some(next) => path = next,
-            None => break,
-        }
-    }
-    (1..=path.len())
-        .rev()
-        .map(|end| path[..end].to_vec())
-        .find(|module| all.contains_key(module))
-}
+use crate::imports::{Module, imports, modules};
 
 /// Each file with the files of its own top module that it uses, but for the `mod.rs` files above it.
 fn arrows(all: &BTreeMap<Module, String>) -> BTreeMap<&Module, BTreeSet<Module>> {
-    let mut exports = BTreeMap::new();
-    for (module, code) in all {
-        for (_, path) in uses(code).into_iter().filter(|(is_export, _)| *is_export) {
-            let name = path
-                .rsplit([' ', ':'])
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            if let Some(to) = absolute(module, &path, all) {
-                exports.insert(module.iter().cloned().chain([name]).collect(), to);
-            }
-        }
+    let mut arrows = imports(all);
+    for (module, used) in &mut arrows {
+        used.retain(|used| used.first() == module.first() && !module.starts_with(used));
     }
-    all.iter()
-        .map(|(module, code)| {
-            let used = uses(code).into_iter().map(|(_, path)| path);
-            let used = used
-                .chain(named(code))
-                .filter_map(|path| absolute(module, &path, all))
-                .filter_map(|path| definition(&path, &exports, all))
-                .filter(|used| used.first() == module.first() && !module.starts_with(used));
-            (module, used.collect())
-        })
-        .collect()
+    arrows
 }
 
 /// The groups of files that reach each other.
@@ -191,10 +44,7 @@ fn rings(arrows: &BTreeMap<&Module, BTreeSet<Module>>) -> BTreeSet<BTreeSet<Modu
 
 #[test]
 fn no_files_of_a_module_import_each_other_in_a_ring() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut all = BTreeMap::new();
-    modules(&source, &source, &mut all);
-    assert!(all.len() > 50, "only {} files were found", all.len());
+    let all = modules();
     let found: Vec<String> = rings(&arrows(&all))
         .iter()
         .map(|ring| {
@@ -209,9 +59,7 @@ fn no_files_of_a_module_import_each_other_in_a_ring() {
 
 #[test]
 fn the_parts_of_the_proxy_do_not_use_each_other_in_a_ring() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut all = BTreeMap::new();
-    modules(&source, &source, &mut all);
+    let all = modules();
     let part = |file: &Module| (file[0] == "proxy" && file.len() > 1).then(|| file[..2].to_vec());
     let mut parts: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for (file, used) in arrows(&all) {
