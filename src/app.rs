@@ -354,14 +354,16 @@ impl App {
     ///
     /// # Errors
     /// When stdin or stdout cannot be used.
-    pub(crate) async fn serve_stdio(self) -> io::Result<()> {
+    pub(crate) async fn serve_stdio(self, ready: impl FnOnce()) -> io::Result<()> {
+        let signal = shutdown::signal();
+        ready();
         self.set_workspace();
         self.refuse_stdout();
         let tracer = self.begin();
         self.report_start("stdio");
         let (outcome, limit) = tokio::select! {
             outcome = downstream::stdio::serve(self.proxy.clone(), &self.tasks) => (outcome, FLUSH),
-            signal = shutdown::signal() => (signal, SHORT_FLUSH),
+            signal = signal => (signal, SHORT_FLUSH),
         };
         self.finish_traced(tracer, limit).await;
         outcome

@@ -73,38 +73,45 @@ pub(crate) fn spawn_thread<T: Send + 'static>(
 }
 
 /// Resolves when the system asks the process to end: SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C, Ctrl-Break, or the
-/// end of the console, the user's session or the system.
+/// end of the console, the user's session or the system. From the call on, these do not end the process by themselves.
 ///
 /// # Errors
 /// When the signals cannot be received.
-pub(crate) async fn signal() -> std::io::Result<()> {
+pub(crate) fn signal() -> impl Future<Output = std::io::Result<()>> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let (mut interrupt, mut terminate, mut hangup) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
+        let (interrupt, terminate, hangup) = (
+            signal(SignalKind::interrupt()),
+            signal(SignalKind::terminate()),
+            signal(SignalKind::hangup()),
         );
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+        async {
+            let (mut interrupt, mut terminate, mut hangup) = (interrupt?, terminate?, hangup?);
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            Ok(())
         }
-        Ok(())
     }
     #[cfg(windows)]
     {
         use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown};
-        let (mut interrupt, mut terminate, mut close) = (ctrl_c()?, ctrl_break()?, ctrl_close()?);
-        let (mut logoff, mut shutdown) = (ctrl_logoff()?, ctrl_shutdown()?);
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = close.recv() => {}
-            _ = logoff.recv() => {}
-            _ = shutdown.recv() => {}
+        let (interrupt, terminate, close) = (ctrl_c(), ctrl_break(), ctrl_close());
+        let (logoff, shutdown) = (ctrl_logoff(), ctrl_shutdown());
+        async {
+            let (mut interrupt, mut terminate, mut close) = (interrupt?, terminate?, close?);
+            let (mut logoff, mut shutdown) = (logoff?, shutdown?);
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = close.recv() => {}
+                _ = logoff.recv() => {}
+                _ = shutdown.recv() => {}
+            }
+            Ok(())
         }
-        Ok(())
     }
 }

@@ -258,11 +258,13 @@ pub(super) async fn run(
 async fn serve(transport: Transport, app: App, output: &Output) -> Result<(), Exit> {
     match transport {
         Transport::Stdio => {
-            if std::io::stdin().is_terminal() {
-                output
-                    .note("waiting for an MCP client on stdin; clients start this command themselves. Ctrl-C ends it.");
-            }
-            Ok(app.serve_stdio().await?)
+            let ready = || {
+                if std::io::stdin().is_terminal() {
+                    output
+                        .note("waiting for an MCP client on stdin; clients start this command themselves. Ctrl-C ends it.");
+                }
+            };
+            Ok(app.serve_stdio(ready).await?)
         }
         Transport::Http(options) => {
             let is_open = options.token.is_none();

@@ -110,14 +110,10 @@ fn a_denied_tool_is_neither_found_nor_described_nor_called() {
             }
         }
         let status = client.call("proxy_status", "{}").text();
-        assert!(
-            status.contains(&format!(
-                "{} tools, {} withheld",
-                4 - denied.len(),
-                denied.len()
-            )),
-            "{status}"
-        );
+        let left = 4 - denied.len();
+        let tools = if left == 1 { "tool" } else { "tools" };
+        let counts = format!("{left} {tools}, {} withheld", denied.len());
+        assert!(status.contains(&counts), "{status}");
         client.finish();
     }
 }
@@ -489,7 +485,7 @@ fn under_pins_a_changed_tool_is_held_back_until_a_person_approves_it() {
         (&json!(["read"]), &json!(1))
     );
     if let Some(terminal) = Terminal::run(&setup.command(&["servers"])) {
-        terminal.shows("1 more tools are withheld");
+        terminal.shows("1 more tool withheld");
         terminal.shows("changed since first seen: read (`mcpzip approve web` shows how)");
     }
     let refused = setup.run(&["approve", "nobody"]).code(1);
