@@ -9,6 +9,7 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 use tokio_util::sync::CancellationToken;
 
+use crate::approvals::Approvals;
 use crate::config::{
     self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv, secrets_file,
 };
@@ -258,6 +259,7 @@ impl App {
             pins: Some(paths.state_dir.join("pins")),
             sharing: Some(paths.state_dir.join("sharing")),
             audit: Some(paths.state_dir.clone()),
+            approvals: Some(Approvals::below(&paths.state_dir)),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
             shared: lists,
         };

@@ -50,6 +50,8 @@ pub(crate) enum Event {
         server: String,
         tool: String,
         session: Option<String>,
+        /// The id for `approvals.allow`, if the client cannot ask its user.
+        approval: Option<String>,
     },
     /// A session began.
     SessionOpened {

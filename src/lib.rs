@@ -18,6 +18,7 @@ mod downstream;
 
 mod proxy;
 
+mod approvals;
 mod audit;
 mod catalog;
 mod clients;

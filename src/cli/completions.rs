@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use super::Cli;
 use super::diagnostics::Exit;
 use super::output::Output;
+use crate::approvals::Approvals;
 use crate::catalog::{Cache, Key};
 use crate::config::{Config, Environment, PathFlags, Paths, Server, Verdict, env};
 use crate::tool::{Definition, QualifiedName, SEPARATOR, ServerName};
@@ -94,6 +95,17 @@ pub(super) fn answer(arguments: &[OsString], environment: &Environment) -> Optio
 /// Completes the name of a configured server.
 pub(super) fn of_servers() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| offered(current, servers))
+}
+
+/// Completes the id of a call that waits for approval.
+pub(super) fn of_approvals() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        offered(current, |_, _, paths| {
+            let pending = Approvals::below(&paths.state_dir).pending();
+            let ids = pending.into_iter().flatten().map(|question| question.id);
+            ids.collect()
+        })
+    })
 }
 
 /// Completes the name of a tool in the cache.

@@ -1,6 +1,7 @@
 //! The command line, with one file per command. A command reads its arguments, does its work and prints a few lines.
 
 mod add;
+mod approvals;
 mod approve;
 mod audit;
 mod auth;
@@ -246,6 +247,9 @@ enum Files {
     /// Show the rules for tools, and what they decide for a call
     #[command(subcommand)]
     Rules(rules::Command),
+    /// Show and decide calls that wait for approval
+    #[command(subcommand)]
+    Approvals(approvals::Command),
     /// Show what was called: calls, errors, times and bytes
     Stats(stats::Arguments),
     /// Show the audit log: calls, refusals, approvals, logins and changes
@@ -623,6 +627,7 @@ impl Files {
             Self::List(_) => list::run(paths, environment, output),
             Self::Config(command) => config::run(&command, paths, environment, output),
             Self::Rules(command) => rules::run(&command, paths, environment, output),
+            Self::Approvals(command) => approvals::run(&command, paths, environment, output).await,
             Self::Stats(arguments) => stats::run(&arguments, paths, output),
             Self::Audit(arguments) => audit::run(*arguments, paths, output),
             Self::Gain(arguments) => gain::run(arguments, paths, environment, output),

@@ -81,7 +81,7 @@ pub(super) fn of(
         .collect();
     if asks && !silent.is_empty() {
         warnings.push(format!(
-            "{} cannot ask the user, so calls that need consent are refused there",
+            "{} cannot ask the user, so calls that need consent wait there for `mcpzip approvals`",
             silent.join(" and ")
         ));
     }

@@ -15,8 +15,8 @@ use tracing::level_filters::LevelFilter;
 use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
-    AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry, OAuthEntry, OtlpEntry,
-    PolicyEntry, Results, SearchEntry,
+    ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
+    OAuthEntry, OtlpEntry, PolicyEntry, Results, SearchEntry,
 };
 use super::{
     CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout,
@@ -62,6 +62,7 @@ pub(super) struct File {
     pub(super) http: Read<HttpEntry>,
     pub(super) otlp: Read<OtlpEntry>,
     pub(super) audit: Read<AuditEntry>,
+    pub(super) approvals: Read<ApprovalsEntry>,
 }
 
 /// A member of `mcpServers`.
@@ -156,6 +157,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let http = members.read("http", HttpEntry::read);
     let otlp = members.read("otlp", OtlpEntry::read);
     let audit = members.read("audit", AuditEntry::read);
+    let approvals = members.read("approvals", ApprovalsEntry::read);
     members.finish();
     let servers = servers.unwrap_or_default();
     Ok(File {
@@ -181,6 +183,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         http,
         otlp,
         audit,
+        approvals,
     })
 }
 

@@ -3,7 +3,7 @@
 
 use super::key::{Table, Value, key, with_default};
 use super::sections::{
-    AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, TOOLS,
+    APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, TOOLS,
 };
 
 /// The values of `type` that are offered; letter case, `-` and `_` are ignored.
@@ -128,6 +128,11 @@ pub(super) const FILE: Table = &[
         "audit",
         Value::Object(AUDIT),
         "The audit log: a line for each call, refusal, approval, login and change. Off where this key is absent.",
+    ),
+    key(
+        "approvals",
+        Value::Object(APPROVALS),
+        "How a call waits for `mcpzip approvals` if a rule asks and its client cannot.",
     ),
 ];
 

@@ -4,6 +4,7 @@
 //! with absolute paths and expanded variables. A fault in one server affects that server only, so a [`Config`] also
 //! carries the faults and warnings found. This module writes nothing back and starts nothing.
 
+mod approvals;
 mod audit;
 mod certificates;
 mod change;
@@ -58,12 +59,13 @@ mod traces;
 mod transport;
 mod watch;
 
+pub(crate) use approvals::ApprovalOptions;
 pub(crate) use audit::{AuditCopies, AuditOptions, Syslog};
 pub(crate) use certificates::Certificates;
 pub(crate) use change::{Change, ChangeError, Refusal, change_servers};
 pub(crate) use daemon::{DaemonMode, DaemonOptions};
 pub(crate) use document::{Document, DocumentError};
-pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, link_target};
+pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, edit, link_target};
 pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;

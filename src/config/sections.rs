@@ -158,6 +158,16 @@ section! {
         ask: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
         /// These are neither found nor described nor callable.
         deny: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
+        /// Exact names of tools that no `ask` next to this key is about: `server__tool`, in a server's entry the tool alone. `mcpzip approvals allow ID --always` adds to it.
+        without_asking: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+    }
+}
+
+section! {
+    /// The calls that wait for an approval because their client cannot ask.
+    ApprovalsEntry, APPROVALS, "approvals." {
+        /// The time that a call waits for `mcpzip approvals` before it is answered that it waits; by default a little less than the client waits (50 seconds, if that is unknown).
+        wait: Read<Duration> = Field::positive_duration, Value::Time;
     }
 }
 

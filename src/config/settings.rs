@@ -17,10 +17,11 @@ use super::reader::{At, Lines, Read, Report};
 use super::sections;
 use super::server::{self, Resolver};
 use super::{
-    AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions, Environment, Exposure,
-    HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected, LogOptions, Management,
-    MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer, ResultOptions, SearchOptions,
-    Server, Traces, Transport, Verdict, duration, env, file, remote_server, secrets_file,
+    ApprovalOptions, AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions,
+    Environment, Exposure, HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected,
+    LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer,
+    ResultOptions, SearchOptions, Server, Traces, Transport, Verdict, duration, env, file,
+    remote_server, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -65,6 +66,8 @@ pub(crate) struct Config {
     pub search: SearchOptions,
     /// The options for results.
     pub results: ResultOptions,
+    /// The calls that wait for an approval.
+    pub approvals: ApprovalOptions,
     /// The audit log.
     pub audit: AuditOptions,
     /// The targets of copies of its lines.
@@ -375,6 +378,7 @@ impl Config {
             max_age: max_age(file.catalog, defaults.max_age, &report),
             search,
             results: ResultOptions::of(file.results, &report),
+            approvals: ApprovalOptions::of(file.approvals, &report),
             audit,
             audit_copies,
             home: environment.home(),
@@ -427,6 +431,7 @@ impl Default for Config {
             max_age: MAX_AGE,
             search: SearchOptions::default(),
             results: ResultOptions::default(),
+            approvals: ApprovalOptions::default(),
             audit: AuditOptions::default(),
             audit_copies: AuditCopies::default(),
             home: None,

@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::UnixStream;
 
 use super::http::HttpState;
+use crate::approvals::{self, Approvals, Question};
 use crate::events::{Events, Heard, Listener, Numbered, Past};
 
 /// Maximum length of a request, in bytes.
@@ -106,6 +107,22 @@ pub(super) struct Which {
     pub(super) session: Option<String>,
 }
 
+/// The result of `approvals.list`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Pending {
+    pub(super) approvals: Vec<Question>,
+}
+
+/// The parameters of `approvals.allow` and `approvals.deny`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct WhichApproval {
+    /// The id of the question.
+    pub(super) id: String,
+}
+
 /// The number of connections that were ended, or of sessions that read their configuration again.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -186,6 +203,9 @@ pub(super) trait Daemon {
 
     /// Makes all sessions read their configuration again. Returns the number of sessions.
     fn reload(&self) -> usize;
+
+    /// The questions about calls of all sessions.
+    fn approvals(&self) -> Approvals;
 
     /// The source of events.
     fn events(&self) -> &Arc<Events>;
@@ -306,6 +326,17 @@ impl<D: Daemon> Connection<'_, D> {
             }),
             "servers.stop" => self.stop_server(params, false),
             "servers.restart" => self.stop_server(params, true),
+            "approvals.list" => {
+                none(params)?;
+                let approvals = self
+                    .daemon
+                    .approvals()
+                    .pending()
+                    .map_err(|error| undecided(&error))?;
+                Ok(json(&Pending { approvals }))
+            }
+            "approvals.allow" => self.decide(params, true),
+            "approvals.deny" => self.decide(params, false),
             "events.list" => {
                 let Since { since } = of(params)?;
                 Ok(kept(self.daemon.events().since(since.unwrap_or(0))))
@@ -344,6 +375,25 @@ impl<D: Daemon> Connection<'_, D> {
             session,
             process: self.process,
         });
+    }
+
+    /// Decides on a call that waits for approval.
+    fn decide(&self, params: Option<&RawValue>, is_allowed: bool) -> Result<String, Refusal> {
+        let WhichApproval { id } = of(params)?;
+        let decided = self.daemon.approvals().decide(&id, is_allowed);
+        let question = decided.map_err(|error| undecided(&error))?;
+        self.daemon.record(Ordered {
+            order: if is_allowed {
+                "approvals.allow"
+            } else {
+                "approvals.deny"
+            }
+            .to_owned(),
+            server: Some(question.server.clone()),
+            session: None,
+            process: self.process,
+        });
+        Ok(json(&question))
     }
 
     fn stop_server(&self, params: Option<&RawValue>, is_restart: bool) -> Result<String, Refusal> {
@@ -389,6 +439,10 @@ fn of<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Refusal
     serde_json::from_str(text).map_err(|error| refusal(-32602, format!("`params`: {error}")))
 }
 
+fn undecided(error: &approvals::Error) -> Refusal {
+    refusal(-32602, error.to_string())
+}
+
 fn refusal(code: i32, message: String) -> Refusal {
     Refusal { code, message }
 }
@@ -429,6 +483,12 @@ mod tests {
         stop_server: Method<Which, Count>,
         #[schemars(rename = "servers.restart")]
         restart_server: Method<Which, Count>,
+        #[schemars(rename = "approvals.list")]
+        approvals: Method<Nothing, Pending>,
+        #[schemars(rename = "approvals.allow")]
+        allow: Method<WhichApproval, Question>,
+        #[schemars(rename = "approvals.deny")]
+        deny: Method<WhichApproval, Question>,
         #[schemars(rename = "events.list")]
         events: Method<Since, Kept>,
         #[schemars(rename = "events.subscribe")]

@@ -24,6 +24,7 @@ use super::session::{self, Descriptors, Opened, SharedResources};
 use super::socket_location::SocketLocation;
 use super::{Commands, command, election, metrics, watchdog};
 use crate::app::{App, Handle};
+use crate::approvals::Approvals;
 use crate::config::{Environment, Paths};
 use crate::events::{Event, Events};
 use crate::proxy::{ProcessMetric, ProcessMetrics};
@@ -372,6 +373,10 @@ impl control::Daemon for Daemon {
                 .map(|served| served.shown.clone())
                 .collect(),
         }
+    }
+
+    fn approvals(&self) -> Approvals {
+        Approvals::below(&self.paths.state_dir)
     }
 
     fn servers(&self) -> Vec<ServerState> {

@@ -95,8 +95,12 @@ pub(crate) enum Unlisted {
 pub(crate) enum NoConsent {
     /// The arguments are too large to show.
     TooLarge { characters: usize, limit: usize },
-    /// The client does not support elicitation.
+    /// The client does not support elicitation, and there is no state directory.
     Unable,
+    /// The client does not support elicitation, and the call waits for a decision.
+    Waiting { id: String },
+    /// The question could not be stored, or a decision not be read.
+    Unkept { error: String },
     /// The elicitation failed.
     Failed { message: String },
     /// The call is one of several in a request, so the client cannot be asked.

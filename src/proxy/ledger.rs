@@ -14,6 +14,7 @@ use crate::audit::{Audit, Directories, Event, Kind, Outcome};
 use crate::catalog::Tool;
 use crate::config::{AuditCopies, AuditOptions, Config};
 use crate::proxy::answers::reply::is_error;
+use crate::proxy::failure::NoConsent;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Failure, Reply};
 use crate::shutdown::Tasks;
@@ -298,7 +299,11 @@ fn answered(reply: &Reply) -> (Kind, Outcome, Option<usize>) {
 /// The outcome of a call without a result.
 fn failed(failure: &Failure) -> (Kind, Outcome, Option<usize>) {
     let (kind, outcome) = match failure {
-        Failure::Consent { .. } => (Kind::Refusal, Outcome::Waiting),
+        Failure::Consent { .. }
+        | Failure::NoConsent {
+            reason: NoConsent::Waiting { .. },
+            ..
+        } => (Kind::Refusal, Outcome::Waiting),
         Failure::Withheld { .. } | Failure::NoConsent { .. } => (Kind::Refusal, Outcome::Refused),
         Failure::Call { .. } | Failure::Refused { .. } | Failure::Malformed { .. } => {
             (Kind::Call, Outcome::Failed)

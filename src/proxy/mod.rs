@@ -42,6 +42,7 @@ pub(crate) use tools::call::Call;
 pub(crate) use tools::search::SearchError;
 pub(crate) use view::{Mode, View};
 
+use crate::approvals::Approvals;
 use crate::catalog::Catalog;
 use crate::config::{Config, SessionEnv};
 use crate::events::Source;
@@ -100,6 +101,8 @@ pub(crate) struct Directories {
     pub audit: Option<PathBuf>,
     /// The lists and indexes that sessions share; `None` for a proxy that is alone in its process.
     pub shared: Option<Arc<SharedLists>>,
+    /// The questions about calls that wait for an approval; `None` keeps none.
+    pub approvals: Option<Approvals>,
 }
 
 impl Proxy {
@@ -146,6 +149,7 @@ impl Proxy {
                 pool.clone(),
                 statistics.clone(),
                 events.clone(),
+                directories.approvals.clone(),
                 tasks.clone(),
             );
             let relay = Arc::new(relay);

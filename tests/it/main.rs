@@ -20,6 +20,7 @@ mod support;
 
 mod layers;
 
+mod approvals;
 mod audit;
 mod audit_events;
 mod bridging;

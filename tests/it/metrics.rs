@@ -302,6 +302,7 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
     let own = ["ready", "connecting", "idle", "failed", "disabled"]
         .into_iter()
         .chain(outcomes)
+        .chain(["allowed", "denied", "unanswered", "withdrawn"])
         .chain(["a", "dead"]);
     assert!(labels.is_subset(&own.collect()), "{labels:?}");
     drop(waiting);

@@ -272,7 +272,7 @@ fn what_a_reader_would_not_see_is_spelt_in_a_question() {
 
 #[test]
 fn where_nobody_can_be_asked_nothing_is_called() {
-    let setup = asking();
+    let setup = asking().setting("approvals", json!({ "wait": "0.1s" }));
     let mut client = greeted(&setup, r#"{"elicitation":{"url":{}},"sampling":{}}"#);
     let refused = client.execute_with("disk__delete_file", "{}").tool_error();
     assert!(

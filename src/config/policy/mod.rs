@@ -24,6 +24,8 @@ pub(crate) struct Policy {
     allow: Option<Vec<Rule>>,
     ask: Vec<Rule>,
     deny: Vec<Rule>,
+    /// The exact names of tools that no `ask` of this policy is about.
+    without_asking: Vec<String>,
     /// Servers whose names in the file differ from their names here: rules may use either.
     written: Vec<(ServerName, String)>,
 }
@@ -54,6 +56,8 @@ enum DecidedBy {
     NoAllow,
     Ask(usize),
     Deny(usize),
+    /// An `ask` would be about it, and this name takes the tool out of it.
+    WithoutAsking(usize),
 }
 
 impl Judgement {
@@ -137,6 +141,7 @@ impl Policy {
             allow: rules("allow", entry.allow)?,
             ask: rules("ask", entry.ask)?.unwrap_or_default(),
             deny: rules("deny", entry.deny)?.unwrap_or_default(),
+            without_asking: exact_names(entry.without_asking)?,
             written: Vec::new(),
         })
     }
@@ -180,7 +185,11 @@ impl Policy {
             let names = |rule: &Rule| rule.pattern.names_built_in(name) && rule.restricts(call);
             return self.restriction(names).unwrap_or(Judgement::ALLOWED);
         }
-        self.judge_by(name, hints, call, |pattern| pattern.admits(name, hints))
+        let full = format!("{}{SEPARATOR}{}", name.server, name.tool);
+        let unasked = self.unasked(&full);
+        self.judge_by(name, hints, call, unasked, |pattern| {
+            pattern.admits(name, hints)
+        })
     }
 
     /// The decision of the rules in the entry of the tool's server on a tool, or on a call of it.
@@ -191,7 +200,8 @@ impl Policy {
         hints: Hints,
         call: Option<&Inspected<'_>>,
     ) -> Judgement {
-        self.judge_by(name, hints, call, |pattern| {
+        let unasked = self.unasked(name.tool.as_str());
+        self.judge_by(name, hints, call, unasked, |pattern| {
             pattern.matches(name, hints, Use::Permission)
         })
     }
@@ -201,6 +211,7 @@ impl Policy {
         name: &QualifiedName,
         hints: Hints,
         call: Option<&Inspected<'_>>,
+        unasked: Option<usize>,
         admits: impl Fn(&Pattern) -> bool,
     ) -> Judgement {
         let (written, tool) = (
@@ -216,20 +227,48 @@ impl Policy {
             admits(pattern) || written.is_some_and(|written| pattern.is_of(written, &tool))
         };
         self.weigh(
+            unasked,
             |rule| is_about(&rule.pattern) && rule.restricts(call),
             |rule| is_admitted(&rule.pattern) && rule.permits(call),
         )
     }
 
-    /// The strictest of what the rules say, by those that restrict a call and those that permit it.
+    /// The position of an exact name among those that are not asked about.
+    fn unasked(&self, name: &str) -> Option<usize> {
+        self.without_asking.iter().position(|known| known == name)
+    }
+
+    /// Whether a rule asks about some tool or call.
+    #[must_use]
+    pub(crate) fn asks(&self) -> bool {
+        !self.ask.is_empty()
+    }
+
+    /// The strictest of what the rules say, by those that restrict a call and those that permit it. A tool that is not asked about
+    /// stays denied where a rule denies it or `allow` lacks it.
     fn weigh(
         &self,
+        unasked: Option<usize>,
         restricts: impl Fn(&Rule) -> bool,
         permits: impl Fn(&Rule) -> bool,
     ) -> Judgement {
-        if let Some(restriction) = self.restriction(restricts) {
-            return restriction;
+        match (self.restriction(restricts), unasked) {
+            (None, _) => self.admission(permits),
+            (Some(restriction), Some(index)) if restriction.verdict == Verdict::Asked => {
+                let admission = self.admission(permits);
+                let is_allowed = admission.verdict == Verdict::Allowed;
+                let decided_by = Some(DecidedBy::WithoutAsking(index)).filter(|_| is_allowed);
+                Judgement {
+                    decided_by: decided_by.or(admission.decided_by),
+                    ..admission
+                }
+            }
+            (Some(restriction), _) => restriction,
         }
+    }
+
+    /// The decision of `allow` about a call that no rule restricts.
+    fn admission(&self, permits: impl Fn(&Rule) -> bool) -> Judgement {
         let Some(allowed) = &self.allow else {
             return Judgement::ALLOWED;
         };
@@ -273,6 +312,10 @@ impl Policy {
             DecidedBy::NoAllow => "tools.allow, which does not name it".to_owned(),
             DecidedBy::Ask(index) => named("ask", &self.ask, index),
             DecidedBy::Deny(index) => named("deny", &self.deny, index),
+            DecidedBy::WithoutAsking(index) => {
+                let name = self.without_asking.get(index).map_or("", String::as_str);
+                format!("tools.without_asking[{index}] \"{name}\"")
+            }
         })
     }
 
@@ -283,7 +326,7 @@ impl Policy {
             ("ask", Some(&self.ask)),
             ("allow", self.allow.as_ref()),
         ];
-        lists.into_iter().flat_map(|(list, rules)| {
+        let rules = lists.into_iter().flat_map(|(list, rules)| {
             let rules = rules.into_iter().flatten().enumerate();
             rules.map(move |(index, rule)| ListedRule {
                 list,
@@ -291,7 +334,14 @@ impl Policy {
                 text: &rule.text,
                 suggested: rule.pattern.suggested(),
             })
-        })
+        });
+        let unasked = self.without_asking.iter().enumerate();
+        rules.chain(unasked.map(|(index, name)| ListedRule {
+            list: "without_asking",
+            index,
+            text: name,
+            suggested: None,
+        }))
     }
 
     /// Whether a rule looks at arguments.
@@ -307,6 +357,21 @@ impl Policy {
     pub(crate) fn is_empty(&self) -> bool {
         self.allow.is_none() && self.ask.is_empty() && self.deny.is_empty()
     }
+}
+
+/// Exact names of tools. A pattern could take more tools out of a question than the person saw.
+fn exact_names(written: Option<Vec<At<String>>>) -> Result<Vec<String>, At<EntryError>> {
+    let name = |(index, At { offset, value }): (usize, At<String>)| {
+        if value.is_empty() || value.starts_with('@') || value.contains(['*', '?']) {
+            let key = format!("tools.without_asking[{index}]");
+            let expected = "the exact name of a tool, without `*`, `?` or `@`";
+            let fault = EntryError::value(&key, expected, format!("`\"{value}\"`"));
+            return Err(At::new(offset, fault));
+        }
+        Ok(value)
+    };
+    let names = written.into_iter().flatten().enumerate();
+    names.map(name).collect()
 }
 
 /// The tool of the built-in server that reads on in what was shortened.
@@ -331,6 +396,7 @@ mod tests {
             allow: allow.and_then(written),
             ask: written(ask),
             deny: written(deny),
+            without_asking: None,
         };
         Policy::read(entry).unwrap()
     }
@@ -530,6 +596,7 @@ mod tests {
                 allow: None,
                 ask: None,
                 deny: Some(vec![At::new(3, RuleEntry::of_tool(wrong))]),
+                without_asking: None,
             };
             let fault = Policy::read(entry).unwrap_err();
             assert!(

@@ -70,6 +70,10 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
             "its arguments are too large to be shown whole ({characters} characters, {limit} at most); call it with fewer at a time"
         ),
         NoConsent::Unable => "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user".to_owned(),
+        NoConsent::Waiting { id } => format!(
+            "this client cannot ask. The call waits for approval {id}: tell the user to run `mcpzip approvals allow {id}` in a terminal (or `deny`), then make exactly the same call again within ten minutes"
+        ),
+        NoConsent::Unkept { error } => format!("this client cannot ask, and {error}"),
         NoConsent::Failed { message } => format!("the client could not ask ({message})"),
         NoConsent::InCompany => "it cannot be requested for one of several calls; call this tool alone".to_owned(),
         NoConsent::TooMany => "too many questions of other clients are open; try again in some minutes".to_owned(),

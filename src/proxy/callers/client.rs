@@ -82,6 +82,12 @@ impl Shows {
     }
 }
 
+/// A random name of this process.
+fn process() -> &'static str {
+    static PROCESS: LazyLock<String> = LazyLock::new(random_token);
+    &PROCESS
+}
+
 impl Client {
     /// Creates a client that has sent nothing yet.
     #[must_use]
@@ -159,11 +165,15 @@ impl Client {
 
     /// The client's identity for records.
     pub(in crate::proxy) fn identity(&self) -> Identity {
-        static PROCESS: LazyLock<String> = LazyLock::new(random_token);
         Identity {
-            session: format!("{}-{}", *PROCESS, self.number),
+            session: format!("{}-{}", process(), self.number),
             software: self.software.get().cloned(),
         }
+    }
+
+    /// The id of its session for approvals. Requests without a session from clients of one name share it.
+    pub(in crate::proxy) fn session(&self) -> String {
+        format!("{}-{:x}", process(), self.share())
     }
 
     /// Sets the directories this process was started in on the client's behalf.

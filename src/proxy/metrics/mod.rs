@@ -112,7 +112,27 @@ impl Metrics {
             text.family(&Family::new(metric.name, kind, metric.help))
                 .sample(&[], metric.value);
         }
+        self.approvals(text);
         process::write(text, self.relay.live().since());
+    }
+
+    /// The calls that wait for a person, and those that have waited.
+    fn approvals(&self, text: &mut Text) {
+        let asked = &self.relay.asked;
+        let help = "Calls that wait for `mcpzip approvals`.";
+        let family = Family::new("mcpzip_approvals_pending", Kind::Gauge, help);
+        text.family(&family).sample(&[], asked.pending());
+        let help = "Calls that waited for `mcpzip approvals`, by their end.";
+        text.family(&Family::new("mcpzip_approvals_total", Kind::Counter, help));
+        let figures = &asked.figures;
+        for (end, figure) in [
+            ("allowed", &figures.allowed),
+            ("denied", &figures.denied),
+            ("unanswered", &figures.unanswered),
+            ("withdrawn", &figures.withdrawn),
+        ] {
+            text.sample(&[("end", end)], figure.load(Ordering::Relaxed));
+        }
     }
 
     /// The number of configured servers in each connection state.

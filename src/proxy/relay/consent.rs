@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -98,15 +99,15 @@ impl Relay {
         if !needs_decision(view, &name, tool) {
             return Ok(Consent::Needless);
         }
-        match view.judge(tool, &name, arguments) {
+        let rule = match view.judge(tool, &name, arguments) {
             (Verdict::Allowed, _) => return Ok(Consent::Needless),
             (Verdict::Asked, _) if is_agreed => return Ok(Consent::Needless),
-            (Verdict::Asked, _) => {}
+            (Verdict::Asked, rule) => rule,
             (Verdict::Denied, rule) => {
                 let reason = Withheld::ByArguments(rule.unwrap_or_default());
                 return Err(Failure::Withheld { name, reason });
             }
-        }
+        };
         let refusal = |reason| Failure::NoConsent {
             name: name.clone(),
             reason,
@@ -115,14 +116,29 @@ impl Relay {
         let Some(context) = context else {
             return Err(Failure::Consent { question });
         };
+        if !context.caller.capabilities.elicits_forms() {
+            if let Some(given) = self.agreed_before(context, fingerprint(&name, arguments)) {
+                return Ok(given);
+            }
+            // With its type erased, the compiler need not look through all that a request can wait for.
+            let waiting: BoxFuture<'_, Result<Consent, NoConsent>> =
+                Box::pin(self.approval(view, context, (&name, arguments), (question, rule)));
+            let consent = waiting.await.map_err(refusal)?;
+            // The rules may have changed while the call waited.
+            return match view.judge(tool, &name, arguments) {
+                (Verdict::Denied, rule) => {
+                    let reason = Withheld::ByArguments(rule.unwrap_or_default());
+                    Err(Failure::Withheld { name, reason })
+                }
+                _ => Ok(consent),
+            };
+        }
         self.events.note(|session| Event::ApprovalWanted {
             server: name.server.to_string(),
             tool: name.tool.to_string(),
             session,
+            approval: None,
         });
-        if !context.caller.capabilities.elicits_forms() {
-            return Err(refusal(NoConsent::Unable));
-        }
         let params = format!(
             r#"{{"message":{},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#,
             quoted(&question)
@@ -138,6 +154,17 @@ impl Relay {
             ask_by_request(context, question).await
         };
         consent.map_err(refusal)
+    }
+
+    /// The consent to a call that its client repeats to answer a question of the server.
+    fn agreed_before(&self, context: &RequestContext, call: Fingerprint) -> Option<Consent> {
+        let state: String = serde_json::from_str(context.state.as_deref()?).ok()?;
+        let is_agreed = self.open_calls.has(&state)
+            || self
+                .consents
+                .take(state, call)
+                .is_some_and(|known| known.is_agreed);
+        is_agreed.then(|| Consent::Given(context.clone()))
     }
 
     /// Asks a modern client in the response to its own request, or reads the answer from the repeated request.

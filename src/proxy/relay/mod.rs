@@ -4,6 +4,7 @@
 //! request of its own; a modern one responds with the questions, and gets the request again with the answers. This
 //! module joins all four combinations. If a legacy server asks a modern client, `open_calls.rs` keeps the call open.
 
+pub(in crate::proxy) mod approval;
 pub(in crate::proxy) mod consent;
 pub(crate) mod instrument;
 pub(in crate::proxy) mod login;
@@ -17,10 +18,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 
+use self::approval::Asked;
 use self::consent::Consents;
 use self::login::{LoggedIn, Logins};
 use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
+use crate::approvals::Approvals;
 use crate::catalog::Snapshot;
 use crate::config::Config;
 use crate::events::Source;
@@ -49,6 +52,8 @@ pub(super) struct Relay {
     pub(super) named_uris: NamedUris,
     open_calls: Arc<OpenCalls>,
     consents: Consents,
+    /// The questions to users whose client cannot ask.
+    pub(super) asked: Asked,
     logins: Arc<Logins>,
     /// The tracer, once a collector is configured.
     tracer: OnceLock<Arc<Tracer>>,
@@ -143,6 +148,7 @@ impl Relay {
         pool: Arc<Pool>,
         statistics: Arc<Statistics>,
         events: Source,
+        approvals: Option<Approvals>,
         tasks: Tasks,
     ) -> Self {
         Self {
@@ -152,6 +158,7 @@ impl Relay {
             named_uris: NamedUris::default(),
             open_calls: Arc::default(),
             consents: Consents::default(),
+            asked: Asked::new(approvals, tasks.clone()),
             logins: Arc::default(),
             tracer: OnceLock::new(),
             tasks,
@@ -169,6 +176,7 @@ impl Relay {
     pub(super) async fn close(&self) {
         let statistics = self.statistics.clone();
         // In parallel, because a slow disk must not delay the end of the servers.
+        self.asked.close();
         let written = self.tasks.spawn_blocking(move || statistics.flush());
         let ((), _) = tokio::join!(self.pool.close(), written);
     }
