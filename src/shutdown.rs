@@ -73,7 +73,7 @@ pub(crate) fn spawn_thread<T: Send + 'static>(
 }
 
 /// Resolves when the system asks the process to end: SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C, Ctrl-Break, or the
-/// end of the console, the user's session or the system. From the call on, these do not end the process by themselves.
+/// end of the console, the user's session or the system. From the call on, these no longer end the process.
 ///
 /// # Errors
 /// When the signals cannot be received.
