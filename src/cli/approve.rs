@@ -267,10 +267,11 @@ fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, o
         ));
         output.verbatim(text_of(change));
         let now = change.after.as_deref();
-        let definition: Option<Value> = now.and_then(|json| serde_json::from_str(json).ok());
-        let findings = definition.map(|json| {
-            let shadowed = neighbours.shadowed(server.as_str(), &json);
-            scan::tool(&json).into_iter().chain(shadowed).collect()
+        let findings = now.map(|json| {
+            let (definition, unreadable) = scan::read(json);
+            let shadowed = neighbours.shadowed(server.as_str(), &definition);
+            let findings = unreadable.into_iter().chain(scan::tool(&definition));
+            findings.chain(shadowed).collect()
         });
         show_findings(findings, output);
     }

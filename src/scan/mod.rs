@@ -14,9 +14,13 @@ mod tests;
 
 pub(crate) use shadows::Neighbours;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::mcp::Object;
 
 /// The characters of a text that a finding shows.
 const SHOWN: usize = 90;
@@ -36,6 +40,8 @@ pub(crate) enum Kind {
     LookAlike,
     /// A name or description that stands for another server's tool.
     Shadow,
+    /// A definition that this scanner may read in another way than a client does.
+    Unreadable,
 }
 
 /// A finding in one text.
@@ -65,7 +71,60 @@ impl fmt::Display for Kind {
             Self::OtherTool => "a text about other tools",
             Self::LookAlike => "a look-alike name",
             Self::Shadow => "a text that stands for another server's tool",
+            Self::Unreadable => "a definition that cannot be read with certainty",
         })
+    }
+}
+
+/// Reads a definition for [`tool`]. Of one that is no valid JSON, or has a member twice, the whole text is searched, too, as
+/// clients may show it.
+#[must_use]
+pub(crate) fn read(json: &str) -> (Value, Option<Finding>) {
+    let raw = || Value::String(json.to_owned());
+    let unreadable = |part: String| Finding {
+        kind: Kind::Unreadable,
+        part: part.chars().take(SHOWN).collect(),
+    };
+    let value: Value = match serde_json::from_str(json) {
+        Ok(value) => value,
+        Err(error) => return (raw(), Some(unreadable(error.to_string()))),
+    };
+    // Valid above, so its depth is limited.
+    let raw_value: Option<&RawValue> = serde_json::from_str(json).ok();
+    match raw_value.and_then(member_that_stands_twice) {
+        Some(member) => {
+            let both = match value {
+                Value::Object(mut members) => {
+                    members.insert(json.to_owned(), Value::Null);
+                    Value::Object(members)
+                }
+                other => other,
+            };
+            (both, Some(unreadable(format!("`{member}` stands twice"))))
+        }
+        None => (value, None),
+    }
+}
+
+/// The first member that stands twice in an object, at any depth.
+fn member_that_stands_twice(raw: &RawValue) -> Option<String> {
+    match raw.get().as_bytes().first() {
+        Some(b'{') => {
+            let object = Object::parse(raw).ok()?;
+            let mut names = HashSet::new();
+            object.iter().find_map(|(name, value)| {
+                if names.insert(name.to_string()) {
+                    member_that_stands_twice(value)
+                } else {
+                    Some(name.to_string())
+                }
+            })
+        }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+            items.into_iter().find_map(member_that_stands_twice)
+        }
+        _ => None,
     }
 }
 

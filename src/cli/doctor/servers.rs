@@ -197,10 +197,8 @@ fn texts(known: &ServerTools, neighbours: &scan::Neighbours, examination: &mut E
         let Ok(json) = known.json(entry) else {
             continue;
         };
-        let Ok(value) = serde_json::from_str::<serde_json::Value>(json.get()) else {
-            continue;
-        };
-        let findings = scan::tool(&value).into_iter();
+        let (value, unreadable) = scan::read(json.get());
+        let findings = unreadable.into_iter().chain(scan::tool(&value));
         let findings = findings.chain(neighbours.shadowed(server, &value));
         for finding in visible(findings.collect()) {
             suspicious.push(format!(

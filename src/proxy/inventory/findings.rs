@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::audit;
 use crate::catalog::{ServerTools, Snapshot};
@@ -63,14 +62,13 @@ pub(super) fn of_server(
         }));
     };
     for entry in now.entries().iter().filter(is_new) {
-        // A definition that cannot be read is reported where it is used.
-        let definition = now.json(entry).ok();
-        let definition: Option<Value> =
-            definition.and_then(|json| serde_json::from_str(json.get()).ok());
-        let Some(definition) = definition else {
+        // A file that cannot be read is reported where it is used.
+        let Ok(json) = now.json(entry) else {
             continue;
         };
+        let (definition, unreadable) = scan::read(json.get());
         let mut findings = scan::tool(&definition);
+        findings.extend(unreadable);
         findings.extend(neighbours.shadowed(now.name().as_str(), &definition));
         add(Some(entry.name.as_str()), findings);
     }
