@@ -25,6 +25,8 @@ use crate::tool::ServerName;
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
+#[command(override_usage = "mcpzip approve [OPTIONS] <SERVER> [TOOLS]...
+       mcpzip approve [OPTIONS] --all")]
 #[command(after_help = "Examples:
   mcpzip approve github
   mcpzip approve github create_issue
@@ -35,6 +37,8 @@ pub(super) struct Approve {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "mcpzip reject [OPTIONS] <SERVER> [TOOLS]...
+       mcpzip reject [OPTIONS] --all")]
 #[command(after_help = "Examples:
   mcpzip reject github
   mcpzip reject github create_issue")]
@@ -76,7 +80,7 @@ pub(super) async fn run(
         {
             continue;
         }
-        let pending = pending_of(&server, selection, app).await;
+        let pending = pending_of(&server, selection, app).await?;
         if !pending.is_empty() {
             all.push((server, pending));
         }
@@ -89,7 +93,14 @@ pub(super) async fn run(
         return Ok(());
     }
     if all.is_empty() {
-        output.line("nothing differs from what was approved or first seen");
+        output.line(format!(
+            "nothing waits for a decision: nothing differs from what was approved or first seen{}",
+            if is_approval {
+                ""
+            } else {
+                "; a rule in `tools.deny` withholds a tool that was approved"
+            }
+        ));
         return Ok(());
     }
     let neighbours = crate::proxy::neighbours(&proxy.unscoped().snapshot());
@@ -204,12 +215,32 @@ fn configured(name: &str, config: &Config) -> Result<ServerName, Exit> {
 }
 
 /// The selected differences of a server. If nothing of it was approved and its tools are not known, it is listed first.
-async fn pending_of(server: &ServerName, selection: &Selection, app: &App) -> Pending {
+async fn pending_of(
+    server: &ServerName,
+    selection: &Selection,
+    app: &App,
+) -> Result<Pending, Exit> {
     let inventory = &app.proxy().inventory;
     let mut pending = inventory.pending(server);
     if pending.is_quarantined && pending.tools.is_empty() {
         inventory.list(Some(server), LIST_LIMIT).await;
         pending = inventory.pending(server);
+    }
+    let snapshot = app.proxy().unscoped().snapshot();
+    let is_known = |tool: &str| {
+        let listed = snapshot.servers().find(|known| known.name() == server);
+        listed.is_none_or(|listed| {
+            let mut names = listed.entries().iter().map(|entry| entry.name.as_str());
+            names.any(|name| name == tool)
+        })
+    };
+    for tool in &selection.tools {
+        if !pending.tools.contains_key(tool) && !is_known(tool) {
+            let tool = printable(tool);
+            return Err(Exit::failed(format!(
+                "no tool `{tool}` of `{server}` is known: `mcpzip tools {server}` and `mcpzip approve {server}` show the names"
+            )));
+        }
     }
     if !selection.tools.is_empty() {
         pending
@@ -219,7 +250,7 @@ async fn pending_of(server: &ServerName, selection: &Selection, app: &App) -> Pe
         pending.features = None;
         pending.is_quarantined = false;
     }
-    pending
+    Ok(pending)
 }
 
 fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {

@@ -15,6 +15,7 @@ use super::since::since;
 use crate::audit::{Directories, Filter, Line, Reader, delete_before, verify};
 use crate::config::Paths;
 use crate::day::Day;
+use crate::proxy::counted;
 
 /// Interval between two reads with `--follow`.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -208,7 +209,12 @@ fn check(directories: &Directories, output: &Output) -> Result<(), Exit> {
         output.json(&json!({ "whole": is_whole, "chains": reports }));
     } else {
         for report in &reports {
-            output.line(format!("chain {}: {} lines", report.chain, report.lines));
+            let lines = counted(usize::try_from(report.lines).unwrap_or(usize::MAX), "line");
+            let state = match report.faults.is_empty() {
+                true => good("whole"),
+                false => bad("not whole"),
+            };
+            output.line(format!("chain {}: {lines}, {state}", report.chain));
             for fault in &report.faults {
                 output.line(bad(printable(fault)));
             }
@@ -218,6 +224,9 @@ fn check(directories: &Directories, output: &Output) -> Result<(), Exit> {
         ));
     }
     match is_whole {
+        _ if reports.is_empty() => Err(Exit::failed(
+            "there is no audit log, so nothing was verified: `\"audit\": {}` in the configuration turns it on",
+        )),
         true => Ok(()),
         false => Err(Exit::failed("the audit log is not whole")),
     }

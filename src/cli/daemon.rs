@@ -285,10 +285,16 @@ impl Order {
                 format!("`{}`", printable(name)),
             ),
         };
+        // Its sessions start the next daemon.
+        let is_end = method == "daemon.restart"
+            && status(paths, environment)?.is_some_and(|status| status.sessions.is_empty());
         let answer = daemon::ask(paths, environment, &method, &params.to_string())?;
         let was_running = matches!(answer, Answer::Result(_));
         if output.is_json() {
-            output.json(&json!({ *done: was_running }));
+            output.json(&json!({ *done: was_running && !is_end }));
+        } else if is_end {
+            output
+                .line("the daemon had no session and has ended; the next session starts a new one");
         } else if was_running {
             output.line(format!("{what} is {done}"));
         } else {

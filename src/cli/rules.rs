@@ -228,6 +228,7 @@ fn check(
         home: home.as_deref(),
     };
     let listed = listed(server, &entry.hash.to_string(), paths);
+    let is_list_known = listed.is_some();
     let listed = listed.and_then(|list| Some(list.entries()[list.position(&tool)?].hints));
     let hints = listed.unwrap_or_default();
     let name = QualifiedName {
@@ -271,6 +272,9 @@ fn check(
     let reason = reason.unwrap_or_else(|| "no rule applies".to_owned());
     output.line(format!("{} {colored}: {reason}", strong(name.to_string())));
     let known = match (listed, hints.guess) {
+        (None, _) if is_list_known => Some(format!(
+            "the server's last list has no such tool: `mcpzip tools {server}` shows the names"
+        )),
         (None, _) => Some(
             "the server has not listed this tool yet, so it was judged as a tool without annotations".to_owned(),
         ),

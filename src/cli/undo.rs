@@ -48,6 +48,10 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 "edited since, so these keys were kept: {}",
                 keys.join(", ")
             )),
+            Restored::Needed(names) => bad(format!(
+                "kept, because servers that were kept use it: {}",
+                names.join(", ")
+            )),
             Restored::Back => good("deleted since; restored"),
         };
         output.line(format!("{} {text}", strong(path.display())));
@@ -98,7 +102,7 @@ fn words(restored: &Restored) -> (&'static str, Value) {
         Restored::Removed => ("removed", Value::Null),
         Restored::Untouched => ("untouched", Value::Null),
         Restored::Part => ("partly", Value::Null),
-        Restored::Kept(keys) => ("kept", json!(keys)),
+        Restored::Kept(keys) | Restored::Needed(keys) => ("kept", json!(keys)),
         Restored::Back => ("back", Value::Null),
     }
 }

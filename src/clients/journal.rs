@@ -17,8 +17,8 @@ use super::cache::FILE_LIMIT;
 use super::diff;
 use super::edit::{Edit, Step};
 use super::lock::{Lock, exclusive};
-use super::{Client, Node, Syntax, Text};
-use crate::config::link_target;
+use super::{Client, Node, Syntax, Text, references};
+use crate::config::{link_target, secrets_file};
 use crate::files::{self, read_regular};
 
 const RECORD: &str = "record.json";
@@ -108,6 +108,8 @@ pub(crate) enum Restored {
     Part,
     /// It was edited since, and these values are no longer ours; all others were restored.
     Kept(Vec<String>),
+    /// Nothing is undone, because what was kept elsewhere refers to these values.
+    Needed(Vec<String>),
     /// It was deleted since, and is restored.
     Back,
 }
@@ -265,7 +267,11 @@ impl Journal {
         let mut restored = Vec::new();
         // Servers return to their clients before they are removed from `mcpzip`.
         for file in record.files.iter().rev() {
-            restored.push((file.path.clone(), self.restore(&id, file)?));
+            let outcome = match needed(file, &restored) {
+                Some(names) => Restored::Needed(names),
+                None => self.restore(&id, file)?,
+            };
+            restored.push((file.path.clone(), outcome));
         }
         record.state = RunState::Undone;
         self.save(&id, &record)?;
@@ -493,6 +499,21 @@ fn check(edit: &Edit) -> Result<(), JournalError> {
             path: edit.path.clone(),
         })
     }
+}
+
+/// The secrets of a file that entries of an edited configuration refer to, which undo has kept.
+fn needed(file: &FileRecord, restored: &[(PathBuf, Restored)]) -> Option<Vec<String>> {
+    let (config, _) = restored.iter().find(|(path, outcome)| {
+        secrets_file(path) == file.path && matches!(outcome, Restored::Kept(_))
+    })?;
+    // A configuration that cannot be read refers to everything.
+    let text = fs::read_to_string(config).ok();
+    let used = text.map(|text| references::variables(&text));
+    let names = file.steps.iter().map(|step| step.path.join("."));
+    let needed: Vec<String> = names
+        .filter(|name| used.as_ref().is_none_or(|used| used.contains(name)))
+        .collect();
+    (!needed.is_empty()).then_some(needed)
 }
 
 /// Replaces a file atomically, following symbolic links.
