@@ -15,7 +15,7 @@ use crate::day::Day;
 pub(crate) struct ChainReport {
     /// The chain's name.
     pub(crate) chain: String,
-    /// The number of lines that follow each other.
+    /// The number of readable lines, those with a fault included.
     pub(crate) lines: u64,
     /// The last of these lines.
     pub(crate) last: Option<Link>,

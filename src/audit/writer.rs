@@ -10,7 +10,7 @@ use crate::config::AuditOptions;
 use crate::day::Day;
 use crate::files;
 
-/// Maximum number of chains, above the number of processes on any machine.
+/// Maximum number of chains, above the number of sessions on any machine.
 const MOST_CHAINS: u32 = 10_000;
 
 /// The chain that this process appends to.
@@ -82,8 +82,8 @@ impl Writer {
         Err(io::Error::other("every chain is in use"))
     }
 
-    /// Continues a chain. `None` if it ends before its head, or with another line: it stays as it is, so that its end is
-    /// found to be missing ever after.
+    /// Continues a chain. `None` if it ends before its head, or with another line: its complete lines stay as they are, so
+    /// that `verify` finds the missing end.
     fn take_up(
         name: &str,
         directory: PathBuf,

@@ -18,8 +18,21 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Servers and logins",
         &[
-            "add", "remove", "enable", "disable", "list", "servers", "update", "registry", "login",
-            "logout", "auth", "approve", "reject", "rules",
+            "add",
+            "remove",
+            "enable",
+            "disable",
+            "list",
+            "servers",
+            "update",
+            "registry",
+            "login",
+            "logout",
+            "auth",
+            "approve",
+            "reject",
+            "approvals",
+            "rules",
         ],
     ),
     (
@@ -156,6 +169,16 @@ fn flag(option: &Arg) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+        for name in shown.map(Command::get_name).filter(|name| *name != "help") {
+            let groups = GROUPS.iter().filter(|(_, names)| names.contains(&name));
+            assert_eq!(groups.count(), 1, "{name}");
+        }
+    }
 
     #[test]
     fn each_command_is_in_one_group() {

@@ -2,7 +2,7 @@
 //!
 //! Code that works for a client gets a [`View`] with the request and passes it on. A view reads the current
 //! configuration and tools, without the servers hidden from its client. Nothing widens a view: a task or thread that
-//! gets it sees no more than the request did, and code without one sees nothing.
+//! gets it sees no more than the request did. Code that works for no client, such as a refresh, uses the unscoped view.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

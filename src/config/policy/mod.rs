@@ -245,7 +245,7 @@ impl Policy {
     }
 
     /// The strictest of what the rules say, by those that restrict a call and those that permit it. A tool that is not asked about
-    /// stays denied where a rule denies it or `allow` lacks it.
+    /// stays denied where a rule denies it, or where neither `allow` nor `ask` names it.
     fn weigh(
         &self,
         unasked: Option<usize>,
@@ -274,7 +274,7 @@ impl Policy {
         };
         let (verdict, decided_by) = match allowed.iter().position(&permits) {
             Some(index) => (Verdict::Allowed, Some(DecidedBy::Allow(index))),
-            // A tool that is asked for under a condition can be found.
+            // A tool that an `ask` names may be called, under its condition.
             None if self.ask.iter().any(&permits) => (Verdict::Allowed, None),
             None => (Verdict::Denied, Some(DecidedBy::NoAllow)),
         };

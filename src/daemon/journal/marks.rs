@@ -1,4 +1,4 @@
-//! The progress of each line: a head with four numbers, then a record of 8 bytes for each step of an unfinished line.
+//! The progress of each line: a head with five numbers, then a record of 8 bytes for each step of an unfinished line.
 //!
 //! Each number and record is one atomic word, so a kill cannot leave it half-written. The file is mapped into memory: to
 //! write a record costs no system call. Readers ignore the records of finished lines. When no line is open, the next

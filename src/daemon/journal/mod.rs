@@ -52,7 +52,7 @@ pub(super) struct Journal {
     /// The position at which this process starts to read.
     start: u64,
     state: Mutex<State>,
-    /// Whether changes are ignored, because another process takes the session over.
+    /// Whether the progress of lines is ignored, because another process takes the session over.
     is_frozen: AtomicBool,
 }
 
@@ -133,7 +133,7 @@ impl Journal {
         }))
     }
 
-    /// Ignores all later changes, so that open lines stay open for the process that takes over.
+    /// Ignores all later progress of lines, so that open lines stay open for the process that takes over.
     pub(super) fn freeze(&self) {
         self.is_frozen.store(true, Ordering::Relaxed);
     }

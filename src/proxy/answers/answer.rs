@@ -1,6 +1,6 @@
 //! Turns a tool's result into the agent's answer.
 //!
-//! A result passes through unchanged unless the agent selected a part or the text exceeds the budget. Then the answer
+//! A result passes through, except for content that the client would show twice, unless the agent selected a part or the text exceeds the budget. Then the answer
 //! is text only, because clients show structured content instead of the text, and the whole result is stored. Work on
 //! large results runs on blocking threads, so that it delays no other message.
 

@@ -1,6 +1,7 @@
 //! Direct mode: every tool under its own name with its server's own definition, for clients that search themselves.
 //!
-//! Nothing is checked, repaired, selected or shortened here; the client gets the server's response.
+//! Rules and consent apply. Arguments are not checked or repaired, and results are not selected or shortened: the client
+//! gets the server's response.
 
 use std::collections::HashMap;
 use std::pin::pin;

@@ -185,8 +185,12 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
     let (mut blocks, mut failed, mut count) = (Vec::new(), 0, 0);
     let mut repairs: Vec<String> = Vec::new();
     for (name, reply) in replies {
-        let (Reply::Result(body) | Reply::Relayed(body)) = reply else {
-            continue;
+        let body = match reply {
+            Reply::Result(body) | Reply::Relayed(body) => body,
+            Reply::RelayedError(body) => error_as_result(&body),
+            Reply::Error { message, .. } => tool_error(&message),
+            // No tool call ends like that.
+            Reply::RelayedContent(_) | Reply::Ended { .. } => tool_error("the call has no result"),
         };
         let raw: &RawValue = serde_json::from_slice(&body).expect("a result is JSON");
         let result = Object::parse(raw).unwrap_or_default();
@@ -229,6 +233,20 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
     }
 }
 
+/// A server's JSON-RPC error as a result, since one of several calls cannot end with an error of its own.
+fn error_as_result(error: &[u8]) -> Bytes {
+    let raw: Option<&RawValue> = serde_json::from_slice(error).ok();
+    let object = raw
+        .and_then(|raw| Object::parse(raw).ok())
+        .unwrap_or_default();
+    let message = object.text("message").unwrap_or_default();
+    tool_error(&format!("{message}; call this tool alone"))
+}
+
+fn tool_error(message: &str) -> Bytes {
+    format!(r#"{{"content":[{}],"isError":true}}"#, text_block(message)).into()
+}
+
 fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, quoted(text))
 }
@@ -259,5 +277,27 @@ mod tests {
                 r#"{"type":"text","text":"[3] c"},{"type":"text","text":"[1]"}]}"#
             )
         );
+    }
+
+    #[test]
+    fn each_of_several_calls_has_its_number_also_one_that_ends_with_an_error() {
+        let done = r#"{"content":[{"type":"text","text":"done"}]}"#;
+        let error = r#"{"code":-32042,"message":"a login is needed","data":{}}"#;
+        let replies = [
+            ("a__x".to_owned(), Reply::RelayedError(error.into())),
+            ("a__y".to_owned(), Reply::Relayed(done.into())),
+        ];
+        let Reply::Result(body) = together(replies.into_iter()) else {
+            panic!("no result")
+        };
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let expected = [
+            "[1] a__x failed",
+            "a login is needed; call this tool alone",
+            "[2] a__y",
+            "done",
+        ];
+        assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+        assert!(!text.contains("isError"), "{text}");
     }
 }

@@ -82,11 +82,12 @@ impl Tools {
             && snapshot
                 .servers()
                 .all(|known| known.name().as_str() == BUILT_IN_SERVER);
-        let is_waiting = self
-            .inventory
-            .progress()
-            .values()
-            .any(|progress| matches!(progress, Progress::NotAsked | Progress::UnderWay));
+        let config = view.config();
+        let progress = self.inventory.progress();
+        let is_waiting = progress.iter().any(|(server, progress)| {
+            config.servers.contains_key(server)
+                && matches!(progress, Progress::NotAsked | Progress::UnderWay)
+        });
         Ok(SearchResult {
             found,
             is_waiting,

@@ -176,3 +176,18 @@ fn literal_secrets_move_to_a_file_of_their_own_and_servers_get_them_from_there()
     machine.undo();
     assert_eq!(machine.everything(), before);
 }
+
+#[test]
+fn undo_keeps_the_secrets_of_a_server_that_it_keeps() {
+    let machine = machine(LITERAL, LITERAL);
+    machine.migrate(&["--extract-secrets"]);
+    let path = machine.setup().config_path();
+    let edited = std::fs::read_to_string(&path)
+        .unwrap()
+        .replace("github-mcp", "github-mcp-2");
+    std::fs::write(&path, &edited).unwrap();
+    let undone = machine.run(&["undo"]);
+    assert!(undone.stdout.contains("GITHUB_TOKEN"), "{undone}");
+    assert_eq!(names(&machine), ["github"]);
+    assert_eq!(stored(&machine), json!({ "GITHUB_TOKEN": LITERAL }));
+}
