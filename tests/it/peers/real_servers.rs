@@ -52,7 +52,8 @@ fn wait_until_ready(client: &mut Client, real: &[Real]) {
     loop {
         let status = client.call("proxy_status", "{}").text();
         let is_ready = |real: &Real| {
-            let state = format!("{}: ready, {} tools,", real.name, real.tools);
+            let noun = if real.tools == 1 { "tool" } else { "tools" };
+            let state = format!("{}: ready, {} {noun},", real.name, real.tools);
             status.lines().any(|line| line.starts_with(&state))
         };
         if real.iter().all(is_ready) {
