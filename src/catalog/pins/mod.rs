@@ -54,6 +54,17 @@ struct Known {
 }
 
 impl Known {
+    /// Whether both hold back the same. Under `Trust::Report`, approvals are only read when a server is listed.
+    fn is_same(&self, other: &Self, trust: Trust) -> bool {
+        let held = |known: &Self| (known.is_quarantined, known.may_start);
+        let free = |known: &Self| (known.has_free_instructions, known.is_whole);
+        held(self) == held(other)
+            && self.pending == other.pending
+            && self.rejected == other.rejected
+            && self.fault == other.fault
+            && (trust == Trust::Report || free(self) == free(other) && self.free == other.free)
+    }
+
     fn of(record: &Record, pending: Pending, trust: Trust, fault: Option<String>) -> Self {
         let free = record
             .tools
@@ -192,19 +203,15 @@ impl Pins {
         required.get(server).copied().unwrap_or_default()
     }
 
-    /// Reads the pins of these servers again if another process may have written them. Returns whether it read them.
+    /// Reads the pins of these servers again if a process has written some. Returns whether any of them is another now.
     pub(crate) fn load_again<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
-        let is_old = *self.seen.read() != self.last_change();
-        if is_old {
-            self.load(keys);
-        }
-        is_old
+        *self.seen.read() != self.last_change() && self.load(keys)
     }
 
-    /// Reads the pins of these servers and forgets all others.
-    pub(crate) fn load<'k>(&self, keys: impl Iterator<Item = &'k Key>) {
+    /// Reads the pins of these servers and forgets all others. Returns whether any of them is another now.
+    pub(crate) fn load<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
         let Some(directory) = &self.directory else {
-            return;
+            return false;
         };
         *self.seen.write() = self.last_change();
         let mut all = BTreeMap::new();
@@ -237,7 +244,14 @@ impl Pins {
             }
             all.insert(key.server.clone(), known);
         }
-        *self.known.write() = all;
+        let mut known = self.known.write();
+        let is_same = known.len() == all.len()
+            && all.iter().all(|(server, now)| {
+                let before = known.get(server);
+                before.is_some_and(|before| before.is_same(now, self.trust(server)))
+            });
+        *known = all;
+        !is_same
     }
 
     /// The time at which a record was last written by this or another process.
@@ -501,6 +515,8 @@ mod tests {
         ]);
         note(&noticing, &key(), &second);
         assert_eq!(held(&noticing, &second), ["read", "new"]);
+        // The record that this process wrote itself is no change to it.
+        assert!(!noticing.load_again([key()].iter()));
         let pending = noticing.pending(&key().server);
         let change = &pending.tools["read"];
         assert!(
