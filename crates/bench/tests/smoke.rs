@@ -14,7 +14,7 @@ fn a_quick_run_fills_the_whole_table() {
     if !mcpzip.is_file() {
         // `cargo test --workspace` has built the program; a run for this crate alone has not.
         let cargo = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "mcpzip"])
+            .args(["build", "--quiet", "--package", "mcpzip-cli"])
             .status()
             .unwrap();
         assert!(

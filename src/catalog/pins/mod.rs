@@ -65,6 +65,13 @@ impl Known {
             && (trust == Trust::Report || free(self) == free(other) && self.free == other.free)
     }
 
+    /// Whether nothing but approved tools of a server may reach a client.
+    fn is_held_whole(known: Option<&Self>, trust: Trust) -> bool {
+        // After a change of `trust`, the pins may not have been read again yet.
+        let is_unapproved = trust.is_quarantine() && !known.is_some_and(|it| it.is_whole);
+        trust != Trust::Report && (is_unapproved || known.is_some_and(|it| it.is_quarantined))
+    }
+
     fn of(record: &Record, pending: Pending, trust: Trust, fault: Option<String>) -> Self {
         let free = record
             .tools
@@ -127,11 +134,7 @@ impl Pins {
     #[must_use]
     pub(crate) fn is_quarantined(&self, server: &ServerName) -> bool {
         let trust = self.trust(server);
-        let known = self.known.read();
-        let known = known.get(server);
-        // After a change of `trust`, the pins may not have been read again yet.
-        let is_unapproved = trust.is_quarantine() && !known.is_some_and(|it| it.is_whole);
-        trust != Trust::Report && (is_unapproved || known.is_some_and(|it| it.is_quarantined))
+        Known::is_held_whole(self.known.read().get(server), trust)
     }
 
     /// Whether a server must not be started, as no person has approved its entry.
@@ -191,11 +194,14 @@ impl Pins {
     /// Everything of a server that waits for a person, or is reported.
     #[must_use]
     pub(crate) fn pending(&self, server: &ServerName) -> Pending {
+        let trust = self.trust(server);
+        // One lock only: a second reader of this thread would wait for a writer that waits for the first.
         let known = self.known.read();
-        let known = known.get(server).map(|known| known.pending.clone());
-        let mut pending = known.unwrap_or_default();
-        pending.is_quarantined = self.is_quarantined(server);
-        pending
+        let known = known.get(server);
+        Pending {
+            is_quarantined: Known::is_held_whole(known, trust),
+            ..known.map(|known| known.pending.clone()).unwrap_or_default()
+        }
     }
 
     fn trust(&self, server: &ServerName) -> Trust {
@@ -244,11 +250,13 @@ impl Pins {
             }
             all.insert(key.server.clone(), known);
         }
+        let required = self.required.read().clone();
+        let trust = |server| required.get(server).copied().unwrap_or_default();
         let mut known = self.known.write();
         let is_same = known.len() == all.len()
             && all.iter().all(|(server, now)| {
                 let before = known.get(server);
-                before.is_some_and(|before| before.is_same(now, self.trust(server)))
+                before.is_some_and(|before| before.is_same(now, trust(server)))
             });
         *known = all;
         !is_same
@@ -540,6 +548,32 @@ mod tests {
         // A change back to the definition before it is another change.
         note(&noticing, &key(), &first);
         assert_eq!(held(&noticing, &first), ["read"]);
+    }
+
+    #[test]
+    fn pins_are_read_while_others_are_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let pins = std::sync::Arc::new(pins(directory.path(), Trust::Pin));
+        let tools = std::sync::Arc::new(listed(&[("read", "Reads.")]));
+        let (done, ended) = std::sync::mpsc::channel();
+        for is_writer in [true, true, false, false] {
+            let (pins, tools, done) = (pins.clone(), tools.clone(), done.clone());
+            std::thread::spawn(move || {
+                for _ in 0..if is_writer { 200 } else { 200_000 } {
+                    match is_writer {
+                        true => note(&pins, &key(), &tools),
+                        false => drop(pins.pending(&key().server)),
+                    }
+                }
+                done.send(()).unwrap();
+            });
+        }
+        for _ in 0..4 {
+            let limit = std::time::Duration::from_secs(60);
+            ended
+                .recv_timeout(limit)
+                .expect("no thread waits for another");
+        }
     }
 
     #[test]
