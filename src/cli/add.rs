@@ -31,7 +31,7 @@ const KEY_STARTS: &[&str] = &[
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  mcpzip add files -- npx -y @modelcontextprotocol/server-filesystem /home/me/work
+  mcpzip add files -- npx -y @modelcontextprotocol/server-filesystem ~/work
   mcpzip add github -e 'TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
   mcpzip add linear https://mcp.linear.app/mcp
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
@@ -43,11 +43,7 @@ pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,
     /// A URL, or a command and its arguments after `--`, or the entry as JSON
-    #[arg(
-        value_name = "TARGET",
-        required_unless_present = "from_registry",
-        conflicts_with = "from_registry"
-    )]
+    #[arg(value_name = "TARGET", required_unless_present = "from_registry")]
     target: Vec<String>,
     /// Environment variable for the command; may be given several times
     #[arg(long, short, value_name = "NAME=VALUE")]
@@ -216,6 +212,35 @@ impl Arguments {
         self.target
             .first()
             .is_some_and(|first| first.trim_start().starts_with('{'))
+    }
+
+    /// Rejects words that were meant for the option before them, such as the second of `--env A=1 B=2`.
+    ///
+    /// # Errors
+    /// When there is such a word, or a target in addition to `--from-registry`.
+    pub(super) fn check_target(&self) -> Result<(), Exit> {
+        let is_pair = |word: &&String| {
+            let name = word.split_once('=').map(|(name, _)| name);
+            let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            name.is_some_and(|name| !name.is_empty() && name.chars().all(legal))
+        };
+        let words: Vec<&String> = self.target.iter().take_while(is_pair).collect();
+        let option = match self.from_registry {
+            Some(_) => "--set",
+            None => "--env",
+        };
+        // The message omits the values, because they may be secrets.
+        if let Some((name, _)) = words.first().and_then(|word| word.split_once('=')) {
+            return Err(Exit::bad_usage(format!(
+                "`{name}=…` stands where the command or URL belongs; each value needs its own `{option}`: write `{option} {name}=…`"
+            )));
+        }
+        match self.from_registry.is_some() && !self.target.is_empty() {
+            true => Err(Exit::bad_usage(
+                "give either `--from-registry` or a command or URL, not both",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The entry as JSON, and hints about secrets in it.

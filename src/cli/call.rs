@@ -30,7 +30,8 @@ pub(super) struct Arguments {
     #[arg(add = completions::of_tools())]
     name: String,
     /// Arguments as JSON; `-` reads them from stdin
-    arguments: Option<String>,
+    #[arg(num_args = 0..)]
+    arguments: Vec<String>,
     /// Arguments as flags, such as `--title x --labels a --labels b`
     #[arg(last = true, allow_hyphen_values = true, value_name = "PARAMETERS")]
     parameters: Vec<String>,
@@ -50,7 +51,7 @@ impl Arguments {
     /// # Errors
     /// When it cannot be read.
     pub(super) async fn read_input(&mut self) -> Result<(), Exit> {
-        self.input = match self.arguments.as_deref() {
+        self.input = match self.arguments.first().map(String::as_str) {
             Some("-") => Some(Input::wait().await?),
             None if self.parameters.is_empty() => Some(Input::read().await?),
             _ => None,
@@ -65,9 +66,8 @@ impl Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
-    let text = arguments.arguments.as_deref();
     let source = Source {
-        text,
+        words: &arguments.arguments,
         flags: &arguments.parameters,
         input: arguments.input.as_ref(),
     };

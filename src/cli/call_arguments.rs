@@ -92,8 +92,8 @@ pub(super) fn with_parameters_last(arguments: Vec<OsString>, call: &Command) -> 
 
 /// The sources of a call's arguments.
 pub(super) struct Source<'a> {
-    /// JSON on the command line, or `-`.
-    pub(super) text: Option<&'a str>,
+    /// JSON on the command line, or `-`: at most one word.
+    pub(super) words: &'a [String],
     pub(super) flags: &'a [String],
     /// The content of stdin, if it was read before.
     pub(super) input: Option<&'a Input>,
@@ -162,7 +162,16 @@ pub(super) async fn read(
     source: Source<'_>,
     app: &App,
 ) -> Result<Option<Box<RawValue>>, Exit> {
-    let Source { text, flags, input } = source;
+    let Source {
+        words,
+        flags,
+        input,
+    } = source;
+    let text = match words {
+        [] => None,
+        [text] => Some(text.as_str()),
+        words => return Err(several(words)),
+    };
     let text = match text {
         Some(_) if !flags.is_empty() => {
             return Err(Exit::failed(
@@ -197,13 +206,37 @@ pub(super) async fn read(
     json.transpose()
 }
 
-/// The error for arguments that are not JSON. `title=hi` gets an example in the right form.
-fn not_json(text: &str, error: &serde_json::Error) -> Exit {
+/// The name and the value of a word like `title=hi`.
+fn pair(text: &str) -> Option<(&str, &str)> {
     let is_name = |name: &str| {
         let legal = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         !name.is_empty() && name.chars().all(legal)
     };
-    let pair = text.split_once('=').filter(|(name, _)| is_name(name));
+    text.split_once('=').filter(|(name, _)| is_name(name))
+}
+
+/// The error for several words. `title=hi body=x` gets the flags to write.
+fn several(words: &[String]) -> Exit {
+    let flags: Option<Vec<String>> = words
+        .iter()
+        .map(|word| pair(word).map(|(name, value)| format!("--{name} {}", shell_quoted(value))))
+        .collect();
+    let given = words.join(" ");
+    Exit::bad_usage(match flags {
+        Some(flags) => format!(
+            "`{given}`: write each parameter as a flag: `{}`",
+            flags.join(" ")
+        ),
+        None => format!(
+            "`{given}` is more than one word: put JSON in single quotes, such as `'{{\"title\": \"x\"}}'`, or write each parameter as a \
+             flag, such as `--title x`"
+        ),
+    })
+}
+
+/// The error for arguments that are not JSON. `title=hi` gets an example in the right form.
+fn not_json(text: &str, error: &serde_json::Error) -> Exit {
+    let pair = pair(text);
     let (name, value) = pair.unwrap_or(("title", "x"));
     let json = serde_json::json!({ name: value }).to_string();
     let examples = format!(
@@ -312,8 +345,12 @@ fn given(flags: &[String]) -> Result<Vec<Given>, Exit> {
     let mut words = flags.iter().peekable();
     while let Some(word) = words.next() {
         let Some(flag) = word.strip_prefix("--").filter(|flag| !flag.is_empty()) else {
+            let example = match pair(word) {
+                Some((name, value)) => format!("--{name} {}", shell_quoted(value)),
+                None => "--title x".to_owned(),
+            };
             return Err(Exit::failed(format!(
-                "`{word}` belongs to no parameter: behind `--` there are flags like `--title x`"
+                "`{word}` belongs to no parameter: parameters are flags, such as `{example}`"
             )));
         };
         given.push(match flag.split_once('=') {

@@ -43,7 +43,9 @@ pub(super) struct EditArguments {}
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip config schema
-  mcpzip config schema > config.schema.json    then \"$schema\": \"./config.schema.json\" in the configuration")]
+  mcpzip config schema > config.schema.json
+
+With `\"$schema\": \"./config.schema.json\"` in the configuration, editors check it as you type.")]
 pub(super) struct SchemaArguments {}
 
 /// The content of a new configuration.

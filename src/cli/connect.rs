@@ -64,6 +64,15 @@ pub(super) fn run_connect(
         .and_then(CodexApproval::named);
     if location.scope == Scope::User {
         let survey = Survey::of(&[location.client], &machine.around);
+        let mut unreadable = survey.unreadable.iter();
+        if let Some((path, problem)) = unreadable.find(|(path, _)| *path == location.path) {
+            let title = location.client.title();
+            return Err(Exit::failed(format!(
+                "the file of {title} cannot be changed: {}: {problem}. Correct it first, because {title} may not read it either; nothing was \
+                 changed",
+                path.display()
+            )));
+        }
         if let Some(reason) = barrier(location.client, &survey, &launch, &machine.around) {
             let title = location.client.title();
             return Err(Exit::failed(format!(

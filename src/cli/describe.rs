@@ -48,7 +48,8 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             output.line(format!("\n{}", definition.description.trim()));
         }
     }
-    output.verbatim(format!("\n{}", pretty(&json)));
+    output.line("");
+    pretty(&json).lines().for_each(|line| output.line(line));
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::unknown::unknown;
 use crate::config::{self, ChangeError, EditError};
 use crate::daemon;
 use crate::downstream::http;
@@ -69,6 +70,15 @@ impl Exit {
         }
     }
 
+    /// Words on the command line that only the configuration shows to be wrong.
+    pub(super) fn bad_usage(text: impl Into<String>) -> Self {
+        Self {
+            kind: Kind::Usage,
+            error: anyhow::Error::msg(text.into()),
+            is_printed: false,
+        }
+    }
+
     /// An unusable setting in the configuration or a variable.
     pub(super) fn of_setting(problem: &impl fmt::Display) -> Self {
         Self {
@@ -108,7 +118,17 @@ impl Exit {
     pub(super) fn of_call(failure: &Failure, view: &View) -> Self {
         let text = match failure {
             // A person searches with another command than an agent.
-            Failure::Unknown { name, nearest } if nearest.is_empty() => {
+            Failure::Unknown {
+                name,
+                server: Some(server),
+                ..
+            } => {
+                let config = view.config();
+                let names = config.names.iter().map(String::as_str);
+                let text = unknown(server, names);
+                format!("there is no tool `{name}`: {text}")
+            }
+            Failure::Unknown { name, nearest, .. } if nearest.is_empty() => {
                 format!("there is no tool `{name}`; `mcpzip search` finds tools by need")
             }
             failure => failure.text(view),
@@ -244,7 +264,7 @@ impl From<ChangeError> for Exit {
                 // The text contains the cause already.
                 Self {
                     kind: Kind::Configuration,
-                    error: anyhow::Error::msg(error.to_string()),
+                    error: anyhow::Error::msg(format!("{error}\nhint: {}", config::SYNTAX_HINT)),
                     is_printed: false,
                 }
             }

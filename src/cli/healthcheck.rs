@@ -46,9 +46,12 @@ pub(super) async fn run(
         "/healthz"
     };
     let url = format!("http://{address}{path}");
-    let status = ask(&url)
-        .await
-        .map_err(|error| Exit::unavailable(format!("{url} does not answer: {error}")))?;
+    let status = ask(&url).await.map_err(|error| {
+        let cause = error.root_cause();
+        Exit::unavailable(format!(
+            "{url} does not answer: {cause}; `mcpzip serve --http` starts a server there"
+        ))
+    })?;
     if !status.is_success() {
         return Err(Exit::unavailable(format!("{url} answers {status}")));
     }

@@ -12,7 +12,7 @@ use super::output::{Output, good, strong};
 use super::recorder::Recorder;
 use super::unknown::unknown_server;
 use crate::audit::{Kind, Outcome};
-use crate::config::{Config, Environment, Paths, SessionEnv};
+use crate::config::{Config, Environment, Paths, SessionEnv, Transport};
 use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
 use crate::telemetry;
@@ -24,15 +24,21 @@ use crate::upstream::oauth::{
 };
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "mcpzip login [OPTIONS] <SERVER>\n       mcpzip login [OPTIONS] --all",
+    after_help = "Examples:
   mcpzip login linear
   mcpzip login --all
   mcpzip login linear --from mcp-remote
   mcpzip login github --with-token < token.txt
-  mcpzip login linear --no-browser    then open the printed URL anywhere, and paste back where it led")]
+  mcpzip login linear --no-browser
+
+`mcpzip login` alone lists the servers that can be named. With `--no-browser`, open the printed URL in a browser \
+anywhere, and paste the URL of the page where it ends."
+)]
 pub(super) struct LoginArguments {
-    /// Name of the server in the configuration
-    #[arg(required_unless_present = "all", conflicts_with = "all", add = completions::of_servers())]
+    /// Remote server, by its name in the configuration
+    #[arg(conflicts_with = "all", add = completions::of_servers())]
     server: Option<String>,
     /// Log in to every remote server that needs a login and has none
     #[arg(long)]
@@ -120,7 +126,11 @@ impl Accounts {
         let account = Account::of_entry(server, entry, &self.environment).map_err(exit)?;
         account.ok_or_else(|| {
             Exit::failed(format!(
-                "server `{name}` needs no login: it is a local one, or its `headers` have an `Authorization`"
+                "server `{name}` needs no login: {}; `mcpzip auth status` shows the servers that take one",
+                match entry.transport {
+                    Transport::Stdio(_) => "it is a local program",
+                    _ => "its `headers` have an `Authorization`",
+                }
             ))
         })
     }
@@ -137,6 +147,27 @@ impl Accounts {
                 server,
                 Account::of_entry(server, entry, &self.environment).ok()??,
             ))
+        })
+    }
+
+    /// The error for a missing server name, with the servers that can be named.
+    async fn without_server(&self) -> Exit {
+        let mut servers = Vec::new();
+        for (server, account) in self.all() {
+            let state = match account.status().await {
+                Ok(Some(_)) => "logged in",
+                Ok(None) => "no login",
+                Err(_) => "its login cannot be read",
+            };
+            servers.push(format!("{server} ({state})"));
+        }
+        Exit::bad_usage(match servers.as_slice() {
+            [] => "name a remote server; the configuration has none that takes a login. `mcpzip add NAME URL` adds one"
+                .to_owned(),
+            servers => format!(
+                "name the server, or give `--all`: {}",
+                servers.join(", ")
+            ),
         })
     }
 
@@ -179,6 +210,9 @@ pub(super) async fn log_in(
     accounts: &Accounts,
     output: &Output,
 ) -> Result<(), Exit> {
+    if arguments.server.is_none() && !arguments.all {
+        return Err(accounts.without_server().await);
+    }
     let browser = if arguments.no_browser {
         Browser::None
     } else {
@@ -210,7 +244,7 @@ pub(super) async fn log_in(
         };
         return accounts.conclude(name, status, output).await.map_err(exit);
     }
-    let mut failed = Vec::new();
+    let (mut failed, mut are_unreachable, mut is_idle) = (Vec::new(), true, true);
     for (server, account) in accounts.all() {
         if account.has_command() {
             continue;
@@ -220,6 +254,7 @@ pub(super) async fn log_in(
             Ok(_) => {}
             // A login that cannot be opened is replaced only if its server is named.
             Err(error) => {
+                are_unreachable = false;
                 failed.push(format!("{server}: {error}"));
                 continue;
             }
@@ -227,17 +262,23 @@ pub(super) async fn log_in(
         match one(account, &request, &browser, output).await {
             Err(LoginError::NotOffered { .. } | LoginError::NoOAuth { .. }) => {}
             outcome => {
+                is_idle = false;
                 let concluded = accounts.conclude(server.as_str(), outcome, output).await;
                 if let Err(error) = concluded {
+                    are_unreachable &= matches!(error, LoginError::Fetch { .. });
                     failed.push(format!("{server}: {:#}", anyhow::Error::from(error)));
                 }
             }
         }
     }
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(Exit::failed(failed.join("\n")))
+    if failed.is_empty() && is_idle {
+        output
+            .note("no server needs a login; `mcpzip auth status` shows the logins that there are");
+    }
+    match (failed.is_empty(), are_unreachable) {
+        (true, _) => Ok(()),
+        (false, true) => Err(Exit::unavailable(failed.join("\n"))),
+        (false, false) => Err(Exit::failed(failed.join("\n"))),
     }
 }
 

@@ -241,7 +241,7 @@ enum Files {
     Disable(remove::DisableArguments),
     /// List the servers of the configuration, without connecting
     List(list::Arguments),
-    /// Find, edit and check the configuration
+    /// Find or edit the configuration, or move secrets out of it
     #[command(subcommand)]
     Config(config::Command),
     /// Show the rules for tools, and what they decide for a call
@@ -532,9 +532,13 @@ impl Machine {
     /// Most of these commands block on files, which is harmless because nothing else runs.
     async fn run(self, mut machine: setup::Machine, output: &Output) -> Result<(), Exit> {
         match self {
-            Self::Init(arguments) => init::run(&arguments, &machine, output).await,
+            Self::Init(arguments) => {
+                machine.check_configuration()?;
+                init::run(&arguments, &machine, output).await
+            }
             Self::Doctor(arguments) => doctor::run(&arguments, machine, output).await,
             Self::Migrate(arguments) => {
+                machine.check_configuration()?;
                 machine.around.claude_config = arguments.claude_config()?;
                 migrate::run(&arguments, &machine, output).await
             }
@@ -611,6 +615,7 @@ impl Files {
         match self {
             Self::Add(arguments) => {
                 // `--json` before an entry marks the entry, not the output format.
+                arguments.check_target()?;
                 let text = output.without_json();
                 let output = if arguments.has_json() { &text } else { output };
                 if arguments.from_registry.is_some() {
@@ -734,6 +739,7 @@ mod tests {
                 examples.len()
             );
             for example in examples {
+                assert!(example.len() <= 80, "too long for a terminal: {example}");
                 let words = words(example);
                 assert!(
                     words.join(" ").starts_with(name),

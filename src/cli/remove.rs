@@ -83,6 +83,13 @@ fn change(
         .iter()
         .map(|name| (name.clone(), change.clone()))
         .collect();
+    let is_already = |name: &str| match change {
+        Change::Switch { disabled } => config
+            .servers
+            .iter()
+            .any(|(server, entry)| server.as_str() == name && entry.disabled == *disabled),
+        _ => false,
+    };
     let file = &context.paths.config_file;
     let changed = change_servers(file, &changes, context.environment, true, |_, _, _| Ok(()));
     let changed = changed.map_err(|error| {
@@ -109,9 +116,10 @@ fn change(
         let fault = fault
             .map(|fault| format!(", but cannot be used: {}", fault.fault))
             .unwrap_or_default();
-        context
-            .output
-            .line(format!("{} {done} {}{fault}", good("✓"), strong(name)));
+        context.output.line(match is_already(name) {
+            true => format!("{} is {done} already", strong(name)),
+            false => format!("{} {done} {}{fault}", good("✓"), strong(name)),
+        });
     }
     context.output.line(faint(format!("  {}", file.display())));
     Ok(())

@@ -48,6 +48,17 @@ impl Machine {
         })
     }
 
+    /// Checks that new servers can be added to mcpzip's configuration.
+    ///
+    /// # Errors
+    /// When there is one that cannot be read.
+    pub(super) fn check_configuration(&self) -> Result<(), Exit> {
+        match Config::load(&self.paths, &self.around.environment) {
+            Ok(_) | Err(config::Error::Missing { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     pub(super) fn journal(&self) -> Journal {
         Journal::new(&self.paths.state_dir)
     }

@@ -62,6 +62,10 @@ pub(super) fn ask_to_extract(
     output: &Output,
 ) -> std::io::Result<bool> {
     if let Some(question) = question(plan, machine) {
+        output.notable(&format!(
+            "literal secrets in new servers: {}",
+            listed(&plan.literals)
+        ));
         choice.extracts_secrets = output.ask(&question)?;
     }
     Ok(choice.extracts_secrets)

@@ -6,14 +6,15 @@ use crate::text::nearest;
 
 /// The error for an unknown server, with the most similar name.
 pub(super) fn unknown_server(name: &str, config: &Config) -> Exit {
-    unknown(name, config.names.iter().map(String::as_str))
+    let names = config.names.iter().map(String::as_str);
+    Exit::failed(unknown(name, names))
 }
 
-/// The error for a name that is not among `known`.
-pub(super) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Exit {
+/// The text for a name that is not among `known`.
+pub(super) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let advice = match nearest(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`mcpzip list` shows the configured servers".to_owned(),
     };
-    Exit::failed(format!("no server `{name}` is configured; {advice}"))
+    format!("no server `{name}` is configured; {advice}")
 }

@@ -197,7 +197,7 @@ impl Update {
         let key = written_name(&keys, name);
         let before = key
             .and_then(|key| document.get(&["mcpServers", key]))
-            .ok_or_else(|| unknown(name, keys.iter().map(String::as_str)))?;
+            .ok_or_else(|| Exit::failed(unknown(name, keys.iter().map(String::as_str))))?;
         let entry: Value =
             serde_json::from_str(&before).map_err(|error| failed(&error.to_string()))?;
         let stored = &entry["registry"];

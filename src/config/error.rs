@@ -87,10 +87,7 @@ impl Error {
     #[must_use]
     pub(crate) const fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Syntax { .. } | Self::Shape { .. } => Some(
-                "the file is JSON, where comments and trailing commas are permitted; `mcpzip config edit` opens it and checks it \
-                 again",
-            ),
+            Self::Syntax { .. } | Self::Shape { .. } => Some(SYNTAX_HINT),
             Self::Secrets { .. } => Some(
                 "correct the file, or move it away; servers that need a value from it then say which",
             ),
@@ -99,6 +96,10 @@ impl Error {
         }
     }
 }
+
+/// Advice for a configuration that is not valid JSON.
+pub(crate) const SYNTAX_HINT: &str = "the file is JSON, where comments and trailing commas are permitted; `mcpzip config edit` opens it and checks it \
+     again";
 
 /// A position in the file; prints as `line:column`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,7 +156,7 @@ pub(crate) enum EntryError {
     NoTarget,
     /// Neither `command` nor `url`, and a key that is probably one of them.
     #[error(
-        "has neither a `command` (a local server) nor a `url` (a remote one); did you mean `{meant}` by `{written}`?"
+        "has neither a `command` (a local server) nor a `url` (a remote one); did you mean `{meant}` instead of `{written}`?"
     )]
     MisspeltTarget {
         /// The key as written.

@@ -69,7 +69,7 @@ pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, edit, link_target};
 pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
-pub(crate) use error::{ConfigWarning, EntryError, Error};
+pub(crate) use error::{ConfigWarning, EntryError, Error, SYNTAX_HINT};
 pub(crate) use hash::ConfigHash;
 pub(crate) use http::HttpOptions;
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};

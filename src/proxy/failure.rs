@@ -10,7 +10,12 @@ use crate::upstream::CallError;
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
     /// No tool has this name; `nearest` has the most similar names.
-    Unknown { name: String, nearest: Vec<String> },
+    Unknown {
+        name: String,
+        /// The server that it names, if there is none of this name.
+        server: Option<String>,
+        nearest: Vec<String>,
+    },
     /// Several tools have this name.
     Ambiguous { name: String, names: Vec<String> },
     /// The tool is one of mcpzip's own, which are hidden in direct mode.

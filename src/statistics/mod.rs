@@ -49,6 +49,8 @@ pub struct CallOutcome {
     pub sent: usize,
     /// Bytes of the result.
     pub received: usize,
+    /// Whether a command of the user made the call, not an agent.
+    pub by_hand: bool,
 }
 
 /// Kinds of texts for an agent other than tools' results.
@@ -93,6 +95,7 @@ impl Statistics {
         let mut pending = self.pending();
         let tally = pending.entry(Day::today()).or_default().tally(server, tool);
         tally.calls += 1;
+        tally.by_hand += u64::from(outcome.by_hand);
         tally.errors += u64::from(outcome.failed);
         tally.sent += outcome.sent as u64;
         tally.received += outcome.received as u64;
@@ -186,6 +189,7 @@ mod tests {
             latency: Duration::from_millis(milliseconds),
             sent: 10,
             received: 1000,
+            by_hand: false,
         }
     }
 

@@ -22,6 +22,8 @@ pub struct DayRecord {
 pub struct Tally {
     /// Number of calls.
     pub calls: u64,
+    /// Number of these calls that a command of the user made, not an agent.
+    pub by_hand: u64,
     /// Number of failed calls.
     pub errors: u64,
     /// Bytes of arguments.
@@ -115,9 +117,16 @@ impl DayRecord {
 }
 
 impl Tally {
+    /// Number of calls by agents.
+    #[must_use]
+    pub fn by_agents(&self) -> u64 {
+        self.calls.saturating_sub(self.by_hand)
+    }
+
     /// Adds the counts of another tally.
     pub fn merge(&mut self, other: &Self) {
         self.calls += other.calls;
+        self.by_hand += other.by_hand;
         self.errors += other.errors;
         self.sent += other.sent;
         self.received += other.received;

@@ -590,7 +590,14 @@ fn gain_counts_what_was_saved_and_what_was_paid() {
     select(&mut client, "shop__list", ".items[].name");
     client.execute("shop__talk");
     client.finish();
+    let with_agents = setup.run(&["gain", "--json"]).code(0).json();
+    let _ = setup.run(&["call", "shop__talk", "{}"]).code(0);
     let gain = setup.run(&["gain", "--json"]).code(0).json();
+    assert_eq!(
+        (&gain["sum"], &gain["calls_by_hand"]),
+        (&with_agents["sum"], &json!(1)),
+        "a call by hand is in no sum"
+    );
     assert_eq!(
         (&gain["tokenizer"], &gain["clients"]),
         (&json!("o200k_base"), &json!(1))
@@ -613,13 +620,12 @@ fn gain_counts_what_was_saved_and_what_was_paid() {
         (&shop["server"], &shop["clients"]),
         (&json!("shop"), &json!(1))
     );
-    let list = shop["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|tool| tool["tool"] == "list")
-        .unwrap()
-        .clone();
+    let tool = |name: &str| {
+        let mut tools = shop["tools"].as_array().unwrap().iter();
+        tools.find(|tool| tool["tool"] == name).unwrap().clone()
+    };
+    assert_eq!(tool("talk")["calls"], 1);
+    let list = tool("list");
     assert_eq!(
         (&list["calls"], &list["projected"], &list["whole"]),
         (&json!(1), &json!(1), &json!(0))

@@ -156,7 +156,7 @@ fn faults_of_the_configuration_are_one_line_with_its_name() {
         typo["reason"]
             .as_str()
             .unwrap()
-            .ends_with("did you mean `command` by `comand`?"),
+            .ends_with("did you mean `command` instead of `comand`?"),
         "{status}"
     );
     assert_eq!(status["warnings"], json!([]), "{status}");
@@ -442,7 +442,7 @@ fn a_configuration_that_is_not_json_is_named_with_the_next_step() {
 
 #[test]
 fn a_person_is_sent_to_the_command_that_searches() {
-    let refused = setup().run(&["call", "nope__x", "{}"]).code(1);
+    let refused = setup().run(&["call", "nope", "{}"]).code(1);
     assert!(refused.stderr.contains("`mcpzip search`"), "{refused}");
     assert!(!refused.stderr.contains("search_tools"), "{refused}");
 }
@@ -505,4 +505,148 @@ fn adding_a_server_that_fails_says_so_once() {
     };
     let screen = terminal.shows("[exit 4]");
     assert_eq!(screen.matches("does not work yet").count(), 1, "{screen}");
+}
+
+#[test]
+fn login_without_a_server_names_those_that_take_a_login() {
+    let none = setup().run(&["login"]).code(2);
+    assert!(none.stderr.contains("the configuration has none"), "{none}");
+    let setup = setup()
+        .entry("far", r#"{ "url": "http://127.0.0.1:9/mcp" }"#)
+        .entry(
+            "keyed",
+            r#"{ "url": "http://127.0.0.1:9/x", "headers": { "Authorization": "Bearer k" } }"#,
+        );
+    for arguments in [&["login"][..], &["login", "--with-token"]] {
+        let outcome = setup.run(arguments).code(2);
+        let text = "name the server, or give `--all`: far (no login)\n";
+        assert!(outcome.stderr.ends_with(text), "{outcome}");
+    }
+    for (server, reason) in [("hub", "a local program"), ("keyed", "`headers`")] {
+        let outcome = setup.run(&["login", server]).code(1);
+        assert!(outcome.stderr.contains(reason), "{outcome}");
+        assert!(outcome.stderr.contains("mcpzip auth status"), "{outcome}");
+    }
+    let help = setup.run(&["login", "--help"]).code(0).stdout;
+    assert!(help.contains("mcpzip login [OPTIONS] --all"), "{help}");
+}
+
+#[test]
+fn words_in_the_form_of_another_program_get_the_form_of_this_one() {
+    let setup = setup();
+    for (arguments, text) in [
+        (
+            &["call", "hub__read", "title=a b", "n=1"][..],
+            "write each parameter as a flag: `--title 'a b' --n 1`",
+        ),
+        (
+            &["call", "hub__read", "{\"a\":", "1}"],
+            "put JSON in single quotes",
+        ),
+        (
+            &[
+                "add",
+                "x",
+                "-e",
+                "A=topsecret",
+                "B=topsecret",
+                "--",
+                "npx",
+                "y",
+            ],
+            "`B=…` stands where the command or URL belongs; each value needs its own `--env`",
+        ),
+        (
+            &[
+                "add",
+                "x",
+                "--from-registry",
+                "y",
+                "--set",
+                "a=b",
+                "c=topsecret",
+            ],
+            "each value needs its own `--set`: write `--set c=…`",
+        ),
+        (
+            &["add", "x", "--from-registry", "y", "npx"],
+            "give either `--from-registry` or a command or URL, not both",
+        ),
+    ] {
+        let outcome = setup.run(arguments).code(2);
+        assert!(outcome.stderr.contains(text), "{outcome}");
+        assert!(!outcome.stderr.contains("topsecret"), "{outcome}");
+    }
+    let behind = setup.run(&["call", "hub__read", "--", "title=a"]).code(1);
+    assert!(behind.stderr.contains("such as `--title a`"), "{behind}");
+}
+
+#[test]
+fn a_tool_of_a_server_that_is_not_configured_is_no_misspelt_tool_of_mcpzip() {
+    let setup = setup();
+    for (name, advice) in [
+        ("hubb__read", "did you mean `hub`?"),
+        (
+            "nothing__status",
+            "`mcpzip list` shows the configured servers",
+        ),
+    ] {
+        let server = name.split("__").next().unwrap();
+        let text =
+            format!("there is no tool `{name}`: no server `{server}` is configured; {advice}");
+        for command in ["call", "describe"] {
+            let outcome = setup.run(&[command, name]).code(1);
+            assert!(outcome.stderr.contains(&text), "{outcome}");
+        }
+    }
+    let mut client = setup.connect();
+    client.search("read");
+    let answer = client.execute("nothing__status").text();
+    assert!(
+        answer.contains("no server `nothing` is configured") && !answer.contains("mcpzip__"),
+        "{answer}"
+    );
+    let own = client.execute("mcpzp__status").text();
+    assert!(own.contains("did you mean mcpzip__status"), "{own}");
+    client.finish();
+}
+
+#[test]
+fn what_is_so_already_is_not_reported_as_done() {
+    let setup = setup();
+    let enabled = |screen: &str| screen.contains("hub is enabled already");
+    setup.save();
+    #[cfg(unix)]
+    if let Some(terminal) =
+        crate::support::terminal::Terminal::run(&setup.command(&["enable", "hub"]))
+    {
+        let screen = terminal.shows("[exit 0]");
+        assert!(enabled(&screen), "{screen}");
+    }
+    let idle = setup.run(&["login", "--all"]).code(0);
+    assert!(idle.stderr.contains("no server needs a login"), "{idle}");
+    let port = crate::support::closed_port::ClosedPort::new();
+    let health = setup
+        .run(&["healthcheck", &port.address().to_string()])
+        .code(4);
+    for text in ["refused", "`mcpzip serve --http`"] {
+        assert!(health.stderr.contains(text), "{health}");
+    }
+}
+
+#[test]
+fn a_configuration_with_a_mistake_has_one_code_and_one_hint() {
+    let setup = setup();
+    setup.save();
+    std::fs::write(setup.config_path(), "{\"mcpServers\": {").unwrap();
+    for arguments in [
+        &["list"][..],
+        &["add", "x", "--", "npx", "y"],
+        &["enable", "hub"],
+        &["init", "--yes", "--no-test"],
+        &["migrate", "--yes"],
+    ] {
+        let outcome = command::run(setup.command(arguments), "").code(3);
+        assert!(outcome.stderr.contains("mcpzip config edit"), "{outcome}");
+    }
 }

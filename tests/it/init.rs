@@ -325,12 +325,25 @@ mod terminal {
         }
         let screen = terminal.shows("[exit 1]");
         show("an empty machine", &screen);
+        assert!(screen.contains("mcpzip connect CLIENT"), "{screen}");
         assert!(screen.contains("nothing was set up"), "{screen}");
         assert!(screen.contains("mcpzip add NAME"), "{screen}");
         assert!(!screen.contains("set up already"), "{screen}");
         let report = house.run(&["init", "--yes", "--json"]).code(1);
         assert_eq!(report.json()["changed"], false);
         assert!(report.stderr.contains("nothing was set up"), "{report}");
+    }
+
+    #[test]
+    fn without_a_client_the_next_step_is_to_connect_one() {
+        let house = House::new();
+        let arguments = ["init", "--yes", "--no-test", "--server", "fetch"];
+        let Some(terminal) = Terminal::run(&house.setup.command(&arguments)) else {
+            return;
+        };
+        let screen = terminal.shows("[exit 0]");
+        let end = screen.rsplit("done").next().unwrap();
+        assert!(end.contains("mcpzip connect CLIENT"), "{screen}");
     }
 
     fn wizard(house: &House) -> Option<Terminal> {
@@ -492,6 +505,7 @@ mod terminal {
         accept_selections(&terminal);
         let screen = terminal.shows("write `${NAME}` instead?");
         show("the secrets", &screen);
+        assert!(screen.contains("notes (NOTES_TOKEN)"), "{screen}");
         assert!(screen.contains("[y/N]"), "{screen}");
         terminal.types("y");
         if super::has_runner() {

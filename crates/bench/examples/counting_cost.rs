@@ -30,6 +30,7 @@ fn main() -> std::io::Result<()> {
             latency,
             sent: 100,
             received: 2_000,
+            by_hand: false,
         };
         let start = Instant::now();
         statistics.called(server, tool, &outcome);

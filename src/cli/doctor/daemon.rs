@@ -90,8 +90,8 @@ fn shareable(app: &App) -> Option<Finding> {
         return None;
     }
     let what = format!(
-        "each session runs its own {}: {}. With a daemon, each further session of a directory has {} fewer",
-        counted(names.len(), "server process"),
+        "each session runs processes of its own for {}: {}. With a daemon, each further session of a directory has {} fewer",
+        counted(names.len(), "server"),
         names.join(", "),
         names.len(),
     );

@@ -10,7 +10,7 @@ use crate::catalog::{Cache, Key};
 use crate::cli::tokens::{ENCODING, Tokens};
 use crate::config::{Config, Environment, Paths};
 use crate::day::Day;
-use crate::statistics::{DayRecord, History, load};
+use crate::statistics::{DayRecord, History, Tally, load};
 
 /// Tokens that `execute_tool` adds to a direct call of the tool.
 pub(super) const WRAPPING: u64 = 9;
@@ -25,6 +25,8 @@ pub(super) struct Account {
     pub(super) to: Option<String>,
     /// Clients that asked for tools.
     pub(super) clients: u64,
+    /// Calls by `mcpzip call`, which are not part of any sum.
+    pub(super) calls_by_hand: u64,
     pub(super) sum: Sum,
     pub(super) servers: Vec<ServerSum>,
     pub(super) days: Vec<DaySum>,
@@ -65,6 +67,7 @@ pub(super) struct ServerSum {
 #[derive(Debug, Serialize)]
 pub(super) struct ToolSum {
     pub(super) tool: String,
+    /// Calls by agents.
     pub(super) calls: u64,
     /// Results that were passed whole, which saved nothing.
     pub(super) whole: u64,
@@ -99,7 +102,12 @@ impl Account {
 
     fn from(history: &History, costs: &Costs) -> Self {
         let total = history.total();
-        let names = total.answers.servers.keys().chain(total.tools.keys());
+        let used = total
+            .tools
+            .iter()
+            .filter(|(_, tools)| tools.values().any(|tally| tally.by_agents() > 0));
+        let used = used.map(|(server, _)| server);
+        let names = total.answers.servers.keys().chain(used);
         let mut servers: Vec<ServerSum> = names
             .collect::<std::collections::BTreeSet<_>>()
             .into_iter()
@@ -122,6 +130,7 @@ impl Account {
             from: history.days.keys().next().map(ToString::to_string),
             to: history.days.keys().next_back().map(ToString::to_string),
             clients: total.answers.clients,
+            calls_by_hand: tallies(&total).map(|tally| tally.by_hand).sum(),
             sum: Sum::of(&total, costs),
             servers,
             days: days.collect(),
@@ -138,7 +147,7 @@ impl Sum {
             .iter()
             .filter_map(|(server, clients)| Some(clients * costs.get(server)?))
             .sum();
-        let tallies = || record.tools.values().flat_map(BTreeMap::values);
+        let tallies = || tallies(record);
         let mut sum = Self {
             definitions: signed(definitions),
             projected: tallies()
@@ -179,13 +188,14 @@ fn server_sum(server: &str, total: &DayRecord, costs: &Costs) -> ServerSum {
         .get(server)
         .into_iter()
         .flatten()
+        .filter(|(_, tally)| tally.by_agents() > 0)
         .map(|(tool, tally)| {
             let (projected, stored) = (tally.projected, tally.stored);
             ToolSum {
                 tool: tool.clone(),
-                calls: tally.calls,
+                calls: tally.by_agents(),
                 whole: tally
-                    .calls
+                    .by_agents()
                     .saturating_sub(projected.results + stored.results),
                 projected: projected.results,
                 stored: stored.results,
@@ -207,13 +217,13 @@ fn server_sum(server: &str, total: &DayRecord, costs: &Costs) -> ServerSum {
     }
 }
 
+/// Calls by agents.
 fn calls(record: &DayRecord) -> u64 {
-    record
-        .tools
-        .values()
-        .flat_map(BTreeMap::values)
-        .map(|tally| tally.calls)
-        .sum()
+    tallies(record).map(Tally::by_agents).sum()
+}
+
+fn tallies(record: &DayRecord) -> impl Iterator<Item = &Tally> {
+    record.tools.values().flat_map(BTreeMap::values)
 }
 
 fn signed(tokens: u64) -> i64 {
@@ -261,10 +271,16 @@ mod tests {
             latency: std::time::Duration::from_millis(1),
             sent: 1,
             received: 9000,
+            by_hand: false,
         };
         for _ in 0..3 {
             statistics.called("a", "t", &outcome);
         }
+        let by_hand = CallOutcome {
+            by_hand: true,
+            ..outcome
+        };
+        statistics.called("a", "t", &by_hand);
         statistics.reduced("a", "t", false, 2000, 100);
         statistics.reduced("a", "t", true, 30_000, 1_000);
         let history = statistics.history(None).unwrap();
@@ -283,7 +299,7 @@ mod tests {
         );
         assert_eq!(sum.net, 2000 + 1900 + 29_000 - 500 - 300 - 50 - 27);
         assert_eq!(account.unknown, ["gone"]);
-        assert_eq!(account.clients, 2);
+        assert_eq!((account.clients, account.calls_by_hand), (2, 1));
         let server = &account.servers[0];
         assert_eq!(
             (server.server.as_str(), server.saved, server.tools[0].whole),

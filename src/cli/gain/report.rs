@@ -4,6 +4,7 @@ use console::style;
 
 use super::account::{Account, Sum};
 use crate::cli::output::{Output, bad, faint, good, strong};
+use crate::proxy::counted;
 use crate::statistics::{aligned, bytes};
 
 /// Width of the longest bar, in characters.
@@ -13,10 +14,24 @@ const WIDEST: usize = 24;
 const MOST_ROWS: usize = 20;
 
 pub(super) fn print(account: &Account, output: &Output) {
+    let by_hand = match account.calls_by_hand {
+        0 => String::new(),
+        calls => format!(
+            "; {} by `mcpzip call` cost and saved nothing, and `mcpzip stats` has them",
+            number_of(calls, "call")
+        ),
+    };
+    let is_empty = account.clients == 0 && account.servers.is_empty();
     let (Some(from), Some(to)) = (&account.from, &account.to) else {
         output.line("nothing is counted yet: `mcpzip serve` counts what its clients do");
         return;
     };
+    if is_empty {
+        output.line(format!(
+            "nothing is counted yet: no client has used `mcpzip serve`{by_hand}"
+        ));
+        return;
+    }
     let Sum {
         definitions,
         projected,
@@ -32,8 +47,10 @@ pub(super) fn print(account: &Account, output: &Output) {
         "{} {}",
         strong(format!("{from} to {to}")),
         faint(format!(
-            "{} clients, tokens of {}; {}",
-            account.clients, account.tokenizer, account.estimated
+            "{}, tokens of {}; {}{by_hand}",
+            number_of(account.clients, "client"),
+            account.tokenizer,
+            account.estimated
         ))
     ));
     let longest = [
@@ -149,9 +166,9 @@ fn days(account: &Account, output: &Output) {
             style(bar).green()
         };
         output.line(format!(
-            "{}  {:>6} calls {:>14}  {bar}",
+            "{}  {:>12} {:>14}  {bar}",
             day.day,
-            day.calls,
+            number_of(day.calls, "call"),
             grouped(day.sum.net)
         ));
     }
@@ -165,6 +182,11 @@ pub(super) fn bar(value: u64, longest: u64) -> String {
     // A value above zero always shows.
     let eighths = if value > 0 { eighths.max(1) } else { eighths };
     format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
+}
+
+/// `1 call`, `2 calls`.
+fn number_of(count: u64, noun: &str) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }
 
 /// A number with commas between groups of three digits.

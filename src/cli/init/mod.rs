@@ -233,7 +233,7 @@ fn select(
     };
     if is_asking && arguments.client.is_empty() {
         if installed.is_empty() {
-            output.line("no MCP client found. Use `--client NAME` to set one up anyway");
+            output.line("no MCP client found; `mcpzip connect CLIENT` adds mcpzip to one later");
         }
         let survey = Survey::of(&installed, around);
         let lines: Vec<Line> = installed
@@ -344,6 +344,11 @@ fn ask_about_secrets(
     }
     let made = plan(&survey, &choice(moving, secrets), machine)?;
     if let Some(question) = twins::question(&made.secrets, machine) {
+        output.line(format!(
+            "  {} {}",
+            faint("literal secrets:"),
+            printable(&twins::listed(&made.secrets.literals))
+        ));
         secrets.extracts_secrets = dialog::agree(&question)?;
     }
     Ok(())
@@ -682,6 +687,12 @@ fn next(
     restart.dedup();
     if undo.is_some() && !restart.is_empty() {
         output.line(format!("  restart {}", restart.join(", ")));
+    }
+    if draft.connections.is_empty() {
+        output.line(format!(
+            "  {} adds mcpzip to a client",
+            strong("mcpzip connect CLIENT")
+        ));
     }
     for trial in trials.iter().filter(|trial| trial.needs_login()) {
         output.line(format!(

@@ -45,19 +45,21 @@ impl Answers {
         reply
     }
 
-    /// Counts a call with `sent` bytes of arguments, and its result, if there is one.
+    /// Counts a call with `sent` bytes of arguments, and its result, if there is one. `by_hand`: a command made it.
     pub(in crate::proxy) fn count_call(
         &self,
         name: &QualifiedName,
         latency: Duration,
         sent: usize,
         result: Option<&[u8]>,
+        by_hand: bool,
     ) {
         let outcome = CallOutcome {
             failed: result.is_none_or(is_error),
             latency,
             sent,
             received: result.map_or(0, <[u8]>::len),
+            by_hand,
         };
         self.statistics
             .called(name.server.as_str(), name.tool.as_str(), &outcome);

@@ -15,7 +15,11 @@ impl Failure {
     #[must_use]
     pub(crate) fn text(&self, view: &View) -> String {
         match self {
-            Self::Unknown { name, nearest } => unknown_tool(name, nearest),
+            Self::Unknown {
+                name,
+                server,
+                nearest,
+            } => unknown_tool(name, server.as_deref(), nearest),
             Self::Ambiguous { name, names } => {
                 let names = names[..names.len().min(10)].join(" or ");
                 format!("`{name}` could be {names}: say which")
@@ -86,12 +90,19 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
 }
 
 /// No tool has this name.
-fn unknown_tool(name: &str, nearest: &[String]) -> String {
+fn unknown_tool(name: &str, server: Option<&str>, nearest: &[String]) -> String {
     let advice = match nearest {
         [] => "find it with search_tools".to_owned(),
         nearest => format!("did you mean {}?", nearest.join(", ")),
     };
-    format!("there is no tool `{name}`: {advice}")
+    match server {
+        Some(server) => {
+            format!(
+                "there is no tool `{name}`, because no server `{server}` is configured: {advice}"
+            )
+        }
+        None => format!("there is no tool `{name}`: {advice}"),
+    }
 }
 
 /// The user's rules deny the tool.

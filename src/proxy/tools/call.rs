@@ -211,8 +211,9 @@ impl Tools {
             Ok(ServerReply::Result(result)) => Some(&result[..]),
             _ => None,
         };
+        let by_hand = call.context.is_none();
         self.answers
-            .count_call(&name, start.elapsed(), sent, result);
+            .count_call(&name, start.elapsed(), sent, result, by_hand);
         answered
     }
 }

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use super::Tools;
+use super::{Tools, builtin};
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{Resolution, Snapshot, Tool};
-use crate::config::{Config, Verdict};
+use crate::config::{BUILT_IN_SERVER, Config, Verdict};
 use crate::proxy::failure::{Failure, Unlisted, Withheld};
 use crate::proxy::inventory::{PinState, Progress};
 use crate::proxy::relay::login::LoggedIn;
 use crate::proxy::view::View;
 use crate::proxy::{Reply, RequestContext};
 use crate::search::Request;
-use crate::tool::{QualifiedName, ServerName};
+use crate::text::nearest;
+use crate::tool::{QualifiedName, SEPARATOR, ServerName};
 
 /// How long a call or description waits for a server that was never listed.
 const FIRST_LISTING: Duration = Duration::from_secs(30);
@@ -159,7 +160,12 @@ impl Tools {
         }
         self.inventory.index().wait(Duration::from_secs(1)).await;
         // Without an index, there are no suggestions.
-        let without = view.hidden_servers();
+        let server = unknown_server(&view.snapshot(), name);
+        let mut without = view.hidden_servers();
+        if server.is_some() {
+            // A name with another server's prefix does not mean a built-in tool.
+            without.push(builtin::name());
+        }
         let hits = self
             .inventory
             .index()
@@ -171,8 +177,8 @@ impl Tools {
             })
             .await
             .ok();
-        let nearest = hits.iter().flat_map(|hits| hits.iter());
-        let nearest = nearest.map(|hit| {
+        let near = hits.iter().flat_map(|hits| hits.iter());
+        let near = near.map(|hit| {
             QualifiedName {
                 server: hit.server.clone(),
                 tool: hit.tool.clone(),
@@ -181,9 +187,19 @@ impl Tools {
         });
         Failure::Unknown {
             name: name.to_owned(),
-            nearest: nearest.collect(),
+            server,
+            nearest: near.collect(),
         }
     }
+}
+
+/// The server that `name` begins with, if none of this name was ever known.
+fn unknown_server(snapshot: &Snapshot, name: &str) -> Option<String> {
+    let (server, tool) = name.trim().split_once(SEPARATOR)?;
+    let server = ServerName::new(server).ok()?;
+    let is_own = nearest(server.as_str(), std::iter::once(BUILT_IN_SERVER)).is_some();
+    let is_new = !is_own && !tool.is_empty() && snapshot.addressed(name).is_empty();
+    is_new.then(|| server.to_string())
 }
 
 /// The configured server that `name` addresses, if its tools are not known.

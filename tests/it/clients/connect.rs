@@ -6,6 +6,26 @@ use super::case::{CLIENTS, Machine, user_file};
 use crate::support::terminal::Terminal;
 
 #[test]
+fn a_client_file_that_cannot_be_read_is_named_and_stays_as_it_is() {
+    for client in ["claude-code", "cursor", "codex", "vscode"] {
+        let machine = Machine::new();
+        let broken = "{\"mcpServers\": { [\n";
+        machine.put(user_file(client), broken);
+        let outcome = machine.run(&["connect", client]).code(1);
+        for text in [
+            "cannot be changed",
+            user_file(client),
+            "nothing was changed",
+        ] {
+            assert!(outcome.stderr.contains(text), "{client}: {outcome}");
+        }
+        assert!(!outcome.stderr.contains("would not run"), "{outcome}");
+        assert_eq!(machine.read(user_file(client)), broken, "{client}");
+        let _ = machine.run(&["undo"]).code(1);
+    }
+}
+
+#[test]
 fn every_client_is_connected_once_and_disconnected_again() {
     for client in CLIENTS {
         let machine = Machine::new();
