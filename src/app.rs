@@ -78,6 +78,18 @@ pub(crate) struct Shared {
 
 #[cfg(target_os = "linux")]
 impl Shared {
+    /// The parts of a run that uses these servers and lists.
+    fn build(&self, mode: Mode, owner: Owner) -> Build {
+        Build {
+            start: Start::Serving,
+            mode,
+            tasks: Tasks::new(),
+            servers: self.servers.clone(),
+            lists: Some(self.lists.clone()),
+            owner,
+        }
+    }
+
     /// For sessions with this cache.
     #[must_use]
     pub(crate) fn new(events: Arc<Events>, cache_dir: &Path) -> Self {
@@ -180,14 +192,7 @@ impl App {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
         report(&config, &paths);
-        let build = Build {
-            start: Start::Serving,
-            mode,
-            tasks: Tasks::new(),
-            servers: shared.servers.clone(),
-            lists: Some(shared.lists.clone()),
-            owner: Owner::Session(id),
-        };
+        let build = shared.build(mode, Owner::Session(id));
         Ok(Self::build(config, paths, session, build))
     }
 
@@ -203,14 +208,7 @@ impl App {
     ) -> Self {
         telemetry::hide(&config.masker);
         report(&config, &paths);
-        let build = Build {
-            start: Start::Serving,
-            mode,
-            tasks: Tasks::new(),
-            servers: shared.servers.clone(),
-            lists: Some(shared.lists.clone()),
-            owner: Owner::default(),
-        };
+        let build = shared.build(mode, Owner::default());
         Self::build(config, paths, session, build)
     }
 

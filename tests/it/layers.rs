@@ -170,14 +170,14 @@ fn only_wiring_and_what_belongs_to_no_client_sees_the_servers_of_all_projects() 
     let expected = [
         // Applies an edited configuration, and serves the commands of the user.
         "proxy/mod.rs",
-        // Changes that are told to all clients.
+        // Sends change notifications to all clients.
         "proxy/callers/mod.rs",
         // Resources that any client follows.
         "proxy/features/resources.rs",
         "proxy/features/subscriptions.rs",
-        // What is known of all servers.
+        // Holds the lists of all servers.
         "proxy/inventory/mod.rs",
-        // What is listed for all clients.
+        // Decides which servers are listed.
         "proxy/inventory/configuration.rs",
         // The reason of a failed listing is masked with the secrets of all servers.
         "proxy/inventory/listing.rs",

@@ -106,22 +106,45 @@ fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Opti
         Platform::Mac => Path::new("/Library/Application Support").join(file),
         Platform::Windows => Path::new(r"C:\ProgramData").join(file),
     };
-    let own = match client {
-        Client::Cursor => vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
-        Client::Windsurf => vec![sibling("hooks.json"), system("Windsurf/hooks.json")],
-        Client::Codex => vec![user.clone(), sibling("hooks.json")],
+    let here = |of_project: &dyn Fn(&Path) -> Vec<PathBuf>| {
+        let directory = around.directory.as_deref();
+        directory.map(of_project).unwrap_or_default()
+    };
+    let (own, of_project) = match client {
+        Client::Cursor => (
+            vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
+            here(&|here| vec![here.join(".cursor/hooks.json")]),
+        ),
+        Client::Windsurf => (
+            vec![sibling("hooks.json"), system("Windsurf/hooks.json")],
+            here(&|here| vec![here.join(".windsurf/hooks.json")]),
+        ),
+        Client::Codex => (
+            vec![user.clone(), sibling("hooks.json")],
+            here(&|here| {
+                let codex = here.join(".codex");
+                vec![codex.join("config.toml"), codex.join("hooks.json")]
+            }),
+        ),
         Client::GeminiCli => {
             let [settings, _] = around.gemini_system_files();
-            vec![user.clone(), settings]
+            let of_project = here(&|here| vec![here.join(".gemini/settings.json")]);
+            (vec![user.clone(), settings], of_project)
         }
-        Client::Kiro => kiro(&around.home),
-        Client::CopilotCli => [
-            files(&sibling("hooks"), "json"),
-            vec![sibling("settings.json"), sibling("config.json")],
-        ]
-        .concat(),
-        Client::VsCode => files(&in_home(".copilot/hooks"), "json"),
-        Client::Cline => vec![in_home("Documents/Cline/Hooks/PreToolUse")],
+        Client::Kiro => (kiro(&around.home), here(&kiro)),
+        Client::CopilotCli => {
+            let mut own = files(&sibling("hooks"), "json");
+            own.extend([sibling("settings.json"), sibling("config.json")]);
+            (own, here(&github_hooks))
+        }
+        Client::VsCode => (
+            files(&in_home(".copilot/hooks"), "json"),
+            here(&github_hooks),
+        ),
+        Client::Cline => (
+            vec![in_home("Documents/Cline/Hooks/PreToolUse")],
+            here(&|here| vec![here.join(".clinerules/hooks/PreToolUse")]),
+        ),
         // Those of Claude Code are read with its settings. The others have none.
         Client::ClaudeCode
         | Client::ClaudeDesktop
@@ -130,37 +153,23 @@ fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Opti
         | Client::Roo
         | Client::Continue
         | Client::Goose
-        | Client::LmStudio => Vec::new(),
-    };
-    let of_project = |here: &Path| match client {
-        Client::Cursor => vec![here.join(".cursor/hooks.json")],
-        Client::Windsurf => vec![here.join(".windsurf/hooks.json")],
-        Client::Codex => ["config.toml", "hooks.json"]
-            .map(|file| here.join(".codex").join(file))
-            .to_vec(),
-        Client::GeminiCli => vec![here.join(".gemini/settings.json")],
-        Client::Kiro => kiro(here),
-        Client::CopilotCli | Client::VsCode => files(&here.join(".github/hooks"), "json"),
-        Client::Cline => vec![here.join(".clinerules/hooks/PreToolUse")],
-        Client::ClaudeCode
-        | Client::ClaudeDesktop
-        | Client::Zed
-        | Client::OpenCode
-        | Client::Roo
-        | Client::Continue
-        | Client::Goose
-        | Client::LmStudio => Vec::new(),
+        | Client::LmStudio => return Vec::new(),
     };
     let own = own.into_iter().map(|path| (path, None));
     let mut found: Vec<(PathBuf, Option<PathBuf>)> = own.collect();
     if let Some(here) = &around.directory {
-        for path in of_project(here) {
+        for path in of_project {
             if !found.iter().any(|(known, _)| *known == path) {
                 found.push((path, Some(here.clone())));
             }
         }
     }
     found
+}
+
+/// The files of a project's hooks that Copilot reads.
+fn github_hooks(directory: &Path) -> Vec<PathBuf> {
+    files(&directory.join(".github/hooks"), "json")
 }
 
 /// The files of Kiro's hooks: separate ones and those of agents.
