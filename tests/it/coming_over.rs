@@ -87,7 +87,17 @@ fn a_user_of_mcpzip_0_1_comes_over_with_the_example_of_its_documentation() {
         servers["slack"]["env"]["SLACK_TOKEN"],
         "xoxb-secret-example"
     );
-    assert_eq!(servers["legacy"]["type"], "sse");
+    assert_eq!(
+        servers["legacy"],
+        json!({
+            "type": "sse", "url": "https://legacy.example.com/sse", "headers": { "Authorization": "Bearer secret-example" },
+        })
+    );
+    assert_eq!(
+        servers["todoist"],
+        json!({ "url": "https://todoist.com/mcp" })
+    );
+    assert_eq!(home.config()["idle_timeout"], "5m");
     assert_eq!(home.config()["call_timeout"], "120s");
     assert_eq!(home.config()["search"]["llm"]["model"], "gemini-2.0-flash");
 }
@@ -109,7 +119,11 @@ fn an_import_merges_servers_and_moves_their_secrets_if_asked_to() {
     );
     let merged = home.migrate(&["avelino", "--merge", "notes"]);
     assert!(!merged.to_string().contains(TOKEN), "{merged}");
-    assert_eq!(home.config(), before, "it is the server that was there");
+    assert_eq!(
+        home.config()["mcpServers"],
+        before["mcpServers"],
+        "it is the server that was there"
+    );
     let secrets = home.0.config_path().with_extension("secrets.json");
     let stored =
         || -> Value { serde_json::from_str(&std::fs::read_to_string(&secrets).unwrap()).unwrap() };
@@ -246,6 +260,42 @@ fn a_user_of_avelino_mcp_comes_over_with_the_examples_of_its_documentation() {
     assert_eq!(report["blocking"], json!([]));
 }
 
+#[test]
+fn the_audit_log_of_avelino_mcp_goes_on_in_that_of_mcpzip() {
+    for (written, ours) in [
+        ("", json!({})),
+        (r#", "audit": {"max_age_days": 7}"#, json!({})),
+        (
+            r#", "audit": {"enabled": true, "log_arguments": true}"#,
+            json!({ "arguments": "redacted" }),
+        ),
+        (r#", "audit": {"enabled": false}"#, Value::Null),
+        (r#", "audit": {"output": "none"}"#, Value::Null),
+    ] {
+        let content = format!(r#"{{"mcpServers": {{"a": {{"command": "a"}}}}{written}}}"#);
+        let home = Home::with(AVELINO, &content);
+        home.migrate(&["avelino"]);
+        assert_eq!(home.config()["audit"], ours, "{written}");
+    }
+    let kept = Home::with(AVELINO, r#"{"mcpServers": {"a": {"command": "a"}}}"#);
+    kept.0.save_text(r#"{"audit": {"days": 90}}"#);
+    kept.migrate(&["avelino"]);
+    assert_eq!(kept.config()["audit"], json!({ "days": 90 }));
+    let switched_off = Home::with(
+        AVELINO,
+        r#"{"mcpServers": {"a": {"command": "a"}}, "audit": {}}"#,
+    );
+    switched_off.0.save_text(r#"{"audit": {"enabled": false}}"#);
+    let refused = switched_off
+        .run(&["migrate", "--yes", "--from", "avelino"])
+        .code(1);
+    assert!(
+        refused.stderr.contains("nothing was done")
+            && switched_off.config()["mcpServers"].is_null(),
+        "{refused}"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn an_import_says_that_the_clients_still_start_the_other_proxy() {
@@ -285,7 +335,6 @@ fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
     home.migrate(&["avelino", "--drop-rules"]);
     assert!(home.config()["mcpServers"]["example"].is_object());
     for protecting in [
-        r#""audit": {}"#,
         r#""serverAuth": {"providers": ["forwarded"]}"#,
         r#""serverAuth": {"acl": {"default": "deny"}}"#,
         r#""serverAuth": {"acl": {"roles": {"dev": [{"server": "a", "access": "read"}]}}}"#,
@@ -334,9 +383,9 @@ fn a_user_of_mcpproxy_go_comes_over_with_the_complete_example_of_its_documentati
                 "command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"], "cwd": "/path/to/project", "trust": "pin",
             },
             "github": {
-                "url": "https://api.github.com/mcp", "oauth": { "scopes": ["repo", "user"] }, "disabled": true, "trust": "pin",
+                "url": "https://api.github.com/mcp", "oauth": { "scopes": ["repo", "user"] }, "disabled": true, "trust": "quarantine",
             },
-            "held": { "command": "held", "disabled": true, "trust": "pin" },
+            "held": { "command": "held", "disabled": true, "trust": "quarantine" },
             "off": { "command": "off", "disabled": true, "trust": "pin" },
             "trusted": { "command": "trusted", "tools": { "deny": ["delete_all"] } },
             "keys": {
@@ -345,6 +394,13 @@ fn a_user_of_mcpproxy_go_comes_over_with_the_complete_example_of_its_documentati
             },
         })
     );
+    let _ = home.run(&["enable", "held"]).code(0);
+    assert_eq!(
+        home.servers()["held"],
+        json!({ "command": "held", "trust": "quarantine" }),
+        "enabled, it still waits for a review of its tools"
+    );
+    let _ = home.run(&["disable", "held"]).code(0);
     assert_eq!(config["call_timeout"], "90s");
     assert_eq!(config["management"], "read");
     assert_eq!(config["results"]["budget"], 20000);

@@ -523,7 +523,7 @@ mod tests {
         ]);
         note(&noticing, &key(), &second);
         assert_eq!(held(&noticing, &second), ["read", "new"]);
-        // The record that this process wrote itself is no change to it.
+        // The record that this process wrote itself does not count as changed.
         assert!(!noticing.load_again([key()].iter()));
         let pending = noticing.pending(&key().server);
         let change = &pending.tools["read"];

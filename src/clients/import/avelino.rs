@@ -1,10 +1,10 @@
 //! avelino/mcp: `~/.config/mcp/servers.json`.
 //!
-//! Its users, roles and audit log (`serverAuth`, `audit`) stop the import: there are no users here, and a person turns on the audit log. The tools that `tool_acl` lists as
-//! writing get an `ask` rule.
+//! Its users and roles (`serverAuth`) stop the import, because there are no users here. Its audit log turns on ours. The tools that `tool_acl`
+//! lists as writing get an `ask` rule.
 
 use super::super::{Client, Node};
-use super::{Draft, DraftServer, is_on, patterns};
+use super::{Draft, DraftServer, Setting, is_on, patterns};
 use crate::clients::model::Unmovable;
 
 /// The keys that both have, with the same meaning.
@@ -27,13 +27,31 @@ pub(super) fn draft(node: &Node) -> Draft {
     if let Some(auth) = node.get("serverAuth") {
         server_auth(auth, &mut draft);
     }
-    if node.get("audit").is_some_and(is_on) {
-        draft.blocking.push(
-            "`audit`: write `\"audit\": {}` into mcpzip's configuration, which turns on its own audit log (`mcpzip audit`)".to_owned(),
-        );
-    }
+    audit(node.get("audit"), &mut draft);
     draft.note_rest(node, KEYS);
     draft
+}
+
+/// The audit log, which avelino/mcp writes unless it is switched off.
+fn audit(written: Option<&Node>, draft: &mut Draft) {
+    let text = |key: &str| written?.get(key)?.as_text();
+    if written.is_some_and(|audit| !is_on(audit)) || text("output") == Some("none") {
+        return;
+    }
+    let arguments = written.and_then(|audit| audit.get("log_arguments")?.as_flag());
+    let ours = match arguments {
+        Some(true) => Node::map([("arguments", Node::text("redacted"))]),
+        _ => Node::Map(Vec::new()),
+    };
+    draft.settings.push(Setting {
+        path: vec!["audit"],
+        value: ours,
+        protects: Some(is_on),
+    });
+    draft.notes.push(
+        "avelino/mcp keeps an audit log unless `audit.enabled` is false, so `audit` turns on that of mcpzip (`mcpzip audit`); the log there stays there"
+            .to_owned(),
+    );
 }
 
 fn server(name: &str, written: &Node) -> DraftServer {

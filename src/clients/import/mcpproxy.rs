@@ -1,6 +1,6 @@
 //! mcpproxy-go: `~/.mcpproxy/mcp_config.json`, where `mcpServers` is a list.
 //!
-//! A server in quarantine arrives disabled, and a server whose tool changes need approval gets `"trust": "pin"`. Containers, profiles,
+//! A server in quarantine arrives disabled and in quarantine, and a server whose tool changes need approval gets `"trust": "pin"`. Containers, profiles,
 //! authentication and the filtering of results have no counterpart and stop the import.
 
 use super::super::{Client, Node};
@@ -87,19 +87,20 @@ fn server(
         Some(mode) => mode == "auto",
         None => flag("auto_approve_tool_changes").or(flag("skip_quarantine")) == Some(true),
     };
-    if flag("quarantined") == Some(true) {
-        server.switch_off(
-            "quarantined",
-            "is in quarantine there, so it comes over disabled; review it, then run `mcpzip enable`",
+    let held = match flag("quarantined") {
+        Some(true) => Some("is in quarantine there"),
+        None if has_quarantine && !trusts => Some(
+            "has no `\"quarantined\": false`, and mcpproxy-go holds such a server until it is reviewed",
+        ),
+        _ => None,
+    };
+    if let Some(reason) = held {
+        let note = format!(
+            "{reason}, so it comes over disabled. `mcpzip enable` starts it, and `mcpzip approve` shows its tools, which wait for approval"
         );
-    } else if flag("quarantined").is_none() && has_quarantine && !trusts {
-        server.switch_off(
-            "quarantined",
-            "has no `\"quarantined\": false`, and mcpproxy-go holds such a server until it is reviewed, so it comes over disabled; review it, \
-             then run `mcpzip enable`",
-        );
-    }
-    if has_quarantine && !trusts {
+        server.switch_off("quarantined", &note);
+        server.more.push(("trust", Node::text("quarantine")));
+    } else if has_quarantine && !trusts {
         server.more.push(("trust", Node::text("pin")));
     }
     let mut rules = Vec::new();
@@ -278,7 +279,7 @@ fn settings(node: &Node, draft: &mut Draft) {
         draft.settings.push(Setting {
             path: vec!["management"],
             value: Node::text("read"),
-            protects: true,
+            protects: Some(|_| false),
         });
     }
 }

@@ -94,8 +94,8 @@ struct DraftServer {
 struct Setting {
     path: Vec<&'static str>,
     value: Node,
-    /// Whether a different value in our file would lift a protection.
-    protects: bool,
+    /// For a protection: whether a different value in our file protects as well. `None` for other settings.
+    protects: Option<fn(&Node) -> bool>,
 }
 
 impl Origin {
@@ -180,11 +180,14 @@ impl Import {
             if text.node().at(&path).is_none() {
                 text.set(&path, &setting.value).map_err(failed)?;
                 paths.push(path);
-            } else if text.node().at(&path) != Some(&setting.value) {
+            } else if let Some(ours) = text.node().at(&path).filter(|ours| **ours != setting.value)
+            {
                 let key = path.join(".");
                 match setting.protects {
-                    true => blocking.push(format!("`{key}` has a value here that allows more")),
-                    false => notes.push(format!("`{key}` stays as it is here")),
+                    Some(is_enough) if !is_enough(ours) => {
+                        blocking.push(format!("`{key}` has a value here that allows more"));
+                    }
+                    _ => notes.push(format!("`{key}` stays as it is here")),
                 }
             }
         }
@@ -208,7 +211,7 @@ impl Draft {
         self.settings.push(Setting {
             path: path.to_vec(),
             value,
-            protects: false,
+            protects: None,
         });
     }
 
