@@ -165,10 +165,12 @@ impl<'a> Event<'a> {
         event
     }
 
-    /// The members that are known before the outcome, as JSON without the closing brace.
+    /// The members that are known before the outcome, as JSON without the closing brace. `spent` is a buffer to use again.
     #[must_use]
-    pub(super) fn beginning(&self, arguments: AuditedArguments) -> String {
-        let mut line = Members(String::with_capacity(LINE));
+    pub(super) fn beginning(&self, arguments: AuditedArguments, mut spent: String) -> String {
+        spent.clear();
+        spent.reserve(LINE);
+        let mut line = Members(spent);
         let now = OffsetDateTime::now_utc().format(TIME).unwrap_or_default();
         line.text("time", Some(&now));
         line.text("session", self.session);
@@ -221,11 +223,15 @@ struct Members(String);
 
 impl Members {
     fn raw(&mut self, key: &str, json: &str) {
+        self.key(key);
+        self.0.push_str(json);
+    }
+
+    fn key(&mut self, key: &str) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         self.0.push('"');
         self.0.push_str(key);
         self.0.push_str("\":");
-        self.0.push_str(json);
     }
 
     fn hash_of(&mut self, arguments: &str) {
@@ -234,23 +240,36 @@ impl Members {
 
     /// Adds a text, truncated because clients and agents choose some of them.
     fn text(&mut self, key: &str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.raw(
-                key,
-                &crate::mcp::object::quoted(&beginning(value, LONGEST_TEXT)),
-            );
+        let Some(value) = value else {
+            return;
+        };
+        let value = beginning(value, LONGEST_TEXT);
+        let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+        if value.bytes().all(is_plain) {
+            self.key(key);
+            self.0.push('"');
+            self.0.push_str(&value);
+            self.0.push('"');
+        } else {
+            self.raw(key, &crate::mcp::object::quoted(&value));
         }
     }
 
-    fn number<T: ToString>(&mut self, key: &str, value: Option<T>) {
+    fn number(&mut self, key: &str, value: Option<usize>) {
+        use std::fmt::Write as _;
         if let Some(value) = value {
-            self.raw(key, &value.to_string());
+            self.key(key);
+            // Writing to a string does not fail.
+            let _ = write!(self.0, "{value}");
         }
     }
 }
 
 /// A text truncated to `longest` characters.
 fn beginning(text: &str, longest: usize) -> Cow<'_, str> {
+    if text.len() <= longest {
+        return Cow::Borrowed(text);
+    }
     match text.char_indices().nth(longest) {
         Some((at, _)) => Cow::Owned(format!("{}… ({} bytes)", &text[..at], text.len())),
         None => Cow::Borrowed(text),
@@ -307,7 +326,7 @@ mod tests {
         event.tool = Some("a \"b\"");
         let raw = r#"{"path":"/a","deep":[{"api_key":"hunter22"}],"token":7}"#;
         event.arguments = Some(raw);
-        let line = |arguments| format!("{}}}", event.ending(event.beginning(arguments)));
+        let line = |arguments| format!("{}}}", event.ending(event.beginning(arguments, String::new())));
         assert!(!line(AuditedArguments::None).contains("arguments"));
         let hashed: Value = serde_json::from_str(&line(AuditedArguments::Hash)).unwrap();
         assert_eq!(hashed["tool"], "a \"b\"");

@@ -86,7 +86,7 @@ pub(crate) struct Error {
 /// The line of an event of the log itself.
 fn log_line(detail: &str) -> String {
     let event = Event::of_log(detail);
-    event.ending(event.beginning(AuditedArguments::None))
+    event.ending(event.beginning(AuditedArguments::None, String::new()))
 }
 
 impl Directories {
@@ -158,10 +158,11 @@ impl Audit {
     #[must_use]
     pub(crate) fn prepare(&self, event: &Event<'_>) -> String {
         // A log that cannot be opened is an error where the line is written.
-        if let Ok(writer) = self.writer_of(&mut self.writer.lock()) {
-            writer.settle();
-        }
-        event.beginning(self.options.arguments)
+        let spent = match self.writer_of(&mut self.writer.lock()) {
+            Ok(writer) => writer.settle(),
+            Err(_) => None,
+        };
+        event.beginning(self.options.arguments, spent.unwrap_or_default())
     }
 
     /// Appends the event whose line begins with `prepared`, as [`Audit::record`] does.

@@ -174,11 +174,11 @@ impl Writer {
         Ok(self.unhashed.insert(line))
     }
 
-    /// Hashes the last line, if that was not done yet.
-    pub(super) fn settle(&mut self) {
-        if let Some(line) = self.unhashed.take() {
-            self.last = self.last.next(&line);
-        }
+    /// Hashes the last line, if that was not done yet. Returns its buffer for the next one.
+    pub(super) fn settle(&mut self) -> Option<String> {
+        let line = self.unhashed.take()?;
+        self.last = self.last.next(&line);
+        Some(line)
     }
 
     /// Opens the file of a new day, and removes days that are too old.

@@ -51,7 +51,7 @@ Options:
   --program FILE    what `{program}` stands for in the profile before it
   --quick           few rounds and few tools: shows that it works, and nothing else
   --json FILE       write the figures there
-  --update DIR      write docs/performance.md and docs/performance.json in this repository
+  --update DIR      write docs/performance.md and docs/performance.json in this repository; with the part audit alone, its table only
   --verbose         let the measured programs write to stderr
 
 Examples:
@@ -171,7 +171,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         std::fs::write(path, table.to_json()).with_context(|| path.display().to_string())?;
     }
     if let Some(repository) = &arguments.update {
-        page::update(repository, &table)?;
+        page::update(repository, &table, &arguments.parts)?;
     }
     Ok(())
 }

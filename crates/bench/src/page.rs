@@ -9,17 +9,19 @@ use crate::table::Table;
 const PAGE: &str = "docs/performance.md";
 #[cfg(any(target_os = "linux", test))]
 const DAEMON_PAGE: &str = "docs/daemon.md";
-const BEGIN: &str = "<!-- measured: written by mcpzip-bench -->\n";
-const END: &str = "<!-- end of measured -->\n";
+const MEASURED: &str = "measured";
+/// The table of a run that measures nothing but the audit log.
+const AUDIT: &str = "audit";
 
-/// Writes the results to a clone of the repository.
-pub(crate) fn update(repository: &Path, table: &Table) -> Result<()> {
+/// Writes the results to a clone of the repository. Those of the audit log alone have a table of their own.
+pub(crate) fn update(repository: &Path, table: &Table, parts: &[String]) -> Result<()> {
     let measured = format!("{}\n\n{}", table.machine, table.to_markdown());
-    let path = repository.join(PAGE);
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let text =
-        replaced(&text, &measured).with_context(|| format!("{PAGE} has no place for the table"))?;
-    std::fs::write(&path, text)?;
+    let is_audit = parts == [AUDIT];
+    let mark = if is_audit { AUDIT } else { MEASURED };
+    replace_in(&repository.join(PAGE), mark, &measured)?;
+    if is_audit {
+        return Ok(());
+    }
     Ok(std::fs::write(
         repository.join("docs/performance.json"),
         table.to_json(),
@@ -29,18 +31,25 @@ pub(crate) fn update(repository: &Path, table: &Table) -> Result<()> {
 /// Writes the figures of the daemon into a clone of the repository.
 #[cfg(target_os = "linux")]
 pub(crate) fn update_daemon(repository: &Path, measured: &str) -> Result<()> {
-    let path = repository.join(DAEMON_PAGE);
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let text = replaced(&text, measured)
-        .with_context(|| format!("{DAEMON_PAGE} has no place for the table"))?;
-    Ok(std::fs::write(&path, text)?)
+    replace_in(&repository.join(DAEMON_PAGE), MEASURED, measured)
 }
 
-/// `text` with `measured` between the two marks. `None` if a mark is missing.
-fn replaced(text: &str, measured: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}{measured}{END}{after}"))
+/// Replaces what a page has between the marks of this name.
+fn replace_in(path: &Path, mark: &str, measured: &str) -> Result<()> {
+    let page = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| page.to_string())?;
+    let text = replaced(&text, mark, measured)
+        .with_context(|| format!("{page} has no place for the table `{mark}`"))?;
+    Ok(std::fs::write(path, text)?)
+}
+
+/// `text` with `measured` between the two marks of this name. `None` if a mark is missing.
+fn replaced(text: &str, mark: &str, measured: &str) -> Option<String> {
+    let begin = format!("<!-- {mark}: written by mcpzip-bench -->\n");
+    let end = format!("<!-- end of {mark} -->\n");
+    let (before, rest) = text.split_once(&begin)?;
+    let (_, after) = rest.split_once(&end)?;
+    Some(format!("{before}{begin}{measured}{end}{after}"))
 }
 
 #[cfg(test)]
@@ -49,20 +58,22 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_marks_is_replaced() {
-        let text = format!("a\n{BEGIN}old\n{END}b\n");
+        let text = |table: &str| {
+            format!("a\n<!-- audit: written by mcpzip-bench -->\n{table}<!-- end of audit -->\nb\n")
+        };
         assert_eq!(
-            replaced(&text, "new\n").unwrap(),
-            format!("a\n{BEGIN}new\n{END}b\n")
+            replaced(&text("old\n"), AUDIT, "new\n").unwrap(),
+            text("new\n")
         );
-        assert_eq!(replaced("no marks", "new"), None);
+        assert_eq!(replaced(&text("old\n"), MEASURED, "new\n"), None);
     }
 
     #[test]
     fn the_pages_have_a_place_for_it() {
         let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        for page in [PAGE, DAEMON_PAGE] {
+        for (page, mark) in [(PAGE, MEASURED), (PAGE, AUDIT), (DAEMON_PAGE, MEASURED)] {
             let text = std::fs::read_to_string(repository.join(page)).unwrap();
-            assert!(replaced(&text, "x").is_some(), "{page}");
+            assert!(replaced(&text, mark, "x").is_some(), "{page}, {mark}");
         }
     }
 }

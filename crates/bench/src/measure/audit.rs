@@ -1,5 +1,8 @@
 //! The time that the audit log adds to a call: programs with it and programs without it, in turn.
 //!
+//! The client, the programs and their servers have a processor each. In the last rows all of them share one, so that nothing is done
+//! while the server works, and the time is that of the processor.
+//!
 //! On a machine that is not quiet, run it with a priority above all others: `chrt -f 10 mcpzip-bench audit`.
 
 use std::process::{Command, Stdio};
@@ -27,32 +30,34 @@ struct Side {
     _home: Home,
 }
 
+/// The processors of the client, the programs and their servers.
+type Processors = [&'static str; 3];
+const OWN: Processors = ["0", "1", "2"];
+const SHARED: Processors = ["0", "0", "0"];
+
 pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
-    for (bytes, name) in [(0, "100 B"), (10_000, "10 kB")] {
-        let mut sides = (0..2 * stand.choose(PAIRS, 1))
-            .map(|side| Side::start(stand, side % 2 == 1, bytes))
-            .collect::<Result<Vec<_>>>()?;
-        place(&sides);
-        let rounds = stand.choose(4000, 5);
-        let warm_up = rounds / 10 + 1;
-        let count = sides.len();
-        for round in 0..rounds + warm_up {
-            for turn in 0..count {
-                let side = &mut sides[(round + turn) % count];
-                let time = side.peer.time(&side.request)?;
-                if round >= warm_up {
-                    side.times.push(time);
-                }
-            }
-        }
-        let times = |parity: usize| -> Vec<Duration> {
-            let sides = sides.iter().skip(parity).step_by(2);
-            sides.flat_map(|side| side.times.clone()).collect()
-        };
-        let [without, with] = [0, 1].map(times);
-        for (percent, bar) in [(50, Some(Bar::AtMost(5.0))), (99, None)] {
+    let before = affinity();
+    // Counted before this process is given one of them.
+    let has_three = std::thread::available_parallelism().is_ok_and(|count| count.get() >= 3);
+    let own = has_three.then_some(OWN);
+    let bar = Some(Bar::AtMost(5.0));
+    for (bytes, name, processors, bar) in [
+        (0, "arguments of 100 B", own, bar),
+        (10_000, "arguments of 10 kB", own, bar),
+        (0, "arguments of 100 B on one processor", Some(SHARED), None),
+        (
+            10_000,
+            "arguments of 10 kB on one processor",
+            Some(SHARED),
+            None,
+        ),
+    ] {
+        let [without, with] = times(stand, bytes, processors)?;
+        // What is started next may use all processors again.
+        pin(std::process::id(), &before);
+        for (percent, bar) in [(50, bar), (99, None)] {
             table.add_own(
-                format!("a call with arguments of {name}, p{percent}, added by the audit log"),
+                format!("a call with {name}, p{percent}, added by the audit log"),
                 "µs",
                 bar,
                 (percentile(&with, percent) - percentile(&without, percent)) * 1e6,
@@ -62,29 +67,66 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Gives the client, the programs and their servers a processor each, so that where the system puts them makes no difference. Where
-/// there is no `taskset`, the figures are less exact.
-fn place(sides: &[Side]) {
-    let pin = |process: u32, processor: &str| {
-        let mut taskset = Command::new("taskset");
-        let process = process.to_string();
-        let taskset = taskset.args(["-cp", processor, &process]);
-        let _ = taskset.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    };
-    if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 3) {
-        return;
+/// The times of calls without the log and with it.
+fn times(
+    stand: &Stand,
+    bytes: usize,
+    processors: Option<Processors>,
+) -> Result<[Vec<Duration>; 2]> {
+    let mut sides = (0..2 * stand.choose(PAIRS, 1))
+        .map(|side| Side::start(stand, side % 2 == 1, bytes))
+        .collect::<Result<Vec<_>>>()?;
+    if let Some(processors) = processors {
+        place(&sides, processors);
     }
-    pin(std::process::id(), "0");
-    for side in sides {
-        let id = side.peer.process();
-        pin(id, "1");
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        for child in children.unwrap_or_default().split_whitespace() {
-            if let Ok(child) = child.parse() {
-                pin(child, "2");
+    let rounds = stand.choose(4000, 5);
+    let warm_up = rounds / 10 + 1;
+    let count = sides.len();
+    for round in 0..rounds + warm_up {
+        for turn in 0..count {
+            let side = &mut sides[(round + turn) % count];
+            let time = side.peer.time(&side.request)?;
+            if round >= warm_up {
+                side.times.push(time);
             }
         }
     }
+    Ok([0, 1].map(|parity| {
+        let sides = sides.iter().skip(parity).step_by(2);
+        sides.flat_map(|side| side.times.clone()).collect()
+    }))
+}
+
+/// Gives the client, the programs and their servers their processors, so that where the system puts them makes no difference. Without
+/// `taskset`, the figures are less exact.
+fn place(sides: &[Side], [client, program, server]: Processors) {
+    pin(std::process::id(), client);
+    for side in sides {
+        let id = side.peer.process();
+        pin(id, program);
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        for child in children.unwrap_or_default().split_whitespace() {
+            if let Ok(child) = child.parse() {
+                pin(child, server);
+            }
+        }
+    }
+}
+
+/// Lets the main thread of a process run on these processors only.
+fn pin(process: u32, processors: &str) {
+    let mut taskset = Command::new("taskset");
+    let process = process.to_string();
+    let taskset = taskset.args(["-cp", processors, &process]);
+    let _ = taskset.stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+/// The processors that this process may use, as `taskset` takes them.
+fn affinity() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    allowed.unwrap_or_default().trim().to_owned()
 }
 
 impl Side {
