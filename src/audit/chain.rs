@@ -14,7 +14,7 @@ use crate::files;
 /// The hash of the line before the first one.
 pub(super) const BEGIN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The extension of a day's file.
+/// The extension of a file.
 const ENDING: &str = ".jsonl";
 
 /// A line of a chain: its number, counted from 1, and its hash.
@@ -30,16 +30,27 @@ pub(crate) struct Link {
 pub(super) struct Head {
     /// The last synced line.
     pub(super) last: Option<Link>,
-    /// The last line of the last removed day.
+    /// The last line of the last removed segment.
     #[serde(default)]
     pub(super) dropped: Option<Dropped>,
 }
 
-/// A removed day.
+/// The last removed segment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Dropped {
     pub(super) day: String,
+    /// Its number within the day.
+    #[serde(default)]
+    pub(super) part: u32,
     pub(super) last: Link,
+}
+
+/// A file of a chain: a day's lines, or a part of them where they are many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Segment {
+    pub(super) day: Day,
+    /// Its number within the day.
+    pub(super) part: u32,
 }
 
 /// The members that the chain adds to each line.
@@ -109,31 +120,51 @@ pub(super) fn chains(directory: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(chains)
 }
 
-/// The files of a chain by day, oldest first.
+impl Segment {
+    /// The first one of a day.
+    #[must_use]
+    pub(super) const fn first(day: Day) -> Self {
+        Self { day, part: 0 }
+    }
+
+    /// Reads the name of a file: `2026-11-21.jsonl`, `2026-11-21.1.jsonl`.
+    fn parse(name: &str) -> Option<Self> {
+        let name = name.strip_suffix(ENDING)?;
+        let (day, part) = match name.split_once('.') {
+            Some((day, part)) => (day, part.parse().ok().filter(|part| *part > 0)?),
+            None => (name, 0),
+        };
+        let day = Day::parse(day)?;
+        Some(Self { day, part })
+    }
+
+    /// Its file in a chain.
+    #[must_use]
+    pub(super) fn file(self, chain: &Path) -> PathBuf {
+        let Self { day, part } = self;
+        chain.join(match part {
+            0 => format!("{day}{ENDING}"),
+            part => format!("{day}.{part}{ENDING}"),
+        })
+    }
+}
+
+/// The files of a chain, oldest first.
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub(super) fn days(chain: &Path) -> io::Result<Vec<(Day, PathBuf)>> {
-    let mut days = Vec::new();
+pub(super) fn segments(chain: &Path) -> io::Result<Vec<(Segment, PathBuf)>> {
+    let mut segments = Vec::new();
     for entry in fs::read_dir(chain)? {
         let entry = entry?;
-        let day = entry.file_name().to_str().and_then(|name| {
-            let day = name.strip_suffix(ENDING)?;
-            Day::parse(day)
-        });
-        days.extend(day.map(|day| (day, entry.path())));
+        let segment = entry.file_name().to_str().and_then(Segment::parse);
+        segments.extend(segment.map(|segment| (segment, entry.path())));
     }
-    days.sort_unstable();
-    Ok(days)
+    segments.sort_unstable();
+    Ok(segments)
 }
 
-/// The file of a day.
-#[must_use]
-pub(super) fn file_of(chain: &Path, day: Day) -> PathBuf {
-    chain.join(format!("{day}{ENDING}"))
-}
-
-/// The end of a day's file.
+/// The end of a file.
 #[derive(Debug)]
 pub(super) struct End {
     /// The last complete line. `None` if there is none, or it is not a line of an audit log.
@@ -146,7 +177,7 @@ pub(super) struct End {
     pub(super) unfinished: u64,
 }
 
-/// Reads the end of a day's file, backwards to the start of its last complete line.
+/// Reads the end of a file, backwards to the start of its last complete line.
 ///
 /// # Errors
 /// When the file cannot be read.

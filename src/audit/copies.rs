@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex as Lock;
 use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::otlp;
 use super::syslog::Connection;
@@ -32,7 +33,11 @@ const FAREWELL: Duration = Duration::from_millis(150);
 
 /// The targets of one log.
 #[derive(Debug, Default)]
-pub(super) struct Copies(Vec<Arc<Target>>);
+pub(super) struct Copies {
+    targets: Vec<Arc<Target>>,
+    /// Cancelled when no more lines come.
+    end: CancellationToken,
+}
 
 /// One target, and the lines that wait for it.
 #[derive(Debug)]
@@ -82,16 +87,17 @@ impl Copies {
             ("the collector of logs", sink)
         });
         let targets = [stdout, syslog, collector].into_iter().flatten();
-        Self(
-            targets
+        Self {
+            targets: targets
                 .map(|(name, sink)| Target::new(name, sink, tasks.clone()))
                 .collect(),
-        )
+            end: tasks.stop().child_token(),
+        }
     }
 
     /// Queues a line that was written.
     pub(super) fn send(&self, line: &str) {
-        for target in &self.0 {
+        for target in &self.targets {
             if target.queue.try_send(line.to_owned()).is_err() {
                 target.drop_lines(1);
             }
@@ -100,14 +106,15 @@ impl Copies {
 
     /// Sends what is queued until the run ends; the rest is left to [`Copies::flush`].
     pub(super) fn start(&self) {
-        for target in &self.0 {
-            target.tasks.spawn(target.clone().run());
+        for target in &self.targets {
+            target.tasks.spawn(target.clone().run(self.end.clone()));
         }
     }
 
-    /// Sends what is left, after all tasks have ended.
+    /// Ends the tasks of the targets, and sends what is left.
     pub(super) async fn flush(&self) {
-        for target in &self.0 {
+        self.end.cancel();
+        for target in &self.targets {
             let mut waiting = target.waiting.lock().await;
             waiting.take_more(usize::MAX);
             let lines = std::mem::take(&mut waiting.batch);
@@ -149,18 +156,17 @@ impl Target {
         self.dropped.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    async fn run(self: Arc<Self>) {
-        let tasks = &self.tasks;
+    async fn run(self: Arc<Self>, end: CancellationToken) {
         let mut waiting = self.waiting.lock().await;
         loop {
             tokio::select! {
                 () = waiting.gather() => {}
-                () = tasks.stopped() => return,
+                () = end.cancelled() => return,
             }
             tokio::select! {
                 () = self.deliver(&mut waiting) => waiting.batch.clear(),
                 // The batch stays for the last attempt.
-                () = tasks.stopped() => return,
+                () = end.cancelled() => return,
             }
         }
     }

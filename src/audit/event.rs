@@ -326,7 +326,12 @@ mod tests {
         event.tool = Some("a \"b\"");
         let raw = r#"{"path":"/a","deep":[{"api_key":"hunter22"}],"token":7}"#;
         event.arguments = Some(raw);
-        let line = |arguments| format!("{}}}", event.ending(event.beginning(arguments, String::new())));
+        let line = |arguments| {
+            format!(
+                "{}}}",
+                event.ending(event.beginning(arguments, String::new()))
+            )
+        };
         assert!(!line(AuditedArguments::None).contains("arguments"));
         let hashed: Value = serde_json::from_str(&line(AuditedArguments::Hash)).unwrap();
         assert_eq!(hashed["tool"], "a \"b\"");

@@ -132,14 +132,21 @@ impl Audit {
         }
     }
 
-    /// Starts the task that syncs every second. The last sync is left to [`Audit::sync`].
+    /// Starts the task that syncs every second. At the end of the run, the last sync is left to [`Audit::sync`]. A log that nothing
+    /// else uses any more, because other settings replaced it, is synced a last time and closed.
     fn sync_each_second(self: &Arc<Self>, tasks: &Tasks) {
         let (audit, owner) = (self.clone(), tasks.clone());
         tasks.spawn(async move {
             while tokio::time::timeout(SYNC, owner.stopped()).await.is_err() {
-                let audit = audit.clone();
+                // Counted before the sync, which then has every line.
+                let is_replaced = Arc::strong_count(&audit) == 1;
+                let synced = audit.clone();
                 // A panic while syncing is printed to stderr, and the next second tries again.
-                let _ = owner.spawn_blocking(move || audit.sync()).await;
+                let _ = owner.spawn_blocking(move || synced.sync()).await;
+                if is_replaced {
+                    audit.flush().await;
+                    return;
+                }
             }
         });
     }
@@ -219,7 +226,7 @@ impl Audit {
         }
     }
 
-    /// Sends the copies that still wait.
+    /// Sends the copies that still wait. No copy is sent afterwards.
     pub(crate) async fn flush(&self) {
         self.copies.flush().await;
     }

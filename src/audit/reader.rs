@@ -89,8 +89,8 @@ impl Reader {
     pub(crate) fn lines(&mut self) -> io::Result<Vec<Line>> {
         let mut lines = Vec::new();
         for (_, chain) in chain::chains(&self.directory)? {
-            for (day, path) in chain::days(&chain)? {
-                if self.filter.since.is_none_or(|since| day >= since) {
+            for (segment, path) in chain::segments(&chain)? {
+                if self.filter.since.is_none_or(|since| segment.day >= since) {
                     self.read_file(&path, &mut lines)?;
                 }
             }

@@ -1,23 +1,31 @@
-//! Removes days of the log: those that are too old, the oldest beyond the total size, and those that a person removes.
+//! Removes files of the log: those that are too old, the oldest beyond the total size, and those that a person removes.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Directories;
-use super::chain::{self, Dropped, Link};
+use super::chain::{self, Dropped, Link, Segment};
 use crate::config::AuditOptions;
 use crate::day::Day;
 
-/// A file that can be removed.
+/// A file of the log.
 struct Candidate {
-    day: Day,
+    segment: Segment,
     chain: String,
     path: PathBuf,
     bytes: u64,
+    /// The newest file of a chain, which a session may be writing.
+    is_newest: bool,
 }
 
-/// Removes the days beyond the configured number and size. Today's files stay.
+impl Candidate {
+    fn is_removable(&self, today: Day) -> bool {
+        self.segment.day < today || !self.is_newest
+    }
+}
+
+/// Removes the files beyond the configured number of days and size. The newest one of each chain stays if it is of today.
 ///
 /// # Errors
 /// When a directory cannot be read, or a file cannot be removed.
@@ -26,15 +34,15 @@ pub(super) fn sweep(
     options: AuditOptions,
     today: Day,
 ) -> io::Result<()> {
-    let files = candidates(&directories.chains, today)?;
+    let files = candidates(&directories.chains)?;
     let mut total: u64 = files.iter().map(|file| file.bytes).sum();
     let oldest = today.minus(options.days.saturating_sub(1));
-    for file in files {
-        if file.day >= oldest && total <= options.bytes() {
+    for file in files.iter().filter(|file| file.is_removable(today)) {
+        if file.segment.day >= oldest && total <= options.bytes() {
             break;
         }
         total -= file.bytes;
-        remove(directories, &file)?;
+        remove(directories, file)?;
     }
     Ok(())
 }
@@ -44,8 +52,11 @@ pub(super) fn sweep(
 /// # Errors
 /// When a directory cannot be read, or a file cannot be removed.
 pub(crate) fn delete_before(directories: &Directories, day: Day) -> io::Result<usize> {
-    let files = candidates(&directories.chains, Day::today())?;
-    let old = files.iter().filter(|file| file.day < day);
+    let today = Day::today();
+    let files = candidates(&directories.chains)?;
+    let old = files
+        .iter()
+        .filter(|file| file.segment.day < day && file.is_removable(today));
     let mut count = 0;
     for file in old {
         remove(directories, file)?;
@@ -54,32 +65,31 @@ pub(crate) fn delete_before(directories: &Directories, day: Day) -> io::Result<u
     Ok(count)
 }
 
-/// All files of days before today, oldest first.
-fn candidates(chains: &Path, today: Day) -> io::Result<Vec<Candidate>> {
+/// All files, oldest first.
+fn candidates(chains: &Path) -> io::Result<Vec<Candidate>> {
     let mut files = Vec::new();
     for (name, directory) in chain::chains(chains)? {
-        for (day, path) in chain::days(&directory)? {
-            if day >= today {
-                continue;
-            }
+        let segments = chain::segments(&directory)?;
+        let newest = segments.last().map(|(segment, _)| *segment);
+        for (segment, path) in segments {
             // Another process may have removed the file.
             let Ok(metadata) = fs::metadata(&path) else {
                 continue;
             };
             files.push(Candidate {
-                day,
+                segment,
                 chain: name.clone(),
                 path,
                 bytes: metadata.len(),
+                is_newest: newest == Some(segment),
             });
         }
     }
-    files.sort_by_key(|file| file.day);
+    files.sort_by_key(|file| file.segment);
     Ok(files)
 }
 
-/// Removes a day's file. First, its last hash is stored in the chain's head, so that the next day can still be
-/// verified.
+/// Removes a file. First, its last hash is stored in the chain's head, so that the next file can still be verified.
 fn remove(directories: &Directories, file: &Candidate) -> io::Result<()> {
     if let Some(last) = last_link(&file.path)? {
         chain::change_head(&directories.heads, &file.chain, |head| {
@@ -89,7 +99,8 @@ fn remove(directories: &Directories, file: &Candidate) -> io::Result<()> {
                 .is_none_or(|dropped| dropped.last.number < last.number);
             if is_later {
                 head.dropped = Some(Dropped {
-                    day: file.day.to_string(),
+                    day: file.segment.day.to_string(),
+                    part: file.segment.part,
                     last,
                 });
             }

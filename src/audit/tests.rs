@@ -34,7 +34,7 @@ impl Log {
 
     /// The file of today in a chain.
     fn file(&self, chain: &str) -> PathBuf {
-        let days = chain::days(&self.directories.chains.join(chain)).unwrap();
+        let days = chain::segments(&self.directories.chains.join(chain)).unwrap();
         days.last().unwrap().1.clone()
     }
 
@@ -123,7 +123,7 @@ fn half_a_line_of_a_killed_process_is_removed_and_said() {
 fn days_beyond_the_limit_go_and_the_rest_stays_whole() {
     let log = Log::new();
     log.write(&["a", "b"]);
-    let old = chain::file_of(&log.directories.chains.join("1"), Day::today().minus(40));
+    let old = chain::Segment::first(Day::today().minus(40)).file(&log.directories.chains.join("1"));
     fs::rename(log.file("1"), &old).unwrap();
     log.write(&["c"]);
     assert!(!old.exists(), "the old day is still there");

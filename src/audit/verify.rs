@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::Directories;
-use super::chain::{self, Head, Link, Mark};
+use super::chain::{self, Head, Link, Mark, Segment};
 use crate::day::Day;
 
 /// The result of verifying one chain.
@@ -78,11 +78,11 @@ fn check(chain: String, directory: &Path, heads: &Path) -> ChainReport {
         lines: 0,
         faults,
     };
-    match chain::days(directory) {
-        Ok(days) => {
-            let first = days.first().map(|(day, _)| *day);
+    match chain::segments(directory) {
+        Ok(segments) => {
+            let first = segments.first().map(|(segment, _)| *segment);
             walk.last = expected_before(&head, first);
-            for (_, path) in &days {
+            for (_, path) in &segments {
                 if let Err(error) = walk.file(path, head.last.as_ref()) {
                     walk.faults
                         .push(format!("`{}` cannot be read: {error}", path.display()));
@@ -109,13 +109,14 @@ fn check(chain: String, directory: &Path, heads: &Path) -> ChainReport {
 }
 
 /// The line that the first remaining one must follow. `None` if it is not known.
-fn expected_before(head: &Head, first: Option<Day>) -> Option<Link> {
+fn expected_before(head: &Head, first: Option<Segment>) -> Option<Link> {
     match &head.dropped {
         None => Some(Link::begin()),
         Some(dropped) => {
-            let day = Day::parse(&dropped.day);
-            // If a crash interrupted the removal, the file of the removed day still exists.
-            let is_after = first.is_none_or(|first| day.is_none_or(|day| first > day));
+            let part = dropped.part;
+            let removed = Day::parse(&dropped.day).map(|day| Segment { day, part });
+            // If a crash interrupted the removal, the removed file still exists.
+            let is_after = first.is_none_or(|first| removed.is_none_or(|removed| first > removed));
             is_after.then(|| dropped.last.clone())
         }
     }

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::chain::{self, Link};
+use super::chain::{self, Link, Segment};
 use super::{Directories, log_line, retention};
 use crate::config::AuditOptions;
 use crate::day::Day;
@@ -13,6 +13,9 @@ use crate::files;
 /// Maximum number of chains, above the number of sessions on any machine.
 const MOST_CHAINS: u32 = 10_000;
 
+/// The part of the configured size that one file may have, so that a long day can lose its beginning.
+const SEGMENTS: u64 = 16;
+
 /// The chain that this process appends to.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -20,7 +23,7 @@ pub(super) struct Writer {
     directory: PathBuf,
     /// The lock, held while the process appends.
     _lock: File,
-    day: Day,
+    segment: Segment,
     file: File,
     /// The length of the file's complete lines.
     length: u64,
@@ -31,6 +34,8 @@ pub(super) struct Writer {
     /// The line after it, with its line break: it is hashed when nothing waits for the writer.
     unhashed: Option<String>,
     is_synced: bool,
+    /// Full files whose last lines are not synced.
+    full: Vec<File>,
     directories: Directories,
     options: AuditOptions,
 }
@@ -39,12 +44,13 @@ pub(super) struct Writer {
 #[derive(Debug)]
 pub(super) struct Unsynced {
     chain: String,
+    full: Vec<File>,
     file: io::Result<File>,
     last: Link,
 }
 
 impl Writer {
-    /// Opens the first unlocked chain, and removes days that are too old.
+    /// Opens the first unlocked chain, and removes files beyond the limits.
     ///
     /// # Errors
     /// When the directories cannot be written, or the chain's last line cannot be read.
@@ -96,7 +102,8 @@ impl Writer {
         let dropped = head.dropped;
         let before = dropped.map_or_else(Link::begin, |dropped| dropped.last);
         let (mut last, mut cut) = (None, 0);
-        for (_, path) in chain::days(&directory)?.iter().rev() {
+        let segments = chain::segments(&directory)?;
+        for (_, path) in segments.iter().rev() {
             let (end, unfinished) = last_line(path)?;
             cut += unfinished;
             last = end;
@@ -111,18 +118,23 @@ impl Writer {
         if head.last.is_some_and(is_cut) {
             return Ok(None);
         }
-        let (file, length) = open_day(&directory, today)?;
+        let newest = segments.last().map(|(segment, _)| *segment);
+        let segment = newest
+            .filter(|newest| newest.day == today)
+            .unwrap_or(Segment::first(today));
+        let (file, length) = open_segment(&directory, segment)?;
         let mut writer = Self {
             name: name.to_owned(),
             directory,
             _lock: lock,
-            day: today,
+            segment,
             file,
             length,
             is_torn: false,
             last,
             unhashed: None,
             is_synced: true,
+            full: Vec::new(),
             directories: directories.clone(),
             options,
         };
@@ -158,7 +170,7 @@ impl Writer {
     /// # Errors
     /// When it cannot be written completely. A partial line is removed before the next one.
     pub(super) fn append(&mut self, json: String) -> io::Result<&str> {
-        self.turn_day()?;
+        self.turn()?;
         if self.is_torn {
             self.file.set_len(self.length)?;
             self.is_torn = false;
@@ -181,15 +193,23 @@ impl Writer {
         Some(line)
     }
 
-    /// Opens the file of a new day, and removes days that are too old.
-    fn turn_day(&mut self) -> io::Result<()> {
+    /// Begins another file on a new day and where this one is full, and removes those beyond the limits.
+    fn turn(&mut self) -> io::Result<()> {
         let today = Day::today();
-        if today <= self.day {
+        let next = if today > self.segment.day {
+            Segment::first(today)
+        } else if self.length >= self.options.bytes() / SEGMENTS {
+            let Segment { day, part } = self.segment;
+            Segment {
+                day,
+                part: part + 1,
+            }
+        } else {
             return Ok(());
-        }
-        self.file.sync_data()?;
-        (self.file, self.length) = open_day(&self.directory, today)?;
-        self.day = today;
+        };
+        let (file, length) = open_segment(&self.directory, next)?;
+        self.full.push(std::mem::replace(&mut self.file, file));
+        (self.segment, self.length) = (next, length);
         retention::sweep(&self.directories, self.options, today)
     }
 
@@ -201,6 +221,7 @@ impl Writer {
         self.settle();
         Some(Unsynced {
             chain: self.name.clone(),
+            full: std::mem::take(&mut self.full),
             file: self.file.try_clone(),
             last: self.last.clone(),
         })
@@ -210,6 +231,9 @@ impl Writer {
 impl Unsynced {
     /// Syncs the lines, then the head that refers to the last of them.
     pub(super) fn sync(self, heads: &Path) -> io::Result<()> {
+        for full in &self.full {
+            full.sync_data()?;
+        }
         self.file?.sync_data()?;
         let last = self.last;
         chain::change_head(heads, &self.chain, |head| {
@@ -231,12 +255,12 @@ fn open_lock(directory: &Path) -> io::Result<File> {
     options.open(directory.join(".lock"))
 }
 
-/// The file of a day and its length.
-fn open_day(directory: &Path, day: Day) -> io::Result<(File, u64)> {
+/// A file of the chain and its length.
+fn open_segment(directory: &Path, segment: Segment) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     files::private(&mut options);
-    let file = options.open(chain::file_of(directory, day))?;
+    let file = options.open(segment.file(directory))?;
     let length = file.metadata()?.len();
     Ok((file, length))
 }

@@ -17,7 +17,7 @@ pub(crate) struct AuditOptions {
     pub arguments: AuditedArguments,
     /// The days that are kept, today among them.
     pub days: u32,
-    /// The size of all files together, in megabytes, above which the oldest days are removed.
+    /// The size of all files together, in megabytes, above which the oldest ones are removed.
     pub megabytes: u32,
 }
 

@@ -180,7 +180,7 @@ section! {
         arguments: Read<AuditedArguments> = audited_arguments, Value::Words(&["none", "hash", "redacted"]), "hash";
         /// The days that are kept, including today.
         days: Read<u32> = Field::positive_number, Value::Number(1, None), 30;
-        /// The size of all files together above which the oldest days are removed.
+        /// The size of all files together above which the oldest ones are removed.
         megabytes: Read<u32> = Field::positive_number, Value::Number(1, None), 200;
         /// The targets of a copy of each line: `stdout` (only of `mcpzip serve --http`), `syslog`, or `otlp`, the collector of `otlp` or of the variables.
         to: Option<Vec<At<String>>> = Field::texts, Value::Texts;

@@ -1,7 +1,9 @@
 //! The daemon's own lines in the audit log: its start and end, its sessions, and the orders of the control interface.
 //!
-//! The settings are those of the newest session. A daemon has no configuration of its own.
+//! A daemon has no configuration of its own: the settings are those of the newest session that has a log. A session without one does not
+//! end the log of the others.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +20,16 @@ use crate::shutdown::Tasks;
 pub(super) struct Records {
     state_dir: PathBuf,
     tasks: Tasks,
-    kept: Mutex<Option<Kept>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: Option<Kept>,
+    /// The open sessions that have a log.
+    recording: BTreeSet<String>,
+    /// Whether the start of the daemon has its line.
+    has_start: bool,
 }
 
 /// The log, and the settings that it was opened with.
@@ -34,37 +45,40 @@ impl Records {
         Self {
             state_dir,
             tasks,
-            kept: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
     /// Uses the settings of a session. The first line is the start of the daemon.
-    fn configure(&self, config: &Config) {
-        let mut kept = self.kept.lock();
+    fn configure(&self, session: &str, config: &Config) {
+        let mut state = self.state.lock();
         if !config.audit.is_on {
-            *kept = None;
+            state.recording.remove(session);
+            if state.recording.is_empty() {
+                state.kept = None;
+            }
             return;
         }
+        state.recording.insert(session.to_owned());
         let is_same =
             |kept: &Kept| kept.options == config.audit && kept.copies == config.audit_copies;
-        if kept.as_ref().is_some_and(is_same) {
-            return;
+        if !state.kept.as_ref().is_some_and(is_same) {
+            // Nothing reads the daemon's stdout, but a session has the same setting, and its stdout belongs to the client.
+            let is_stdout_free = Arc::new(AtomicBool::new(false));
+            state.kept = Some(Kept {
+                options: config.audit,
+                copies: config.audit_copies.clone(),
+                audit: Audit::start(
+                    Directories::below(&self.state_dir),
+                    config.audit,
+                    &config.audit_copies,
+                    &is_stdout_free,
+                    &self.tasks,
+                ),
+            });
         }
-        let is_first = kept.is_none();
-        // Nothing reads the daemon's stdout, but a session has the same setting, and its stdout belongs to the client.
-        let is_stdout_free = Arc::new(AtomicBool::new(false));
-        *kept = Some(Kept {
-            options: config.audit,
-            copies: config.audit_copies.clone(),
-            audit: Audit::start(
-                Directories::below(&self.state_dir),
-                config.audit,
-                &config.audit_copies,
-                &is_stdout_free,
-                &self.tasks,
-            ),
-        });
-        drop(kept);
+        let is_first = !std::mem::replace(&mut state.has_start, true);
+        drop(state);
         if is_first {
             let detail = format!("the daemon runs, process {}", std::process::id());
             self.note(Kind::Daemon, |event| event.detail = Some(&detail));
@@ -72,7 +86,7 @@ impl Records {
     }
 
     pub(super) fn opened(&self, session: &Session, config: &Config) {
-        self.configure(config);
+        self.configure(&session.id, config);
         let detail = match session.generation {
             0 => format!("opened by process {}", session.process),
             generation => format!(
@@ -92,6 +106,7 @@ impl Records {
             event.session = Some(session);
             event.detail = Some("closed");
         });
+        self.state.lock().recording.remove(session);
     }
 
     pub(super) fn ordered(&self, ordered: &Ordered) {
@@ -112,7 +127,7 @@ impl Records {
     pub(super) async fn end(&self) {
         let detail = format!("the daemon ends, process {}", std::process::id());
         self.note(Kind::Daemon, |event| event.detail = Some(&detail));
-        let audit = self.kept.lock().take().map(|kept| kept.audit);
+        let audit = self.state.lock().kept.take().map(|kept| kept.audit);
         if let Some(audit) = audit {
             audit.sync();
             audit.flush().await;
@@ -120,7 +135,12 @@ impl Records {
     }
 
     fn note<'a>(&self, kind: Kind, fill: impl FnOnce(&mut Event<'a>)) {
-        let audit = self.kept.lock().as_ref().map(|kept| kept.audit.clone());
+        let audit = self
+            .state
+            .lock()
+            .kept
+            .as_ref()
+            .map(|kept| kept.audit.clone());
         let Some(audit) = audit else {
             return;
         };

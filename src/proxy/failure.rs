@@ -40,6 +40,8 @@ pub(crate) enum Failure {
         faults: Vec<Fault>,
         signature: String,
     },
+    /// The call is not one of this form; nothing was sent.
+    Unreadable { reason: &'static str },
     /// The rules require the user's consent, and there is no client to ask; `question` is the question.
     Consent { question: String },
     /// The rules require the user's consent, and there is none; nothing was sent.

@@ -204,6 +204,15 @@ impl<'a> CallEvent<'a> {
         outcome
     }
 
+    /// Writes the event of a call that is refused before its tool is looked for. Returns the failure to answer with.
+    pub(super) fn refuse(self, failure: Failure) -> Failure {
+        let prepared = self.prepare(None, None);
+        match self.end(prepared, Err(&failure)) {
+            Ok(()) => failure,
+            Err(unwritten) => unwritten,
+        }
+    }
+
     /// The line's beginning, and the rule that decides about the tool; `named` is the tool of a failure, which may be hidden.
     fn prepare(&self, tool: Option<&Tool>, named: Option<&QualifiedName>) -> Prepared {
         let identity = self.caller.map(|caller| caller.client.identity());

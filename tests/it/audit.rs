@@ -369,3 +369,68 @@ fn arguments_are_kept_as_the_user_says() {
     let last = calls(&odd).pop().unwrap();
     assert!(last["arguments"].as_str().unwrap().starts_with("sha256:"));
 }
+
+#[test]
+fn a_call_with_both_names_of_its_arguments_is_a_refusal_with_a_line() {
+    let setup = setup();
+    let mut client = setup.connect();
+    let answer = client.call(
+        "execute_tool",
+        r#"{"name":"hub__echo","arguments":{"a":1},"args":{"a":2}}"#,
+    );
+    assert!(answer.is_tool_error(), "{}", answer.text());
+    client.finish();
+    let calls = calls(&setup);
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    assert_eq!(calls[0]["kind"], "refusal");
+    assert_eq!(calls[0]["tool"], "hub__echo");
+}
+
+#[test]
+fn a_long_day_stays_within_the_size_and_what_is_left_is_whole() {
+    let setup = setup().setting("audit", json!({ "megabytes": 1, "arguments": "redacted" }));
+    let mut client = setup.connect();
+    let values = vec!["x".repeat(190); 250];
+    for number in 0..60 {
+        let arguments = json!({ "number": number, "values": values }).to_string();
+        client.execute_with("hub__echo", &arguments);
+    }
+    client.finish();
+    let sizes = files(&setup)
+        .iter()
+        .map(|file| file.metadata().unwrap().len())
+        .collect::<Vec<_>>();
+    let total: u64 = sizes.iter().sum();
+    assert!(total <= 1024 * 1024 + 128 * 1024, "{sizes:?}");
+    assert!(total > 512 * 1024, "{sizes:?}");
+    assert_eq!(verified(&setup, 0)["whole"], true);
+    let mut client = setup.connect();
+    client.execute("hub__echo");
+    client.finish();
+    let last = calls(&setup).pop().unwrap();
+    assert_eq!(last["sent"], 2, "{last}");
+    assert_eq!(verified(&setup, 0)["whole"], true);
+}
+
+#[test]
+fn other_settings_close_the_log_and_the_next_one_continues_its_chain() {
+    let setup = setup();
+    let mut client = setup.connect();
+    client.execute("hub__echo");
+    let setup = setup.setting("audit", json!({ "arguments": "none" }));
+    setup.save();
+    until("the new settings apply", || {
+        client.execute_with("hub__echo", r#"{"a":1}"#);
+        let last = calls(&setup).pop().unwrap();
+        last["arguments"].is_null().then_some(())
+    });
+    // The replaced log has let its chain go, so another session continues that one.
+    std::thread::sleep(Duration::from_secs(3));
+    let mut other = setup.connect();
+    other.execute("hub__echo");
+    let chains = std::fs::read_dir(setup.home().path("state/audit")).unwrap();
+    assert_eq!(chains.count(), 2);
+    other.finish();
+    client.finish();
+    assert_eq!(verified(&setup, 0)["whole"], true);
+}

@@ -51,6 +51,7 @@ impl Failure {
                 faults,
                 signature,
             } => unfit_arguments(name, faults, signature),
+            Self::Unreadable { reason } => (*reason).to_owned(),
             Self::Consent { question } => question.clone(),
             Self::NoConsent { name, reason } => no_consent(name, reason),
             Self::Call { name, error } => view.masked(&failed_call(name, error)),

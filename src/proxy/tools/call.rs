@@ -75,6 +75,24 @@ impl Tools {
         entry.record(checked, tool, |outcome| &outcome.reply).await
     }
 
+    /// Refuses a request that is no call, with a line in the audit log.
+    pub(super) fn refuse_audited(
+        &self,
+        context: &RequestContext,
+        name: &str,
+        reason: &'static str,
+    ) -> Failure {
+        let failure = Failure::Unreadable { reason };
+        let Some(audit) = self.ledger.audit() else {
+            return failure;
+        };
+        let caller = Some(&context.caller);
+        match CallEvent::begin(audit, &context.view, caller, name, "{}") {
+            Ok(event) => event.refuse(failure),
+            Err(unwritten) => unwritten,
+        }
+    }
+
     /// Finds the tool, checks the arguments, gets the user's consent if a rule requires it, and then calls the server or
     /// the built-in tool.
     async fn call_checked(&self, call: Call<'_>) -> Result<CallOutcome, Failure> {

@@ -98,7 +98,10 @@ impl Tools {
             .filter(|filter| !filter.trim().is_empty());
         let arguments = match arguments_of(call) {
             Ok(arguments) => arguments,
-            Err(refusal) => return Reply::tool_error(refusal),
+            Err(reason) => {
+                let refused = self.refuse_audited(&shared.context, &name, reason);
+                return Reply::tool_error(&refused.text(&shared.context.view));
+            }
         };
         let call = Call {
             name: &name,

@@ -91,6 +91,37 @@ fn orders_and_sessions_are_in_the_audit_log_and_orders_are_events() {
 }
 
 #[test]
+fn a_session_without_an_audit_log_does_not_end_that_of_the_daemon() {
+    let setup = shared();
+    let mut first = setup.connect();
+    first.execute("a__t");
+    let change = |edit: &dyn Fn(&mut Value)| {
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        let mut config: Value = serde_json::from_str(&text).unwrap();
+        edit(&mut config);
+        setup.save_text(&config.to_string());
+    };
+    change(&|config| config["audit"] = json!({ "enabled": false }));
+    let mut without = setup.connect();
+    without.execute("a__t");
+    let _ = command::run(setup.command(&["daemon", "restart", "a"]), "").code(0);
+    change(&|config| config["audit"] = json!({ "arguments": "none" }));
+    let mut last = setup.connect();
+    last.execute("a__t");
+    for client in [first, without, last] {
+        client.finish();
+    }
+    let told = details(&setup, "daemon");
+    assert_eq!(
+        told,
+        [
+            "the daemon runs",
+            "servers.restart by the control interface"
+        ]
+    );
+}
+
+#[test]
 fn no_tool_call_reaches_the_control_interface() {
     let setup = shared();
     let mut client = setup.connect();
