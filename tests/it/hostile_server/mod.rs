@@ -1,21 +1,54 @@
 //! A server that changes under a person's eyes: what the model gets, what the person sees, and what the audit log says. The page
 //! `docs/hostile-server.md` is made here.
 
+mod claude;
+
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
 use crate::support::script::{Step, echo, result, up_to};
 use crate::support::{Client, Server, Setup};
+use claude::Claude;
 
 const HEAD: &str = "# A hostile server
 
-A server under `\"trust\": \"pin\"` begins with two honest tools. Then it renames, adds, changes, hides, shadows and grows, one after the other. After each step a client
-over stdio refreshes the lists, searches for every tool and calls it. A test plays this with the real program and compares the answers with this page
-(`tests/it/hostile_server.rs`); the client is the test's own, and no model takes part: what the model gets is all that a client could show it.
+A server under `\"trust\": \"pin\"` begins with two honest tools. Then it renames, adds, changes, hides, shadows and grows, one after the other. After each step the model
+refreshes the lists, searches for every tool and calls it, and the person looks.
+
+Two tests play this with the real program and compare what they see with this page (`tests/it/hostile_server/`): one with Claude Code 2.1.197, whose model is a stand-in that
+follows a script, so that what the model gets is read from the client's own requests to it; and one with the tests' own client, for machines without Claude Code. No real model takes
+part, so the page does not show what one would do with these answers.
 
 Another server, `mail`, has the honest tool `send_email`.
 ";
+
+/// A call by the model: the tool of mcpzip, and its arguments.
+type Call = (&'static str, Value);
+
+/// An answer as the model gets it.
+struct Answer {
+    is_error: bool,
+    text: String,
+}
+
+/// A client with a model that makes the calls of one step after the other.
+trait Model {
+    fn play(&mut self, step: usize, calls: &[Call]) -> Vec<Answer>;
+}
+
+impl Model for Client {
+    fn play(&mut self, _: usize, calls: &[Call]) -> Vec<Answer> {
+        let answers = calls.iter().map(|(tool, arguments)| {
+            let answer = self.call(tool, &arguments.to_string());
+            Answer {
+                is_error: answer.is_tool_error(),
+                text: answer.text(),
+            }
+        });
+        answers.collect()
+    }
+}
 
 fn tool(name: &str, description: &str) -> Value {
     json!({ "name": name, "description": description, "inputSchema": { "type": "object" } })
@@ -107,27 +140,56 @@ fn names_of(act: &Act) -> impl Iterator<Item = &str> {
     act.tools.iter().map(|tool| tool["name"].as_str().unwrap())
 }
 
+/// The tools that the model tries in a step.
+fn tried<'a>(acts: &'a [Act], act: &'a Act) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names_of(&acts[0]).chain(names_of(act)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| !name.starts_with("more_") || *name == "more_7");
+    names
+}
+
+/// The calls of a step: one that has the server list its tools, a search, and one of each tool.
+fn calls(step: usize, names: &[&str]) -> Vec<Call> {
+    let execute = |name: &str, arguments: Value| -> Call {
+        (
+            "execute_tool",
+            json!({ "name": name, "arguments": arguments }),
+        )
+    };
+    let first = match step {
+        0 => execute("web__read_page", json!({})),
+        _ => execute("mcpzip__refresh", json!({ "server": "web" })),
+    };
+    let search = json!({ "query": "page of a web site, e-mail, note, more" });
+    let mut calls = vec![first, ("search_tools", search)];
+    calls.extend(
+        names
+            .iter()
+            .map(|name| execute(&format!("web__{name}"), json!({}))),
+    );
+    calls
+}
+
 /// What the model gets: the tools that a search finds and those that can be called, and why others cannot.
-fn model(client: &mut Client, names: &[&str]) -> Vec<String> {
-    let found = client.search("page of a web site, e-mail, note, more");
-    let mut lines = Vec::new();
-    for name in names {
+fn model(answers: &[Answer], names: &[&str]) -> Vec<String> {
+    let [first, found, called @ ..] = answers else {
+        panic!("{} answers", answers.len())
+    };
+    assert!(!first.is_error, "{}", first.text);
+    let line = |(name, answer): (&&str, &Answer)| {
         let full = format!("web__{name}");
-        let answer = client.execute_with(&full, "{}");
-        let called = match answer.is_tool_error() {
-            false => "is called".to_owned(),
-            true => answer.text(),
+        let called = match answer.is_error {
+            false => "is called",
+            true => &answer.text,
         };
-        let is_found = if found.contains(&full) {
-            "found"
-        } else {
-            "not found"
+        let is_found = match found.text.contains(&full) {
+            true => "found",
+            false => "not found",
         };
-        lines.push(format!(
-            "`{full}` is {is_found} by a search; a call: {called}"
-        ));
-    }
-    lines
+        format!("`{full}` is {is_found} by a search; a call: {called}")
+    };
+    names.iter().zip(called).map(line).collect()
 }
 
 /// What the person sees in `mcpzip approve web` and `mcpzip status`.
@@ -198,38 +260,31 @@ fn section(page: &mut String, title: &str, lines: &[String]) {
     }
 }
 
-#[test]
-fn the_page_about_a_hostile_server_is_what_happens() {
-    let acts = acts();
+fn home(acts: &[Act]) -> Setup {
     let mail = Server::new().tool("send_email", [echo()]);
-    let setup = Setup::new()
+    Setup::new()
         .server("mail", mail)
-        .server_with("web", server(&acts), json!({ "trust": "pin" }))
+        .server_with("web", server(acts), json!({ "trust": "pin" }))
         .setting("audit", json!({}))
-        .setting("management", json!("full"));
-    let mut client = setup.connect();
+        .setting("management", json!("full"))
+}
+
+/// The page, as this client's model, the person and the log have it.
+fn page(setup: &Setup, acts: &[Act], client: &mut dyn Model) -> String {
     let (mut page, mut known) = (HEAD.to_owned(), 0);
-    for (index, act) in acts.iter().enumerate() {
-        if index > 0 {
-            let answer = client.execute_with("mcpzip__refresh", r#"{"server":"web"}"#);
-            assert!(!answer.is_tool_error(), "{}", answer.text());
-        } else {
-            client.execute_with("web__read_page", "{}").value();
-        }
-        let mut names: Vec<&str> = names_of(&acts[0]).chain(names_of(act)).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.retain(|name| !name.starts_with("more_") || *name == "more_7");
+    for (step, act) in acts.iter().enumerate() {
+        let names = tried(acts, act);
         let _ = write!(page, "\n## {}\n", act.title);
-        let model = model(&mut client, &names);
-        let person = person(&setup);
-        let audit = audit(&setup, &mut known);
-        section(&mut page, "What the model gets:", &model);
+        let answers = client.play(step, &calls(step, &names));
+        let (person, audit) = (person(setup), audit(setup, &mut known));
+        section(&mut page, "What the model gets:", &model(&answers, &names));
         section(&mut page, "What the person sees:", &person);
         section(&mut page, "What the audit log says:", &audit);
     }
-    client.finish();
-    let _ = setup.run(&["audit", "verify"]).code(0);
+    page
+}
+
+fn compare(page: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/hostile-server.md");
     let written = std::fs::read_to_string(path).unwrap_or_default();
     if written != page {
@@ -238,4 +293,45 @@ fn the_page_about_a_hostile_server_is_what_happens() {
             "docs/hostile-server.md is not what happens any more; the new page is printed above"
         );
     }
+}
+
+#[test]
+fn the_page_about_a_hostile_server_is_what_happens() {
+    let acts = acts();
+    let setup = home(&acts);
+    let mut client = setup.connect();
+    let page = page(&setup, &acts, &mut client);
+    client.finish();
+    let _ = setup.run(&["audit", "verify"]).code(0);
+    compare(&page);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_model_behind_a_real_client_gets_what_the_page_says() {
+    let acts = acts();
+    let setup = home(&acts);
+    let steps: Vec<Vec<Call>> = acts
+        .iter()
+        .enumerate()
+        .map(|(step, act)| calls(step, &tried(&acts, act)))
+        .collect();
+    let Some(mut client) = Claude::start(&setup, &steps) else {
+        return;
+    };
+    let page = page(&setup, &acts, &mut client);
+    client.finish();
+    let shown = setup.run(&["audit", "--json"]).code(0).stdout;
+    let lines = shown
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let calls: Vec<Value> = lines
+        .filter(|line: &Value| line["kind"] == "call")
+        .collect();
+    assert!(
+        calls.iter().all(|line| line["client"] == "claude-code"),
+        "{calls:?}"
+    );
+    let _ = setup.run(&["audit", "verify"]).code(0);
+    compare(&page);
 }
