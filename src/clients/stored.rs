@@ -44,7 +44,7 @@ pub(super) struct Difference {
 pub(super) struct Literal {
     /// The name of its variable, header or option.
     pub(super) key: String,
-    place: Place,
+    location: Location,
     /// A name for a variable.
     variable: String,
     value: String,
@@ -52,14 +52,14 @@ pub(super) struct Literal {
 
 /// The text of an entry that contains a secret.
 #[derive(PartialEq, Eq)]
-enum Place {
+enum Location {
     /// A value in one of [`GIVEN`].
     Given(&'static str, String),
     Argument(usize),
     Url,
 }
 
-impl Place {
+impl Location {
     fn text<'n>(&self, node: &'n Node) -> Option<&'n str> {
         node.at(&self.path())?.as_text()
     }
@@ -165,7 +165,7 @@ impl Stored {
         // Of two secrets in one text, one may be a part of the other.
         all.sort_by_key(|literal| std::cmp::Reverse(literal.value.len()));
         for literal in all {
-            let Some(text) = literal.place.text(node) else {
+            let Some(text) = literal.location.text(node) else {
                 continue;
             };
             // Another secret in the same text may have contained it.
@@ -173,8 +173,16 @@ impl Stored {
                 continue;
             }
             let name = self.name_for(server, &literal, taken);
-            let text = text.replacen(&literal.value, &format!("${{{name}}}"), 1);
-            let path = literal.place.path();
+            let reference = format!("${{{name}}}");
+            let text = match literal.location {
+                // The value of a variable or header may be short; it stands at the end.
+                Location::Given(..) => {
+                    let before = text.strip_suffix(&literal.value).unwrap_or_default();
+                    format!("{before}{reference}")
+                }
+                Location::Argument(_) | Location::Url => text.replace(&literal.value, &reference),
+            };
+            let path = literal.location.path();
             if !node.set(&path, Node::Text(text)) {
                 continue;
             }
@@ -323,15 +331,15 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
             };
             Literal {
                 key: name.to_owned(),
-                place: Place::Given(map, name.to_owned()),
+                location: Location::Given(map, name.to_owned()),
                 variable,
                 value: value.to_owned(),
             }
         })
         .collect();
-    let of_server = |key: &str, place, value: &String| Literal {
+    let of_server = |key: &str, location, value: &String| Literal {
         key: key.to_owned(),
-        place,
+        location,
         variable: variable_name(&format!("{server}_{}", key.trim_start_matches('-'))),
         value: value.clone(),
     };
@@ -339,28 +347,33 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
     let command = node.get("command").and_then(Node::as_text).unwrap_or("");
     for secret in secret_arguments(command, &args) {
         let value = secret.expose();
-        let with_it = |arg: &String| arg.contains(value.as_str());
-        if let Some(at) = args
-            .iter()
-            .position(with_it)
-            .filter(|_| value.len() >= SHORTEST)
-        {
-            let before = at.checked_sub(1).map(|at| args[at].as_str());
-            let key = option_of(before, &args[at]).unwrap_or("secret");
-            found.push(of_server(key, Place::Argument(at), value));
+        if value.len() < SHORTEST {
+            continue;
         }
+        let with_it = |at: &usize| args[*at].contains(value.as_str());
+        let all: Vec<usize> = (0..args.len()).filter(with_it).collect();
+        let option = |at: &usize| {
+            let before = at.checked_sub(1).map(|at| args[at].as_str());
+            option_of(before, &args[*at])
+        };
+        // One variable for all of them.
+        let key = all.iter().find_map(option).unwrap_or("secret");
+        found.extend(
+            all.iter()
+                .map(|at| of_server(key, Location::Argument(*at), value)),
+        );
     }
     let url = node.get("url").and_then(Node::as_text).unwrap_or("");
     for secret in secret_parameters(url) {
         let value = secret.expose();
         if url.contains(value.as_str()) && value.len() >= SHORTEST {
-            found.push(of_server("url", Place::Url, value));
+            found.push(of_server("url", Location::Url, value));
         }
     }
     // A text with a reference may be one as a whole, or have a `$` that would change its meaning.
     found.retain(|literal| {
         let has_reference = literal
-            .place
+            .location
             .text(node)
             .is_none_or(|text| text.contains('$'));
         !literal.value.trim().is_empty() && !has_reference

@@ -52,9 +52,9 @@ pub(crate) struct Finding {
     pub(crate) part: String,
 }
 
-/// The place of a text in a definition.
+/// The position of a text in a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Top,
     Name,
     Schema,
@@ -132,8 +132,8 @@ fn member_that_stands_twice(raw: &RawValue) -> Option<String> {
 #[must_use]
 pub(crate) fn tool(definition: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
-    walk(definition, Place::Top, &mut |text, place| {
-        scan(text, place, &mut findings);
+    walk(definition, Position::Top, &mut |text, position| {
+        scan(text, position, &mut findings);
     });
     findings
 }
@@ -142,11 +142,11 @@ pub(crate) fn tool(definition: &Value) -> Vec<Finding> {
 #[must_use]
 pub(crate) fn instructions(text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
-    scan(text, Place::Schema, &mut findings);
+    scan(text, Position::Schema, &mut findings);
     findings
 }
 
-fn scan(text: &str, place: Place, findings: &mut Vec<Finding>) {
+fn scan(text: &str, position: Position, findings: &mut Vec<Finding>) {
     let mut add = |kind, part: &str| {
         if findings
             .iter()
@@ -159,32 +159,32 @@ fn scan(text: &str, place: Place, findings: &mut Vec<Finding>) {
     if let Some(part) = phrases::hidden(text) {
         add(Kind::Hidden, part);
     }
-    for (kind, part) in phrases::found(text) {
+    for (kind, part) in phrases::found(&phrases::plain(text)) {
         add(kind, part);
     }
-    if place == Place::Parameter && phrases::is_secret_parameter(text) {
+    if position == Position::Parameter && phrases::is_secret_parameter(text) {
         add(Kind::Secret, text);
     }
-    if place == Place::Name && names::is_disguised(text) {
+    if position == Position::Name && names::is_disguised(text) {
         add(Kind::LookAlike, text);
     }
 }
 
 /// Calls `look` with every text of a definition, names of parameters included.
-fn walk(value: &Value, place: Place, look: &mut impl FnMut(&str, Place)) {
+fn walk(value: &Value, position: Position, look: &mut impl FnMut(&str, Position)) {
     match value {
-        Value::String(text) => look(text, place),
-        Value::Array(items) => items.iter().for_each(|item| walk(item, place, look)),
+        Value::String(text) => look(text, position),
+        Value::Array(items) => items.iter().for_each(|item| walk(item, position, look)),
         Value::Object(members) => {
             for (key, value) in members {
                 let inner = match key.as_str() {
-                    "name" if place == Place::Top => Place::Name,
-                    "properties" if place != Place::Parameters => Place::Parameters,
-                    _ => Place::Schema,
+                    "name" if position == Position::Top => Position::Name,
+                    "properties" if position != Position::Parameters => Position::Parameters,
+                    _ => Position::Schema,
                 };
-                let own = match place {
-                    Place::Parameters => Place::Parameter,
-                    _ => Place::Schema,
+                let own = match position {
+                    Position::Parameters => Position::Parameter,
+                    _ => Position::Schema,
                 };
                 look(key, own);
                 walk(value, inner, look);

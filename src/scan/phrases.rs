@@ -9,13 +9,13 @@ use super::Kind;
 use crate::tool::is_hidden;
 
 /// A pattern for files that hold keys, and for those that name servers and their secrets.
-const SECRET_FILE: &str = r"(?:~|\$home|/home/\w+|/root)/\.?(?:ssh|aws|env\b|gnupg|kube|netrc|cursor|config/gcloud|docker/config)|\bid_(?:rsa|ed25519|ecdsa)\b|/etc/(?:passwd|shadow)\b|\.cursor/mcp\.json|claude_desktop_config|\.aws/credentials";
+const SECRET_FILE: &str = r"(?:~|\$\{?home\}?|%userprofile%|/home/[\w.-]+|/users/[\w.-]+|[a-z]:\\users\\[\w.-]+|/root)[/\\]\.?(?:ssh|aws|azure|env\b|gnupg|kube|_?netrc|cursor|npmrc|pypirc|pgpass|my\.cnf|git-credentials|vault-token|(?:bash|zsh)_history|claude(?:\.json|/)|codex/|gemini/|mozilla|password-store|terraform\.d|config[/\\](?:gcloud|gh|op|hub)|docker[/\\]config|local/share/keyrings|library/keychains)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:passwd|shadow|sudoers)\b|/proc/self/environ|\.cursor/mcp\.json|claude_desktop_config|\.aws/credentials|\.git-credentials|\.netrc\b|\.pgpass\b";
 
 /// The patterns; `{file}` stands for [`SECRET_FILE`].
 const PATTERNS: &[(Kind, &str)] = &[
     (
         Kind::Secret,
-        r"\b(?:read|open|cat|load|include|contents?|attach|pass|send|upload|append|text|put|hold)\b[^.!?\n]{0,80}(?:{file})",
+        r"\b(?:read|open|cat|load|include|contents?|attach|pass|send|upload|append|text|put|hold|fetch|retrieve|copy|paste|print|dump|post|share|forward)\b[^.!?\n]{0,80}(?:{file})",
     ),
     (
         Kind::Secret,
@@ -102,7 +102,26 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(&format!("(?i){pattern}")).expect("the patterns are valid, as a test shows")
 }
 
-/// The phrases in a text, with the kind of each.
+/// A text as the patterns are written: one space between words, also where a line ends, plain quotes, and no hidden characters.
+#[must_use]
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars().filter(|c| !is_hidden(*c)) {
+        match c {
+            c if c.is_whitespace() => {
+                if !plain.ends_with(' ') {
+                    plain.push(' ');
+                }
+            }
+            '\u{2018}' | '\u{2019}' | '\u{201b}' | '\u{2bc}' | '\u{ff07}' => plain.push('\''),
+            '\u{201c}' | '\u{201d}' | '\u{ff02}' => plain.push('"'),
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// The phrases in a text that [`plain`] has made, with the kind of each.
 pub(super) fn found(text: &str) -> impl Iterator<Item = (Kind, &str)> {
     PHRASES.iter().filter_map(move |(kind, pattern)| {
         let phrase = pattern.find(text)?;
@@ -120,14 +139,19 @@ pub(super) fn is_secret_parameter(name: &str) -> bool {
 /// them between their characters, which do not count.
 #[must_use]
 pub(super) fn hidden(text: &str) -> Option<&str> {
+    const KEYCAP: char = '\u{20e3}';
+    let is_selector = |c: char| matches!(c, '\u{fe0e}' | '\u{fe0f}');
     let mut before = ' ';
     let mut rest = text.char_indices().peekable();
     while let Some((at, c)) = rest.next() {
+        let next = rest.peek().map(|(_, c)| *c);
         let joins = matches!(c, '\u{200c}' | '\u{200d}')
             && !before.is_ascii()
-            && rest.peek().is_some_and(|(_, c)| !c.is_ascii());
+            && next.is_some_and(|c| !c.is_ascii());
+        let selects_nothing =
+            is_selector(c) && (is_selector(before) || before.is_ascii() && next != Some(KEYCAP));
         let is_control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-        if (is_hidden(c) || is_control) && !joins {
+        if (is_hidden(c) || is_control || selects_nothing) && !joins {
             return Some(&text[at..]);
         }
         before = c;

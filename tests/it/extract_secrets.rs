@@ -149,3 +149,40 @@ fn of_commands_at_once_one_moves_the_secrets_and_none_is_lost() {
     );
     assert!(!text(&setup).contains(TOKEN));
 }
+
+#[test]
+fn a_secret_that_stands_several_times_in_the_arguments_moves_everywhere() {
+    let setup = Setup::new().log_level("error").server_with(
+        "notes",
+        Server::new().tool("look", [surroundings()]),
+        json!({}),
+    );
+    setup.save();
+    let mut config: Value = serde_json::from_str(&text(&setup)).unwrap();
+    config["mcpServers"]["remote"] = json!({
+        "command": "mcp-remote",
+        "args": ["--api-key", TOKEN, "--header", format!("X-Key: {TOKEN}"), format!("a={TOKEN}&b={TOKEN}")],
+        "disabled": true,
+    });
+    setup.save_text(&config.to_string());
+    let report = run(&setup, &["config", "extract-secrets", "--yes", "--json"]).code(0);
+    assert!(!text(&setup).contains(TOKEN), "{}", text(&setup));
+    let report = report.json();
+    assert_eq!(report["stored"], json!(["REMOTE_API_KEY"]), "{report}");
+    assert_eq!(
+        report["literal"][0]["secrets"],
+        json!(["--api-key"]),
+        "{report}"
+    );
+    let written: Value = serde_json::from_str(&text(&setup)).unwrap();
+    assert_eq!(
+        written["mcpServers"]["remote"]["args"],
+        json!([
+            "--api-key",
+            "${REMOTE_API_KEY}",
+            "--header",
+            "X-Key: ${REMOTE_API_KEY}",
+            "a=${REMOTE_API_KEY}&b=${REMOTE_API_KEY}"
+        ])
+    );
+}

@@ -75,7 +75,7 @@ impl Tools {
         entry.record(checked, tool, |outcome| &outcome.reply).await
     }
 
-    /// Refuses a request that is no call, with a line in the audit log.
+    /// Refuses a request that cannot be read as a call, with a line in the audit log.
     pub(super) fn refuse_audited(
         &self,
         context: &RequestContext,

@@ -181,7 +181,7 @@ fn model(answers: &[Answer], names: &[&str]) -> Vec<String> {
         let full = format!("web__{name}");
         let called = match answer.is_error {
             false => "is called",
-            true => &answer.text,
+            true => first_suggestion(&answer.text),
         };
         let is_found = match found.text.contains(&full) {
             true => "found",
@@ -190,6 +190,14 @@ fn model(answers: &[Answer], names: &[&str]) -> Vec<String> {
         format!("`{full}` is {is_found} by a search; a call: {called}")
     };
     names.iter().zip(called).map(line).collect()
+}
+
+/// Of several suggested names, the first: the others depend on how far the search by meaning has come.
+fn first_suggestion(text: &str) -> &str {
+    match text.contains("did you mean") {
+        true => text.split(", mcpzip__").next().unwrap_or(text),
+        false => text,
+    }
 }
 
 /// What the person sees in `mcpzip approve web` and `mcpzip status`.

@@ -53,7 +53,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         ),
     ] {
         let [without, with] = times(stand, bytes, processors)?;
-        // What is started next may use all processors again.
+        // The programs of the next row may use all processors again.
         pin(std::process::id(), &before);
         for (percent, bar) in [(50, bar), (99, None)] {
             table.add_own(
