@@ -131,6 +131,12 @@ impl Rule {
 impl Policy {
     /// Reads what is written. A rule that is not understood is a fault, never left out.
     pub(super) fn read(entry: PolicyEntry) -> Result<Self, At<EntryError>> {
+        let PolicyEntry {
+            allow,
+            ask,
+            deny,
+            without_asking,
+        } = entry;
         let rules = |list: &str, written: Option<Vec<At<RuleEntry>>>| {
             let one = |(index, entry)| Rule::read(entry, &format!("tools.{list}[{index}]"));
             written
@@ -138,10 +144,10 @@ impl Policy {
                 .transpose()
         };
         Ok(Self {
-            allow: rules("allow", entry.allow)?,
-            ask: rules("ask", entry.ask)?.unwrap_or_default(),
-            deny: rules("deny", entry.deny)?.unwrap_or_default(),
-            without_asking: exact_names(entry.without_asking)?,
+            allow: rules("allow", allow)?,
+            ask: rules("ask", ask)?.unwrap_or_default(),
+            deny: rules("deny", deny)?.unwrap_or_default(),
+            without_asking: exact_names(without_asking)?,
             written: Vec::new(),
         })
     }
@@ -321,10 +327,17 @@ impl Policy {
 
     /// The rules, list by list, the strictest first.
     pub(crate) fn rules(&self) -> impl Iterator<Item = ListedRule<'_>> {
+        let Self {
+            allow,
+            ask,
+            deny,
+            without_asking,
+            written: _,
+        } = self;
         let lists = [
-            ("deny", Some(&self.deny)),
-            ("ask", Some(&self.ask)),
-            ("allow", self.allow.as_ref()),
+            ("deny", Some(deny)),
+            ("ask", Some(ask)),
+            ("allow", allow.as_ref()),
         ];
         let rules = lists.into_iter().flat_map(|(list, rules)| {
             let rules = rules.into_iter().flatten().enumerate();
@@ -335,7 +348,7 @@ impl Policy {
                 suggested: rule.pattern.suggested(),
             })
         });
-        let unasked = self.without_asking.iter().enumerate();
+        let unasked = without_asking.iter().enumerate();
         rules.chain(unasked.map(|(index, name)| ListedRule {
             list: "without_asking",
             index,
@@ -347,15 +360,29 @@ impl Policy {
     /// Whether a rule looks at arguments.
     #[must_use]
     pub(super) fn inspects(&self) -> bool {
-        let lists = [&self.ask, &self.deny];
-        let mut rules = lists.into_iter().chain(&self.allow).flatten();
+        // All fields are named, here and below, so that a new kind of rule cannot be forgotten.
+        let Self {
+            allow,
+            ask,
+            deny,
+            without_asking: _,
+            written: _,
+        } = self;
+        let mut rules = [ask, deny].into_iter().chain(allow).flatten();
         rules.any(|rule| !rule.when.is_empty())
     }
 
     /// Whether it permits every tool.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
-        self.allow.is_none() && self.ask.is_empty() && self.deny.is_empty()
+        let Self {
+            allow,
+            ask,
+            deny,
+            without_asking: _,
+            written: _,
+        } = self;
+        allow.is_none() && ask.is_empty() && deny.is_empty()
     }
 }
 

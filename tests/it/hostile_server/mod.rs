@@ -295,12 +295,10 @@ fn page(setup: &Setup, acts: &[Act], client: &mut dyn Model) -> String {
 fn compare(page: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/hostile-server.md");
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    if written != page {
-        println!("{page}");
-        panic!(
-            "docs/hostile-server.md is not what happens any more; the new page is printed above"
-        );
-    }
+    assert!(
+        written == page,
+        "docs/hostile-server.md is not what happens any more; the new page:\n{page}"
+    );
 }
 
 #[test]
