@@ -11,12 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
 use crate::config::{
-    self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv, secrets_file,
+    self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv, SurfaceRequest,
+    secrets_file,
 };
 use crate::downstream::{self, http};
 #[cfg(target_os = "linux")]
 use crate::events::Events;
-use crate::proxy::{Directories, Mode, Progress, Proxy, SharedLists, Start};
+use crate::proxy::{Directories, Progress, Proxy, SURFACES, SharedLists, Start};
 use crate::results::Owner;
 #[cfg(target_os = "linux")]
 pub(crate) use crate::results::SessionId;
@@ -79,10 +80,10 @@ pub(crate) struct Shared {
 #[cfg(target_os = "linux")]
 impl Shared {
     /// The parts of a run that uses these servers and lists.
-    fn build(&self, mode: Mode, owner: Owner) -> Build {
+    fn build(&self, surface: SurfaceRequest, owner: Owner) -> Build {
         Build {
             start: Start::Serving,
-            mode,
+            surface,
             tasks: Tasks::new(),
             servers: self.servers.clone(),
             lists: Some(self.lists.clone()),
@@ -103,7 +104,7 @@ impl Shared {
 /// The parameters of [`App::build`].
 struct Build {
     start: Start,
-    mode: Mode,
+    surface: SurfaceRequest,
     tasks: Tasks,
     servers: Arc<SharedServers>,
     lists: Option<Arc<SharedLists>>,
@@ -119,11 +120,11 @@ impl App {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
         sum(config.faults.len(), config.warnings.len(), &paths);
-        let (start, mode) = (Start::Nothing, Mode::MetaTools);
-        Ok(Self::with_config(config, paths, session, start, mode))
+        let (start, surface) = (Start::Nothing, SurfaceRequest::default());
+        Ok(Self::with_config(config, paths, session, start, surface))
     }
 
-    /// Builds a run that serves clients, in the mode that `mode` makes of the configuration. `remotes` are the servers of
+    /// Builds a run that serves clients, with the surface that `surface` makes of the configuration. `remotes` are the servers of
     /// the command line.
     ///
     /// # Errors
@@ -132,13 +133,13 @@ impl App {
         paths: Paths,
         session: SessionEnv,
         remotes: Vec<RemoteServer>,
-        mode: impl FnOnce(&Config) -> Mode,
+        surface: impl FnOnce(&Config) -> SurfaceRequest,
     ) -> Result<Self, config::Error> {
         let config = Config::load_with(&remotes, &paths, &session.environment)?;
         telemetry::hide(&config.masker);
         report(&config, &paths);
-        let mode = mode(&config);
-        let app = Self::with_config(config, paths, session, Start::Serving, mode);
+        let surface = surface(&config);
+        let app = Self::with_config(config, paths, session, Start::Serving, surface);
         Ok(Self { remotes, ..app })
     }
 
@@ -149,8 +150,8 @@ impl App {
     pub(crate) fn quiet(paths: Paths, session: SessionEnv) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
-        let (start, mode) = (Start::Nothing, Mode::MetaTools);
-        Ok(Self::with_config(config, paths, session, start, mode))
+        let (start, surface) = (Start::Nothing, SurfaceRequest::default());
+        Ok(Self::with_config(config, paths, session, start, surface))
     }
 
     /// Builds a run from a configuration whose faults the caller reports.
@@ -160,14 +161,14 @@ impl App {
         paths: Paths,
         session: SessionEnv,
         start: Start,
-        mode: Mode,
+        surface: SurfaceRequest,
     ) -> Self {
         write_logs(&config);
         let tasks = Tasks::new();
         let servers = SharedServers::of_one(tasks.clone());
         let build = Build {
             start,
-            mode,
+            surface,
             tasks,
             servers,
             lists: None,
@@ -185,14 +186,14 @@ impl App {
     pub(crate) fn for_session(
         paths: Paths,
         session: SessionEnv,
-        mode: Mode,
+        surface: SurfaceRequest,
         id: SessionId,
         shared: &Shared,
     ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
         report(&config, &paths);
-        let build = shared.build(mode, Owner::Session(id));
+        let build = shared.build(surface, Owner::Session(id));
         Ok(Self::build(config, paths, session, build))
     }
 
@@ -203,12 +204,12 @@ impl App {
         config: Config,
         paths: Paths,
         session: SessionEnv,
-        mode: Mode,
+        surface: SurfaceRequest,
         shared: &Shared,
     ) -> Self {
         telemetry::hide(&config.masker);
         report(&config, &paths);
-        let build = shared.build(mode, Owner::default());
+        let build = shared.build(surface, Owner::default());
         Self::build(config, paths, session, build)
     }
 
@@ -228,7 +229,7 @@ impl App {
         telemetry::hide(&config.masker);
         let build = Build {
             start: Start::Nothing,
-            mode: Mode::MetaTools,
+            surface: SurfaceRequest::default(),
             tasks: Tasks::new(),
             servers: shared.servers.clone(),
             lists: Some(shared.lists.clone()),
@@ -242,7 +243,7 @@ impl App {
     fn build(config: Config, paths: Paths, session: SessionEnv, build: Build) -> Self {
         let Build {
             start,
-            mode,
+            surface,
             tasks,
             servers,
             lists,
@@ -259,6 +260,7 @@ impl App {
             audit: Some(paths.state_dir.clone()),
             approvals: Some(Approvals::below(&paths.state_dir)),
             logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
+            surfaces: Some(paths.state_dir.join(SURFACES)),
             shared: lists,
         };
         let proxy = Proxy::new(
@@ -268,7 +270,7 @@ impl App {
             &tasks,
             &servers,
             start,
-            mode,
+            surface,
         );
         Self {
             proxy,

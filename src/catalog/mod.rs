@@ -50,6 +50,8 @@ pub struct Snapshot {
     servers: BTreeMap<ServerName, Arc<ServerTools>>,
     /// The positions of withheld tools.
     withheld: BTreeMap<ServerName, BTreeSet<usize>>,
+    /// The positions of those that are withheld only because they are for an app.
+    for_apps: BTreeMap<ServerName, BTreeSet<usize>>,
     /// The servers of which more than tools is withheld.
     holds: BTreeMap<ServerName, Hold>,
     rules: Option<Rules>,
@@ -161,6 +163,7 @@ impl Snapshot {
         reserved: Arc<BTreeSet<String>>,
     ) -> Self {
         let (mut withheld, mut holds) = (BTreeMap::new(), BTreeMap::new());
+        let mut for_apps = BTreeMap::new();
         for server in rules.iter().flat_map(|_| servers.values()) {
             let is_withheld = |entry: &ToolEntry| {
                 rules
@@ -171,11 +174,19 @@ impl Snapshot {
             if let Some(hold) = hold.filter(|hold| *hold != Hold::default()) {
                 holds.insert(server.name().clone(), hold);
             }
-            let entries = server.entries().iter().enumerate();
-            let found: BTreeSet<usize> = entries
-                .filter(|(_, entry)| is_withheld(entry))
-                .map(|(at, _)| at)
-                .collect();
+            let (mut found, mut of_apps) = (BTreeSet::new(), BTreeSet::new());
+            for (at, entry) in server.entries().iter().enumerate() {
+                let by_rule = is_withheld(entry);
+                if by_rule || entry.is_app_only {
+                    found.insert(at);
+                }
+                if entry.is_app_only && !by_rule {
+                    of_apps.insert(at);
+                }
+            }
+            if !of_apps.is_empty() {
+                for_apps.insert(server.name().clone(), of_apps);
+            }
             if !found.is_empty() {
                 withheld.insert(server.name().clone(), found);
             }
@@ -183,9 +194,36 @@ impl Snapshot {
         Self {
             servers,
             withheld,
+            for_apps,
             holds,
             rules,
             reserved,
+        }
+    }
+
+    /// Whether there are tools that are withheld only because they are for an app.
+    #[must_use]
+    pub fn has_app_tools(&self) -> bool {
+        !self.for_apps.is_empty()
+    }
+
+    /// A copy that shows the tools for apps, for clients that hide them from their models.
+    #[must_use]
+    pub fn with_app_tools(&self) -> Self {
+        let mut withheld = self.withheld.clone();
+        for (server, shown) in &self.for_apps {
+            if let Some(withheld) = withheld.get_mut(server) {
+                withheld.retain(|at| !shown.contains(at));
+            }
+        }
+        withheld.retain(|_, positions| !positions.is_empty());
+        Self {
+            servers: self.servers.clone(),
+            withheld,
+            for_apps: BTreeMap::new(),
+            holds: self.holds.clone(),
+            rules: self.rules.clone(),
+            reserved: self.reserved.clone(),
         }
     }
 
@@ -205,11 +243,14 @@ impl Snapshot {
     #[must_use]
     pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {
         let (mut all, mut withheld) = (self.servers.clone(), self.withheld.clone());
+        let mut for_apps = self.for_apps.clone();
         all.retain(|server, _| !servers.contains(server));
         withheld.retain(|server, _| !servers.contains(server));
+        for_apps.retain(|server, _| !servers.contains(server));
         Self {
             servers: all,
             withheld,
+            for_apps,
             holds: self.holds.clone(),
             rules: self.rules.clone(),
             reserved: self.reserved.clone(),

@@ -14,7 +14,6 @@ use super::{call, describe, search, servers, tools};
 use crate::app::{self, App};
 use crate::config::{DaemonMode, DaemonOptions, Paths, SessionEnv, is_inline};
 use crate::daemon::{self, Ran};
-use crate::proxy::Mode;
 
 /// Commands that need the servers.
 #[derive(Debug, Subcommand, Serialize, Deserialize)]
@@ -93,7 +92,7 @@ pub(super) async fn run(
     }
     let request = daemon::Request {
         env: session,
-        mode: Mode::MetaTools,
+        surface: None,
         idle: options.idle,
     };
     let asked = serde_json::to_string(&CommandRequest {

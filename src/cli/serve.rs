@@ -12,11 +12,11 @@ use crate::app::App;
 use crate::clients::{Choice, Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
     Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress, Paths,
-    RemoteServer, SessionEnv, StandIn, env, is_inline, older_config_file,
+    RemoteServer, SessionEnv, StandIn, Surface, SurfaceRequest, env, is_inline, older_config_file,
 };
 use crate::daemon;
 use crate::downstream::http::{self, Options, OptionsError, Origin};
-use crate::proxy::{Mode, Start};
+use crate::proxy::Start;
 use crate::telemetry;
 
 #[derive(Debug, Default, Args)]
@@ -25,7 +25,7 @@ use crate::telemetry;
   mcpzip serve --http 127.0.0.1:8080 --token-file ~/.mcpzip-token
   mcpzip serve --http :9090
   mcpzip serve --server notes=https://notes.example.com/mcp
-  mcpzip serve --direct --config ./mcpzip.json")]
+  mcpzip serve --surface direct --config ./mcpzip.json")]
 pub(super) struct Arguments {
     /// Serve clients over HTTP [default address: MCPZIP_HTTP_ADDRESS, `http.address` of the configuration, 127.0.0.1:8080];
     /// `:9090` is that port for this machine alone, and port 0 is any free one
@@ -43,8 +43,12 @@ pub(super) struct Arguments {
     /// Run separate servers, even if the configuration lets sessions share them
     #[arg(long)]
     alone: bool,
-    /// List all tools of all servers instead of the three meta-tools, for clients with their own tool search
-    #[arg(long)]
+    /// How the client sees the tools: `tools` (the three meta-tools), `direct` (each under its own name), or `auto` (directly if
+    /// they are few) [default: `surface` of the configuration, tools]
+    #[arg(long, value_name = "SURFACE", value_parser = surface)]
+    surface: Option<Surface>,
+    /// The same as `--surface direct`
+    #[arg(long, conflicts_with = "surface")]
     direct: bool,
 }
 
@@ -60,12 +64,10 @@ enum Transport {
 }
 
 impl Arguments {
-    fn mode(&self) -> Mode {
-        if self.direct {
-            Mode::Direct
-        } else {
-            Mode::MetaTools
-        }
+    /// The surface that the command line asks for.
+    fn surface(&self) -> Option<Surface> {
+        self.surface
+            .or_else(|| self.direct.then_some(Surface::Direct))
     }
 
     fn is_over_http(&self) -> bool {
@@ -107,6 +109,10 @@ impl Arguments {
     }
 }
 
+fn surface(word: &str) -> Result<Surface, String> {
+    Surface::parse(word).ok_or_else(|| "it must be auto, tools or direct".to_owned())
+}
+
 /// The exit code of a setting that cannot be used.
 fn exit(error: &OptionsError) -> Exit {
     match error {
@@ -129,7 +135,7 @@ fn without_configuration(
     paths: Paths,
     session: SessionEnv,
     has_own_config: bool,
-    mode: Mode,
+    surface: SurfaceRequest,
 ) -> App {
     let is_named = has_own_config
         || session
@@ -141,7 +147,7 @@ fn without_configuration(
     if let Some(advice) = config.advice() {
         tracing::warn!("{advice}");
     }
-    App::with_config(config, paths, session, Start::Serving, mode)
+    App::with_config(config, paths, session, Start::Serving, surface)
 }
 
 /// The settings without a configuration: those of mcpzip 0.1 unless the user names a file, otherwise the defaults.
@@ -182,7 +188,7 @@ fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::R
 }
 
 /// Serves the client through the daemon, if the configuration says so and the daemon is available.
-async fn share(paths: &Paths, env: &SessionEnv, mode: Mode) -> Result<Shared, Exit> {
+async fn share(paths: &Paths, env: &SessionEnv, surface: Option<Surface>) -> Result<Shared, Exit> {
     let options = DaemonOptions::load(paths, &env.environment);
     // The daemon reads a file. A configuration in a variable belongs to this process.
     if options.mode == DaemonMode::Off || is_inline(&paths.config_file) {
@@ -190,7 +196,7 @@ async fn share(paths: &Paths, env: &SessionEnv, mode: Mode) -> Result<Shared, Ex
     }
     let request = daemon::Request {
         env,
-        mode,
+        surface,
         idle: options.idle,
     };
     match daemon::attach(paths, &request).await? {
@@ -218,27 +224,35 @@ pub(super) async fn run(
     environment: Environment,
     output: &Output,
 ) -> Result<(), Exit> {
-    let (mode, may_share) = (arguments.mode(), arguments.may_share());
-    let mode_of = |config: &Config| match &config.http {
-        Ok(http) if arguments.is_over_http() && http.is_direct => Mode::Direct,
-        _ => mode,
+    let (flag, may_share) = (arguments.surface(), arguments.may_share());
+    let surface_of = |config: &Config| SurfaceRequest {
+        flag,
+        http: config
+            .http
+            .as_ref()
+            .ok()
+            .filter(|_| arguments.is_over_http())
+            .and_then(|http| http.surface),
     };
     let servers = arguments.server.clone();
     let over_http = arguments.is_over_http();
     let variables = environment.clone();
     let env = SessionEnv::here(environment);
     let shared = if may_share {
-        share(&paths, &env, mode).await?
+        share(&paths, &env, flag).await?
     } else {
         Shared::No
     };
     if shared == Shared::Served {
         return Ok(());
     }
-    let app = match App::serving(paths.clone(), env.clone(), servers, mode_of) {
-        Err(crate::config::Error::Missing { .. }) if !over_http => {
-            without_configuration(paths.clone(), env, has_own_config, mode)
-        }
+    let app = match App::serving(paths.clone(), env.clone(), servers, surface_of) {
+        Err(crate::config::Error::Missing { .. }) if !over_http => without_configuration(
+            paths.clone(),
+            env,
+            has_own_config,
+            surface_of(&Config::default()),
+        ),
         app => app?,
     };
     let configured = app.proxy().unscoped().config().http.clone();

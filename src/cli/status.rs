@@ -1,6 +1,7 @@
 //! `mcpzip status`: shows the servers, tools and daemon from what is on disk. It connects to no server, so it answers
 //! at once.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,8 +12,8 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use crate::app::App;
-use crate::config::{DaemonMode, secrets_file, stored_secrets};
-use crate::proxy::{ServerReport, Status, counted};
+use crate::config::{DaemonMode, Surface, secrets_file, stored_secrets};
+use crate::proxy::{Decision, ServerReport, Status, counted, decisions};
 use crate::text::chain;
 
 #[derive(Debug, Args)]
@@ -25,14 +26,17 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let status = app.proxy().inventory.status_of_caches().await;
     let daemon = Daemon::of(app);
     let secrets = Secrets::of(&app.paths().config_file);
+    let surfaces = Surfaces::of(app);
     if output.is_json() {
         output.json(&Shown {
             status: &status,
             secrets: secrets.as_ref(),
+            surface: &surfaces,
             daemon: &daemon,
         });
     } else {
         show(&status, output);
+        surfaces.show(output);
         if let Some(secrets) = &secrets {
             secrets.show(output);
         }
@@ -51,7 +55,82 @@ struct Shown<'a> {
     status: &'a Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     secrets: Option<&'a Secrets>,
+    surface: &'a Surfaces,
     daemon: &'a Daemon,
+}
+
+/// How clients see the tools.
+#[derive(Serialize)]
+struct Surfaces {
+    /// For clients without a setting of their own.
+    mode: &'static str,
+    /// The tokens of definitions up to which `auto` shows tools directly.
+    small: usize,
+    /// For clients over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<&'static str>,
+    /// For single clients, by the configuration.
+    clients: BTreeMap<String, &'static str>,
+    /// The decisions of `auto`.
+    decided: Vec<Decided>,
+}
+
+/// A decision of `auto`.
+#[derive(Serialize)]
+struct Decided {
+    #[serde(flatten)]
+    decision: Decision,
+    reason: String,
+}
+
+impl Surfaces {
+    fn of(app: &App) -> Self {
+        let config = app.proxy().unscoped().config();
+        let http = config.http.as_ref().ok().and_then(|http| http.surface);
+        let clients = config.surface.clients.iter();
+        let decided = decisions(&app.paths().state_dir, &config).into_iter();
+        Self {
+            mode: config.surface.mode.text(),
+            small: config.surface.small,
+            http: http.map(Surface::text),
+            clients: clients
+                .map(|(client, surface)| (client.clone(), surface.text()))
+                .collect(),
+            decided: decided
+                .map(|decision| Decided {
+                    reason: decision.reason(),
+                    decision,
+                })
+                .collect(),
+        }
+    }
+
+    fn show(&self, output: &Output) {
+        let others: Vec<String> = (self.clients.iter())
+            .map(|(client, surface)| format!("{surface} for {}", printable(client)))
+            .chain(self.http.map(|surface| format!("{surface} over HTTP")))
+            .collect();
+        let is_default = self.mode == Surface::default().text();
+        if !is_default || !others.is_empty() || !self.decided.is_empty() {
+            let others: String = others.iter().map(|other| format!(", {other}")).collect();
+            output.line(format!("surface: {}{others}", self.mode));
+        }
+        for Decided { decision, reason } in &self.decided {
+            let client = match decision.client.as_str() {
+                "" => "clients without a name",
+                name => name,
+            };
+            output.row(
+                "  ",
+                format!(
+                    "{}: {} since {}, because of {reason}",
+                    printable(client),
+                    printable(&decision.surface),
+                    printable(&decision.since)
+                ),
+            );
+        }
+    }
 }
 
 /// The file of secrets.

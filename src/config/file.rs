@@ -16,11 +16,12 @@ use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
-    OAuthEntry, OtlpEntry, PolicyEntry, Results, SearchEntry,
+    OAuthEntry, OtlpEntry, PolicyEntry, Results, SearchEntry, SurfaceEntry,
 };
+use super::surface_options::{clients, surface};
 use super::{
     CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout,
-    Management, Origin, Share, Trust, duration, log_level,
+    Management, Origin, Share, Surface, Trust, duration, log_level,
 };
 use super::{foreign, keys};
 
@@ -47,6 +48,8 @@ pub(super) struct File {
     pub(super) max_idle_timeout: Read<Duration>,
     pub(super) health_check: Read<HealthCheck>,
     pub(super) catalog: Read<CatalogEntry>,
+    pub(super) surface: Read<SurfaceEntry>,
+    pub(super) clients: Read<Vec<(String, Read<Surface>)>>,
     pub(super) search: Read<SearchEntry>,
     pub(super) results: Read<Results>,
     pub(super) management: Read<Management>,
@@ -139,6 +142,8 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let max_idle_timeout = members.read("max_idle_timeout", Field::positive_duration);
     let health_check = members.read("health_check", health_check);
     let catalog = members.read("catalog", CatalogEntry::read);
+    let surface = members.read("surface", surface);
+    let clients = members.read("clients", clients);
     let search = members.read("search", SearchEntry::read);
     let results = members.read("results", Results::read);
     let management = members.read("management", management);
@@ -168,6 +173,8 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         max_idle_timeout,
         health_check,
         catalog,
+        surface,
+        clients,
         search,
         results,
         management,

@@ -6,7 +6,7 @@ use super::error::EntryError;
 use super::reader::{At, Read};
 use super::sections::HttpEntry;
 use super::server::Resolver;
-use super::{ListenAddress, simple_setting};
+use super::{ListenAddress, Surface, simple_setting};
 
 /// How clients are served over HTTP; arguments and variables go before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub(crate) struct HttpOptions {
     pub token_file: Option<PathBuf>,
     /// The origins of web pages that may call the server.
     pub origins: Vec<String>,
-    /// Whether clients get all tools instead of the meta-tools.
-    pub is_direct: bool,
+    /// The surface of clients over HTTP.
+    pub surface: Option<Surface>,
 }
 
 impl Resolver<'_> {
@@ -48,6 +48,7 @@ impl Resolver<'_> {
 
     fn http_options(&mut self, entry: HttpEntry) -> Result<HttpOptions, At<EntryError>> {
         let is_direct = simple_setting(entry.direct, false, self.report);
+        let surface = entry.surface.or(is_direct.then_some(Surface::Direct));
         let address = entry.address.map(|written| {
             let text = self.plain("http.address", &written)?;
             text.parse::<ListenAddress>().map_err(|_| {
@@ -64,7 +65,7 @@ impl Resolver<'_> {
             .iter()
             .map(|written| self.plain("http.origins", written));
         Ok(HttpOptions {
-            is_direct,
+            surface,
             origins: origins.collect::<Result<_, _>>()?,
             address: address.transpose()?,
             token_file: token_file.transpose()?,

@@ -35,6 +35,8 @@ pub(super) enum Value {
     /// A command line, or a list with at least a program.
     Command,
     Object(Table),
+    /// An object whose members, with any names, are objects.
+    Objects(Table),
     /// An object, or one of some words, which stand for it.
     ObjectOr(&'static [&'static str], Table),
     /// An object of servers' entries, each with the keys of `keys::ENTRY`.

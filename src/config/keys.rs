@@ -3,7 +3,8 @@
 
 use super::key::{Table, Value, key, with_default};
 use super::sections::{
-    APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, TOOLS,
+    APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, SURFACE,
+    TOOLS,
 };
 
 /// The values of `type` that are offered; letter case, `-` and `_` are ignored.
@@ -55,6 +56,16 @@ pub(super) const FILE: Table = &[
         "catalog",
         Value::Object(CATALOG),
         "How long the servers' lists of tools are used.",
+    ),
+    key(
+        "surface",
+        Value::ObjectOr(super::surface::SURFACES, SURFACE),
+        "How clients see the servers' tools; a word is its `mode`. `serve --surface` goes before it.",
+    ),
+    key(
+        "clients",
+        Value::Objects(CLIENT),
+        "Settings of single clients, by the names that `mcpzip connect` uses, or by which they introduce themselves.",
     ),
     key("search", Value::Object(SEARCH), "How tools are found."),
     key(
@@ -137,6 +148,13 @@ pub(super) const FILE: Table = &[
 ];
 
 const IDLE_TIMEOUT: Value = Value::TimeOr(&["adaptive", "never"]);
+
+/// The keys of an entry in `clients`.
+pub(super) const CLIENT: Table = &[key(
+    "surface",
+    Value::Words(super::surface::SURFACES),
+    "The client's surface, in place of the file's `surface`.",
+)];
 
 /// The keys of a server's entry.
 pub(super) const ENTRY: Table = &[

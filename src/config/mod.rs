@@ -53,6 +53,8 @@ mod session_env;
 mod settings;
 mod sharing;
 mod startup;
+mod surface;
+mod surface_options;
 #[cfg(test)]
 mod tests;
 mod traces;
@@ -95,6 +97,8 @@ pub(crate) use secrets_file::{filled_in, secrets_file, stored_secrets};
 pub(crate) use session_env::SessionEnv;
 pub(crate) use settings::{Config, StandIn};
 pub(crate) use sharing::Sharing;
+pub(crate) use surface::{ReadTool, Surface, SurfaceRequest, SurfaceSource};
+pub(crate) use surface_options::{SurfaceOptions, is_client};
 pub(crate) use traces::{Collector, MetricsExport, Sampler, Traces};
 pub(crate) use transport::{Proxy, Remote, Stdio, Transport};
 pub(crate) use watch::ConfigWatch;

@@ -119,6 +119,11 @@ fn value(value: &Value) -> Json {
             schema.insert("type".to_owned(), json!(["object", "null"]));
             Json::Object(schema)
         }
+        Value::Objects(table) => {
+            let mut member = object(table);
+            member.insert("type".to_owned(), json!("object"));
+            json!({ "type": ["object", "null"], "additionalProperties": member })
+        }
         Value::ObjectOr(words, table) => {
             let mut schema = object(table);
             schema.insert("type".to_owned(), json!("object"));
@@ -205,6 +210,14 @@ mod tests {
                 vec![json!([]), json!(1)],
             ),
             Value::Object(_) | Value::Opaque => (vec![json!({})], vec![json!([])]),
+            Value::Objects(_) => (
+                vec![json!({}), json!({ "x": {} })],
+                vec![
+                    json!([]),
+                    json!({ "x": [] }),
+                    json!({ "x": { "no_such": 1 } }),
+                ],
+            ),
             Value::ObjectOr(some, _) => (
                 [words(some), vec![json!({})]].concat(),
                 vec![json!([]), json!("nonsense")],

@@ -9,9 +9,10 @@ use super::key::{Key, Table, Value};
 use super::options::FORMAT_EXPECTED;
 use super::reader::{At, Field, Members, Read};
 use super::rule_entry::{RuleEntry, rules};
+use super::surface::{READ_TOOL, SURFACES, surface_name};
 use super::{
     AuditedArguments, DaemonMode, Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider,
-    SearchOptions,
+    ReadTool, SearchOptions, Surface,
 };
 
 /// `/// doc`, then `key: Read<Type> = reader, value;`, with a default behind the value if there is one. The fault of a key that is
@@ -92,10 +93,24 @@ section! {
         token_file: Option<At<String>> = Field::text, Value::Text;
         /// Web pages of these origins may call the server, in addition to those of `--allow-origin`.
         origins: Option<Vec<At<String>>> = Field::texts, Value::Texts;
-        /// Whether clients get all tools of all servers instead of the three meta-tools, as with `--direct`.
+        /// The surface of clients over HTTP without an entry in `clients`, in place of the file's `surface`.
+        surface: Option<Surface> = surface_name, Value::Words(SURFACES);
+        /// `true` is `"surface": "direct"`, the older name.
         direct: Read<bool> = Field::flag, Value::Flag, false;
         /// Whether metrics for Prometheus are served at `/metrics`, to every client that may use the server.
         metrics: Read<bool> = Field::flag, Value::Flag, false;
+    }
+}
+
+section! {
+    /// How clients see the servers' tools.
+    SurfaceEntry, SURFACE, "surface." {
+        /// `tools`: the three meta-tools. `direct`: every tool under its own name. `auto`: directly if their definitions are small, else the three; decided once for each client.
+        mode: Read<Surface> = surface_name, Value::Words(SURFACES), "tools";
+        /// The tokens of definitions up to which `auto` shows tools directly.
+        small: Read<usize> = Field::whole_number, Value::Number(0, None), 2000;
+        /// Whether `execute_read_tool`, which runs only tools that declare to be read-only, is listed next to the three; `auto`: where `auto` chose them for a client that was seen to need it.
+        read_tool: Read<ReadTool> = read_tool, Value::Words(READ_TOOL), "auto";
     }
 }
 
@@ -227,6 +242,11 @@ section! {
         /// How long stored results are kept.
         kept_for: Read<Lifetime> = lifetime, Value::TimeOr(&["session"]), "session";
     }
+}
+
+fn read_tool(field: &Field<'_>) -> Result<ReadTool, At<EntryError>> {
+    let read_tool = field.word().and_then(ReadTool::parse);
+    read_tool.ok_or_else(|| field.wrong("\"auto\", \"on\" or \"off\""))
 }
 
 fn log_format(field: &Field<'_>) -> Result<LogFormat, At<EntryError>> {

@@ -20,8 +20,8 @@ use super::{
     ApprovalOptions, AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions,
     Environment, Exposure, HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected,
     LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer,
-    ResultOptions, SearchOptions, Server, Traces, Transport, Verdict, duration, env, file,
-    remote_server, secrets_file,
+    ResultOptions, SearchOptions, Server, SurfaceOptions, Traces, Transport, Verdict, duration,
+    env, file, remote_server, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -62,6 +62,8 @@ pub(crate) struct Config {
     pub health_check: HealthCheck,
     /// The age at which a server's list is renewed.
     pub max_age: Duration,
+    /// How clients see the servers' tools.
+    pub surface: SurfaceOptions,
     /// The options of the search.
     pub search: SearchOptions,
     /// The options for results.
@@ -377,6 +379,7 @@ impl Config {
             ),
             max_age: max_age(file.catalog, defaults.max_age, &report),
             search,
+            surface: SurfaceOptions::of(file.surface, file.clients, &report),
             results: ResultOptions::of(file.results, &report),
             approvals: ApprovalOptions::of(file.approvals, &report),
             audit,
@@ -429,6 +432,7 @@ impl Default for Config {
             idle_bounds: IdleBounds::default(),
             health_check: HealthCheck::default(),
             max_age: MAX_AGE,
+            surface: SurfaceOptions::default(),
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             approvals: ApprovalOptions::default(),

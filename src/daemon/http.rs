@@ -14,11 +14,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Handle, Shared};
-use crate::config::{self, Config, ConfigWatch, Environment, Paths, SessionEnv, env};
+use crate::config::{
+    self, Config, ConfigWatch, Environment, Paths, SessionEnv, SurfaceRequest, env,
+};
 use crate::downstream::http::{self, Options, Server};
 use crate::events::{Event, Events};
 use crate::executable;
-use crate::proxy::{Mode, ProcessMetrics};
+use crate::proxy::ProcessMetrics;
 use crate::shutdown::Tasks;
 use crate::text::chain;
 
@@ -72,7 +74,7 @@ enum Wanted {
     /// A setting cannot be used.
     Faulty(String),
     /// Serve with these options.
-    Options(Options, Mode),
+    Options(Options, SurfaceRequest),
 }
 
 /// The reason why HTTP clients cannot be served.
@@ -87,7 +89,7 @@ enum Error {
 /// An HTTP server that listens.
 struct Running {
     options: Options,
-    mode: Mode,
+    surface: SurfaceRequest,
     ended: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -195,9 +197,9 @@ impl Http {
     async fn follow(&self, wanted: &Wanted, origin: &Origin, running: &mut Option<Running>) {
         let is_configured = !matches!(wanted, Wanted::Nothing);
         self.is_configured.store(is_configured, Ordering::Relaxed);
-        if let (Wanted::Options(options, mode), Some(known)) = (wanted, &*running)
+        if let (Wanted::Options(options, surface), Some(known)) = (wanted, &*running)
             && known.options == *options
-            && known.mode == *mode
+            && known.surface == *surface
         {
             return;
         }
@@ -212,10 +214,10 @@ impl Http {
         match wanted {
             Wanted::Nothing => return *self.state.lock() = None,
             Wanted::Faulty(reason) => state.reason = Some(reason.clone()),
-            Wanted::Options(options, mode) => {
+            Wanted::Options(options, surface) => {
                 state.address = Some(options.address.to_string());
                 state.has_token = options.token.is_some();
-                match self.serve(options, *mode, origin).await {
+                match self.serve(options, *surface, origin).await {
                     Ok((url, started)) => {
                         state.url = Some(url);
                         *running = Some(started);
@@ -231,13 +233,13 @@ impl Http {
     async fn serve(
         &self,
         options: &Options,
-        mode: Mode,
+        surface: SurfaceRequest,
         origin: &Origin,
     ) -> Result<(String, Running), Error> {
         let server = Server::bind(options.clone()).await?;
         let session = origin.session.clone();
         let config = Config::load(&self.paths, &session.environment)?;
-        let app = App::for_http(config, self.paths.clone(), session, mode, &self.shared);
+        let app = App::for_http(config, self.paths.clone(), session, surface, &self.shared);
         let handle = app.handle();
         if let Some(metrics) = self.metrics.get() {
             handle.proxy.metrics.extend(metrics.clone());
@@ -246,7 +248,7 @@ impl Http {
         let (url, ended) = (server.url(), CancellationToken::new());
         let running = Running {
             options: options.clone(),
-            mode,
+            surface,
             ended: ended.clone(),
             task: self.tasks.spawn(app.serve_http_until(server, ended)),
         };
@@ -315,17 +317,16 @@ fn wanted(config: &Config, environment: &Environment) -> Wanted {
         Ok(Some(_)) => {}
         Err(error) => return Wanted::Faulty(error.to_string()),
     }
-    let mode = if configured.is_direct {
-        Mode::Direct
-    } else {
-        Mode::MetaTools
+    let surface = SurfaceRequest {
+        http: configured.surface,
+        ..SurfaceRequest::default()
     };
     let arguments = http::Arguments::default();
     let open_file = |path: &std::path::Path| {
         tracing::warn!(path = %path.display(), "other users can read the token file; `chmod 600` prevents that");
     };
     match Options::new(arguments, environment, &config.http, open_file) {
-        Ok(options) => Wanted::Options(options, mode),
+        Ok(options) => Wanted::Options(options, surface),
         Err(error) => Wanted::Faulty(error.to_string()),
     }
 }

@@ -18,11 +18,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::Request;
 use crate::app::SessionId;
-use crate::config::{Environment, Paths, SessionEnv};
-use crate::proxy::Mode;
+use crate::config::{Environment, Paths, SessionEnv, Surface, SurfaceRequest};
 
 /// The version of these messages and of the journal. Raise it with each change of either. The socket's name contains it.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 
 /// Maximum length of a message, in bytes. The variables of a session are the largest part.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -56,8 +55,8 @@ pub(super) struct Session {
     pub(super) state_dir: PathBuf,
     pub(super) directory: PathBuf,
     pub(super) variables: BTreeMap<String, String>,
-    /// Whether tools are listed one by one.
-    pub(super) is_direct: bool,
+    /// The surface that the command line asks for.
+    pub(super) surface: Option<String>,
     /// How long the daemon stays without sessions, in milliseconds.
     pub(super) idle: u64,
 }
@@ -79,7 +78,7 @@ impl Session {
             variables: variables
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
-            is_direct: request.mode == Mode::Direct,
+            surface: request.surface.map(|surface| surface.text().to_owned()),
             idle: u64::try_from(request.idle.as_millis()).unwrap_or(u64::MAX),
         })
     }
@@ -92,6 +91,14 @@ impl Session {
             environment: Environment::from_iter(
                 variables.map(|(name, value)| (name.as_str(), value.as_str())),
             ),
+        }
+    }
+
+    /// The surface that the session's command line asks for.
+    pub(super) fn surface(&self) -> SurfaceRequest {
+        SurfaceRequest {
+            flag: self.surface.as_deref().and_then(Surface::parse),
+            http: None,
         }
     }
 

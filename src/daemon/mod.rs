@@ -229,8 +229,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::app::App;
-use crate::config::SessionEnv;
-use crate::proxy::Mode;
+use crate::config::{SessionEnv, Surface};
 
 /// A session to be served.
 #[derive(Debug)]
@@ -240,7 +239,7 @@ use crate::proxy::Mode;
 )]
 pub(crate) struct Request<'a> {
     pub(crate) env: &'a SessionEnv,
-    pub(crate) mode: Mode,
+    pub(crate) surface: Option<Surface>,
     /// How long the daemon stays without sessions.
     pub(crate) idle: Duration,
 }

@@ -16,7 +16,6 @@ use crate::config;
 use crate::downstream::stdio::Streams;
 use crate::events::Events;
 use crate::mcp::{ByteBudget, Outbox};
-use crate::proxy::Mode;
 
 /// The descriptors of a session, in the order in which they are passed.
 #[derive(Debug)]
@@ -97,13 +96,9 @@ impl SharedResources {
 /// When the session's configuration cannot be used.
 pub(super) fn build(session: &message::Session, shared: &SharedResources) -> Result<App, Error> {
     let (paths, env) = (session.paths(), session.env());
-    let mode = if session.is_direct {
-        Mode::Direct
-    } else {
-        Mode::MetaTools
-    };
+    let surface = session.surface();
     let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
-    Ok(App::for_session(paths, env, mode, id, &shared.app)?)
+    Ok(App::for_session(paths, env, surface, id, &shared.app)?)
 }
 
 impl Opened {

@@ -55,7 +55,7 @@ impl upstream::Audience for Inbound {
             .0
             .upgrade()
             .zip(tool)
-            .and_then(|(proxy, tool)| proxy.inventory.snapshot().tool(server, &tool));
+            .and_then(|(proxy, tool)| proxy.inventory.any_tool(server, &tool));
         shown.is_none()
     }
 

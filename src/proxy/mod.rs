@@ -18,6 +18,7 @@ mod inventory;
 mod ledger;
 mod metrics;
 mod relay;
+mod surfaces;
 mod tools;
 mod view;
 
@@ -38,13 +39,14 @@ pub(crate) use inventory::{
 pub(crate) use metrics::{CONTENT_TYPE as METRICS_TYPE, ProcessMetric, ProcessMetrics};
 pub(crate) use relay::RequestContext;
 pub(crate) use relay::instrument;
+pub(crate) use surfaces::{Decision, SURFACES, decisions};
 pub(crate) use tools::call::Call;
 pub(crate) use tools::search::SearchError;
-pub(crate) use view::{Mode, View};
+pub(crate) use view::View;
 
 use crate::approvals::Approvals;
 use crate::catalog::Catalog;
-use crate::config::{Config, SessionEnv};
+use crate::config::{Config, SessionEnv, SurfaceRequest};
 use crate::events::Source;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::results::{Owner, Results};
@@ -61,8 +63,9 @@ use inventory::Inventory;
 use ledger::Ledger;
 use metrics::Metrics;
 use relay::Relay;
+use surfaces::Surfaces;
 use tools::{Tools, definitions};
-use view::{ViewSource, Workspace};
+use view::{Mode, ViewSource, Workspace};
 
 /// The proxy: dispatches requests by method.
 #[derive(Debug)]
@@ -74,6 +77,7 @@ pub(crate) struct Proxy {
     pub(crate) tools: Tools,
     features: Arc<Features>,
     relay: Arc<Relay>,
+    surfaces: Surfaces,
     /// The metrics.
     pub(crate) metrics: Metrics,
 }
@@ -103,6 +107,8 @@ pub(crate) struct Directories {
     pub shared: Option<Arc<SharedLists>>,
     /// The questions about calls that wait for an approval; `None` keeps none.
     pub approvals: Option<Approvals>,
+    /// The decisions on clients' surfaces; `None` keeps none.
+    pub surfaces: Option<PathBuf>,
 }
 
 impl Proxy {
@@ -116,7 +122,7 @@ impl Proxy {
             tasks,
             &crate::upstream::SharedServers::of_one(tasks.clone()),
             Start::Serving,
-            Mode::MetaTools,
+            SurfaceRequest::default(),
         )
     }
 
@@ -129,7 +135,7 @@ impl Proxy {
         tasks: &Tasks,
         servers: &Arc<SharedServers>,
         start: Start,
-        mode: Mode,
+        request: SurfaceRequest,
     ) -> Arc<Self> {
         let statistics = Statistics::new(directories.statistics.as_deref());
         statistics.start(tasks);
@@ -154,7 +160,7 @@ impl Proxy {
             );
             let relay = Arc::new(relay);
             let catalog = Arc::new(Catalog::new());
-            let view_source = ViewSource::new(config, catalog.clone(), mode);
+            let view_source = ViewSource::new(config, catalog.clone());
             view_source.start_servers_in(session.directory.as_ref());
             let callers = Arc::new(Callers::new(view_source));
             let config = callers.unscoped().config();
@@ -181,7 +187,15 @@ impl Proxy {
                 proxy: proxy.clone(),
                 tasks: tasks.clone(),
             };
+            let surfaces = Surfaces::new(
+                inventory.clone(),
+                callers.clone(),
+                request,
+                directories.surfaces.clone(),
+                directories.owner.session().map(str::to_owned),
+            );
             Self {
+                surfaces,
                 tools: Tools::new(tools),
                 features: Features::new(
                     callers.clone(),
@@ -269,7 +283,7 @@ impl Proxy {
         if self.callers.enter(&workspace) {
             self.inventory.list_reachable();
         }
-        self.callers.view(workspace)
+        self.callers.view(client)
     }
 
     /// Sends changes to `listener` as long as it exists.
@@ -279,7 +293,8 @@ impl Proxy {
 
     /// The part of a client's `interests` that can change.
     pub(crate) async fn offered(&self, client: &Client, interests: Interests) -> Interests {
-        let view = self.callers.view(client.workspace());
+        self.surfaces.settle(client);
+        let view = self.callers.view(client);
         self.features.offered(&view, interests).await
     }
 
@@ -292,7 +307,8 @@ impl Proxy {
         capabilities: ClientCapabilities,
     ) -> Reply {
         self.callers.joined(client, capabilities);
-        let view = self.callers.view(client.workspace());
+        self.surfaces.settle(client);
+        let view = self.callers.view(client);
         let instructions = self.inventory.instructions(&view);
         Reply::Result(definitions::initialize(revision, &view, &instructions).into())
     }
@@ -312,6 +328,7 @@ impl Proxy {
         if modern {
             self.callers.seen(caller.capabilities);
         }
+        self.surfaces.settle(&caller.client);
         let view = self.view_for(caller, method).await;
         match method {
             "tools/list" => self.tools.list(&view, caller, params).await,
@@ -337,12 +354,10 @@ impl Proxy {
     async fn view_for(&self, caller: &Caller, method: &str) -> View {
         match method {
             // The list of meta-tools does not depend on the client.
-            "tools/list" if self.callers.mode() == Mode::MetaTools => {
-                self.callers.view(caller.client.workspace())
+            "tools/list" if caller.client.surface().mode == Mode::MetaTools => {
+                self.callers.view(&caller.client)
             }
-            "server/discover" | "ping" | "logging/setLevel" => {
-                self.callers.view(caller.client.workspace())
-            }
+            "server/discover" | "ping" | "logging/setLevel" => self.callers.view(&caller.client),
             _ => {
                 if self.callers.may_fetch_roots(caller) {
                     Box::pin(self.callers.know_roots(caller)).await;

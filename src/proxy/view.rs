@@ -33,10 +33,35 @@ pub(crate) enum Mode {
 /// The directories that a client works in, sorted.
 pub(super) type Workspace = Arc<[PathBuf]>;
 
+/// The longest name that every client and model accepts, in characters.
+pub(super) const LONGEST_NAME: usize = 64;
+
+/// How one client sees the servers' tools; it stays the same for the client's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionSurface {
+    /// The kind of listing.
+    pub(crate) mode: Mode,
+    /// Whether `execute_read_tool` is listed next to the meta-tools.
+    pub(crate) has_read_tool: bool,
+    /// The longest name of a tool in direct mode.
+    pub(crate) longest_name: usize,
+}
+
+impl Default for SessionSurface {
+    fn default() -> Self {
+        Self {
+            mode: Mode::MetaTools,
+            has_read_tool: false,
+            longest_name: LONGEST_NAME,
+        }
+    }
+}
+
 /// The configuration and the tools visible to one client.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     source: Arc<ViewSource>,
+    surface: SessionSurface,
     /// The workspace; `None` sees every server.
     workspace: Option<Workspace>,
 }
@@ -44,12 +69,13 @@ pub(crate) struct View {
 /// The current configuration and catalog, from which each [`View`] reads its part, and the workspaces of all clients.
 #[derive(Debug)]
 pub(super) struct ViewSource {
-    mode: Mode,
     config: RwLock<Arc<Config>>,
     catalog: Arc<Catalog>,
     /// The workspaces of current clients, and the latest of former ones, oldest first.
     workspaces: Mutex<Vec<Workspace>>,
     scopes: Mutex<Vec<Scope>>,
+    /// The latest snapshots, and their copies that show the tools for apps.
+    with_app_tools: Mutex<Vec<(Arc<Snapshot>, Arc<Snapshot>)>>,
     /// The default working directory of servers.
     directory: OnceLock<PathBuf>,
 }
@@ -69,7 +95,13 @@ impl View {
     /// How the client sees the servers' tools.
     #[must_use]
     pub(crate) fn mode(&self) -> Mode {
-        self.source.mode
+        self.surface.mode
+    }
+
+    /// How the client sees the servers' tools, in full.
+    #[must_use]
+    pub(crate) fn surface(&self) -> SessionSurface {
+        self.surface
     }
 
     /// The current configuration, without hidden servers.
@@ -79,13 +111,18 @@ impl View {
         self.scope(&config).map_or(config, |scope| scope.config)
     }
 
-    /// The current catalog, without hidden servers.
+    /// The current catalog, without hidden servers. The meta-tools show no tools for apps; in direct mode, the client hides
+    /// these from its model.
     #[must_use]
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         let (config, snapshot) = (self.source.config(), self.source.catalog.snapshot());
-        match self.scope(&config).filter(|scope| !scope.hidden.is_empty()) {
+        let visible = match self.scope(&config).filter(|scope| !scope.hidden.is_empty()) {
             None => snapshot,
             Some(scope) => self.source.visible_part(&scope, snapshot),
+        };
+        match self.mode() {
+            Mode::MetaTools => visible,
+            Mode::Direct => self.source.with_app_tools(visible),
         }
     }
 
@@ -144,13 +181,13 @@ impl View {
 }
 
 impl ViewSource {
-    pub(super) fn new(config: Config, catalog: Arc<Catalog>, mode: Mode) -> Arc<Self> {
+    pub(super) fn new(config: Config, catalog: Arc<Catalog>) -> Arc<Self> {
         Arc::new(Self {
-            mode,
             config: RwLock::new(Arc::new(config)),
             catalog,
             workspaces: Mutex::default(),
             scopes: Mutex::default(),
+            with_app_tools: Mutex::default(),
             directory: OnceLock::new(),
         })
     }
@@ -162,14 +199,11 @@ impl ViewSource {
         }
     }
 
-    pub(super) fn mode(&self) -> Mode {
-        self.mode
-    }
-
-    /// The view of a client in `workspace`.
-    pub(super) fn from(self: &Arc<Self>, workspace: Workspace) -> View {
+    /// The view of a client in `workspace` with this surface.
+    pub(super) fn from(self: &Arc<Self>, workspace: Workspace, surface: SessionSurface) -> View {
         View {
             source: self.clone(),
+            surface,
             workspace: Some(workspace),
         }
     }
@@ -178,6 +212,7 @@ impl ViewSource {
     pub(super) fn unscoped(self: &Arc<Self>) -> View {
         View {
             source: self.clone(),
+            surface: SessionSurface::default(),
             workspace: None,
         }
     }
@@ -236,6 +271,23 @@ impl ViewSource {
             known.snapshot = Some((snapshot, visible.clone()));
         }
         visible
+    }
+
+    /// `snapshot` with the tools for apps, computed once for each snapshot.
+    fn with_app_tools(&self, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
+        if !snapshot.has_app_tools() {
+            return snapshot;
+        }
+        let mut known = self.with_app_tools.lock();
+        if let Some((_, shown)) = known.iter().find(|(of, _)| Arc::ptr_eq(of, &snapshot)) {
+            return shown.clone();
+        }
+        let shown = Arc::new(snapshot.with_app_tools());
+        if known.len() >= MOST_SCOPES {
+            known.remove(0);
+        }
+        known.push((snapshot, shown.clone()));
+        shown
     }
 
     /// Remembers a workspace and returns whether it is new. `in_use` has the workspaces of current clients, none of
@@ -332,7 +384,7 @@ mod tests {
                 servers.insert(server, Arc::new(listed));
             }
         });
-        ViewSource::new(config, catalog, Mode::MetaTools)
+        ViewSource::new(config, catalog)
     }
 
     /// The servers in the configuration and in the snapshot of a view.
@@ -350,7 +402,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_view_shows_no_more_to_a_task_or_thread_that_it_is_handed_to() {
-        let view = views().from(workspace("/a/src"));
+        let view = views().from(workspace("/a/src"), SessionSurface::default());
         let expected = [["everywhere", "here"], ["everywhere", "here"]]
             .map(|servers| servers.map(str::to_owned).to_vec());
         assert_eq!(visible(&view), expected);
@@ -367,7 +419,7 @@ mod tests {
     #[test]
     fn a_view_follows_the_configuration_and_the_catalog() {
         let views = views();
-        let view = views.from(workspace("/b"));
+        let view = views.from(workspace("/b"), SessionSurface::default());
         assert_eq!(visible(&view)[1], ["everywhere", "there"]);
         views.catalog.update(std::collections::BTreeMap::clear);
         assert!(visible(&view)[1].is_empty());

@@ -68,6 +68,7 @@ mod rerank;
 mod resources;
 mod rings;
 mod status;
+mod surfaces;
 mod traces;
 mod transports;
 mod unconfigured;

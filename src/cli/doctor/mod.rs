@@ -26,8 +26,8 @@ use super::output::Output;
 use super::setup::Machine;
 use super::unknown::unknown_server;
 use crate::app::App;
-use crate::config::{Config, SessionEnv};
-use crate::proxy::{Mode, Start};
+use crate::config::{Config, SessionEnv, SurfaceRequest};
+use crate::proxy::Start;
 use crate::shutdown;
 use crate::tool::ServerName;
 use finding::Finding;
@@ -82,7 +82,13 @@ pub(super) async fn run(
     let app = config.map(|config| {
         let session = SessionEnv::here(machine.around.environment.clone());
         let paths = machine.paths.clone();
-        App::with_config(config, paths, session, Start::Nothing, Mode::MetaTools)
+        App::with_config(
+            config,
+            paths,
+            session,
+            Start::Nothing,
+            SurfaceRequest::default(),
+        )
     });
     let outcome = tokio::select! {
         biased;

@@ -12,6 +12,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::listener::Listener;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
+use crate::proxy::view::{Mode, SessionSurface};
 use crate::secret::random_token;
 use crate::upstream::ServerReply;
 
@@ -30,6 +31,8 @@ pub(crate) struct Client {
     software: OnceLock<(String, String)>,
     /// The definitions of the meta-tools that it got first.
     definitions: OnceLock<Bytes>,
+    /// How it sees the servers' tools, once that is decided.
+    surface: OnceLock<SessionSurface>,
 }
 
 /// A client's identity in records.
@@ -102,6 +105,7 @@ impl Client {
             next_question: AtomicU64::new(first_question()),
             software: OnceLock::new(),
             definitions: OnceLock::new(),
+            surface: OnceLock::new(),
         })
     }
 
@@ -115,6 +119,11 @@ impl Client {
     #[must_use]
     pub(crate) fn share(&self) -> u64 {
         self.share.get().copied().unwrap_or(self.number)
+    }
+
+    /// Whether it stands for requests that belong to no session.
+    pub(in crate::proxy) fn is_without_session(&self) -> bool {
+        self.share.get().is_some()
     }
 
     /// Uses one share for all requests without a session from clients of this name; otherwise each request would have
@@ -161,6 +170,29 @@ impl Client {
     /// the same for its session.
     pub(in crate::proxy) fn definitions(&self, make: impl FnOnce() -> String) -> Bytes {
         self.definitions.get_or_init(|| make().into()).clone()
+    }
+
+    /// How it sees the servers' tools.
+    pub(in crate::proxy) fn surface(&self) -> SessionSurface {
+        self.surface.get().copied().unwrap_or_default()
+    }
+
+    /// Whether it has been decided how it sees the servers' tools.
+    pub(in crate::proxy) fn has_surface(&self) -> bool {
+        self.surface.get().is_some()
+    }
+
+    /// Records how it sees the servers' tools, once.
+    pub(in crate::proxy) fn show(&self, surface: SessionSurface) {
+        if self.surface.set(surface).is_ok() {
+            // The meta-tools never change.
+            self.listener.interests().tools = surface.mode == Mode::Direct;
+        }
+    }
+
+    /// Its name, as given first.
+    pub(in crate::proxy) fn software_name(&self) -> Option<&str> {
+        self.software.get().map(|(name, _)| name.as_str())
     }
 
     /// The client's identity for records.

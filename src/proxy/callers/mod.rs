@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use self::client::Client;
 use self::listener::{ChangeNotice, Listener};
-use super::view::{Mode, View, ViewSource, Workspace};
+use super::view::{View, ViewSource, Workspace};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, LogLevel};
 
@@ -43,14 +43,9 @@ impl Callers {
         }
     }
 
-    /// How clients see the servers' tools.
-    pub(in crate::proxy) fn mode(&self) -> Mode {
-        self.view_source.mode()
-    }
-
-    /// The view of a client in `workspace`.
-    pub(in crate::proxy) fn view(&self, workspace: Workspace) -> View {
-        self.view_source.from(workspace)
+    /// The view of a client.
+    pub(in crate::proxy) fn view(&self, client: &Client) -> View {
+        self.view_source.from(client.workspace(), client.surface())
     }
 
     /// The view of every server, for commands of the user and for work that belongs to no client.
@@ -113,7 +108,8 @@ impl Callers {
         let exposed = self.unscoped().config().exposes_any();
         for change in changes {
             let is_shown = match change {
-                ChangeNotice::Tools => self.mode() == Mode::Direct,
+                // Each listener knows whether its client sees single tools.
+                ChangeNotice::Tools => true,
                 ChangeNotice::Prompts => exposed.prompts,
                 ChangeNotice::Resources | ChangeNotice::Resource { .. } => exposed.resources,
             };

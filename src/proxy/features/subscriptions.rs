@@ -10,8 +10,8 @@ use super::Features;
 use super::resources::{ResourceTarget, not_found, several};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
-use crate::proxy::view::View;
-use crate::proxy::{Caller, ChangeNotice, Interests, Mode, Reply};
+use crate::proxy::view::{Mode, View};
+use crate::proxy::{Caller, ChangeNotice, Interests, Reply};
 use crate::tool::ServerName;
 
 /// The time limit of a subscription, including the server's start.

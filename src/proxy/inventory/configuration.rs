@@ -44,9 +44,8 @@ impl Inventory {
 
     /// Withholds the tools that the rules of `config` deny.
     pub(super) fn restrict(&self, config: &Config) {
-        let mode = self.callers.mode();
         self.catalog
-            .restrict(Some(policy::rules(config, &self.pins, mode)));
+            .restrict(Some(policy::rules(config, &self.pins)));
         self.index.catalog_changed();
     }
 

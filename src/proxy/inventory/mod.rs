@@ -14,6 +14,7 @@ mod pins;
 mod policy;
 mod renewal;
 mod shared;
+mod size;
 mod status;
 mod topics;
 mod vectors;
@@ -34,6 +35,7 @@ pub(crate) use self::findings::neighbours;
 use self::index::Index;
 pub(in crate::proxy) use self::pins::PinState;
 pub(crate) use self::shared::SharedLists;
+pub(in crate::proxy) use self::size::ToolsSize;
 pub(in crate::proxy) use self::status::Reader;
 pub(crate) use self::status::{ServerReport, Status, counted};
 use self::topics::Topics;
@@ -49,7 +51,7 @@ use crate::catalog::{Catalog, Failure, Failures, Key, Lists, Pins, ServerTools, 
 use crate::config::Management;
 use crate::events::Source;
 use crate::shutdown::Tasks;
-use crate::tool::ServerName;
+use crate::tool::{ServerName, ToolName};
 use crate::upstream::Pool;
 
 /// The number of servers that begin to list in parallel; each may start a process.
@@ -125,7 +127,7 @@ impl Inventory {
         let pins = Arc::new(Pins::new(directories.pins.as_deref()));
         catalog.reserve(config.names.iter().cloned());
         pins.require(policy::pinned(&config));
-        catalog.restrict(Some(policy::rules(&config, &pins, callers.mode())));
+        catalog.restrict(Some(policy::rules(&config, &pins)));
         let SharedLists { lists, search } = match &directories.shared {
             Some(shared) => shared.for_session(),
             None => SharedLists::new(cache),
@@ -161,6 +163,13 @@ impl Inventory {
     /// The current catalog of all servers. A client sees the part in its [`View`].
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         self.catalog.snapshot()
+    }
+
+    /// The tool with this name, also if it is for apps only.
+    pub(super) fn any_tool(&self, server: &ServerName, tool: &ToolName) -> Option<Tool> {
+        let snapshot = self.snapshot();
+        let shown = snapshot.tool(server, tool);
+        shown.or_else(|| snapshot.with_app_tools().tool(server, tool))
     }
 
     /// The search index.

@@ -1,17 +1,16 @@
 //! The user's rules, applied to the catalog. A denied tool cannot be found, described or called. Under `"trust":
-//! "pin"` or `"quarantine"`, the same applies to a tool that is not an approved one, and in meta-tools mode to a tool for
-//! its server's own interface.
+//! "pin"` or `"quarantine"`, the same applies to a tool that is not an approved one. The catalog itself withholds tools for
+//! their server's own interface from clients that cannot hide them from their models.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::{Hold, Pins, Rules, ToolEntry};
 use crate::config::{Config, Policy, Trust, Verdict};
-use crate::proxy::view::Mode;
 use crate::tool::{QualifiedName, ServerName};
 
-/// The rules that withhold tools: those that `config` denies, that differ from their pins, or that no model may see.
-pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>, mode: Mode) -> Rules {
+/// The rules that withhold tools: those that `config` denies, or that differ from their pins.
+pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
     let servers: BTreeMap<_, _> = config
         .servers
         .iter()
@@ -24,8 +23,7 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>, mode: Mode) -> 
         instructions: held.holds_instructions(server),
     };
     let is_withheld = move |server: &ServerName, entry: &ToolEntry| {
-        // In direct mode, the client itself hides app-only tools from its model.
-        if entry.is_app_only && mode == Mode::MetaTools || pins.is_held(server, entry) {
+        if pins.is_held(server, entry) {
             return true;
         }
         if is_free {

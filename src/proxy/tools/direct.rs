@@ -28,26 +28,27 @@ use crate::proxy::{Caller, Failure, Reply};
 use crate::tool::{SEPARATOR, ToolName};
 use crate::upstream::{self, mirrored};
 
-/// The longest name that every client and model accepts, in characters.
-const LONGEST: usize = 64;
+/// The number of snapshots whose names are held.
+const MOST_NAMED: usize = 8;
 
-/// The tools of a snapshot by the names that clients see; computed on first use.
+/// The tools of the latest snapshots by the names that clients see; computed on first use.
 #[derive(Debug, Default)]
-pub(in crate::proxy) struct DirectNames(Mutex<Option<Named>>);
+pub(in crate::proxy) struct DirectNames(Mutex<Vec<Named>>);
 
 #[derive(Debug)]
 struct Named {
     of: Arc<Snapshot>,
+    longest: usize,
     tools: Arc<HashMap<String, Tool>>,
 }
 
 impl DirectNames {
-    /// The names of `snapshot`, computed once.
-    fn of(&self, snapshot: &Arc<Snapshot>) -> Arc<HashMap<String, Tool>> {
+    /// The names of `snapshot` of at most `longest` characters, computed once.
+    fn of(&self, snapshot: &Arc<Snapshot>, longest: usize) -> Arc<HashMap<String, Tool>> {
         let mut known = self.0.lock();
         if let Some(named) = known
-            .as_ref()
-            .filter(|named| Arc::ptr_eq(&named.of, snapshot))
+            .iter()
+            .find(|named| Arc::ptr_eq(&named.of, snapshot) && named.longest == longest)
         {
             return named.tools.clone();
         }
@@ -56,7 +57,10 @@ impl DirectNames {
             .filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
         let mut named: HashMap<String, Vec<Tool>> = HashMap::new();
         for tool in foreign {
-            named.entry(direct_name(&tool)).or_default().push(tool);
+            named
+                .entry(direct_name(&tool, longest))
+                .or_default()
+                .push(tool);
         }
         let only = |(name, mut tools): (String, Vec<Tool>)| {
             if tools.len() > 1 {
@@ -71,8 +75,12 @@ impl DirectNames {
                 .map(|tool| (name, tool))
         };
         let tools: Arc<HashMap<_, _>> = Arc::new(named.into_iter().filter_map(only).collect());
-        *known = Some(Named {
+        if known.len() >= MOST_NAMED {
+            known.remove(0);
+        }
+        known.push(Named {
             of: snapshot.clone(),
+            longest,
             tools: tools.clone(),
         });
         tools
@@ -128,10 +136,11 @@ impl Tools {
         let tools = positions.iter().filter_map(|(server, index)| {
             snapshot.tool(server.name(), &server.entries()[*index].name)
         });
-        let named = self.direct_names.of(&snapshot);
+        let longest = view.surface().longest_name;
+        let named = self.direct_names.of(&snapshot, longest);
         let entries: Vec<String> = tools
             .filter_map(|tool| {
-                let name = direct_name(&tool);
+                let name = direct_name(&tool, longest);
                 named.get(&name)?;
                 let json = self.inventory.definition(&tool)?;
                 // An entry in the catalog was parsed as an object.
@@ -161,7 +170,7 @@ impl Tools {
             None => call.await,
             Some(audit) => {
                 let sent = params.get("arguments").map_or("{}", RawValue::get);
-                let tool = || self.direct_names.of(&view.snapshot()).get(&name).cloned();
+                let tool = || self.listed_directly(view, &name);
                 match CallEvent::begin(audit, view, Some(caller), &name, sent) {
                     Ok(entry) => entry.record(call, tool, |reply| reply).await,
                     Err(failure) => Err(failure),
@@ -253,10 +262,17 @@ impl Tools {
             .map_err(Some)
     }
 
+    /// The tool that the client sees as `name`.
+    fn listed_directly(&self, view: &View, name: &str) -> Option<Tool> {
+        let longest = view.surface().longest_name;
+        let named = self.direct_names.of(&view.snapshot(), longest);
+        named.get(name).cloned()
+    }
+
     /// The tool that clients see as `name`, or may mean by it.
     async fn direct_tool(&self, view: &View, name: &str) -> Result<Tool, Failure> {
         self.inventory.loaded().await;
-        let listed = || self.direct_names.of(&view.snapshot()).get(name).cloned();
+        let listed = || self.listed_directly(view, name);
         match listed() {
             Some(tool) => Ok(tool),
             // It may be a bare name, or a tool of a server that was never listed.
@@ -281,17 +297,17 @@ fn direct_reply(view: &View, called: Result<Reply, Failure>) -> Reply {
 }
 
 /// `server__tool`, if every client accepts it; else as much of it as they accept, with a unique suffix.
-fn direct_name(tool: &Tool) -> String {
+fn direct_name(tool: &Tool, longest: usize) -> String {
     let name = tool.qualified_name();
-    shortened(name.server.as_str(), name.tool.as_str())
+    shortened(name.server.as_str(), name.tool.as_str(), longest)
 }
 
-fn shortened(server: &str, tool: &str) -> String {
+fn shortened(server: &str, tool: &str, longest: usize) -> String {
     let name = format!("{server}{SEPARATOR}{tool}");
     // `a_` with `x` would be parsed as `a` with `_x`.
     let is_clear = !server.ends_with('_');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if is_clear && name.len() <= LONGEST && name.chars().all(is_plain) {
+    if is_clear && name.len() <= longest && name.chars().all(is_plain) {
         return name;
     }
     let hash = match is_clear {
@@ -302,7 +318,7 @@ fn shortened(server: &str, tool: &str) -> String {
     let plain: String = name
         .chars()
         .map(|c| if is_plain(c) { c } else { '_' })
-        .take(LONGEST - mark.len() - 1)
+        .take(longest - mark.len() - 1)
         .collect();
     format!("{plain}_{mark}")
 }
@@ -310,6 +326,11 @@ fn shortened(server: &str, tool: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proxy::view::LONGEST_NAME as LONGEST;
+
+    fn shortened(server: &str, tool: &str) -> String {
+        super::shortened(server, tool, LONGEST)
+    }
 
     #[test]
     fn names_are_kept_or_shortened_stably_and_apart() {

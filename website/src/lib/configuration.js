@@ -25,6 +25,7 @@ export function fromForm(servers, general) {
       call_timeout: general.call_timeout,
       results: filled({ budget: general.budget === '' ? undefined : Number(general.budget) }),
       management: general.management,
+      surface: general.surface,
       daemon: general.daemon,
       http: filled({ address: general.http }),
       tools: filled({ ask: lines(general.ask), deny: lines(general.deny) }),

@@ -1,0 +1,190 @@
+//! `surface` and `clients`: how clients see the servers' tools.
+
+use std::collections::BTreeMap;
+
+use super::error::EntryError;
+use super::keys;
+use super::reader::{At, Field, Members, Read, Report};
+use super::sections::SurfaceEntry;
+use super::surface::{ReadTool, Surface, SurfaceRequest, SurfaceSource, surface_name};
+use super::{setting, simple_setting};
+
+/// The default of `surface.small`, in tokens.
+const SMALL: usize = 2000;
+
+const SURFACE_OBJECT_EXPECTED: &str =
+    "\"auto\", \"tools\" or \"direct\", or an object with `mode`, `small` and `read_tool`";
+
+/// The options of the surface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SurfaceOptions {
+    /// The surface of clients without a setting of their own.
+    pub mode: Surface,
+    /// The tokens of definitions up to which `auto` shows tools directly.
+    pub small: usize,
+    /// Whether clients get `execute_read_tool`.
+    pub read_tool: ReadTool,
+    /// The surfaces of some clients, by the names in the file.
+    pub clients: BTreeMap<String, Surface>,
+}
+
+impl Default for SurfaceOptions {
+    fn default() -> Self {
+        Self {
+            mode: Surface::default(),
+            small: SMALL,
+            read_tool: ReadTool::default(),
+            clients: BTreeMap::new(),
+        }
+    }
+}
+
+impl SurfaceOptions {
+    /// The options as written, with defaults for the others.
+    pub(super) fn of(
+        read: Read<SurfaceEntry>,
+        clients: Read<Vec<(String, Read<Surface>)>>,
+        report: &Report,
+    ) -> Self {
+        let default = Self::default();
+        let text = |surface: Surface| surface.text().to_owned();
+        let mut options = match report.value(read, text(default.mode)).flatten() {
+            None => default,
+            Some(written) => Self {
+                mode: setting(written.mode, default.mode, text, report),
+                small: simple_setting(written.small, default.small, report),
+                read_tool: setting(written.read_tool, default.read_tool, ReadTool::text, report),
+                ..default
+            },
+        };
+        let clients = report.value(clients, "no client has settings of its own");
+        for (name, surface) in clients.flatten().unwrap_or_default() {
+            if let Some(surface) = report.value(surface, text(options.mode)).flatten() {
+                options.clients.insert(name, surface);
+            }
+        }
+        options
+    }
+
+    /// The surface of the client with this name (`clientInfo`), and the setting that decides it.
+    #[must_use]
+    pub(crate) fn of_client(
+        &self,
+        client: &str,
+        request: SurfaceRequest,
+    ) -> (Surface, SurfaceSource) {
+        let own = || {
+            let mut clients = self.clients.iter();
+            clients.find_map(|(name, surface)| is_client(name, client).then_some(*surface))
+        };
+        None.or_else(|| Some((request.flag?, SurfaceSource::Flag)))
+            .or_else(|| Some((own()?, SurfaceSource::Client)))
+            .or_else(|| Some((request.http?, SurfaceSource::Http)))
+            .unwrap_or((self.mode, SurfaceSource::File))
+    }
+}
+
+/// The names by which clients introduce themselves, by the names that `mcpzip connect` uses.
+const INTRODUCED: &[(&str, &[&str])] = &[
+    ("claude-code", &["claude-code"]),
+    ("claude-desktop", &["claude-ai"]),
+    ("cursor", &["cursor-vscode"]),
+    ("vscode", &["Visual Studio Code"]),
+    ("codex", &["codex-mcp-client"]),
+    ("gemini-cli", &["gemini-cli-mcp-client"]),
+    ("opencode", &["opencode"]),
+    ("copilot-cli", &["copilot-cli", "github-copilot-developer"]),
+    ("goose", &["goose"]),
+    ("zed", &["Zed"]),
+    ("chatgpt", &["openai-mcp"]),
+];
+
+/// Whether a key of `clients` names the client that introduces itself as `introduced`.
+#[must_use]
+pub(crate) fn is_client(key: &str, introduced: &str) -> bool {
+    if key.eq_ignore_ascii_case(introduced) {
+        return true;
+    }
+    let known = INTRODUCED
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(key));
+    known.is_some_and(|(_, names)| {
+        names.iter().any(|name| {
+            // Newer versions of Gemini CLI append the server's name.
+            introduced.eq_ignore_ascii_case(name)
+                || *name == "gemini-cli-mcp-client" && introduced.starts_with(name)
+        })
+    })
+}
+
+/// Reads `surface`: a word stands for an object with that `mode`.
+pub(super) fn surface(field: &Field<'_>) -> Result<SurfaceEntry, At<EntryError>> {
+    match field.word() {
+        None => SurfaceEntry::read(field),
+        Some(word) => {
+            let mode = Surface::parse(word).ok_or_else(|| field.wrong(SURFACE_OBJECT_EXPECTED))?;
+            Ok(SurfaceEntry {
+                mode: Ok(Some(mode)),
+                small: Ok(None),
+                read_tool: Ok(None),
+            })
+        }
+    }
+}
+
+/// Reads `clients`.
+pub(super) fn clients(field: &Field<'_>) -> Result<Vec<(String, Read<Surface>)>, At<EntryError>> {
+    field.members(|name, field| {
+        let scope = format!("clients.{name}.");
+        let object = field.object()?;
+        let mut members = Members::new(object, keys::CLIENT, &scope, "", field.report());
+        let surface = members.read("surface", surface_name);
+        members.finish();
+        Ok((name.to_owned(), surface))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_setting_decides_the_surface() {
+        let mut options = SurfaceOptions::default();
+        let request = SurfaceRequest::default();
+        assert_eq!(
+            options.of_client("claude-code", request),
+            (Surface::Tools, SurfaceSource::File)
+        );
+        let http = SurfaceRequest {
+            http: Some(Surface::Auto),
+            ..request
+        };
+        assert_eq!(options.of_client("x", http).1, SurfaceSource::Http);
+        options.clients.insert("Codex".to_owned(), Surface::Direct);
+        assert_eq!(
+            options.of_client("codex-mcp-client", http),
+            (Surface::Direct, SurfaceSource::Client)
+        );
+        assert_eq!(
+            options.of_client("codex-other", http).1,
+            SurfaceSource::Http
+        );
+        let flag = SurfaceRequest {
+            flag: Some(Surface::Tools),
+            ..http
+        };
+        assert_eq!(
+            options.of_client("codex-mcp-client", flag),
+            (Surface::Tools, SurfaceSource::Flag)
+        );
+    }
+
+    #[test]
+    fn a_client_is_named_as_it_introduces_itself_or_as_connect_calls_it() {
+        assert!(is_client("gemini-cli", "gemini-cli-mcp-client-zip"));
+        assert!(is_client("vscode", "Visual Studio Code"));
+        assert!(is_client("my-agent", "My-Agent"));
+        assert!(!is_client("claude-code", "claude-code-2"));
+    }
+}

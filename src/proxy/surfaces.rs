@@ -1,0 +1,407 @@
+//! Decides how each client sees the servers' tools, once for its session.
+//!
+//! A decision of `auto` is kept in the state directory by client and configuration file, so that a client's next sessions see
+//! the tools in the same way. It changes with the settings, or when the servers' tools have changed by half. A session that
+//! goes on in another process keeps its own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::Client;
+use super::callers::Callers;
+use super::inventory::{Inventory, ToolsSize, counted};
+use super::view::{LONGEST_NAME, Mode, SessionSurface};
+use crate::config::{Config, ReadTool, Surface, SurfaceRequest, SurfaceSource, is_client};
+use crate::day::Day;
+use crate::files;
+
+/// The directory of the decisions, below the state directory.
+pub(crate) const SURFACES: &str = "surfaces";
+
+/// The directory of the surfaces of single sessions, below it.
+const SESSIONS: &str = "sessions";
+
+/// The version of a decision's file.
+const VERSION: u32 = 1;
+
+/// The number of decisions that are kept. Clients over HTTP choose their names, and more are decided without being kept.
+const MOST_DECISIONS: usize = 200;
+
+/// The longest name of a client that is kept, in characters.
+const LONGEST_CLIENT: usize = 80;
+
+/// The largest file of a decision that is read.
+const LARGEST: u64 = 16 * 1024;
+
+/// When the surface of a session that goes on in other processes is forgotten.
+const SESSION_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// The clients that were seen to need a read-only tool next to `execute_tool`; see docs/surfaces.md.
+const NEED_READ_TOOL: &[&str] = &["codex"];
+
+/// Decides surfaces.
+#[derive(Debug)]
+pub(super) struct Surfaces {
+    inventory: Arc<Inventory>,
+    callers: Arc<Callers>,
+    request: SurfaceRequest,
+    directory: Option<PathBuf>,
+    /// The random name of the session, if several processes may serve it.
+    session: Option<String>,
+    /// The surfaces of clients whose requests belong to no session, by name.
+    without_session: Mutex<HashMap<String, SessionSurface>>,
+}
+
+/// A decision of `auto`, as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Decision {
+    version: u32,
+    /// The client's name, as it gives it.
+    pub(crate) client: String,
+    /// The configuration file.
+    pub(crate) configuration: String,
+    /// `tools` or `direct`.
+    pub(crate) surface: String,
+    /// Whether `execute_read_tool` is listed.
+    #[serde(default)]
+    pub(crate) read_tool: bool,
+    /// The number of tools at that time.
+    pub(crate) tools: usize,
+    /// The tokens of their definitions.
+    pub(crate) tokens: usize,
+    /// The limit that was configured.
+    pub(crate) small: usize,
+    /// The setting that asked for it: `flag`, `client`, `http` or `file`.
+    pub(crate) asked_by: String,
+    /// The day of the decision.
+    pub(crate) since: String,
+}
+
+impl Decision {
+    /// The reason for it, in a few words.
+    #[must_use]
+    pub(crate) fn reason(&self) -> String {
+        let relation = match self.surface.as_str() {
+            "direct" => "at most",
+            _ => "more than",
+        };
+        format!(
+            "{} with {} tokens of definitions, {relation} {}",
+            counted(self.tools, "tool"),
+            self.tokens,
+            self.small
+        )
+    }
+
+    /// Whether it still applies to a set of this size.
+    fn applies(&self, size: Option<ToolsSize>, small: usize) -> bool {
+        let Some(size) = size else { return true };
+        self.small == small && !is_other_by_half(self.tokens, size.tokens)
+    }
+}
+
+/// Whether a set has grown or shrunk by half or more.
+fn is_other_by_half(before: usize, now: usize) -> bool {
+    2 * before.abs_diff(now) >= before.max(1)
+}
+
+impl Surfaces {
+    pub(super) fn new(
+        inventory: Arc<Inventory>,
+        callers: Arc<Callers>,
+        request: SurfaceRequest,
+        directory: Option<PathBuf>,
+        session: Option<String>,
+    ) -> Self {
+        Self {
+            inventory,
+            callers,
+            request,
+            directory,
+            session,
+            without_session: Mutex::default(),
+        }
+    }
+
+    /// Decides how `client` sees the tools, unless that was decided before.
+    pub(super) fn settle(&self, client: &Client) {
+        if client.has_surface() {
+            return;
+        }
+        let name = client.software_name().unwrap_or_default().to_owned();
+        let surface = match client.is_without_session() {
+            false => self.of_session(client, &name),
+            true => {
+                let known = self.without_session.lock().get(&name).copied();
+                known.unwrap_or_else(|| {
+                    let surface = self.decide(client, &name);
+                    let mut known = self.without_session.lock();
+                    if known.len() < MOST_DECISIONS {
+                        known.insert(name, surface);
+                    }
+                    surface
+                })
+            }
+        };
+        client.show(surface);
+    }
+
+    /// The surface of a session, which stays when another process takes it over.
+    fn of_session(&self, client: &Client, name: &str) -> SessionSurface {
+        let Some(path) = self.session_file() else {
+            return self.decide(client, name);
+        };
+        if let Some(kept) = read(&path).and_then(|text| of_text(&text, name)) {
+            return kept;
+        }
+        let surface = self.decide(client, name);
+        forget_sessions(&path);
+        if let Err(error) = files::replace(&path, &[text_of(surface).as_bytes()]) {
+            tracing::warn!(path = %path.display(), %error, "the session's surface cannot be kept");
+        }
+        surface
+    }
+
+    fn session_file(&self) -> Option<PathBuf> {
+        let directory = self.directory.as_ref()?.join(SESSIONS);
+        Some(directory.join(self.session.as_ref()?))
+    }
+
+    fn decide(&self, client: &Client, name: &str) -> SessionSurface {
+        let config = self.callers.view(client).config();
+        let (surface, source) = config.surface.of_client(name, self.request);
+        let (mode, is_kept) = match surface {
+            Surface::Tools => (Mode::MetaTools, false),
+            Surface::Direct => (Mode::Direct, false),
+            Surface::Auto => (self.automatic(client, &config, name, source), true),
+        };
+        let surface = SessionSurface {
+            mode,
+            has_read_tool: mode == Mode::MetaTools
+                && has_read_tool(config.surface.read_tool, is_kept, name),
+            longest_name: longest_name(name),
+        };
+        tracing::debug!(client = name, ?surface, ?source, "the surface is decided");
+        surface
+    }
+
+    /// The decision of `auto`: the kept one if it still applies, otherwise a new one. Unknown sizes mean the meta-tools, which
+    /// is not kept.
+    fn automatic(
+        &self,
+        client: &Client,
+        config: &Config,
+        name: &str,
+        source: SurfaceSource,
+    ) -> Mode {
+        let path = self.decision_file(config, name);
+        let kept: Option<Decision> = path
+            .as_deref()
+            .and_then(read)
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .filter(|kept: &Decision| kept.version == VERSION);
+        let size = self.inventory.size(&self.callers.view(client).config());
+        let small = config.surface.small;
+        if let Some(kept) = kept.filter(|kept| kept.applies(size, small)) {
+            return mode_named(&kept.surface);
+        }
+        let Some(size) = size else {
+            return Mode::MetaTools;
+        };
+        let mode = match size.tokens <= small {
+            true => Mode::Direct,
+            false => Mode::MetaTools,
+        };
+        if let Some(path) = path {
+            let is_new = !path.exists();
+            let decision = Decision {
+                version: VERSION,
+                client: name.chars().take(LONGEST_CLIENT).collect(),
+                configuration: configuration(config),
+                surface: name_of(mode).to_owned(),
+                read_tool: mode == Mode::MetaTools
+                    && has_read_tool(config.surface.read_tool, true, name),
+                tools: size.tools,
+                tokens: size.tokens,
+                small,
+                asked_by: source_name(source).to_owned(),
+                since: Day::today().to_string(),
+            };
+            keep(&path, &decision, is_new);
+        }
+        mode
+    }
+
+    fn decision_file(&self, config: &Config, name: &str) -> Option<PathBuf> {
+        let id = Sha256::digest(format!("{}\0{name}", configuration(config)));
+        let file = format!("{}.json", HEXLOWER.encode(&id[..12]));
+        Some(self.directory.as_ref()?.join(file))
+    }
+}
+
+/// The decisions that are kept for a configuration file, by client.
+#[must_use]
+pub(crate) fn decisions(state: &Path, config: &Config) -> Vec<Decision> {
+    let own = configuration(config);
+    let http = config.http.as_ref().ok().and_then(|http| http.surface);
+    let files = std::fs::read_dir(state.join(SURFACES))
+        .into_iter()
+        .flatten();
+    let mut decisions: Vec<Decision> = files
+        .flatten()
+        .filter_map(|file| serde_json::from_str(&read(&file.path())?).ok())
+        .filter(|decision: &Decision| decision.version == VERSION && decision.configuration == own)
+        .filter(|decision| {
+            let request = SurfaceRequest {
+                flag: None,
+                http: http.filter(|_| decision.asked_by == source_name(SurfaceSource::Http)),
+            };
+            let (surface, _) = config.surface.of_client(&decision.client, request);
+            surface == Surface::Auto || decision.asked_by == source_name(SurfaceSource::Flag)
+        })
+        .collect();
+    decisions.sort_by(|one, other| one.client.cmp(&other.client));
+    decisions
+}
+
+fn configuration(config: &Config) -> String {
+    let path = config.path.as_deref().unwrap_or(Path::new(""));
+    path.display().to_string()
+}
+
+fn source_name(source: SurfaceSource) -> &'static str {
+    match source {
+        SurfaceSource::Flag => "flag",
+        SurfaceSource::Client => "client",
+        SurfaceSource::Http => "http",
+        SurfaceSource::File => "file",
+    }
+}
+
+fn has_read_tool(option: ReadTool, is_automatic: bool, client: &str) -> bool {
+    match option {
+        ReadTool::On => true,
+        ReadTool::Off => false,
+        ReadTool::Auto => {
+            is_automatic && NEED_READ_TOOL.iter().any(|known| is_client(known, client))
+        }
+    }
+}
+
+/// The longest name of a tool for a client: some put the entry's name before it and cut the whole (docs/surfaces.md).
+fn longest_name(client: &str) -> usize {
+    let cuts = ["gemini-cli", "vscode"];
+    match cuts.iter().any(|known| is_client(known, client)) {
+        true => LONGEST_NAME - 18,
+        false => LONGEST_NAME,
+    }
+}
+
+fn keep(path: &Path, decision: &Decision, is_new: bool) {
+    let others = path
+        .parent()
+        .and_then(|directory| std::fs::read_dir(directory).ok());
+    if is_new && others.is_some_and(|files| files.count() > MOST_DECISIONS) {
+        tracing::warn!("too many clients have a surface; that of another one is not kept");
+        return;
+    }
+    let json = serde_json::to_vec(decision).expect("text is JSON");
+    if let Err(error) = files::replace(path, &[&json]) {
+        tracing::warn!(path = %path.display(), %error, "the decision on a client's surface cannot be kept");
+    }
+}
+
+/// Removes the surfaces of old sessions.
+fn forget_sessions(path: &Path) {
+    let now = SystemTime::now();
+    let directory = path
+        .parent()
+        .and_then(|parent| std::fs::read_dir(parent).ok());
+    for file in directory.into_iter().flatten().flatten() {
+        let modified = file.metadata().and_then(|metadata| metadata.modified());
+        let is_old = modified
+            .ok()
+            .and_then(|at| now.duration_since(at).ok())
+            .is_some_and(|age| age > SESSION_AGE);
+        if is_old {
+            // It is tried again with the next session.
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
+fn read(path: &Path) -> Option<String> {
+    String::from_utf8(files::read_regular(path, LARGEST).ok()?).ok()
+}
+
+fn name_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::MetaTools => Surface::Tools.text(),
+        Mode::Direct => Surface::Direct.text(),
+    }
+}
+
+fn mode_named(name: &str) -> Mode {
+    match Surface::parse(name) {
+        Some(Surface::Direct) => Mode::Direct,
+        _ => Mode::MetaTools,
+    }
+}
+
+/// A session's surface as text: its mode, and whether it has the read-only tool.
+fn text_of(surface: SessionSurface) -> String {
+    let read = if surface.has_read_tool { " read" } else { "" };
+    format!("{}{read}", name_of(surface.mode))
+}
+
+fn of_text(text: &str, client: &str) -> Option<SessionSurface> {
+    let (mode, has_read_tool) = match text.trim() {
+        "tools" => (Mode::MetaTools, false),
+        "tools read" => (Mode::MetaTools, true),
+        "direct" => (Mode::Direct, false),
+        _ => return None,
+    };
+    Some(SessionSurface {
+        mode,
+        has_read_tool,
+        longest_name: longest_name(client),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_changed_by_half_when_that_much_came_or_went() {
+        for (before, now, expected) in [
+            (1000, 1499, false),
+            (1000, 1500, true),
+            (1000, 501, false),
+            (1000, 500, true),
+            (0, 1, true),
+            (0, 0, false),
+        ] {
+            assert_eq!(is_other_by_half(before, now), expected, "{before} {now}");
+        }
+    }
+
+    #[test]
+    fn a_session_keeps_its_surface_as_text() {
+        for has_read_tool in [true, false] {
+            let surface = SessionSurface {
+                has_read_tool,
+                ..SessionSurface::default()
+            };
+            assert_eq!(of_text(&text_of(surface), "x"), Some(surface));
+        }
+        assert_eq!(of_text("later kind", "x"), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! The surface: how a client sees the servers' tools, decided once for its session.
+
+use serde_json::{Value, json};
+
+use crate::support::script::{answer, change_tools};
+use crate::support::{Client, Server, Setup, until};
+
+/// A server with one tool of about 60 tokens.
+fn few() -> Server {
+    Server::new().tool("first", [answer("done")])
+}
+
+fn auto(small: usize) -> Setup {
+    Setup::new()
+        .server("a", few())
+        .setting("surface", json!({ "mode": "auto", "small": small }))
+}
+
+fn names(client: &mut Client) -> Vec<String> {
+    let list = client.ask("tools/list", "{}").value();
+    let tools = list["tools"].as_array().cloned();
+    tools
+        .unwrap_or_else(|| panic!("no tools: {list}"))
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+const THREE: [&str; 3] = ["search_tools", "describe_tool", "execute_tool"];
+
+/// Lists the servers' tools into the cache.
+fn fill_cache(setup: &Setup) {
+    setup.save();
+    setup.run(&["servers"]).code(0);
+}
+
+fn decided(setup: &Setup) -> Vec<Value> {
+    let status = setup.run(&["status", "--json"]).code(0).json();
+    status["surface"]["decided"].as_array().unwrap().clone()
+}
+
+/// The tools of a new session of the client `name`.
+fn of_session(setup: &Setup, name: &str) -> Vec<String> {
+    let mut client = setup.start();
+    client.shake_hands_named(name);
+    let names = names(&mut client);
+    client.finish();
+    names
+}
+
+#[test]
+fn a_small_set_is_shown_directly_and_status_says_why() {
+    let setup = auto(2000);
+    fill_cache(&setup);
+    assert_eq!(of_session(&setup, "claude-code"), ["a__first"]);
+    let decided = decided(&setup);
+    assert_eq!(decided.len(), 1, "{decided:?}");
+    assert_eq!(decided[0]["client"], "claude-code");
+    assert_eq!(decided[0]["surface"], "direct");
+    assert_eq!(decided[0]["tools"], 1);
+    let reason = decided[0]["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("1 tool with ") && reason.ends_with(" at most 2000"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_large_set_and_one_of_unknown_size_are_shown_by_the_three_tools() {
+    let setup = auto(2000);
+    // The cache is empty.
+    assert_eq!(of_session(&setup, "claude-code"), THREE);
+    assert!(decided(&setup).is_empty());
+    let setup = auto(5);
+    fill_cache(&setup);
+    assert_eq!(of_session(&setup, "claude-code"), THREE);
+    assert_eq!(decided(&setup)[0]["surface"], "tools");
+}
+
+#[test]
+fn a_decision_stays_until_the_tools_have_changed_by_half() {
+    let definition =
+        |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
+    let ten: Vec<String> = (0..10).map(|at| definition(&format!("tool{at}"))).collect();
+    let with = |count: usize, small: usize| {
+        let server = ten.iter().take(count);
+        let server = server.fold(Server::new(), |server, tool| server.entry(tool));
+        Setup::new()
+            .server("a", server)
+            .setting("surface", json!({ "mode": "auto", "small": small }))
+    };
+    let first = with(10, 10_000);
+    fill_cache(&first);
+    assert_eq!(of_session(&first, "x").len(), 10);
+    let tokens = decided(&first)[0]["tokens"].as_u64().unwrap();
+    // A limit just above the ten, so that two more would exceed it.
+    let small = usize::try_from(tokens).unwrap() + 1;
+    let setup = with(10, small);
+    fill_cache(&setup);
+    assert_eq!(of_session(&setup, "x").len(), 10);
+    let grow = |count: usize| {
+        let all: Vec<String> = (0..count)
+            .map(|at| definition(&format!("tool{at}")))
+            .collect();
+        let server = all
+            .iter()
+            .fold(Server::new(), |server, tool| server.entry(tool));
+        // The same entry, with other tools behind it.
+        std::fs::write(setup.home().path("a.script.json"), server.to_json()).unwrap();
+        setup.run(&["servers"]).code(0);
+    };
+    grow(12);
+    assert_eq!(
+        of_session(&setup, "x").len(),
+        12,
+        "a fifth more changes nothing"
+    );
+    grow(16);
+    assert_eq!(of_session(&setup, "x"), THREE, "the set has grown by half");
+    grow(10);
+    assert_eq!(of_session(&setup, "x"), THREE, "less than half has gone");
+}
+
+#[test]
+fn a_person_decides_for_a_client_or_for_a_session() {
+    let setup = auto(2000).setting("clients", json!({ "codex": { "surface": "tools" } }));
+    fill_cache(&setup);
+    assert_eq!(of_session(&setup, "codex-mcp-client"), THREE);
+    assert_eq!(of_session(&setup, "other"), ["a__first"]);
+    for (arguments, expected) in [
+        (&["serve", "--surface", "tools"][..], &THREE[..]),
+        (&["serve", "--direct"], &["a__first"]),
+    ] {
+        let mut client = setup.start_with(arguments);
+        client.shake_hands_named("codex-mcp-client");
+        assert_eq!(names(&mut client), expected, "{arguments:?}");
+        client.finish();
+    }
+    let wrong = setup.run(&["serve", "--surface", "all"]);
+    assert!(wrong.stderr.contains("auto, tools or direct"), "{wrong:?}");
+}
+
+#[test]
+fn clients_of_one_server_over_http_each_have_their_surface() {
+    let setup = Setup::new()
+        .server("a", few())
+        .setting("clients", json!({ "direct-one": { "surface": "direct" } }));
+    fill_cache(&setup);
+    let gateway = setup.serve(&[]);
+    let list = |client: &str| {
+        gateway
+            .modern_of(client, "tools/list", "")
+            .send()
+            .message()
+            .value()
+    };
+    let listed = |list: Value| list["tools"][0]["name"].as_str().unwrap().to_owned();
+    assert_eq!(listed(list("direct-one")), "a__first");
+    assert_eq!(listed(list("another")), "search_tools");
+    let call = |client: &str, name: &str| {
+        let members = format!(r#""name":"{name}","arguments":{{}}"#);
+        gateway
+            .modern_of(client, "tools/call", &members)
+            .send()
+            .message()
+    };
+    assert_eq!(call("direct-one", "a__first").text(), "done");
+    assert_eq!(call("another", "a__first").error_code(), -32602);
+    assert_eq!(call("direct-one", "search_tools").error_code(), -32602);
+}
+
+#[test]
+fn an_unreadable_decision_is_made_again() {
+    let setup = auto(2000);
+    fill_cache(&setup);
+    assert_eq!(of_session(&setup, "x"), ["a__first"]);
+    let directory = setup.home().path("state/surfaces");
+    let file = until("the decision", || {
+        let files = std::fs::read_dir(&directory).ok()?.flatten();
+        files.map(|file| file.path()).find(|path| path.is_file())
+    });
+    for content in [&b""[..], b"{\"version\":99}", b"\xff"] {
+        std::fs::write(&file, content).unwrap();
+        assert_eq!(of_session(&setup, "x"), ["a__first"]);
+        assert_eq!(decided(&setup).len(), 1);
+    }
+}
+
+#[test]
+fn a_wrong_surface_is_reported_and_the_default_applies() {
+    let setup = Setup::new()
+        .server("a", few())
+        .setting("surface", json!("everything"))
+        .setting("clients", json!({ "x": { "surface": 7 } }));
+    fill_cache(&setup);
+    assert_eq!(of_session(&setup, "x"), THREE);
+    let doctor = setup.run(&["doctor"]);
+    let text = format!("{}{}", doctor.stdout, doctor.stderr);
+    assert!(
+        text.contains("surface") && text.contains("everything"),
+        "{text}"
+    );
+}
