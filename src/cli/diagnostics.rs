@@ -8,7 +8,7 @@ use super::unknown::unknown;
 use crate::config::{self, ChangeError, EditError};
 use crate::daemon;
 use crate::downstream::http;
-use crate::proxy::{Failure, View};
+use crate::proxy::{Failure, View, Withheld};
 use crate::registry;
 use crate::text::chain;
 
@@ -128,6 +128,10 @@ impl Exit {
                 let text = unknown(server, names);
                 format!("there is no tool `{name}`: {text}")
             }
+            Failure::Withheld {
+                name,
+                reason: Withheld::Denied(rule),
+            } => format!("`{name}` is denied by your rules: {rule}"),
             Failure::Unknown { name, nearest, .. } if nearest.is_empty() => {
                 format!("there is no tool `{name}`; `mcpzip search` finds tools by need")
             }

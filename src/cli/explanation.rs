@@ -1,4 +1,4 @@
-//! `mcpzip search --explain`: the scores of each hit by stage, as a table or JSON.
+//! `mcpzip search --explain`: the scores of each hit by stage, as text or JSON.
 
 use serde_json::{Value, json};
 
@@ -21,45 +21,33 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
             "by words alone: there is no search by meaning, or no tool is ready for it yet",
         ));
     }
-    let widest = explanation
-        .hits
-        .iter()
-        .map(|hit| name(hit).len())
-        .max()
-        .unwrap_or(0)
-        .max(4);
-    let fields: Vec<&str> = explanation.hits.first().map_or(Vec::new(), |hit| {
-        hit.fields.iter().map(|(field, _)| *field).collect()
-    });
-    let columns: String = fields.iter().map(|field| format!(" {field:>11}")).collect();
-    output.line(faint(format!(
-        "    {:widest$}   score   words meaning   fused  by words, meaning {columns}",
-        "tool"
-    )));
     for (rank, hit) in (1..).zip(&explanation.hits) {
-        let rank_of =
-            |rank: Option<usize>| rank.map_or_else(|| "-".to_owned(), |rank| format!("#{rank}"));
-        let meaning = hit
-            .meaning
-            .map_or_else(|| "      -".to_owned(), |meaning| format!("{meaning:7.3}"));
-        let fields: String = hit
-            .fields
-            .iter()
-            .map(|(_, score)| format!(" {score:11.3}"))
-            .collect();
-        let pad = " ".repeat(widest - name(hit).len());
-        let ranks = format!(
-            "{:>8} {:>8}",
-            rank_of(hit.rank_by_words),
-            rank_of(hit.rank_by_meaning)
-        );
-        let (score, words, fused) = (hit.hit.score, hit.words, hit.fused);
-        let row = format!("{score:7.3} {words:7.3} {meaning} {fused:7.3}  {ranks} {fields}");
+        let score = |score: f32, rank: Option<usize>| match rank {
+            Some(rank) => format!("{score:.3} (#{rank})"),
+            None => format!("{score:.3}"),
+        };
         output.line(format!(
-            "{rank:>3} {}{pad} {row}{}",
+            "{rank}. {}  {:.3}{}",
             strong(name(hit)),
+            hit.hit.score,
             faint(remarks(hit))
         ));
+        let meaning = hit.meaning.map_or_else(
+            || "-".to_owned(),
+            |meaning| score(meaning, hit.rank_by_meaning),
+        );
+        output.line(format!(
+            "   words {}, meaning {meaning}, combined {:.3}",
+            score(hit.words, hit.rank_by_words),
+            hit.fused
+        ));
+        let fields = hit.fields.iter().filter(|(_, score)| *score > 0.0);
+        let fields: Vec<String> = fields
+            .map(|(field, score)| format!("{field} {score:.3}"))
+            .collect();
+        if !fields.is_empty() {
+            output.line(faint(format!("   words in: {}", fields.join(", "))));
+        }
     }
     if !explanation.fits {
         output.line("No tool fits: a search shows none of these.");

@@ -118,6 +118,11 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
     if config.servers[&server].disabled {
         return Trial::Disabled;
     }
+    let projects = &config.servers[&server].projects;
+    if !projects.is_everywhere() {
+        // Outside of its projects the server is not listed.
+        proxy.set_workspace(projects.directories());
+    }
     let start = Instant::now();
     proxy.inventory.list(Some(&server), LIMIT).await;
     match proxy.inventory.progress().remove(&server) {

@@ -21,6 +21,11 @@ pub(crate) struct Projects {
 const EXPECTED: &str = "the absolute path of a directory, or one with `!` before it, where the server is not to be seen";
 
 impl Projects {
+    /// The directories where the server is visible. Empty if it is visible everywhere but in some.
+    pub(crate) fn directories(&self) -> &[PathBuf] {
+        &self.within
+    }
+
     /// Reads the lists; `fill_in` expands each text.
     pub(super) fn read(
         written: Vec<At<String>>,

@@ -650,3 +650,19 @@ fn a_configuration_with_a_mistake_has_one_code_and_one_hint() {
         assert!(outcome.stderr.contains("mcpzip config edit"), "{outcome}");
     }
 }
+
+#[test]
+fn a_person_reads_of_their_own_rules() {
+    let setup = Setup::new().log_level("error").server_with(
+        "hub",
+        Server::new().tool("read", [echo()]),
+        json!({ "tools": { "deny": ["read"] } }),
+    );
+    let denied = setup.run(&["call", "hub__read", "{}"]).code(1);
+    assert!(
+        denied
+            .stderr
+            .contains("`hub__read` is denied by your rules: mcpServers.hub.tools.deny[0]"),
+        "{denied}"
+    );
+}

@@ -162,6 +162,30 @@ fn by_flags_all_is_set_up_and_undone_as_one() {
 }
 
 #[test]
+fn a_server_of_a_project_is_tried_although_nobody_is_there() {
+    let house = House::new();
+    let tool = || Server::new().tool("read", [echo()]);
+    let (here, away) = (house.entry("here", tool()), house.entry("away", tool()));
+    let project = house.file("project");
+    std::fs::create_dir_all(&project).unwrap();
+    let file = json!({
+        "mcpServers": { "away": away },
+        "projects": {
+            project.to_str().unwrap(): { "mcpServers": { "here": here }, "disabledMcpServers": ["away"] },
+        },
+    });
+    house.write(".claude.json", &file.to_string());
+    let report = house.run(&["init", "--yes"]).code(0).json();
+    assert_eq!(report["new_servers"], json!(["away", "here"]), "{report:#}");
+    for test in report["tests"].as_array().unwrap() {
+        assert_eq!(test["state"], "ready", "{report:#}");
+    }
+    let projects = |name: &str| house.config()["mcpServers"][name]["projects"].to_string();
+    assert!(projects("here").contains("project"), "{}", house.config());
+    assert!(projects("away").contains("!"), "{}", house.config());
+}
+
+#[test]
 fn flags_narrow_what_is_done() {
     let house = house();
     let before = house.read(".claude.json");

@@ -195,8 +195,12 @@ async fn prepare(
             draft = self::draft(&selection, machine)?;
             if !output.is_json() {
                 let names: Vec<&str> = dropped.iter().map(String::as_str).collect();
+                let reason = match names.len() {
+                    1 => "it does not work now",
+                    _ => "they do not work now",
+                };
                 output.line(format!(
-                    "  {} {}, because it does not work now",
+                    "  {} {}, because {reason}",
                     faint("not moving after all:"),
                     printable(&listed(&names))
                 ));
