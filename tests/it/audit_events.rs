@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::closed_port::ClosedPort;
 use crate::support::command::{self, Outcome};
 use crate::support::http::{HttpServer, legacy};
 use crate::support::script::echo;
@@ -250,4 +251,29 @@ fn a_collector_that_is_gone_delays_no_call_and_ends_with_the_session() {
     client.finish();
     assert_eq!(lines(&setup, "call").len(), 20);
     assert!(setup.home().path("state/audit").exists());
+}
+
+#[test]
+fn status_shows_the_log_and_whether_its_targets_take_copies() {
+    let none = Setup::new().server("hub", Server::new());
+    none.save();
+    assert_eq!(
+        run(&none, &["status", "--json"]).code(0).json()["audit"],
+        Value::Null
+    );
+    let closed = ClosedPort::new();
+    let setup = setup(json!({ "to": ["stdout", "otlp"] })).setting(
+        "otlp",
+        json!({ "endpoint": format!("http://{}", closed.address()) }),
+    );
+    setup.save();
+    let audit = run(&setup, &["status", "--json"]).code(0).json()["audit"].clone();
+    assert!(
+        audit["directory"].as_str().unwrap().ends_with("audit"),
+        "{audit}"
+    );
+    let copies = audit["copies"].as_array().unwrap();
+    assert_eq!(copies[0], json!({ "to": "stdout" }));
+    assert_eq!(copies[1]["to"], "otlp");
+    assert!(copies[1]["fault"].is_string(), "{audit}");
 }
