@@ -150,7 +150,7 @@ impl Question {
         self
     }
 
-    /// The same question under another id.
+    /// A copy of the question with a new id, for another attempt.
     #[must_use]
     pub(crate) fn anew(&self) -> Self {
         Self {
@@ -233,7 +233,7 @@ impl Approvals {
         Ok(state)
     }
 
-    /// Removes a question, and a permission that nobody used.
+    /// Removes a question, with its permission if that is still unused.
     ///
     /// # Errors
     /// When the directory cannot be used.

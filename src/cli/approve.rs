@@ -30,6 +30,7 @@ const LIST_LIMIT: Duration = Duration::from_secs(30);
 #[command(after_help = "Examples:
   mcpzip approve github
   mcpzip approve github create_issue
+  mcpzip approve github --digest 0f36a1c2b8e94d7755aa0c1e2f3b4d69
   mcpzip approve --all")]
 pub(super) struct Approve {
     #[command(flatten)]
@@ -57,6 +58,9 @@ pub(super) struct Selection {
     /// Show every server with differences
     #[arg(long, conflicts_with = "server")]
     all: bool,
+    /// Decide only if the differences still have this digest, which an earlier run has shown
+    #[arg(long, conflicts_with = "all")]
+    digest: Option<String>,
 }
 
 /// Shows the differences, and approves or rejects them if the person confirms.
@@ -85,6 +89,14 @@ pub(super) async fn run(
             all.push((server, pending));
         }
     }
+    let digests: Vec<String> = all.iter().map(|(_, pending)| pending.digest()).collect();
+    if let Some(expected) = &selection.digest
+        && !digests.contains(expected)
+    {
+        return Err(Exit::failed(
+            "the differences are not those of this digest any more: run the command without `--digest` to look at them",
+        ));
+    }
     if output.is_json_asked() {
         let shown = all
             .iter()
@@ -104,8 +116,9 @@ pub(super) async fn run(
         return Ok(());
     }
     let neighbours = crate::proxy::neighbours(&proxy.unscoped().snapshot());
-    for (server, pending) in &all {
+    for ((server, pending), digest) in all.iter().zip(&digests) {
         show(server, pending, &neighbours, output);
+        output.line(faint(format!("digest: {digest}")));
     }
     let count = all.iter().map(|(_, pending)| counted(pending)).sum();
     if !decides(count, is_approval).await? {
@@ -125,7 +138,7 @@ pub(super) async fn run(
     match expected - decided.min(expected) {
         0 => Ok(()),
         left => Err(Exit::failed(format!(
-            "{left} changed while they were shown, and were not {word}: run the command again to look at them"
+            "{left} changed while they were shown, or were decided on elsewhere, and were not {word}: run the command again to look at them"
         ))),
     }
 }
@@ -270,13 +283,18 @@ fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
         json!({ "server": server.as_str(), "change": "prompts_and_resources", "after": change.after,
             "digest": change.now })
     });
-    tools.chain(instructions).chain(features).collect()
+    let mut shown: Vec<Value> = tools.chain(instructions).chain(features).collect();
+    let digest = pending.digest();
+    for one in &mut shown {
+        one["approve_digest"] = json!(digest);
+    }
+    shown
 }
 
 /// Prints each difference.
 fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, output: &Output) {
     if pending.is_quarantined && pending.tools.is_empty() {
-        output.line(format!("{}: it lists no tools", strong(server)));
+        output.line(format!("{}: no tool of it waits", strong(server)));
     }
     for (name, change) in &pending.tools {
         let kind = match &change.kind {

@@ -15,7 +15,7 @@ use super::output::{Output, faint};
 use super::question::agrees;
 use crate::app::App;
 use crate::mcp::Object;
-use crate::proxy::{Call, Failure, Reply};
+use crate::proxy::{Call, Failure, Progress, Reply};
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
@@ -41,6 +41,10 @@ pub(super) struct Arguments {
     /// The content of stdin, read for another process that runs the call.
     #[arg(skip)]
     input: Option<Input>,
+    /// Whether a person reads the answer, for another process that runs the call.
+    #[arg(skip)]
+    #[serde(default)]
+    is_person: bool,
     #[command(flatten)]
     pub(super) daemon: DaemonOption,
 }
@@ -51,6 +55,7 @@ impl Arguments {
     /// # Errors
     /// When it cannot be read.
     pub(super) async fn read_input(&mut self) -> Result<(), Exit> {
+        self.is_person = has_person();
         self.input = match self.arguments.first().map(String::as_str) {
             Some("-") => Some(Input::wait().await?),
             None if self.parameters.is_empty() => Some(Input::read().await?),
@@ -102,7 +107,11 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         }
         reply => reply,
     };
-    let reply = reply.map_err(|failure| Exit::of_call(&failure, &view))?;
+    let is_person = arguments.is_person || !output.is_elsewhere() && has_person();
+    let reply = reply.map_err(|failure| {
+        let whole = whole_reason(&failure, app).filter(|_| is_person);
+        whole.unwrap_or_else(|| Exit::of_call(&failure, &view))
+    })?;
     let (Reply::Result(result) | Reply::Relayed(result)) = reply else {
         return Err(Exit::failed("the call was refused"));
     };
@@ -118,6 +127,28 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         Err(Exit::tool_error())
     } else {
         Ok(())
+    }
+}
+
+/// Whether a person has both ends of the command. The shell of an agent has pipes.
+fn has_person() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// The reason for which a server in quarantine could not be listed, in its own words, which no agent may read.
+fn whole_reason(failure: &Failure, app: &App) -> Option<Exit> {
+    let Failure::Unlisted { server, .. } = failure else {
+        return None;
+    };
+    let inventory = &app.proxy().inventory;
+    let is_quarantined = inventory.pending(server).is_quarantined;
+    match inventory.progress().remove(server) {
+        Some(Progress::Failed(reason)) if is_quarantined => {
+            let text = format!("server `{server}` has not listed its tools: {reason}");
+            let config = app.proxy().unscoped().config();
+            Some(Exit::unavailable(config.masker.mask(&text)))
+        }
+        _ => None,
     }
 }
 

@@ -13,6 +13,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use crate::app::App;
+use crate::approvals::Approvals;
 use crate::audit::{Audit, Directories};
 use crate::config::{AuditCopies, DaemonMode, Surface, secrets_file, stored_secrets};
 use crate::proxy::{Decision, ServerReport, Status, counted, decisions};
@@ -30,12 +31,15 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let secrets = Secrets::of(&app.paths().config_file);
     let surfaces = Surfaces::of(app);
     let audit = AuditLog::of(app).await;
+    let calls = Approvals::below(&app.paths().state_dir).pending();
+    let calls = calls.map_or(0, |calls| calls.len());
     if output.is_json() {
         output.json(&Shown {
             status: &status,
             secrets: secrets.as_ref(),
             surface: &surfaces,
             audit: audit.as_ref(),
+            waiting_calls: calls,
             daemon: &daemon,
         });
     } else {
@@ -48,6 +52,15 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             audit.show(output);
         }
         daemon.show(output);
+        if calls > 0 {
+            output.line(format!(
+                "{} for approval: `mcpzip approvals list` shows them",
+                match calls {
+                    1 => "1 call waits".to_owned(),
+                    calls => format!("{calls} calls wait"),
+                }
+            ));
+        }
         output.line(faint(
             "from the cache: `mcpzip servers` connects to all servers, `mcpzip doctor` looks for faults",
         ));
@@ -65,6 +78,8 @@ struct Shown<'a> {
     surface: &'a Surfaces,
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<&'a AuditLog>,
+    /// Calls that wait for a person (`mcpzip approvals`).
+    waiting_calls: usize,
     daemon: &'a Daemon,
 }
 

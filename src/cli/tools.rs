@@ -117,6 +117,13 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             )));
         }
     }
+    for server in proxy.unscoped().config().servers.keys() {
+        if wanted(server.as_str()) && proxy.inventory.pending(server).is_quarantined {
+            output.line(bad(format!(
+                "{server}: its tools wait for a person's approval: `mcpzip approve {server}` shows them"
+            )));
+        }
+    }
     let shown = snapshot
         .tools()
         .filter(|tool| wanted(tool.server().name().as_str()));

@@ -91,7 +91,7 @@ fn edits(setup: &Setup) -> Vec<Value> {
 enum Way {
     Stdio,
     Http,
-    /// Over HTTP, each request by itself (2026-07-28).
+    /// HTTP requests without a session (2026-07-28).
     Modern,
 }
 

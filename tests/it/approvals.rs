@@ -63,7 +63,7 @@ fn a_call_waits_for_a_person_and_an_approval_is_used_once() {
         "/a\u{202e}b"
     );
     assert_eq!(setup.home().count("files", "tools/call"), 1);
-    // The same call is asked about again.
+    // A repeated call needs a new approval.
     client.begin("execute_tool", &call);
     assert_ne!(asked(&setup), question);
     assert_eq!(setup.home().count("files", "tools/call"), 1);
@@ -117,6 +117,12 @@ fn a_denied_call_is_not_made_and_no_pipe_allows_one() {
     let mut client = setup.connect();
     let id = client.begin_execute(NAME);
     let question = asked(&setup);
+    #[cfg(unix)]
+    if let Some(terminal) = Terminal::run(&setup.command(&["status"])) {
+        terminal.shows("1 call waits for approval");
+    }
+    let status = setup.run(&["status", "--json"]).code(0).json();
+    assert_eq!(status["waiting_calls"], 1);
     let refused = setup
         .run_with_input(&["approvals", "allow", &question], "y\n")
         .code(1);

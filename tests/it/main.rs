@@ -27,6 +27,7 @@ mod bridging;
 mod builtin_rules;
 #[cfg(target_os = "linux")]
 mod daemon;
+mod deciding;
 mod dependencies;
 mod direct;
 mod downstream;

@@ -67,6 +67,15 @@ fn the_words_of_a_quarantined_server_reach_no_agent_in_errors_and_logs() {
         let shown = setup.run(&["servers", server]).stdout;
         assert!(shown.contains(WORDS), "{server}: {shown}");
     }
+    let call = ["call", "a__read_page", "{}"];
+    let piped = setup.run(&call);
+    // Tests log at `debug`.
+    let read = piped.stderr.lines().find(|line| line.starts_with("error:"));
+    assert!(read.is_some_and(|read| !read.contains(WORDS)), "{read:?}");
+    #[cfg(unix)]
+    if let Some(terminal) = Terminal::run(&setup.command(&call)) {
+        terminal.shows(WORDS);
+    }
     let log = setup.run(&["logs", "d"]).code(0).stdout;
     assert!(log.contains(WORDS), "{log}");
 }

@@ -92,6 +92,32 @@ impl Pending {
             && self.features.is_none()
             && !self.is_quarantined
     }
+
+    /// Whether an agent misses something until a person decides. Rejected tools are decided on.
+    #[must_use]
+    pub(super) fn waits(&self) -> bool {
+        let mut tools = self.tools.values();
+        tools.any(|change| change.kind != ChangeKind::Vanished && !change.is_rejected)
+            || self.instructions.is_some()
+            || self.features.is_some()
+            || self.is_quarantined
+    }
+
+    /// A hash of everything that an approval would cover. It changes when any part of that does.
+    #[must_use]
+    pub(crate) fn digest(&self) -> String {
+        let now = |change: &Option<Change>| change.as_ref().map(|change| change.now.clone());
+        let tools = self.tools.iter();
+        let tools =
+            tools.map(|(name, change)| (name, &change.kind, &change.now, change.is_rejected));
+        let parts = (
+            tools.collect::<Vec<_>>(),
+            now(&self.instructions),
+            now(&self.features),
+            self.is_quarantined,
+        );
+        super::record::hash_of(&serde_json::to_string(&parts).unwrap_or_default())
+    }
 }
 
 /// The definition of each tool of a server's list, by name.

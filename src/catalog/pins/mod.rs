@@ -204,6 +204,37 @@ impl Pins {
         }
     }
 
+    /// Whether a person's decision about a server is missing, without which agents do not get all of it. Pins that were not read yet
+    /// are read, and not kept. Under `Trust::Report` nothing waits.
+    #[must_use]
+    pub(crate) fn waits(&self, key: &Key) -> bool {
+        let trust = self.trust(&key.server);
+        if trust == Trust::Report {
+            return false;
+        }
+        let is_waiting = |known: &Known| {
+            let is_unstarted = trust == Trust::Unstarted && !known.may_start;
+            is_unstarted || known.is_quarantined || known.pending.waits()
+        };
+        if let Some(known) = self.known.read().get(&key.server) {
+            return is_waiting(known);
+        }
+        let Some(directory) = &self.directory else {
+            return true;
+        };
+        let store = Store::new(directory, key);
+        let (Ok(record), Ok(pending)) = (store.read(), store.read_pending()) else {
+            return true;
+        };
+        let record = record.unwrap_or_default();
+        is_waiting(&Known::of(
+            &record,
+            pending.unwrap_or_default(),
+            trust,
+            None,
+        ))
+    }
+
     fn trust(&self, server: &ServerName) -> Trust {
         let required = self.required.read();
         required.get(server).copied().unwrap_or_default()
@@ -317,7 +348,8 @@ impl Pins {
         let mut pending: Pending = store.read_pending()?.unwrap_or_default();
         let is_current = |(name, change): &(&String, &Change)| {
             let current = pending.tools.get(*name);
-            current.is_some_and(|it| (&it.now, &it.kind) == (&change.now, &change.kind))
+            let shown = (&change.now, &change.kind, change.is_rejected);
+            current.is_some_and(|it| (&it.now, &it.kind, it.is_rejected) == shown)
         };
         let current: Vec<_> = seen.tools.iter().filter(is_current).collect();
         let same = |one: &Option<Change>| one.as_ref().map(|change| change.now.clone());

@@ -179,7 +179,12 @@ impl Inventory {
 
     /// The `instructions` of the handshake, about the servers that `view` shows.
     pub(super) fn instructions(&self, view: &View) -> String {
-        self.topics.instructions(&view.config(), view.mode())
+        let config = view.config();
+        let text = self.topics.instructions(&config, view.mode());
+        match self.waiting(&config) {
+            Some(waiting) => format!("{text} {waiting}").trim_start().to_owned(),
+            None => text,
+        }
     }
 
     /// A tool's definition. If the cache has lost it, its server is listed again.

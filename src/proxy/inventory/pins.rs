@@ -2,7 +2,8 @@
 
 use super::Inventory;
 use crate::audit::{Kind, Outcome};
-use crate::catalog::{ChangeKind, Pending, Tool};
+use crate::catalog::{ChangeKind, Key, Pending, Tool};
+use crate::config::Config;
 use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
 use crate::upstream::NotListed;
@@ -34,6 +35,31 @@ impl Inventory {
     #[must_use]
     pub(crate) fn pending(&self, server: &ServerName) -> Pending {
         self.pins.pending(server)
+    }
+
+    /// The sentence of the instructions about servers that wait for a person, if any does. It has nothing that a server wrote.
+    pub(super) fn waiting(&self, config: &Config) -> Option<String> {
+        const NAMED: usize = 3;
+        let is_shown = |key: &Key| {
+            let entry = config.servers.get(&key.server);
+            entry.is_some_and(|entry| !entry.disabled) && self.pins.waits(key)
+        };
+        let keys = self.keys();
+        let mut names: Vec<&str> = keys
+            .iter()
+            .filter(|key| is_shown(key))
+            .map(|key| key.server.as_str())
+            .collect();
+        names.sort_unstable();
+        let more = names.len().saturating_sub(NAMED);
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        names.truncate(NAMED);
+        let names = names.join(", ");
+        (!names.is_empty())
+            .then(|| format!("Waiting for the user (`mcpzip approve`): {names}{more}."))
     }
 
     /// Whether nothing of a server may reach a client.
