@@ -83,8 +83,8 @@ pub(crate) use network::{Network, NoCertificates};
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use options::{
     AuditedArguments, Credentials, Duplicates, Era, Exposure, HealthCheck, IdleBounds, IdleTimeout,
-    LOG_FORMATS, LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, Scope,
-    SearchOptions, Share, Trust, log_level,
+    LOG_FORMATS, LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, ResultForm,
+    Scope, SearchOptions, Share, Trust, log_level,
 };
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
 pub(crate) use policy::{Inspected, ListedRule, Policy, Verdict, arguments};

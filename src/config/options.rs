@@ -212,6 +212,16 @@ pub(crate) enum Duplicates {
     Structured,
 }
 
+/// The form in which results are answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ResultForm {
+    /// In the server's own bytes.
+    #[default]
+    AsIs,
+    /// JSON without insignificant whitespace, and arrays of like objects as tables.
+    Compact,
+}
+
 /// The lifetime of stored results, and who can read them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Lifetime {

@@ -1,6 +1,6 @@
 //! The options for results.
 
-use super::options::{Duplicates, Lifetime};
+use super::options::{Duplicates, Lifetime, ResultForm};
 use super::reader::{Read, Report};
 use super::sections::Results;
 use super::{duration, setting, simple_setting};
@@ -15,6 +15,8 @@ pub(crate) struct ResultOptions {
     pub budget: usize,
     /// The treatment of a text that only repeats the structured content.
     pub duplicates: Duplicates,
+    /// The form in which results are answered.
+    pub form: ResultForm,
     /// The lifetime of stored results, and who can read them.
     pub kept_for: Lifetime,
 }
@@ -24,6 +26,7 @@ impl Default for ResultOptions {
         Self {
             budget: BUDGET,
             duplicates: Duplicates::default(),
+            form: ResultForm::default(),
             kept_for: Lifetime::default(),
         }
     }
@@ -43,6 +46,7 @@ impl ResultOptions {
                     Duplicates::text,
                     report,
                 ),
+                form: setting(written.form, default.form, ResultForm::text, report),
                 kept_for: setting(written.kept_for, default.kept_for, Lifetime::text, report),
             },
         }
@@ -59,6 +63,16 @@ impl Duplicates {
             Self::Structured => "structured",
         };
         word.to_owned()
+    }
+}
+
+impl ResultForm {
+    /// The word in the file.
+    fn text(self) -> String {
+        match self {
+            Self::AsIs => "as_is".to_owned(),
+            Self::Compact => "compact".to_owned(),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::rule_entry::{RuleEntry, rules};
 use super::surface::{READ_TOOL, SURFACES, surface_name};
 use super::{
     AuditedArguments, DaemonMode, Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider,
-    ReadTool, SearchOptions, Surface,
+    ReadTool, ResultForm, SearchOptions, Surface,
 };
 
 /// `/// doc`, then `key: Read<Type> = reader, value;`, with a default behind the value if there is one. The fault of a key that is
@@ -239,6 +239,8 @@ section! {
         budget: Read<usize> = Field::whole_number, Value::Number(0, None), 100000;
         /// The treatment of a text that only repeats the structured content; `auto` keeps the form that the client shows its model.
         duplicates: Read<Duplicates> = duplicates, Value::Words(&["auto", "keep", "text", "structured"]), "auto";
+        /// The form of a result: the server's own, or JSON without insignificant whitespace and with arrays of like objects as tables.
+        form: Read<ResultForm> = result_form, Value::Words(&["as_is", "compact"]), "as_is";
         /// How long stored results are kept.
         kept_for: Read<Lifetime> = lifetime, Value::TimeOr(&["session"]), "session";
     }
@@ -289,6 +291,14 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<EntryError>> {
 fn audited_arguments(field: &Field<'_>) -> Result<AuditedArguments, At<EntryError>> {
     let arguments = field.word().and_then(AuditedArguments::parse);
     arguments.ok_or_else(|| field.wrong("\"none\", \"hash\" or \"redacted\""))
+}
+
+fn result_form(field: &Field<'_>) -> Result<ResultForm, At<EntryError>> {
+    match field.word() {
+        Some("as_is") => Ok(ResultForm::AsIs),
+        Some("compact") => Ok(ResultForm::Compact),
+        _ => Err(field.wrong("\"as_is\" or \"compact\"")),
+    }
 }
 
 fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<EntryError>> {

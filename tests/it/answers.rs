@@ -476,6 +476,48 @@ fn a_client_that_shows_one_of_two_gets_that_one() {
 }
 
 #[test]
+fn in_compact_form_json_has_no_spaces_and_like_objects_are_a_table() {
+    let rows = json!([
+        { "identity": 1, "comment": "two  spaces" },
+        { "identity": 2, "comment": null },
+        { "identity": 3, "comment": "x" },
+    ]);
+    let pretty = serde_json::to_string_pretty(&rows).unwrap();
+    let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
+    let mut both = text(&pretty);
+    both["structuredContent"] = json!({ "result": rows });
+    let mut failed = text(&pretty);
+    failed["isError"] = true.into();
+    let server = Server::new()
+        .tool("text", [result(&text(&pretty).to_string())])
+        .tool("both", [result(&both.to_string())])
+        .tool("failed", [result(&failed.to_string())])
+        .tool("words", [result(&text("not  json").to_string())]);
+    let setup = Setup::new().server("a", server);
+    let mut client = setup.connect();
+    assert_eq!(client.execute("a__text").text(), pretty);
+    client.finish();
+    // The form counts for the budget.
+    let setup = setup.setting(
+        "results",
+        json!({ "form": "compact", "budget": pretty.len() - 20 }),
+    );
+    let mut client = setup.connect();
+    let table =
+        r#"{"$columns":["comment","identity"],"$rows":[["two  spaces",1],[null,2],["x",3]]}"#;
+    assert_eq!(client.execute("a__text").text(), table);
+    assert_eq!(client.execute("a__both").result(), text(table).to_string());
+    assert_eq!(client.execute("a__words").text(), "not  json");
+    assert!(client.execute("a__failed").result().contains("isError"));
+    assert_eq!(select(&mut client, "a__text", ".[1].identity").text(), "2");
+    client.finish();
+    let setup = setup.setting("results", json!({ "form": "small" }));
+    let mut client = setup.connect();
+    assert_eq!(client.execute("a__text").text(), pretty);
+    client.finish();
+}
+
+#[test]
 fn what_was_stored_is_kept_as_long_as_the_user_wants() {
     let setup = shop().setting("results", json!({ "kept_for": "2h" }));
     let mut client = setup.connect();

@@ -14,11 +14,12 @@ export function answers() {
     else if (row.name === 'all') all = row;
     else servers.push(row);
   }
-  const calls = rows('Results').slice(1).map(([call, raw, both, shown, select, filter]) => ({
+  const calls = rows('Results').slice(1).map(([call, raw, both, shown, compact, select, filter]) => ({
     call: call.replaceAll('*', ''),
     raw: number(raw),
     both: number(both),
     shown: number(shown),
+    compact: number(compact),
     select: select === '–' ? null : number(select),
     filter: filter.replace(/^`|`$/g, ''),
   }));

@@ -1,16 +1,18 @@
 //! Turns a tool's result into the agent's answer.
 //!
-//! A result passes through, except for content that the client would show twice, unless the agent selected a part or the text exceeds the budget. Then the answer
-//! is text only, because clients show structured content instead of the text, and the whole result is stored. Work on
-//! large results runs on blocking threads, so that it delays no other message.
+//! A result passes through, except for content that the client would show twice, unless the agent selected a part, the
+//! text exceeds the budget, or the configuration asks for the compact form. A part or a head is text only, because clients
+//! show structured content instead of the text, and the whole result is stored. Work on large results runs on blocking
+//! threads, so that it delays no other message.
 
 use bytes::Bytes;
 
 use super::Answers;
+use super::compact::compacted;
 use super::content::{HEAD, Looked, head, text_of};
 use super::duplicate::{KeptForm, without_duplicate};
 use super::projection::shape_of;
-use crate::config::Lifetime;
+use crate::config::{Lifetime, ResultForm};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::results::{ResultId, Shelf};
@@ -47,6 +49,12 @@ impl Answers {
         } else {
             options.budget
         };
+        if asked.select.is_none()
+            && options.form == ResultForm::Compact
+            && let Some(reply) = self.compacted(&result, asked.name, budget).await
+        {
+            return reply;
+        }
         let kept = KeptForm::of(options.duplicates, asked.caller.shows);
         if asked.select.is_none() && result.len() <= budget {
             return Reply::Relayed(
@@ -55,6 +63,32 @@ impl Answers {
             );
         }
         Box::pin(self.less(result, asked, budget, kept)).await
+    }
+
+    /// The result in compact form; `None` if that is no shorter, or over the budget.
+    async fn compacted(
+        &self,
+        result: &Bytes,
+        name: &QualifiedName,
+        budget: usize,
+    ) -> Option<Reply> {
+        let compact = {
+            let result = result.clone();
+            move || compacted(&result)
+        };
+        let compact = match result.len() <= LARGE {
+            true => compact(),
+            // The panic message is on stderr, and the result comes as it is.
+            false => self.tasks.spawn_blocking(compact).await.ok().flatten(),
+        };
+        let compact = compact.filter(|compact| {
+            compact.len() <= budget || text_of(compact).chars().count() <= budget
+        })?;
+        let tokens = |result: &[u8]| tokens_of(&String::from_utf8_lossy(result));
+        let (server, tool) = (name.server.as_str(), name.tool.as_str());
+        let (whole, shown) = (tokens(result), tokens(&compact));
+        self.statistics.reduced(server, tool, false, whole, shown);
+        Some(Reply::Relayed(compact))
     }
 
     /// The part that `select` produces, or the head of the result.

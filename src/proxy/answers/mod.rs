@@ -1,6 +1,7 @@
 //! Answers to calls: whole, selected or stored results, error texts, and the form of each era.
 
 pub(in crate::proxy) mod answer;
+mod compact;
 pub(in crate::proxy) mod content;
 pub(in crate::proxy) mod counting;
 pub(in crate::proxy) mod duplicate;

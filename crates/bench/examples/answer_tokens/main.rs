@@ -50,6 +50,10 @@ struct Row<'a> {
     /// Text and structured content together, which some clients send to their models.
     both: usize,
     default: usize,
+    /// With `"form": "compact"`.
+    compact: usize,
+    /// Whether the server's text is JSON.
+    is_json: bool,
     selected: Option<usize>,
 }
 
@@ -75,7 +79,9 @@ fn main() -> anyhow::Result<()> {
         &directory.join("usual"),
         &json!({ "mcpServers": entries }),
     )?;
-    for client in [&mut whole, &mut usual] {
+    let compact = json!({ "mcpServers": entries, "results": { "form": "compact" } });
+    let mut compact = Client::start(&mcpzip()?, &directory.join("compact"), &compact)?;
+    for client in [&mut whole, &mut usual, &mut compact] {
         client.wait_for_servers()?;
     }
     for call in &plan.before {
@@ -88,12 +94,13 @@ fn main() -> anyhow::Result<()> {
         let arguments = filled(&call.arguments)?;
         let raw = whole.execute(&call.tool, &arguments, None)?;
         let default = usual.execute(&call.tool, &arguments, None)?;
+        let shorter = compact.execute(&call.tool, &arguments, None)?;
         let selected = call
             .select
             .as_ref()
             .map(|filter| usual.execute(&call.tool, &arguments, Some(filter)));
         let selected = selected.transpose()?;
-        for answer in [&raw, &default].into_iter().chain(&selected) {
+        for answer in [&raw, &default, &shorter].into_iter().chain(&selected) {
             anyhow::ensure!(
                 answer["isError"] != true,
                 "{} answered {answer:.600}",
@@ -106,6 +113,8 @@ fn main() -> anyhow::Result<()> {
             estimated: estimated(&raw),
             both: text_tokens(&o200k, &raw) + structured_tokens(&o200k, &raw),
             default: shown(&o200k, &default),
+            compact: shown(&o200k, &shorter),
+            is_json: is_json(&raw),
             selected: selected.map(|answer| shown(&o200k, &answer)),
         });
     }
@@ -158,6 +167,10 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
     )?;
     writeln!(
         out,
+        "- *compact*: with `\"results\": {{\"form\": \"compact\"}}`"
+    )?;
+    writeln!(
+        out,
         "- *select*: the part that an agent would ask for, where the result is JSON, with the note of what is stored\n"
     )
 }
@@ -165,14 +178,15 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
 fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Result<()> {
     writeln!(
         out,
-        "| call | raw | both | default | select | filter |\n|---|---:|---:|---:|---:|---|"
+        "| call | raw | both | default | compact | select | filter |\n|---|---:|---:|---:|---:|---:|---|"
     )?;
-    let mut sums = [0; 4];
+    let mut sums = [0; 5];
     for Row {
         call,
         raw,
         both,
         default,
+        compact,
         selected,
         ..
     } in rows
@@ -185,20 +199,23 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
             .unwrap_or_default();
         writeln!(
             out,
-            "| {} | {raw} | {both} | {default} | {select} | {filter} |",
+            "| {} | {raw} | {both} | {default} | {compact} | {select} | {filter} |",
             call.tool
         )?;
-        for (sum, tokens) in
-            sums.iter_mut()
-                .zip([*raw, *both, *default, selected.unwrap_or(*default)])
-        {
+        for (sum, tokens) in sums.iter_mut().zip([
+            *raw,
+            *both,
+            *default,
+            *compact,
+            selected.unwrap_or(*default),
+        ]) {
             *sum += tokens;
         }
     }
-    let [raw, both, default, best] = sums;
+    let [raw, both, default, compact, best] = sums;
     writeln!(
         out,
-        "| **{} calls** | **{raw}** | **{both}** | **{default}** | **{best}** | where there is one, else the default |",
+        "| **{} calls** | **{raw}** | **{both}** | **{default}** | **{compact}** | **{best}** | where there is one, else the default |",
         rows.len()
     )?;
     let stored: Vec<&Row<'_>> = rows.iter().filter(|row| row.raw != row.default).collect();
@@ -211,6 +228,16 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
         stored.len(),
         rows.len(),
         rows.len() - stored.len()
+    )?;
+    let texts = rows
+        .iter()
+        .filter(|row| row.is_json && row.raw == row.default);
+    let (count, plain, compact) = texts.fold((0, 0, 0), |sums, row| {
+        (sums.0 + 1, sums.1 + row.raw, sums.2 + row.compact)
+    });
+    writeln!(
+        out,
+        "\nThe {count} of them whose text is JSON cost {plain} tokens as the servers gave them and {compact} in compact form."
     )?;
     let (with, chosen) = rows
         .iter()
@@ -332,6 +359,13 @@ fn estimated(result: &Value) -> usize {
         .flatten()
         .filter_map(|block| block["text"].as_str());
     texts.map(mcpzip::internals::tool::tokens_of).sum()
+}
+
+/// Whether the text is a JSON object or array.
+fn is_json(result: &Value) -> bool {
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    let data: Result<Value, _> = serde_json::from_str(text);
+    data.is_ok_and(|data| data.is_object() || data.is_array())
 }
 
 /// Tokens of what a client shows: the text, or the structured content if there is no text.
