@@ -237,7 +237,7 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
     });
     writeln!(
         out,
-        "\nThe {count} of them whose text is JSON cost {plain} tokens as the servers gave them and {compact} in compact form."
+        "\nThe {count} of them whose text is JSON cost {plain} tokens as the servers gave them and {compact} in compact form. Of those over the budget, some fit into it in compact form, and are shown whole."
     )?;
     let (with, chosen) = rows
         .iter()
