@@ -192,6 +192,7 @@ impl App {
     ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
+        write_logs(&config);
         report(&config, &paths);
         let build = shared.build(surface, Owner::Session(id));
         Ok(Self::build(config, paths, session, build))
@@ -208,6 +209,7 @@ impl App {
         shared: &Shared,
     ) -> Self {
         telemetry::hide(&config.masker);
+        write_logs(&config);
         report(&config, &paths);
         let build = shared.build(surface, Owner::default());
         Self::build(config, paths, session, build)

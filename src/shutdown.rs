@@ -1,10 +1,40 @@
 //! The tasks of a run, and the signals that end it.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// Receives the log lines of the tasks that run for it, in addition to the log of the process.
+pub(crate) trait LogLines: Send + Sync {
+    /// Whether it receives lines of this level.
+    fn is_wanted(&self, level: tracing::Level) -> bool;
+
+    /// Receives a line of this level. It must not log anything itself.
+    fn line(&self, level: tracing::Level, line: &str);
+
+    /// Sets the level of the configuration.
+    fn configure(&self, level: Option<tracing::level_filters::LevelFilter>);
+}
+
+tokio::task_local! {
+    static LOG_LINES: Arc<dyn LogLines>;
+}
+
+/// The receiver of the log lines of the current task.
+pub(crate) fn log_lines() -> Option<Arc<dyn LogLines>> {
+    LOG_LINES.try_with(Clone::clone).ok()
+}
+
+/// Runs `work` with a receiver for its log lines, and those of all tasks that it starts.
+pub(crate) fn with_log_lines<F: Future>(
+    lines: Arc<dyn LogLines>,
+    work: F,
+) -> impl Future<Output = F::Output> {
+    LOG_LINES.scope(lines, work)
+}
 
 /// The tasks of one run. Every task is spawned here, so that the end of the run can wait for all of them.
 #[derive(Debug, Clone, Default)]
@@ -20,13 +50,16 @@ impl Tasks {
         Self::default()
     }
 
-    /// Starts a task of this run.
+    /// Starts a task of this run. Its log lines have the same receiver as those of the current task.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.tracker.spawn(task)
+        match log_lines() {
+            Some(lines) => self.tracker.spawn(LOG_LINES.scope(lines, task)),
+            None => self.tracker.spawn(task),
+        }
     }
 
     /// Runs blocking or computing work on the blocking pool.
@@ -35,7 +68,11 @@ impl Tasks {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.tracker.spawn_blocking(work)
+        let lines = log_lines();
+        self.tracker.spawn_blocking(move || match lines {
+            Some(lines) => LOG_LINES.sync_scope(lines, work),
+            None => work(),
+        })
     }
 
     /// The token that is cancelled when the run must end.

@@ -10,12 +10,11 @@ use super::reader::{Read, Report};
 const IDLE: Duration = Duration::from_secs(5 * 60);
 
 /// When sessions share a daemon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DaemonMode {
     /// Wherever one can be had.
     Auto,
     /// Never: each session runs its own servers.
-    #[default]
     Off,
 }
 
@@ -26,6 +25,17 @@ pub(crate) struct DaemonOptions {
     pub mode: DaemonMode,
     /// How long it stays without sessions.
     pub idle: Duration,
+}
+
+impl Default for DaemonMode {
+    /// Only Linux has a daemon.
+    fn default() -> Self {
+        if cfg!(target_os = "linux") {
+            Self::Auto
+        } else {
+            Self::Off
+        }
+    }
 }
 
 impl Default for DaemonOptions {
@@ -91,10 +101,11 @@ pub(super) fn variable(environment: &Environment) -> Option<Result<DaemonMode, (
 mod tests {
     use super::*;
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn the_documented_defaults_hold() {
         let default = DaemonOptions::default();
-        assert_eq!(default.mode.text(), "off");
+        assert_eq!(default.mode.text(), "auto");
         assert_eq!(crate::config::duration::text(default.idle), "300s");
     }
 }

@@ -77,8 +77,8 @@ section! {
 section! {
     /// The process that sessions share.
     DaemonEntry, DAEMON, "daemon." {
-        /// Whether sessions share one process that runs the servers, if one is available, or run their own.
-        mode: Option<DaemonMode> = daemon_mode, Value::Words(&["auto", "off"]), "off";
+        /// Whether sessions share one process that runs the servers, if one is available (Linux only), or run their own.
+        mode: Option<DaemonMode> = daemon_mode, Value::Words(&["auto", "off"]), "auto";
         /// How long that process stays after its last session.
         idle: Option<Duration> = Field::positive_duration, Value::Time, "5m";
     }

@@ -2,7 +2,7 @@
 //! starts another one.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -212,6 +212,11 @@ impl<'a> Attachment<'a> {
         loop {
             return match message::receive_async(connection).await {
                 Ok(ToSession::Welcome { .. }) => continue,
+                Ok(ToSession::Log(line)) => {
+                    // Without a reader of stderr, the line is in the log files only.
+                    let _ = io::stderr().lock().write_all(line.as_bytes());
+                    continue;
+                }
                 Ok(ToSession::End { error }) => DetachReason::End { error },
                 Ok(ToSession::TakeOver) => DetachReason::TakeOver { has_died: false },
                 Ok(ToSession::Alone) => DetachReason::Alone(Error::Stopped),

@@ -19,9 +19,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::Request;
 use crate::app::SessionId;
 use crate::config::{Environment, Paths, SessionEnv, Surface, SurfaceRequest};
+use crate::telemetry;
 
 /// The version of these messages and of the journal. Raise it with each change of either. The socket's name contains it.
-pub(super) const PROTOCOL: u32 = 3;
+pub(super) const PROTOCOL: u32 = 4;
 
 /// Maximum length of a message, in bytes. The variables of a session are the largest part.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -59,6 +60,8 @@ pub(super) struct Session {
     pub(super) surface: Option<String>,
     /// How long the daemon stays without sessions, in milliseconds.
     pub(super) idle: u64,
+    /// The level of the lines on its stderr, if an argument or a variable sets it.
+    pub(super) log: Option<String>,
 }
 
 impl Session {
@@ -80,6 +83,7 @@ impl Session {
                 .collect(),
             surface: request.surface.map(|surface| surface.text().to_owned()),
             idle: u64::try_from(request.idle.as_millis()).unwrap_or(u64::MAX),
+            log: telemetry::asked_level().map(|level| level.to_string()),
         })
     }
 
@@ -118,6 +122,8 @@ impl Session {
 pub(super) enum ToSession {
     /// The daemon accepts the session and waits for the descriptors. `process` is the daemon's process id.
     Welcome { process: u32 },
+    /// A log line for the process's stderr.
+    Log(String),
     /// The session has ended. With an error, the process fails.
     End { error: Option<String> },
     /// The daemon is restarting. Another one has to serve the session.

@@ -34,6 +34,8 @@ mod server;
 #[cfg(target_os = "linux")]
 mod session;
 #[cfg(target_os = "linux")]
+mod session_log;
+#[cfg(target_os = "linux")]
 mod socket_location;
 #[cfg(target_os = "linux")]
 mod survey;

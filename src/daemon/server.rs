@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 use tokio::net::UnixStream;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::control::{self, Order, Ordered, ServerState, Shown, Status, Which};
@@ -21,6 +21,7 @@ use super::journal::Journal;
 use super::message::{self, FromSession, Hello, ToSession};
 use super::records::Records;
 use super::session::{self, Descriptors, Opened, SharedResources};
+use super::session_log::{self, SessionLog, Waiting};
 use super::socket_location::SocketLocation;
 use super::{Commands, command, election, metrics, watchdog};
 use crate::app::{App, Handle};
@@ -230,17 +231,29 @@ impl Daemon {
             Hello::Session(session) => {
                 let process = std::process::id();
                 message::send_async(&mut socket, &ToSession::Welcome { process }).await?;
-                // Built while the process sends the descriptors.
-                let app = session::build(&session, &self.shared);
-                match receive_descriptors(&mut socket).await {
-                    Ok(Some(descriptors)) => self.serve(&session, app, descriptors, socket).await,
-                    absent => {
-                        if let Ok(app) = app {
-                            app.finish().await;
-                        }
-                        absent.map(drop)
-                    }
+                let (log, lines) = SessionLog::new(session.log.as_deref());
+                let served = self.receive(&session, socket, lines);
+                shutdown::with_log_lines(Arc::new(log), served).await
+            }
+        }
+    }
+
+    /// Receives the descriptors of a session and serves it.
+    async fn receive(
+        &self,
+        session: &message::Session,
+        mut socket: UnixStream,
+        lines: Waiting,
+    ) -> io::Result<()> {
+        // Built while the process sends the descriptors.
+        let app = session::build(session, &self.shared);
+        match receive_descriptors(&mut socket).await {
+            Ok(Some(descriptors)) => self.serve(session, app, descriptors, socket, lines).await,
+            absent => {
+                if let Ok(app) = app {
+                    app.finish().await;
                 }
+                absent.map(drop)
             }
         }
     }
@@ -252,17 +265,22 @@ impl Daemon {
         app: Result<App, session::Error>,
         descriptors: Descriptors,
         socket: UnixStream,
+        lines: Waiting,
     ) -> io::Result<()> {
         *self.idle.lock() = Duration::from_millis(session.idle);
         let entry = SessionEntry::new(self, session);
         let mut orders = self.orders.subscribe();
-        let (mut reader, mut writer) = socket.into_split();
+        let (mut reader, writer) = socket.into_split();
+        let (last_message, last) = oneshot::channel();
+        let mut sending = std::pin::pin!(lines.send(writer, last));
         let opened = async { Opened::new(app?, descriptors, &self.shared).await };
         let opened = match opened.await {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::warn!(%error, "a session is left to its own process");
-                return message::send_async(&mut writer, &ToSession::Alone).await;
+                // Received in any case: `sending` exists.
+                let _ = last_message.send(ToSession::Alone);
+                return session_log::finish(sending).await;
             }
         };
         let handle = opened.handle();
@@ -281,6 +299,12 @@ impl Daemon {
         tokio::pin!(serving);
         let last = tokio::select! {
             outcome = &mut serving => end(outcome),
+            Err(error) = &mut sending => {
+                ended.cancel();
+                // The process is gone, and so is the reader of the outcome.
+                let _ = serving.await;
+                return Err(error);
+            }
             // The process asks for the end or is gone.
             _ = message::receive_async::<FromSession>(&mut reader) => {
                 ended.cancel();
@@ -294,7 +318,8 @@ impl Daemon {
                 if order == Order::Stop { ToSession::Alone } else { ToSession::TakeOver }
             }
         };
-        message::send_async(&mut writer, &last).await
+        let _ = last_message.send(last);
+        session_log::finish(sending).await
     }
 
     /// Adds the metrics of the daemon to those of a session.
@@ -408,20 +433,33 @@ impl control::Daemon for Daemon {
     fn stop_server(&self, which: &Which, is_restart: bool) -> Option<usize> {
         let server = ServerName::new(&which.server).ok()?;
         let is_meant = |id: &String| which.session.as_ref().is_none_or(|session| session == id);
-        let mut count = None;
-        for (_, handle) in self.handles().into_iter().filter(|(id, _)| is_meant(id)) {
-            let has_it = handle
-                .proxy
-                .unscoped()
-                .config()
-                .servers
-                .contains_key(&server);
-            if has_it {
-                let was_connected = handle.proxy.inventory.stop(&server, is_restart);
-                *count.get_or_insert(0) += usize::from(was_connected);
+        let handles = self.handles().into_iter();
+        let with_it: Vec<Handle> = handles
+            .filter(|(id, _)| is_meant(id))
+            .map(|(_, handle)| handle)
+            .filter(|handle| {
+                let config = handle.proxy.unscoped().config();
+                config.servers.contains_key(&server)
+            })
+            .collect();
+        let first = with_it.first()?.clone();
+        // Of the sessions that share a connection, one ends it.
+        let ended: Vec<Handle> = with_it
+            .into_iter()
+            .filter(|handle| handle.proxy.inventory.stop(&server))
+            .collect();
+        if is_restart {
+            // One session of each connection starts it again, so that no other does so later.
+            let starting = if ended.is_empty() {
+                vec![&first]
+            } else {
+                ended.iter().collect()
+            };
+            for handle in starting {
+                handle.proxy.inventory.poke(&server);
             }
         }
-        count
+        Some(ended.len())
     }
 
     fn reload(&self) -> usize {

@@ -25,7 +25,7 @@ use crate::config::Environment;
 const SERVICE: &str = "mcpzip";
 
 /// The user's keychain.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Keychain {
     system: system::Store,
 }

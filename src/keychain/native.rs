@@ -11,7 +11,7 @@ use super::{KeychainError, SERVICE};
 use crate::config::Environment;
 
 /// The keychain, which always exists on these systems.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Store;
 
 impl Store {

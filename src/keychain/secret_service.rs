@@ -19,7 +19,7 @@ const ROOT: &str = "/org/freedesktop/secrets";
 const NONE: &str = "/";
 
 /// The address of the bus with the service.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Store {
     address: String,
 }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use time::OffsetDateTime;
@@ -39,6 +39,7 @@ use tracing_subscriber::{Layer, Registry};
 
 use crate::config::LogFormat;
 use crate::secret::Masker;
+use crate::shutdown::{self, LogLines};
 use crate::tool::{ServerName, is_hidden};
 
 pub(crate) use file::{Limits, LogFile};
@@ -72,6 +73,7 @@ pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
     let (on_stderr, shown) = reload::Layer::new(wanted(level));
     let (in_main, main) = reload::Layer::new(wanted(kept(level)));
     let (in_servers, servers) = reload::Layer::new(wanted(kept(level)));
+    let (in_sessions, sessions) = reload::Layer::new(wanted(LevelFilter::OFF));
     let lines = || format().with_ansi(false).with_target(false);
     let layers = vec![
         tracing_subscriber::fmt::layer()
@@ -85,6 +87,11 @@ pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
             .with_filter(in_main)
             .boxed(),
         ServerLogs.with_filter(in_servers).boxed(),
+        tracing_subscriber::fmt::layer()
+            .event_format(Lines(lines().without_time()))
+            .with_writer(Sessions)
+            .with_filter(in_sessions)
+            .boxed(),
     ];
     // Fails only if a log was started already, for example by a test; that one goes on.
     if tracing_subscriber::registry()
@@ -93,10 +100,12 @@ pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
         .is_ok()
     {
         let _ = LEVEL.set(Level {
-            is_asked: asked.is_some(),
+            asked,
             usual,
             shown,
             kept: [main, servers],
+            sessions,
+            of_sessions: Mutex::new(LevelFilter::OFF),
         });
         hear_panics(level);
     }
@@ -104,7 +113,10 @@ pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
 
 /// Sets the configured level. The level asked for at the start takes precedence.
 pub(crate) fn configure(level: Option<LevelFilter>) {
-    let Some(now) = LEVEL.get().filter(|now| !now.is_asked) else {
+    if let Some(lines) = shutdown::log_lines() {
+        lines.configure(level);
+    }
+    let Some(now) = LEVEL.get().filter(|now| now.asked.is_none()) else {
         return;
     };
     let level = level.unwrap_or(now.usual);
@@ -114,6 +126,27 @@ pub(crate) fn configure(level: Option<LevelFilter>) {
         .iter()
         .for_each(|kept_now| _ = kept_now.reload(wanted(kept(level))));
     hear_panics(level);
+}
+
+/// Passes lines up to `level` to the receivers of the tasks that they come from, from now on. A lower level than before
+/// changes nothing.
+#[cfg(target_os = "linux")]
+pub(crate) fn pass_on(level: LevelFilter) {
+    let Some(now) = LEVEL.get() else {
+        return;
+    };
+    let mut passed = now.of_sessions.lock();
+    if level > *passed {
+        *passed = level;
+        // The handle lives as long as the process.
+        let _ = now.sessions.reload(wanted(level));
+    }
+}
+
+/// The level that the user asked for at the start, by an argument or a variable.
+#[cfg(target_os = "linux")]
+pub(crate) fn asked_level() -> Option<LevelFilter> {
+    LEVEL.get().and_then(|level| level.asked)
 }
 
 /// The level for this program in a filter of `RUST_LOG`, such as `info,mcpzip=debug`.
@@ -271,10 +304,14 @@ fn files() -> MutexGuard<'static, Option<HashMap<String, LogFile>>> {
 
 /// The current level, and the handle that changes it.
 struct Level {
-    is_asked: bool,
+    /// The level that the user asked for at the start.
+    asked: Option<LevelFilter>,
     usual: LevelFilter,
     shown: reload::Handle<Targets, Registry>,
     kept: [reload::Handle<Targets, Registry>; 2],
+    /// Of the lines that are passed to sessions, with the current level.
+    sessions: reload::Handle<Targets, Registry>,
+    of_sessions: Mutex<LevelFilter>,
 }
 
 /// Stderr with secrets masked.
@@ -284,6 +321,16 @@ struct Stderr;
 /// The main log with secrets masked.
 #[derive(Debug, Clone, Copy)]
 struct MainLog;
+
+/// Passes lines to the session that they concern, with secrets masked.
+#[derive(Debug, Clone, Copy)]
+struct Sessions;
+
+/// The receiver of a line, if there is one.
+struct SessionLine {
+    lines: Option<Arc<dyn LogLines>>,
+    level: tracing::Level,
+}
 
 /// Copies lines about a server to that server's log.
 #[derive(Debug, Clone, Copy)]
@@ -312,6 +359,36 @@ impl io::Write for MainLog {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl io::Write for SessionLine {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Some(lines) = &self.lines {
+            lines.line(self.level, &written(line));
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Sessions {
+    type Writer = SessionLine;
+
+    fn make_writer(&self) -> SessionLine {
+        SessionLine {
+            lines: None,
+            level: tracing::Level::TRACE,
+        }
+    }
+
+    fn make_writer_for(&self, metadata: &tracing::Metadata<'_>) -> SessionLine {
+        let level = *metadata.level();
+        let lines = shutdown::log_lines().filter(|lines| lines.is_wanted(level));
+        SessionLine { lines, level }
     }
 }
 

@@ -66,7 +66,7 @@ use crate::config;
 use crate::config::env::Environment;
 use crate::config::{Network, SessionEnv};
 use crate::events::Events;
-use crate::shutdown::Tasks;
+use crate::shutdown::{self, LogLines, Tasks};
 use guard::Guard;
 use headers_command::HeadersCommands;
 use transport::http::client::Clients;
@@ -78,7 +78,6 @@ const INSTALLING: u32 = 6;
 pub(crate) const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The context that all connections share: tasks, environment variables, directories, limits, HTTP clients.
-#[derive(Debug)]
 pub(crate) struct UpstreamContext {
     /// Spawns the tasks.
     pub tasks: Tasks,
@@ -95,10 +94,20 @@ pub(crate) struct UpstreamContext {
     /// The time limit of the handshake; longer if the server may have to be installed first.
     pub handshake_limit: Duration,
     guard: Arc<Guard>,
+    /// Receives the session's log lines.
+    log_lines: Option<Arc<dyn LogLines>>,
     /// The servers that the session shares with others.
     servers: Arc<SharedServers>,
     clients: Clients,
     headers_commands: HeadersCommands,
+}
+
+impl std::fmt::Debug for UpstreamContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UpstreamContext")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
 }
 
 impl UpstreamContext {
@@ -117,6 +126,7 @@ impl UpstreamContext {
         Self {
             tasks: servers.tasks.clone(),
             guard: servers.guard.clone(),
+            log_lines: shutdown::log_lines(),
             servers,
             clients: Clients::new(Network::of(&session.environment)),
             variables: session.environment,

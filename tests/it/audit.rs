@@ -22,6 +22,7 @@ fn setup() -> Setup {
         .tool("denied", [answer("never")])
         .tool("hangs", [hang()]);
     Setup::new()
+        .alone()
         .server("hub", server)
         .setting("tools", json!({ "deny": ["hub__denied"] }))
         .setting("audit", json!({}))

@@ -10,6 +10,7 @@ use crate::support::{Server, Setup, until};
 
 fn setup(audit: Value) -> Setup {
     Setup::new()
+        .alone()
         .server("hub", Server::new().tool("echo", [echo()]))
         .setting("audit", audit)
 }

@@ -57,7 +57,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(files(&path));
-        } else {
+        } else if path.is_file() {
             found.push(path);
         }
     }

@@ -188,7 +188,8 @@ fn a_command_that_never_ends_is_ended_with_all_that_it_started() {
         &server,
         json!({ "headers_command": "sleep 300 & sleep 300" }),
     )
-    .server("b", Server::new().tool("v", [answer("too")]));
+    .server("b", Server::new().tool("v", [answer("too")]))
+    .alone();
     let mut client = setup.connect();
     let call = client.begin_execute("web__t");
     let beside = client.begin_execute("b__v");

@@ -38,7 +38,8 @@ fn client(web: &HttpServer, members: serde_json::Value) -> Client {
 #[test]
 fn a_session_is_opened_kept_and_given_back() {
     let web = HttpServer::with_tool(legacy);
-    let mut client = client(&web, json!({ "headers": { "X-Key": "a-secret" } }));
+    let entry = web.entry(json!({ "headers": { "X-Key": "a-secret" } }));
+    let mut client = Setup::new().alone().entry("web", &entry).connect();
     assert_eq!(client.execute("web__t").text(), "fine");
     client.finish();
     let first = web.first("initialize");

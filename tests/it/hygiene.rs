@@ -25,6 +25,7 @@ const ATTEMPTS: usize = 3;
 /// A good server, one that ignores all but KILL, and one whose child does.
 fn three_kinds() -> Setup {
     Setup::new()
+        .alone()
         .server(
             "good",
             Server::new()
@@ -100,7 +101,9 @@ fn the_end_of_input_leaves_nothing() {
 
 #[test]
 fn the_end_of_input_without_a_call_is_the_end() {
-    let setup = Setup::new().server("good", Server::new().tool("t", [answer("done")]));
+    let setup = Setup::new()
+        .alone()
+        .server("good", Server::new().tool("t", [answer("done")]));
     let mut client = setup.connect();
     client.execute("good__t");
     let processes = setup.home().mark.processes();
@@ -197,7 +200,7 @@ fn without_its_guard_mcpzip_still_ends_its_servers() {
 #[test]
 fn an_upgrade_under_a_running_serve_costs_neither_filters_nor_the_guard() {
     for replace in [true, false] {
-        let setup = Setup::new();
+        let setup = Setup::new().alone();
         setup.save();
         let program = setup.home().path("mcpzip");
         std::fs::copy(mcpzip(), &program).unwrap();
@@ -249,6 +252,7 @@ fn a_client_that_stops_reading_and_goes_leaves_nothing() {
 #[test]
 fn an_ended_server_leaves_no_zombie_while_mcpzip_runs() {
     let setup = Setup::new()
+        .alone()
         .server(
             "parent",
             Server::new().at_start([fork()]).tool("t", [exit(1)]),
@@ -279,8 +283,9 @@ fn an_ended_server_leaves_no_zombie_while_mcpzip_runs() {
 fn a_signal_while_a_server_starts_leaves_nothing() {
     for signal in [Signal::KILL, Signal::TERM] {
         for _ in 0..5 {
-            let setup =
-                Setup::new().server("stubborn", Server::new().stubborn().at_start([hang()]));
+            let setup = Setup::new()
+                .alone()
+                .server("stubborn", Server::new().stubborn().at_start([hang()]));
             let mut client = setup.connect();
             client.begin_execute("stubborn__t");
             until("the server's start", || {

@@ -37,7 +37,7 @@ fn age(directory: &Path) {
 #[test]
 fn a_server_whose_list_is_known_starts_only_when_it_is_needed() {
     let names: Vec<String> = (0..12).map(|at| format!("s{at:02}")).collect();
-    let setup = names.iter().fold(Setup::new(), |setup, name| {
+    let setup = names.iter().fold(Setup::new().alone(), |setup, name| {
         let server = Server::new()
             .capabilities(r#"{"tools":{},"prompts":{},"resources":{"subscribe":true}}"#)
             .tool("work", [answer("done")])
@@ -85,7 +85,7 @@ fn a_server_whose_list_is_known_starts_only_when_it_is_needed() {
 #[test]
 fn a_server_behind_http_is_connected_only_when_it_is_called() {
     let web = HttpServer::with_tool(legacy);
-    let setup = Setup::new().entry("web", &web.entry(json!({})));
+    let setup = Setup::new().alone().entry("web", &web.entry(json!({})));
     list_all(&setup);
     let before = web.requests().len();
     let mut client = setup.connect();
@@ -102,7 +102,7 @@ fn a_list_that_its_server_calls_old_is_renewed_only_while_the_server_runs() {
     let server = Server::new()
         .hidden("work", [answer("done")])
         .on("tools/list", [result(tools)]);
-    let setup = Setup::new().server("a", server);
+    let setup = Setup::new().alone().server("a", server);
     list_all(&setup);
     let listed = setup.home().count("a", "tools/list");
     let mut client = setup.connect();
@@ -128,9 +128,12 @@ fn an_old_list_is_renewed_later_and_its_server_ends_after_that() {
             .tool("work", [answer("done")])
     };
     // What is done later is done after this time at most.
-    let setup = (Setup::new().server("a", server()).server("b", server()))
-        .server("fresh", server())
-        .setting("catalog", json!({ "max_age": "5s" }));
+    let setup = (Setup::new()
+        .alone()
+        .server("a", server())
+        .server("b", server()))
+    .server("fresh", server())
+    .setting("catalog", json!({ "max_age": "5s" }));
     list_all(&setup);
     age(&setup.cache_path());
     let young = setup.clone().without("a").without("b");
@@ -165,6 +168,7 @@ fn a_command_about_one_server_starts_no_other() {
     ];
     for command in commands {
         let setup = Setup::new()
+            .alone()
             .server("a", Server::new().tool("work", [answer("done")]))
             .server("b", Server::new().tool("work", [answer("done")]));
         let outcome = setup.run(command).code(0);
@@ -180,7 +184,7 @@ fn a_command_about_one_server_starts_no_other() {
 
 #[test]
 fn a_call_waits_for_no_listing_of_other_servers() {
-    let slow = (0..40).fold(Setup::new(), |setup, at| {
+    let slow = (0..40).fold(Setup::new().alone(), |setup, at| {
         setup.server(&format!("s{at:02}"), Server::new().at_start([hang()]))
     });
     let setup = slow.server("zz", Server::new().tool("work", [answer("done")]));
@@ -201,6 +205,7 @@ fn a_first_search_waits_while_servers_are_still_being_listed() {
             .tool(tool, [answer("done")])
     };
     let setup = Setup::new()
+        .alone()
         .server("early", after(1500, "water_plants"))
         .server("later", after(3500, "bake_bread"))
         .server("last", after(5500, "fetch_wine"));
@@ -219,6 +224,7 @@ fn a_first_search_waits_while_servers_are_still_being_listed() {
 #[test]
 fn a_search_names_a_server_that_is_not_listed_in_time() {
     let setup = Setup::new()
+        .alone()
         .server("fine", Server::new().tool("work", [answer("done")]))
         .server("stuck", Server::new().at_start([hang()]));
     let mut client = setup.connect();
@@ -252,7 +258,9 @@ fn is_held_back(client: &mut Client) {
 
 #[test]
 fn under_pins_a_new_process_is_compared_before_its_first_call() {
-    let setup = Setup::new().server_with("web", turning(), json!({ "trust": "pin" }));
+    let setup = Setup::new()
+        .alone()
+        .server_with("web", turning(), json!({ "trust": "pin" }));
     let called = || setup.home().count("web", "tools/call");
     let mut client = setup.connect();
     client.execute_with("web__read", "{}").value();
@@ -267,7 +275,9 @@ fn under_pins_a_new_process_is_compared_before_its_first_call() {
 
 #[test]
 fn under_pins_a_server_known_from_the_cache_is_compared_before_its_first_call() {
-    let setup = Setup::new().server_with("web", turning(), json!({ "trust": "pin" }));
+    let setup = Setup::new()
+        .alone()
+        .server_with("web", turning(), json!({ "trust": "pin" }));
     list_all(&setup);
     let mut client = setup.connect();
     is_held_back(&mut client);
@@ -327,7 +337,9 @@ fn a_schema_whose_sets_are_in_another_order_is_no_changed_tool() {
     });
     for (then, is_changed) in [(&then, false), (&other, true)] {
         let server = listing(&first, then);
-        let setup = Setup::new().server_with("web", server, json!({ "trust": "pin" }));
+        let setup = Setup::new()
+            .alone()
+            .server_with("web", server, json!({ "trust": "pin" }));
         let mut client = setup.connect();
         client.call("proxy_refresh", "{}").text();
         let status = client.call("proxy_refresh", "{}").text();

@@ -45,7 +45,7 @@ fn now() -> u64 {
 fn a_clock_that_is_wrong_costs_a_renewal_and_never_a_login() {
     const DAY: u64 = 24 * 3600;
     let authority = Authority::start(Manner::default());
-    let setup = authority.setup(json!({}));
+    let setup = authority.setup(json!({})).alone();
     log_in(&setup);
     // It was a day ahead when the token came: the token looks good, and the server says that it is not.
     edit(&setup, |token| {
@@ -146,7 +146,7 @@ fn a_kill_while_a_token_is_renewed_is_survived_where_the_server_lets_it() {
             is_strict,
             ..Manner::default()
         });
-        let setup = authority.setup(json!({}));
+        let setup = authority.setup(json!({})).alone();
         log_in(&setup);
         authority.state().manner.stall = Some("/token");
         authority.revoke(false);

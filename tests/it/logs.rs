@@ -26,7 +26,7 @@ fn two_servers() -> Setup {
 
 #[test]
 fn each_server_has_a_log_and_mcpzip_has_one() {
-    let setup = two_servers().log_level("error");
+    let setup = two_servers().log_level("error").alone();
     let mut client = setup.connect();
     client.execute("a__t");
     client.execute("dead__t");
@@ -273,6 +273,7 @@ fn lines_are_json_objects_where_that_is_asked_and_hide_secrets_of_any_form() {
     let odd = "two\nlines \"quoted\" of secret";
     let server = Server::new().tool("t", [answer(&format!("it is {odd}"))]);
     let setup = Setup::new()
+        .alone()
         .server_with("a", server, json!({ "env": { "API_KEY": odd } }))
         .entry("faulty", r#"{"args": []}"#)
         .variable("MCPZIP_LOG_FORMAT", "json")
@@ -316,7 +317,8 @@ fn the_configuration_says_the_form_of_lines_and_what_is_kept() {
             "logs",
             json!({ "format": "json", "max_megabytes": 1, "max_files": 2, "max_days": 3 }),
         )
-        .log_level("info");
+        .log_level("info")
+        .alone();
     let directory = setup.home().path("state/logs");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("a.log"), "x".repeat(1024 * 1024 + 1)).unwrap();

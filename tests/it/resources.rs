@@ -466,7 +466,7 @@ fn the_era_of_a_server_is_remembered_across_starts() {
             .modern()
             .tool("t", [result(r#"{"resultType":"complete","content":[]}"#)])
     };
-    let setup = Setup::new().server("a", modern());
+    let setup = Setup::new().alone().server("a", modern());
     let mut client = setup.connect();
     client.execute("a__t");
     let asked = |method: &str| setup.home().count("a", &format!("\"method\":\"{method}\""));

@@ -533,7 +533,7 @@ fn an_idle_connection_is_closed_and_opened_again() {
 #[test]
 fn a_call_waits_for_a_slow_start_no_longer_than_its_timeout() {
     let tool = |server: Server| server.tool("work", [answer("done")]);
-    let setup = Setup::new().server("slow", tool(Server::new()));
+    let setup = Setup::new().alone().server("slow", tool(Server::new()));
     let mut client = setup.connect();
     client.search("work");
     client.finish();

@@ -119,6 +119,8 @@ impl Profile {
         }
         let (program, arguments) = words.split_first().context("`command` is empty")?;
         let mut command = Command::new(program);
+        // Each measured session of mcpzip has servers of its own; `daemon` measures shared ones.
+        command.env("MCPZIP_DAEMON", "off");
         command.args(arguments).envs(
             self.environment
                 .iter()

@@ -215,14 +215,9 @@ impl Inventory {
         }
     }
 
-    /// Ends the connections of `server` now, with the calls that they have; with `is_restart` it is listed again, and otherwise the
-    /// next call starts it. Whether it was connected.
-    pub(crate) fn stop(&self, server: &ServerName, is_restart: bool) -> bool {
-        let was_connected = self.pool.stop(server);
-        if is_restart {
-            self.poke(server);
-        }
-        was_connected
+    /// Ends the connections of `server` now, with the calls that they have; the next call starts it. Whether it was connected.
+    pub(crate) fn stop(&self, server: &ServerName) -> bool {
+        self.pool.stop(server)
     }
 
     /// Whether the cache has been read.

@@ -89,6 +89,13 @@ impl Vault {
         }
     }
 
+    /// The keychain, if the configuration lets logins use one.
+    #[must_use]
+    pub(in crate::upstream) fn keychain(&self) -> Option<&Keychain> {
+        let keychain = self.keychain.as_ref();
+        keychain.filter(|_| self.credentials != Credentials::File)
+    }
+
     /// The key for writing. `None` for a plain file.
     ///
     /// # Errors

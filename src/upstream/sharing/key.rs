@@ -6,6 +6,7 @@ use crate::config::env::{
     CLAUDE_PROJECT_DIR, Environment, child_environment, is_ageing, is_inherited,
 };
 use crate::config::{ConfigHash, Network, Scope, Server, Stdio, Transport};
+use crate::keychain::Keychain;
 use crate::tool::ServerName;
 use crate::upstream::slot::Idle;
 use crate::upstream::{UpstreamContext, program};
@@ -27,6 +28,8 @@ pub(super) struct Key {
     /// Other inherited variables.
     variables: Vec<(String, String)>,
     network: Network,
+    /// The keychain with the key of the logins, for a remote server.
+    keychain: Option<Keychain>,
     /// The session's directory, and Claude Code's project directory.
     location: Option<(Option<PathBuf>, Option<String>)>,
 }
@@ -47,16 +50,23 @@ impl Key {
             program: None,
             variables: Vec::new(),
             network: Network::of(&session.variables),
+            keychain: None,
             location: (scope != Scope::All).then(|| {
                 let project = session.variables.get(CLAUDE_PROJECT_DIR.name);
                 (session.directory.clone(), project.map(str::to_owned))
             }),
         };
-        if let Transport::Stdio(stdio) = &mut key.entry.transport {
-            stdio
-                .env
-                .retain(|name, value| !is_ageing(name, value.expose(), &session.variables));
-            (key.program, key.variables) = noticed(stdio, session);
+        match &mut key.entry.transport {
+            Transport::Stdio(stdio) => {
+                stdio
+                    .env
+                    .retain(|name, value| !is_ageing(name, value.expose(), &session.variables));
+                (key.program, key.variables) = noticed(stdio, session);
+            }
+            _ => {
+                let vault = session.logins.as_ref();
+                key.keychain = vault.and_then(|vault| vault.keychain()).cloned();
+            }
         }
         // The hash of the entry includes the volatile values as well.
         key.entry.hash = ConfigHash::of(&key.entry.transport);

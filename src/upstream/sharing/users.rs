@@ -2,16 +2,19 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
 
 use crate::config::env::{AGEING, is_ageing};
 use crate::config::{Sharing, Transport};
 use crate::mcp::{ClientCapabilities, LogLevel};
 use crate::secret::Secret;
+use crate::shutdown::LogLines;
 use crate::tool::ServerName;
 use crate::upstream::host::{Audience, Comparing, Host, Notice};
 use crate::upstream::{Listing, NotListed, UpstreamContext};
@@ -149,6 +152,30 @@ impl Users {
     }
 }
 
+/// All sessions get the lines about their server.
+impl LogLines for Users {
+    fn is_wanted(&self, level: Level) -> bool {
+        let all = self.all.read();
+        let mut receivers = all
+            .iter()
+            .filter_map(|user| user.session.log_lines.as_ref());
+        receivers.any(|lines| lines.is_wanted(level))
+    }
+
+    fn line(&self, level: Level, line: &str) {
+        for user in self.all.read().iter() {
+            if let Some(lines) = &user.session.log_lines
+                && lines.is_wanted(level)
+            {
+                lines.line(level, line);
+            }
+        }
+    }
+
+    /// A server has no configuration of its own.
+    fn configure(&self, _level: Option<LevelFilter>) {}
+}
+
 impl Audience for Users {
     fn capabilities(&self) -> ClientCapabilities {
         self.newest()
@@ -172,7 +199,24 @@ impl Audience for Users {
     fn roots(&self) -> Option<Vec<PathBuf>> {
         (self.asked_for_roots)();
         self.sharing.as_ref()?;
-        Some(self.context().directory.iter().cloned().collect())
+        // A single session's client is asked, as without other sessions.
+        if self.count() == 1 {
+            return None;
+        }
+        let context = self.context();
+        let is_project = |directory: &&PathBuf| {
+            // Many programs with windows start their servers in one of these.
+            let home = context.variables.get("HOME").map(Path::new);
+            directory.parent().is_some() && home != Some(directory.as_path())
+        };
+        Some(
+            context
+                .directory
+                .iter()
+                .filter(is_project)
+                .cloned()
+                .collect(),
+        )
     }
 
     fn compare(&self, server: &ServerName, listing: Listing) -> Comparing {

@@ -23,6 +23,7 @@ use super::{CallError, ConnectError, UpstreamContext};
 use crate::config;
 use crate::events::Event;
 use crate::mcp::ClientCapabilities;
+use crate::shutdown::with_log_lines;
 use crate::tool::ServerName;
 
 /// The state of a server that the rest of the program sees: its [`Phase`] without the connection.
@@ -325,7 +326,13 @@ impl Slot {
                 context
                     .events()
                     .note(|| Event::ServerStarting { server: server() });
-                tasks.spawn(async move { slot.attempt(&context, &outcome).await });
+                // Its log lines, and those of its connection, are for all sessions that use it.
+                let lines = context.log_lines.is_some().then(|| self.users.clone());
+                let running = async move { slot.attempt(&context, &outcome).await };
+                match lines {
+                    Some(lines) => tasks.spawn(with_log_lines(lines, running)),
+                    None => tasks.spawn(running),
+                };
                 Err(attempt)
             }
         }

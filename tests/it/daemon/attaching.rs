@@ -58,7 +58,7 @@ fn a_daemon_ends_some_time_after_its_last_session_and_leaves_no_socket() {
             "daemon",
             serde_json::json!({ "mode": "auto", "idle": "300ms" }),
         )
-        .variable("XDG_RUNTIME_DIR", "");
+        .daemon_as_configured();
     setup.connect().finish();
     until("the daemon has ended", || {
         let status = setup.run(&["daemon", "status", "--json"]).code(0).json();
@@ -72,12 +72,20 @@ fn a_daemon_ends_some_time_after_its_last_session_and_leaves_no_socket() {
 }
 
 #[test]
-fn without_the_setting_and_with_alone_there_is_no_daemon() {
-    let setup = Setup::new().server("a", Server::new().tool("t", [answer("done")]));
-    let mut client = setup.connect();
-    client.execute("a__t");
-    let status = setup.run(&["daemon", "status", "--json"]).code(0).json();
-    assert_eq!(status["running"], false, "{status}");
+fn sessions_share_a_daemon_unless_the_configuration_an_argument_or_a_variable_says_otherwise() {
+    let setup = Setup::new()
+        .server("a", Server::new().tool("t", [answer("done")]))
+        .daemon_as_configured();
+    let running = |setup: &Setup| {
+        let status = setup.run(&["daemon", "status", "--json"]).code(0).json();
+        status["running"].clone()
+    };
+    let off = setup.clone().setting("daemon", serde_json::json!("off"));
+    off.connect().execute("a__t");
+    assert_eq!(running(&off), false);
+    setup.connect().execute("a__t");
+    assert_eq!(running(&setup), true);
+    let _ = setup.run(&["daemon", "stop"]).code(0);
     let setup = shared();
     let mut client = setup.start_with(&["serve", "--alone"]);
     client.shake_hands("2025-11-25");

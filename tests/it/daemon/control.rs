@@ -278,7 +278,8 @@ fn a_view_does_not_keep_the_daemon() {
     let setup = Shared(
         Setup::new()
             .server("a", Server::new().tool("t", [answer("done")]))
-            .setting("daemon", json!({ "mode": "auto", "idle": "300ms" })),
+            .setting("daemon", json!({ "mode": "auto", "idle": "300ms" }))
+            .daemon_as_configured(),
     );
     let client = setup.connect();
     let mut view = View::open(&setup);

@@ -139,7 +139,8 @@ fn doctor_names_the_servers_that_could_be_shared_and_the_processes_that_it_would
         .server("a", server())
         .server("b", server())
         .server_with("own", server(), json!({ "share": "session" }))
-        .setting("daemon", json!("off"));
+        .setting("daemon", json!("off"))
+        .daemon_as_configured();
     setup.save();
     let found = findings(&setup, "daemon-share", &[]);
     let what = found[0]["what"].as_str().unwrap();

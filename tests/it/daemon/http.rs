@@ -190,7 +190,7 @@ fn a_configured_address_keeps_the_daemon_without_sessions() {
         .server("a", server)
         .setting("daemon", json!({ "mode": "auto", "idle": "100ms" }))
         .setting("http", json!({ "address": "127.0.0.1:0" }))
-        .variable("XDG_RUNTIME_DIR", "");
+        .daemon_as_configured();
     setup.save();
     let mut setup = Shared(setup);
     let client = setup.connect();

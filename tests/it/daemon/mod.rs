@@ -5,9 +5,11 @@ mod commands;
 mod control;
 mod doctor;
 mod ending;
+mod equal;
 mod http;
 mod killing;
 mod load;
+mod log_lines;
 mod orders;
 mod service;
 mod sharing;
@@ -23,10 +25,9 @@ struct Shared(Setup);
 
 impl Shared {
     fn new(setup: Setup) -> Self {
-        // Its socket is in the home, whatever runtime directory the machine has.
         let setup = setup
             .setting("daemon", json!({ "mode": "auto", "idle": "60s" }))
-            .variable("XDG_RUNTIME_DIR", "");
+            .daemon_as_configured();
         setup.save();
         Self(setup)
     }

@@ -193,7 +193,7 @@ fn a_value_that_ages_comes_from_the_newest_session_at_each_start() {
 }
 
 #[test]
-fn a_shared_server_that_asks_for_roots_is_told_its_own_directory() {
+fn a_server_of_several_sessions_that_asks_for_roots_is_told_their_directory() {
     let setup = Setup::new().server(
         "a",
         Server::new().tool(
@@ -206,10 +206,14 @@ fn a_shared_server_that_asks_for_roots_is_told_its_own_directory() {
     );
     std::fs::create_dir(setup.home().path("one")).unwrap();
     let setup = Shared::new(setup);
-    let mut command = setup.0.command(&["serve"]);
-    command.current_dir(setup.home().path("one"));
-    let mut client = setup.0.start_command(command);
-    client.shake_hands_as("2025-11-25", r#"{"roots":{}}"#);
+    let start = |directory: &str| {
+        let mut command = setup.0.command(&["serve"]);
+        command.current_dir(setup.home().path(directory));
+        let mut client = setup.0.start_command(command);
+        client.shake_hands_as("2025-11-25", r#"{"roots":{}}"#);
+        client
+    };
+    let (mut client, _other) = (start("one"), start("one"));
     let text = client.execute("a__t").as_str().to_owned();
     let expected = directory(&setup, "one");
     assert!(
@@ -220,6 +224,13 @@ fn a_shared_server_that_asks_for_roots_is_told_its_own_directory() {
         .unwrap()
         .count();
     assert_eq!(remembered, 1, "that it asked is remembered with its entry");
+    // The home directory is where programs with windows start their servers.
+    let (mut client, _other) = (start("home"), start("home"));
+    let text = client.execute("a__t").as_str().to_owned();
+    assert!(
+        text.contains(r#"\"roots\":[]"#) || text.contains(r#""roots":[]"#),
+        "{text}"
+    );
 }
 
 /// Sessions in the same directory that have found `query` as `tool`.

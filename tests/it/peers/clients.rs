@@ -159,7 +159,8 @@ fn real_clients_side_by_side_share_one_daemon() {
     let Some(peers) = peers() else { return };
     let setup = Setup::new()
         .entry("everything", &servers::everything(peers).to_json())
-        .setting("daemon", json!({ "mode": "auto", "idle": "60s" }));
+        .setting("daemon", json!({ "mode": "auto", "idle": "60s" }))
+        .daemon_as_configured();
     // From now on the server is known, and a search answers at once.
     let listed = setup.run(&["tools"]).code(0);
     assert!(listed.stdout.contains("everything__echo"), "{listed}");

@@ -28,6 +28,8 @@ pub(crate) struct Setup {
     settings: Vec<String>,
     variables: Vec<(String, String)>,
     log: &'static str,
+    /// The value of `MCPZIP_DAEMON`; `None` leaves the mode to the configuration.
+    daemon: Option<String>,
 }
 
 /// The directory of a home. It is removed with its last user.
@@ -54,6 +56,7 @@ impl Setup {
             settings: Vec::new(),
             variables: Vec::new(),
             log: "debug",
+            daemon: Some(usual_mode()),
         };
         for directory in ["home", "cache", "state"] {
             std::fs::create_dir(setup.home.path(directory)).unwrap();
@@ -116,6 +119,18 @@ impl Setup {
     /// Sets the log level of `mcpzip`.
     pub(crate) fn log_level(mut self, level: &'static str) -> Self {
         self.log = level;
+        self
+    }
+
+    /// Sessions run without a daemon, in every run of the tests: for tests of the processes of one session.
+    pub(crate) fn alone(mut self) -> Self {
+        self.daemon = Some("off".to_owned());
+        self
+    }
+
+    /// The configuration decides whether sessions share a daemon.
+    pub(crate) fn daemon_as_configured(mut self) -> Self {
+        self.daemon = None;
         self
     }
 
@@ -205,6 +220,9 @@ impl Setup {
             .env("MCPZIP_CREDENTIALS", "file")
             .env("RUST_BACKTRACE", "1")
             .env(Mark::VARIABLE, self.home.mark.to_string())
+            .envs(self.daemon.iter().map(|mode| ("MCPZIP_DAEMON", mode)))
+            // A daemon's socket is in the home, whatever runtime directory the machine has.
+            .env("XDG_RUNTIME_DIR", "")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -228,10 +246,25 @@ impl Setup {
     }
 }
 
+/// Whether sessions share a daemon in tests that do not say so: `off`, or the value of `MCPZIP_TEST_DAEMON`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests have no configuration of their own"
+)]
+fn usual_mode() -> String {
+    std::env::var("MCPZIP_TEST_DAEMON").unwrap_or_else(|_| "off".to_owned())
+}
+
 /// A test that leaves a daemon fails, and the daemon goes with the home.
 #[cfg(target_os = "linux")]
 impl Drop for Home {
     fn drop(&mut self) {
+        if usual_mode() == "auto" {
+            // Each daemon of such a run stays for the next session of its home.
+            for daemon in self.daemons() {
+                process::signal(daemon.id, rustix::process::Signal::KILL);
+            }
+        }
         let start = Instant::now();
         while !self.daemons().is_empty() {
             if start.elapsed() > Duration::from_secs(5) {
