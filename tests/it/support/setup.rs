@@ -221,7 +221,7 @@ impl Setup {
             .env("RUST_BACKTRACE", "1")
             .env(Mark::VARIABLE, self.home.mark.to_string())
             .envs(self.daemon.iter().map(|mode| ("MCPZIP_DAEMON", mode)))
-            // A daemon's socket is in the home, whatever runtime directory the machine has.
+            // A daemon's socket is in the home, even if the machine has a runtime directory.
             .env("XDG_RUNTIME_DIR", "")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
