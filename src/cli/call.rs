@@ -91,6 +91,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         view: &view,
         context: None,
         is_agreed,
+        is_read_only: false,
     };
     let reply = {
         let _spinner = output.spinner(format!("calling {}", arguments.name));

@@ -9,7 +9,7 @@ use super::output::Output;
 use crate::clients::{
     Client, CodexApproval, Journal, Launch, Platform, Rule, Scope, Surroundings, Survey, guards,
 };
-use crate::config::{self, Config, Environment, Paths};
+use crate::config::{self, Config, Environment, Paths, Surface, SurfaceRequest};
 
 /// This machine with its clients and mcpzip's paths.
 #[derive(Debug)]
@@ -167,5 +167,21 @@ pub(super) fn rule_warnings(client: Client, paths: &Paths, around: &Surroundings
         )
     };
     let rules = guards(client, &names, &survey, around);
-    rules.into_iter().map(warning).collect()
+    let surface = surface_warning(client, &config);
+    rules.into_iter().map(warning).chain(surface).collect()
+}
+
+/// A warning if the client may get the servers' tools under their own names, which its rules for mcpzip's tools do not name.
+fn surface_warning(client: Client, config: &Config) -> Option<String> {
+    let (surface, _) = (config.surface).of_client(client.name(), SurfaceRequest::default());
+    if surface == Surface::Tools {
+        return None;
+    }
+    let (title, name) = (client.title(), client.name());
+    Some(format!(
+        "{title} may get the servers' tools under their own names (`surface` is `{}`): permissions in {title} for `execute_tool` do not \
+         hold for these, so permit or deny them there by name, or all of mcpzip; `tools` of mcpzip holds in any case. \
+         `\"clients\": {{\"{name}\": {{\"surface\": \"tools\"}}}}` keeps the three tools",
+        surface.text()
+    ))
 }

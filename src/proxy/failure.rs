@@ -40,6 +40,8 @@ pub(crate) enum Failure {
         faults: Vec<Fault>,
         signature: String,
     },
+    /// `execute_read_tool` was asked for a tool that does not declare to be read-only; nothing was sent.
+    NotReadOnly { name: QualifiedName },
     /// The call is not one of this form; nothing was sent.
     Unreadable { reason: &'static str },
     /// The rules require the user's consent, and there is no client to ask; `question` is the question.

@@ -313,7 +313,9 @@ fn failed(failure: &Failure) -> (Kind, Outcome, Option<usize>) {
             reason: NoConsent::Waiting { .. },
             ..
         } => (Kind::Refusal, Outcome::Waiting),
-        Failure::Withheld { .. } | Failure::NoConsent { .. } => (Kind::Refusal, Outcome::Refused),
+        Failure::Withheld { .. } | Failure::NoConsent { .. } | Failure::NotReadOnly { .. } => {
+            (Kind::Refusal, Outcome::Refused)
+        }
         Failure::Call { .. } | Failure::Refused { .. } | Failure::Malformed { .. } => {
             (Kind::Call, Outcome::Failed)
         }

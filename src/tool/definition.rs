@@ -61,6 +61,14 @@ pub struct Hints {
     pub guess: Option<Effect>,
 }
 
+impl Hints {
+    /// Whether the server declares that the tool is read-only, and nothing that contradicts it.
+    #[must_use]
+    pub fn declares_read_only(&self) -> bool {
+        self.read_only == Some(true) && self.destructive != Some(true)
+    }
+}
+
 /// The first 16 bytes of the SHA-256 of a tool's JSON. Equal hashes mean an unchanged tool.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolHash([u8; 16]);

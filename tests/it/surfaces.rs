@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::script::{answer, change_tools};
+use crate::support::script::{answer, result};
 use crate::support::{Client, Server, Setup, until};
 
 /// A server with one tool of about 60 tokens.
@@ -31,7 +31,7 @@ const THREE: [&str; 3] = ["search_tools", "describe_tool", "execute_tool"];
 /// Lists the servers' tools into the cache.
 fn fill_cache(setup: &Setup) {
     setup.save();
-    setup.run(&["servers"]).code(0);
+    let _ = setup.run(&["servers"]).code(0);
 }
 
 fn decided(setup: &Setup) -> Vec<Value> {
@@ -107,7 +107,7 @@ fn a_decision_stays_until_the_tools_have_changed_by_half() {
             .fold(Server::new(), |server, tool| server.entry(tool));
         // The same entry, with other tools behind it.
         std::fs::write(setup.home().path("a.script.json"), server.to_json()).unwrap();
-        setup.run(&["servers"]).code(0);
+        let _ = setup.run(&["servers"]).code(0);
     };
     grow(12);
     assert_eq!(
@@ -200,4 +200,151 @@ fn a_wrong_surface_is_reported_and_the_default_applies() {
         text.contains("surface") && text.contains("everything"),
         "{text}"
     );
+}
+
+/// A server with a tool that declares to be read-only, one that declares both, and an unmarked one.
+fn marked() -> Server {
+    let tool = |name: &str, annotations: Value| {
+        let schema = json!({ "type": "object", "properties": { "count": { "type": "integer" } } });
+        json!({ "name": name, "inputSchema": schema, "annotations": annotations }).to_string()
+    };
+    let read = r#"{"content":[{"type":"text","text":"{\"a\":1,\"b\":2}"}]}"#;
+    Server::new()
+        .tool_as(
+            "look",
+            &tool("look", json!({ "readOnlyHint": true })),
+            [result(read)],
+        )
+        .tool_as(
+            "both",
+            &tool(
+                "both",
+                json!({ "readOnlyHint": true, "destructiveHint": true }),
+            ),
+            [answer("gone")],
+        )
+        .tool_as("list_all", &tool("list_all", json!({})), [answer("listed")])
+}
+
+fn with_read_tool() -> Setup {
+    Setup::new()
+        .server("a", marked())
+        .setting("surface", json!({ "read_tool": "on" }))
+}
+
+#[test]
+fn execute_read_tool_runs_only_tools_that_declare_to_be_read_only() {
+    let setup = with_read_tool();
+    let mut client = setup.connect();
+    let list = client.ask("tools/list", "{}").value();
+    let twin = &list["tools"][2];
+    assert_eq!(twin["name"], "execute_read_tool");
+    assert_eq!(twin["annotations"]["readOnlyHint"], true);
+    assert_eq!(list["tools"][3]["name"], "execute_tool");
+    let call = r#"{"name":"a__look","arguments":{"count":"3"},"select":".b"}"#;
+    let answer = client.call("execute_read_tool", call);
+    assert_eq!(answer.text(), "2", "{answer:?}");
+    for name in ["a__list_all", "a__both"] {
+        let refused = client.call("execute_read_tool", &json!({ "name": name }).to_string());
+        let text = refused.tool_error();
+        assert!(
+            text.contains(name) && text.contains("execute_tool"),
+            "{text}"
+        );
+    }
+    assert_eq!(client.execute("a__list_all").text(), "listed");
+    for wrong in [
+        r#"{"calls":[{"name":"a__look"}]}"#,
+        r#"{"name":"a__look","timeout":5}"#,
+        "{}",
+        r#"{"name":"a__missing"}"#,
+    ] {
+        assert!(
+            client.call("execute_read_tool", wrong).is_tool_error(),
+            "{wrong}"
+        );
+    }
+    client.finish();
+    assert_eq!(
+        setup.home().count("a", "\"both\""),
+        0,
+        "the server never got it"
+    );
+}
+
+#[test]
+fn execute_read_tool_is_unknown_where_it_is_not_listed() {
+    let setup = Setup::new().server("a", marked());
+    let mut client = setup.connect();
+    assert_eq!(names(&mut client), THREE);
+    let answer = client.call("execute_read_tool", r#"{"name":"a__look"}"#);
+    assert_eq!(answer.error_code(), -32602);
+}
+
+#[test]
+fn rules_and_the_audit_log_apply_to_execute_read_tool() {
+    let setup = with_read_tool()
+        .setting("tools", json!({ "deny": ["a__look"], "ask": ["a__both"] }))
+        .setting("audit", json!({ "arguments": "none" }));
+    let mut client = setup.connect();
+    let denied = client
+        .call("execute_read_tool", r#"{"name":"a__look"}"#)
+        .tool_error();
+    assert!(
+        denied.contains("deny") || denied.contains("denied"),
+        "{denied}"
+    );
+    let unmarked = client.call("execute_read_tool", r#"{"name":"a__list_all"}"#);
+    assert!(unmarked.is_tool_error());
+    client.finish();
+    let log = setup.run(&["audit", "--json"]).stdout;
+    assert!(
+        log.contains("a__list_all") && log.contains("refused"),
+        "{log}"
+    );
+}
+
+#[test]
+fn auto_lists_execute_read_tool_for_codex_and_not_for_others() {
+    let setup = auto(5);
+    fill_cache(&setup);
+    assert_eq!(of_session(&setup, "claude-code"), THREE);
+    assert!(of_session(&setup, "codex-mcp-client").contains(&"execute_read_tool".to_owned()));
+    let off = auto(5).setting(
+        "surface",
+        json!({ "mode": "auto", "small": 5, "read_tool": "off" }),
+    );
+    fill_cache(&off);
+    assert_eq!(of_session(&off, "codex-mcp-client"), THREE);
+}
+
+#[test]
+fn execute_read_tool_works_over_http() {
+    let gateway = with_read_tool().serve(&[]);
+    let call = |name: &str| {
+        let arguments = json!({ "name": name });
+        let members = format!(r#""name":"execute_read_tool","arguments":{arguments}"#);
+        gateway.modern("tools/call", &members).send().message()
+    };
+    assert!(call("a__look").text().contains("\"a\":1"));
+    assert!(call("a__list_all").tool_error().contains("execute_tool"));
+    let session = gateway.session();
+    let params = r#"{"name":"execute_read_tool","arguments":{"name":"a__look"}}"#;
+    let answer = session.request(2, "tools/call", params).send().message();
+    assert!(answer.text().contains("\"b\":2"));
+}
+
+#[test]
+fn connect_warns_that_permissions_for_execute_tool_do_not_hold_for_single_tools() {
+    let said = |setup: &Setup| {
+        setup.save();
+        let outcome = setup.run(&["connect", "claude-code", "--dry-run"]).code(0);
+        outcome
+            .stderr
+            .contains("permissions in Claude Code for `execute_tool`")
+    };
+    assert!(said(&auto(2000)));
+    let tools = json!({ "claude-code": { "surface": "tools" } });
+    assert!(!said(&auto(2000).setting("clients", tools)));
+    assert!(!said(&Setup::new().server("a", few())));
 }

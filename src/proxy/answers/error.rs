@@ -51,6 +51,10 @@ impl Failure {
                 faults,
                 signature,
             } => unfit_arguments(name, faults, signature),
+            Self::NotReadOnly { name } => format!(
+                "`{name}` was not called: it does not declare to be read-only, and execute_read_tool runs only tools that do. Next: call it \
+                 with execute_tool, which the user may have to permit"
+            ),
             Self::Unreadable { reason } => (*reason).to_owned(),
             Self::Consent { question } => question.clone(),
             Self::NoConsent { name, reason } => no_consent(name, reason),

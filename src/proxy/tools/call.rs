@@ -43,6 +43,8 @@ pub(crate) struct Call<'a> {
     pub context: Option<&'a RequestContext>,
     /// Whether the user, calling in person, has consented to this call.
     pub is_agreed: bool,
+    /// Whether only a tool that declares to be read-only may be called.
+    pub is_read_only: bool,
 }
 
 /// The reply to a call.
@@ -114,6 +116,11 @@ impl Tools {
                 }
             }
         };
+        if call.is_read_only && !tool.entry().hints.declares_read_only() {
+            return Err(Failure::NotReadOnly {
+                name: tool.qualified_name(),
+            });
+        }
         let checked = self.check_arguments(&tool, call.arguments).await?;
         let (arguments, repairs) = match &checked {
             Checked::AsSent(raw) => (*raw, Vec::new()),

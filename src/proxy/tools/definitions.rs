@@ -12,16 +12,26 @@ const DEFINITIONS: &str = concat!(
     r#"{"tools":["#,
     r#"{"name":"search_tools","description":"Find tools of all connected servers by what you need done. A hit shows how to call it with execute_tool: `x?` is optional, `…` means describe_tool has more.$SERVERS","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"The need, in a few words"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":5},"server":{"type":"string","description":"Only this server"}},"required":["query"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
     r#"{"name":"describe_tool","description":"Full schemas and notes of tools, where a hit is not enough.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"names":{"type":"array","items":{"type":"string"}}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
+    "$READ",
     r#"{"name":"execute_tool","description":"Call a tool that search_tools found, or several side by side; returns their own results.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","description":"The tool's arguments","additionalProperties":true},"select":{"type":"string","description":"A jq filter: only this part of the result. For text: `grep(\"regex\")`, `head(20)`"},"timeout":{"type":"number","description":"Seconds"},"calls":{"type":"array","description":"Instead: up to 32 calls at once","maxItems":32,"items":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string"}},"required":["name"]}}}},"_meta":{"anthropic/alwaysLoad":true}}"#,
     r"]}"
 );
 
+/// The definition of the tool that calls read-only tools, for clients that permit tools by their annotations.
+const READ_TOOL: &str = r#"{"name":"execute_read_tool","description":"execute_tool for tools that declare readOnlyHint; others are refused.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"As in execute_tool"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#;
+
 /// The maximum length of the servers' names, in bytes.
 const SERVERS: usize = 200;
 
-/// The result of `tools/list` for clients of `config`.
-pub(in crate::proxy) fn meta_tools(config: &Config) -> String {
-    DEFINITIONS.replacen("$SERVERS", &servers(config), 1)
+/// The result of `tools/list` for a client with this view.
+pub(in crate::proxy) fn meta_tools(view: &View) -> String {
+    defined(&view.config(), view.surface().has_read_tool)
+}
+
+fn defined(config: &Config, has_read_tool: bool) -> String {
+    let read_tool = if has_read_tool { READ_TOOL } else { "" };
+    let definitions = DEFINITIONS.replacen("$READ", read_tool, 1);
+    definitions.replacen("$SERVERS", &servers(config), 1)
 }
 
 /// A sentence with the names of the enabled servers, for clients that show no instructions. They come from the
@@ -97,6 +107,10 @@ mod tests {
 
     /// The definitions for a configuration with these servers, and the tokens that a model gets.
     fn defined(servers: &[&str]) -> (serde_json::Value, usize) {
+        with_read_tool(servers, false)
+    }
+
+    fn with_read_tool(servers: &[&str], has_read_tool: bool) -> (serde_json::Value, usize) {
         let entries: Vec<_> = servers
             .iter()
             .map(|name| format!(r#""{name}":{{"command":"x"}}"#))
@@ -105,8 +119,12 @@ mod tests {
         let path = std::path::Path::new("/config.json");
         let config = Config::parse(&text, path, &crate::config::Environment::default())
             .expect("the text is a configuration");
-        let text = meta_tools(&config);
-        assert!(text.len() <= 2000, "{} bytes", text.len());
+        let text = super::defined(&config, has_read_tool);
+        assert!(
+            text.len() <= if has_read_tool { 2600 } else { 2000 },
+            "{} bytes",
+            text.len()
+        );
         let tools: serde_json::Value = serde_json::from_str(&text).unwrap();
         let o200k = tiktoken_rs::o200k_base().unwrap();
         let tokens = tools["tools"]
@@ -174,12 +192,17 @@ mod tests {
             .collect();
         assert_eq!(names, ["search_tools", "describe_tool", "execute_tool"]);
         assert!(tokens <= 400, "{tokens} tokens");
+        let (four, with_twin) = with_read_tool(&TEN, true);
+        assert_eq!(four["tools"][2]["name"], "execute_read_tool");
+        assert_eq!(four["tools"][2]["annotations"]["readOnlyHint"], true);
+        assert!(with_twin <= 560, "{with_twin} tokens");
         let (_, measured) = defined(&["server0"]);
         for (page, figure) in [
             (
                 "docs/answers.md",
                 format!("| **mcpzip** | **3** | **{tokens}** |"),
             ),
+            ("docs/surfaces.md", format!("| {with_twin} |")),
             ("docs/performance.md", format!("| – | {measured} | met |")),
             ("README.md", format!("{tokens} tokens")),
             (

@@ -325,7 +325,6 @@ fn shortened(server: &str, tool: &str, longest: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::proxy::view::LONGEST_NAME as LONGEST;
 
     fn shortened(server: &str, tool: &str) -> String {

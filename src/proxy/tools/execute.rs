@@ -30,6 +30,8 @@ struct BatchContext<'a> {
     line: &'a Bytes,
     limit: Option<Duration>,
     context: RequestContext,
+    /// Whether only tools that declare to be read-only may be called.
+    is_read_only: bool,
 }
 
 impl Tools {
@@ -68,6 +70,7 @@ impl Tools {
                         line,
                         limit,
                         context: context.in_company(),
+                        is_read_only: false,
                     },
                 ))
                 .await
@@ -79,11 +82,39 @@ impl Tools {
                         line,
                         limit,
                         context,
+                        is_read_only: false,
                     },
                 )
                 .await
             }
         }
+    }
+
+    /// Runs the meta-tool that calls a tool only if it declares to be read-only: `{name, arguments?, select?}`.
+    pub(in crate::proxy) async fn execute_read_tool(
+        &self,
+        view: &View,
+        caller: &Caller,
+        arguments: &Object<'_>,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Reply {
+        let more = ["calls", "timeout"].into_iter().find(|key| {
+            let given = arguments.get(key);
+            given.is_some_and(|raw| raw.get() != "null")
+        });
+        if let Some(key) = more {
+            return Reply::tool_error(&format!(
+                "execute_read_tool makes one call and takes no `{key}`: use execute_tool for that"
+            ));
+        }
+        let shared = BatchContext {
+            line,
+            limit: None,
+            context: RequestContext::of(caller, view, params),
+            is_read_only: true,
+        };
+        self.call_shaped(arguments, &shared).await
     }
 
     /// [`Self::call_audited`] for an agent: reads the call, and selects from, shortens or stores its result.
@@ -111,6 +142,7 @@ impl Tools {
             view: &shared.context.view,
             context: Some(&shared.context),
             is_agreed: false,
+            is_read_only: shared.is_read_only,
         };
         let CallOutcome {
             name,

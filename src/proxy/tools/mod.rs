@@ -108,9 +108,7 @@ impl Tools {
         match view.mode() {
             Mode::Direct => Box::pin(self.direct_tools(view, params, modern)).await,
             Mode::MetaTools => {
-                let definitions = caller
-                    .client
-                    .definitions(|| definitions::meta_tools(&view.config()));
+                let definitions = caller.client.definitions(|| definitions::meta_tools(view));
                 self.answers.count_listing(view, caller, || {
                     tokens_of(&String::from_utf8_lossy(&definitions))
                         + tokens_of(&self.inventory.instructions(view))
@@ -155,6 +153,9 @@ impl Tools {
             // Boxed, so that it is moved once and not with each of the futures around it.
             "execute_tool" => {
                 Box::pin(self.execute_tool(view, caller, &arguments, params, line)).await
+            }
+            "execute_read_tool" if view.surface().has_read_tool => {
+                Box::pin(self.execute_read_tool(view, caller, &arguments, params, line)).await
             }
             "proxy_status" => {
                 Box::pin(

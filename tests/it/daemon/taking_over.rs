@@ -201,3 +201,22 @@ fn answers_of_any_size_arrive_whole() {
         assert_eq!(client.execute("a__large").text().len(), 3_000_000);
     }
 }
+
+#[test]
+fn a_session_keeps_its_surface_when_another_daemon_takes_it_over() {
+    let server = Server::new().tool("t", [answer("done")]);
+    let setup = Setup::new().server("a", server);
+    let setup = Shared::new(setup.setting("surface", serde_json::json!("auto")));
+    let first_tool = |client: &mut crate::support::Client| {
+        let list = client.ask("tools/list", "{}").value();
+        list["tools"][0]["name"].as_str().unwrap().to_owned()
+    };
+    // The cache is empty, so that the size of the tools is unknown.
+    let mut client = setup.connect();
+    assert_eq!(first_tool(&mut client), "search_tools");
+    assert!(client.search("t").contains("a__t"));
+    setup.kill_daemon();
+    assert_eq!(first_tool(&mut client), "search_tools");
+    let mut later = setup.connect();
+    assert_eq!(first_tool(&mut later), "a__t");
+}
