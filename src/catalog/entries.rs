@@ -19,7 +19,7 @@ pub enum Kind {
 }
 
 /// A server's list of prompts, resources or templates, in its own order. The definitions stay in its cache file.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Entries {
     entries: Vec<Entry>,
     /// Positions in `entries`, by key.
@@ -27,7 +27,7 @@ pub struct Entries {
 }
 
 /// One prompt, resource or template: the data needed to find it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Entry {
     /// A prompt's `name`, a resource's `uri`, a template's `uriTemplate`.
     pub key: Box<str>,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::num::TryFromIntError;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -135,6 +136,7 @@ impl Header<'_> {
                 is_app_only: tool.is_app_only,
                 offset: next(tool.length),
                 length: tool.length,
+                adaptation: None,
             })
         });
         let entries: Vec<ToolEntry> = tools.collect::<Option<_>>()?;
@@ -166,7 +168,7 @@ impl Header<'_> {
             resources,
             templates,
             interfaces: self.interfaces.clone(),
-            body,
+            body: Arc::new(body),
             software: self.software.clone(),
             instructions: self.instructions.clone(),
             capabilities: ServerCapabilities::new(capabilities),
@@ -174,6 +176,7 @@ impl Header<'_> {
             flaws: flaws.collect(),
             listed_at,
             fresh_for: self.fresh_for_ms.map(Duration::from_millis),
+            source: None,
         })
     }
 

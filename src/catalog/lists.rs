@@ -86,7 +86,7 @@ fn name(key: &Key) -> String {
 
 /// Whether `path` is still the file that `tools` was read from, and was listed at the same time.
 fn is_content(tools: &ServerTools, path: &Path) -> bool {
-    let Body::File { file, .. } = &tools.body else {
+    let Body::File { file, .. } = &*tools.body else {
         return false;
     };
     let (Ok(own), Ok(now)) = (file.metadata(), std::fs::metadata(path)) else {
@@ -98,7 +98,7 @@ fn is_content(tools: &ServerTools, path: &Path) -> bool {
 
 /// Whether both have the same file, which never changes, and the same time.
 fn is_same(one: &ServerTools, other: &ServerTools) -> bool {
-    let (Body::File { file: one_file, .. }, Body::File { file, .. }) = (&one.body, &other.body)
+    let (Body::File { file: one_file, .. }, Body::File { file, .. }) = (&*one.body, &*other.body)
     else {
         return false;
     };

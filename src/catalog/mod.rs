@@ -8,6 +8,7 @@
 //!
 //! [`Definition`]: crate::tool::Definition
 
+mod adapted;
 mod cache;
 mod entries;
 mod failures;
@@ -21,11 +22,14 @@ mod pins;
 mod sameness;
 mod server_tools;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use serde_json::value::RawValue;
 
+pub(crate) use adapted::form::{Adapted, Rejected};
 pub use cache::{Cache, Key};
 pub(crate) use cache::{DIRECTORY, FORMAT};
 pub(crate) use entries::{Entries, Kind};
@@ -36,6 +40,7 @@ pub(crate) use pins::{Change, ChangeKind, Pending, Pins};
 pub use server_tools::Listed;
 pub(crate) use server_tools::{ReadError, ServerTools, ToolEntry};
 
+use crate::config::Overrides;
 use crate::tool::{QualifiedName, ServerName, ToolHash, ToolName};
 
 /// The current snapshot, and the way to replace it.
@@ -60,11 +65,12 @@ pub struct Snapshot {
     reserved: Arc<BTreeSet<String>>,
 }
 
-/// Decides which tools are withheld, and of which servers everything else.
+/// Decides which tools are withheld or adapted, and of which servers everything else is withheld.
 #[derive(Clone)]
 pub struct Rules {
     tools: Arc<Judge>,
     servers: Arc<ServerJudge>,
+    overrides: Arc<BTreeMap<ServerName, Arc<Overrides>>>,
 }
 
 type ServerJudge = dyn Fn(&ServerName) -> Hold + Send + Sync;
@@ -140,7 +146,20 @@ impl Rules {
         Self {
             tools: Arc::new(is_withheld),
             servers: Arc::new(hold),
+            overrides: Arc::default(),
         }
+    }
+
+    /// The rules, which also adapt the tools of servers.
+    #[must_use]
+    pub(crate) fn adapting(self, overrides: BTreeMap<ServerName, Arc<Overrides>>) -> Self {
+        let overrides = Arc::new(overrides);
+        Self { overrides, ..self }
+    }
+
+    /// The server as clients see it; `None` if it is that already.
+    fn adapted(&self, server: &Arc<ServerTools>) -> Option<Arc<ServerTools>> {
+        adapted::adapted(server, self.overrides.get(server.name()))
     }
 }
 
@@ -158,17 +177,22 @@ impl Snapshot {
     }
 
     fn new(
-        servers: BTreeMap<ServerName, Arc<ServerTools>>,
+        mut servers: BTreeMap<ServerName, Arc<ServerTools>>,
         rules: Option<Rules>,
         reserved: Arc<BTreeSet<String>>,
     ) -> Self {
+        for server in servers.values_mut() {
+            if let Some(adapted) = rules.as_ref().and_then(|rules| rules.adapted(server)) {
+                *server = adapted;
+            }
+        }
         let (mut withheld, mut holds) = (BTreeMap::new(), BTreeMap::new());
         let mut for_apps = BTreeMap::new();
         for server in rules.iter().flat_map(|_| servers.values()) {
             let is_withheld = |entry: &ToolEntry| {
-                rules
-                    .as_ref()
-                    .is_some_and(|rules| (rules.tools)(server.name(), entry))
+                let rules = rules.as_ref();
+                entry.override_fault().is_some()
+                    || rules.is_some_and(|rules| (rules.tools)(server.name(), entry.as_listed()))
             };
             let hold = rules.as_ref().map(|rules| (rules.servers)(server.name()));
             if let Some(hold) = hold.filter(|hold| *hold != Hold::default()) {
@@ -236,7 +260,14 @@ impl Snapshot {
     /// A copy that includes the withheld tools, to explain why a tool is not visible.
     #[must_use]
     pub fn unrestricted(&self) -> Self {
-        Self::new(self.servers.clone(), None, self.reserved.clone())
+        Self {
+            servers: self.servers.clone(),
+            withheld: BTreeMap::new(),
+            for_apps: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            rules: None,
+            reserved: self.reserved.clone(),
+        }
     }
 
     /// A copy without some servers, as if they did not exist.
@@ -357,11 +388,39 @@ impl Tool {
         }
     }
 
-    /// The tool's definition, in the server's own bytes.
+    /// The name that its server gave it, which rules, pins, statistics and the audit log use.
+    #[must_use]
+    pub fn own_name(&self) -> QualifiedName {
+        QualifiedName {
+            server: self.server.name().clone(),
+            tool: self.entry().as_listed().name.clone(),
+        }
+    }
+
+    /// How the user has adapted it.
+    #[must_use]
+    pub(crate) fn adapted(&self) -> Option<&Adapted> {
+        self.entry().adapted()
+    }
+
+    /// All arguments that the server gets if an agent sends these; these alone if they cannot be sent.
+    #[must_use]
+    pub(crate) fn all_arguments<'a>(&self, sent: &'a str) -> Cow<'a, str> {
+        let complete = |adapted: &Adapted| {
+            let raw: &RawValue = serde_json::from_str(sent).ok()?;
+            adapted.complete(raw).ok()
+        };
+        match self.adapted().and_then(complete) {
+            Some(all) => Cow::Owned(all.get().to_owned()),
+            None => Cow::Borrowed(sent),
+        }
+    }
+
+    /// The tool's definition: in the server's own bytes, or as the user adapted it.
     ///
     /// # Errors
     /// When its cache file can no longer be read.
-    pub fn json(&self) -> Result<Box<serde_json::value::RawValue>, ReadError> {
+    pub fn json(&self) -> Result<Box<RawValue>, ReadError> {
         self.server.json(self.entry())
     }
 }

@@ -2,17 +2,20 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::adapted::form::Adapted;
 use super::entries::{Entries, Entry, Kind};
+use crate::config::Overrides;
 use crate::mcp::{Revision, ServerCapabilities};
 use crate::tool::{Hints, ServerName, ToolHash, ToolName};
 
 /// The tools, prompts, resources and templates that one server listed. Their definitions stay in its cache file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ServerTools {
     pub(super) name: ServerName,
     pub(super) entries: Vec<ToolEntry>,
@@ -23,7 +26,7 @@ pub struct ServerTools {
     pub(super) templates: Entries,
     /// The URIs of its tools' interfaces.
     pub(super) interfaces: BTreeSet<String>,
-    pub(super) body: Body,
+    pub(super) body: Arc<Body>,
     pub(super) software: Option<String>,
     pub(super) instructions: Option<String>,
     pub(super) capabilities: ServerCapabilities,
@@ -31,6 +34,8 @@ pub struct ServerTools {
     pub(super) flaws: Vec<InvalidEntry>,
     pub(super) listed_at: SystemTime,
     pub(super) fresh_for: Option<Duration>,
+    /// The list before it was adapted.
+    pub(super) source: Option<Source>,
 }
 
 /// The lists of a server as received; each entry in its own bytes.
@@ -69,6 +74,26 @@ pub struct ToolEntry {
     pub is_app_only: bool,
     pub(super) offset: u64,
     pub(super) length: u32,
+    pub(super) adaptation: Option<Adaptation>,
+}
+
+/// The effect of an override on a tool.
+#[derive(Debug, Clone)]
+pub(crate) enum Adaptation {
+    /// The tool is shown in this form.
+    Done {
+        listed: Arc<ToolEntry>,
+        form: Arc<Adapted>,
+    },
+    /// The tool is withheld for this reason.
+    Failed(Arc<str>),
+}
+
+/// A server's list before it was adapted, and the overrides that were applied.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) listed: Arc<ServerTools>,
+    pub(super) overrides: Arc<Overrides>,
 }
 
 /// An entry of a server's lists that cannot be used.
@@ -201,11 +226,14 @@ impl ServerTools {
         Some(self.by_name[at] as usize)
     }
 
-    /// The definition of one of the tools, in the server's own bytes.
+    /// The definition of one of the tools, in the server's own bytes or as the user adapted it.
     ///
     /// # Errors
     /// When the cache file is damaged or gone.
     pub fn json(&self, entry: &ToolEntry) -> Result<Box<RawValue>, ReadError> {
+        if let Some(adapted) = entry.adapted() {
+            return Ok(adapted.json().to_owned());
+        }
         self.read(entry.name.as_str(), entry.hash, entry.offset, entry.length)
     }
 
@@ -224,7 +252,7 @@ impl ServerTools {
         offset: u64,
         length: u32,
     ) -> Result<Box<RawValue>, ReadError> {
-        let (bytes, path) = match &self.body {
+        let (bytes, path) = match &*self.body {
             Body::Memory(bytes) => {
                 let start = usize::try_from(offset).expect("what is in memory has an address");
                 (
@@ -265,6 +293,61 @@ impl ServerTools {
             (0..u32::try_from(entries.len()).expect("a list fits into memory")).collect();
         order.sort_by(|a, b| entries[*a as usize].name.cmp(&entries[*b as usize].name));
         order
+    }
+}
+
+impl ToolEntry {
+    /// The entry as its server listed it.
+    #[must_use]
+    pub(crate) fn as_listed(&self) -> &Self {
+        match &self.adaptation {
+            Some(Adaptation::Done { listed, .. }) => listed,
+            Some(Adaptation::Failed(_)) | None => self,
+        }
+    }
+
+    /// How the user has adapted the tool.
+    #[must_use]
+    pub(crate) fn adapted(&self) -> Option<&Adapted> {
+        match &self.adaptation {
+            Some(Adaptation::Done { form, .. }) => Some(form),
+            Some(Adaptation::Failed(_)) | None => None,
+        }
+    }
+
+    /// The reason why the tool's override cannot be applied.
+    #[must_use]
+    pub(crate) fn override_fault(&self) -> Option<&str> {
+        match &self.adaptation {
+            Some(Adaptation::Failed(reason)) => Some(reason),
+            Some(Adaptation::Done { .. }) | None => None,
+        }
+    }
+}
+
+impl ServerTools {
+    /// The server as it listed its tools.
+    #[must_use]
+    pub(crate) fn as_listed(&self) -> &Self {
+        self.source.as_ref().map_or(self, |from| &from.listed)
+    }
+
+    /// The overrides that cannot be applied: the server's own name of the tool, and the reason.
+    #[must_use]
+    pub(crate) fn override_faults(&self) -> Vec<(String, String)> {
+        let entries = self.entries.iter();
+        let failed = entries.filter_map(|entry| {
+            let reason = entry.override_fault()?.to_owned();
+            Some((entry.name.to_string(), reason))
+        });
+        let has = |name: &str| {
+            let mut entries = self.as_listed().entries.iter();
+            entries.any(|entry| entry.name.as_str() == name)
+        };
+        let overrides = self.source.iter().flat_map(|from| from.overrides.keys());
+        let unknown = overrides.filter(|name| !has(name));
+        let unknown = unknown.map(|name| (name.clone(), "the server has no such tool".to_owned()));
+        failed.chain(unknown).collect()
     }
 }
 

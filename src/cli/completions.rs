@@ -20,7 +20,7 @@ use super::Cli;
 use super::diagnostics::Exit;
 use super::output::Output;
 use crate::approvals::Approvals;
-use crate::catalog::{Cache, Key};
+use crate::catalog::{Cache, Key, ToolEntry};
 use crate::config::{Config, Environment, PathFlags, Paths, Server, Verdict, env};
 use crate::tool::{Definition, QualifiedName, SEPARATOR, ServerName};
 
@@ -162,24 +162,34 @@ fn tools(start: &str, config: &Config, paths: &Paths) -> Vec<String> {
         return used.iter().map(|(name, _)| format!("{name}__")).collect();
     }
     let lists = used.into_iter().filter_map(|(name, entry)| {
-        cache.load(&Key {
+        let list = cache.load(&Key {
             server: name.clone(),
             configuration: entry.hash.to_string(),
-        })
+        })?;
+        Some(list.adapted_by(&entry.overrides))
     });
     lists
         .flat_map(|list| {
-            let name = |entry: &crate::catalog::ToolEntry| {
-                let name = QualifiedName {
-                    server: list.name().clone(),
-                    tool: entry.name.clone(),
-                };
-                let is_allowed = config.judge(&name, entry.hints) != Verdict::Denied;
-                is_allowed.then(|| name.to_string())
+            let name = |entry: &ToolEntry| {
+                let shown = named(list.name(), entry);
+                is_shown(config, list.name(), entry).then(|| shown.to_string())
             };
             list.entries().iter().filter_map(name).collect::<Vec<_>>()
         })
         .collect()
+}
+
+fn named(server: &ServerName, entry: &ToolEntry) -> QualifiedName {
+    QualifiedName {
+        server: server.clone(),
+        tool: entry.name.clone(),
+    }
+}
+
+/// Whether neither a rule nor an override withholds the tool.
+fn is_shown(config: &Config, server: &ServerName, entry: &ToolEntry) -> bool {
+    let own = named(server, entry.as_listed());
+    entry.override_fault().is_none() && config.judge(&own, entry.hints) != Verdict::Denied
 }
 
 /// The tool of the `call` being completed, with its definition from the cache.
@@ -200,12 +210,10 @@ fn typed_tool(typed: &[OsString]) -> Option<(QualifiedName, Box<RawValue>)> {
         let Some(list) = Cache::new(Some(&paths.cache_dir)).load(&key) else {
             continue;
         };
+        let list = list.adapted_by(&entry.overrides);
         for tool in list.entries() {
-            let full = QualifiedName {
-                server: server.clone(),
-                tool: tool.name.clone(),
-            };
-            if full.to_string() == name && config.judge(&full, tool.hints) != Verdict::Denied {
+            let full = named(server, tool);
+            if full.to_string() == name && is_shown(&config, server, tool) {
                 return Some((full, list.json(tool).ok()?));
             }
         }

@@ -384,6 +384,7 @@ pub(super) fn show_servers(
             .reason
             .iter()
             .chain(&server.flaws)
+            .chain(&server.override_faults)
             .chain(&withheld)
             .chain(&changed)
             .chain(&server.findings_text())

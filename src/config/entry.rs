@@ -2,13 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::secrets::{origin_of, shown_arguments, shown_url};
 use super::transport::Transport;
 use super::{
-    ConfigHash, Era, IdleTimeout, Origin, OwnExposure, OwnIdleBounds, Policy, Projects, Share,
-    Trust,
+    ConfigHash, Era, IdleTimeout, Origin, Overrides, OwnExposure, OwnIdleBounds, Policy, Projects,
+    Share, Trust,
 };
 use crate::secret::MASK;
 
@@ -35,6 +36,8 @@ pub(crate) struct Server {
     pub expose: OwnExposure,
     /// The rules for its tools, in addition to those for all servers.
     pub tools: Policy,
+    /// The user's overrides of its tools.
+    pub overrides: Arc<Overrides>,
     /// The treatment of tools that have changed since they were first seen.
     pub trust: Trust,
     /// The sessions that may share its process.

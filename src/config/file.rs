@@ -16,7 +16,7 @@ use super::error::{ConfigWarning, EntryError};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
-    OAuthEntry, OtlpEntry, PolicyEntry, Results, SearchEntry, SurfaceEntry,
+    OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, SearchEntry, SurfaceEntry,
 };
 use super::surface_options::{clients, surface};
 use super::{
@@ -97,7 +97,7 @@ pub(super) struct Entry {
     pub(super) era: Read<Era>,
     pub(super) description: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
-    pub(super) tools: Read<PolicyEntry>,
+    pub(super) tools: Read<OwnTools>,
     pub(super) trust: Read<Trust>,
     pub(super) added_by: Read<()>,
     pub(super) share: Read<Share>,
@@ -260,7 +260,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         era: members.read("era", era),
         description: members.read("description", Field::text),
         expose: members.read("expose", Exposed::read),
-        tools: members.read("tools", PolicyEntry::read),
+        tools: members.read("tools", OwnTools::read),
         trust: members.read("trust", trust),
         added_by: members.read("added_by", added_by),
         share: members.read("share", share),

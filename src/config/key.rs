@@ -4,7 +4,7 @@
 pub(super) type Table = &'static [Key];
 
 /// A key.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) value: Value,
@@ -15,12 +15,14 @@ pub(super) struct Key {
 }
 
 /// The permitted values of a key; `null` always counts as absent.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Value {
     Text,
     Texts,
     /// A list of rules: names of tools, or objects with `tool` and `when`.
     Rules,
+    /// An object of overrides of tools.
+    Overrides,
     /// An object of texts.
     TextMap,
     Flag,

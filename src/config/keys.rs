@@ -3,8 +3,8 @@
 
 use super::key::{Table, Value, key, with_default};
 use super::sections::{
-    APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, RESULTS, SEARCH, SURFACE,
-    TOOLS,
+    APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, OWN_TOOLS, RESULTS, SEARCH,
+    SURFACE, TOOLS,
 };
 
 /// The values of `type` that are offered; letter case, `-` and `_` are ignored.
@@ -259,8 +259,8 @@ pub(super) const ENTRY: Table = &[
     ),
     key(
         "tools",
-        Value::Object(TOOLS),
-        "Rules for the server's tools, in addition to those for all servers.",
+        Value::Object(OWN_TOOLS),
+        "Rules for the server's tools, in addition to those for all servers, and overrides of tools.",
     ),
     with_default(
         "trust",

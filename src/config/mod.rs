@@ -4,6 +4,7 @@
 //! with absolute paths and expanded variables. A fault in one server affects that server only, so a [`Config`] also
 //! carries the faults and warnings found. This module writes nothing back and starts nothing.
 
+mod adaptation;
 mod approvals;
 mod audit;
 mod certificates;
@@ -36,6 +37,7 @@ mod nearest;
 mod network;
 mod oauth;
 mod options;
+mod override_values;
 mod paths;
 mod policy;
 mod projects;
@@ -61,6 +63,7 @@ mod traces;
 mod transport;
 mod watch;
 
+pub(crate) use adaptation::{Override, Overrides, Preset};
 pub(crate) use approvals::ApprovalOptions;
 pub(crate) use audit::{AuditCopies, AuditOptions, Syslog};
 pub(crate) use certificates::Certificates;

@@ -244,6 +244,10 @@ impl<'a> Field<'a> {
         }
     }
 
+    pub(super) fn value(&self) -> &'a Value<'a> {
+        self.value
+    }
+
     pub(super) fn offset(&self) -> usize {
         self.value.start()
     }

@@ -19,7 +19,7 @@ pub(crate) fn json_schema() -> Json {
     members.extend(object(FILE));
     members.insert(
         "$defs".to_owned(),
-        json!({ "server": server(), "rule": rule() }),
+        json!({ "server": server(), "rule": rule(), "override": an_override() }),
     );
     schema
 }
@@ -62,6 +62,28 @@ fn rule() -> Json {
     }] })
 }
 
+/// An override of a tool.
+fn an_override() -> Json {
+    let one = |key: &str, value: Json| json!({ "required": [key], "properties": { key: value }, "additionalProperties": false });
+    json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$", "not": { "pattern": "__" } },
+            "description": { "type": "string" },
+            "arguments": {
+                "type": "object",
+                "additionalProperties": {
+                    "type": "object",
+                    "oneOf": [one("fixed", json!({})), one("default", json!({})), one("hidden", json!({ "const": true }))],
+                },
+            },
+            "select": { "type": "string" },
+            "budget": { "type": "integer", "minimum": 0 },
+        },
+        "additionalProperties": false,
+    })
+}
+
 fn property(key: &Key) -> Json {
     let mut schema = match value(&key.value) {
         Json::Object(schema) => schema,
@@ -85,6 +107,9 @@ fn value(value: &Value) -> Json {
         Value::Texts => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
         Value::Rules => {
             json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/rule" } })
+        }
+        Value::Overrides => {
+            json!({ "type": ["object", "null"], "additionalProperties": { "$ref": "#/$defs/override" } })
         }
         Value::TextMap => {
             json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } })
@@ -182,6 +207,22 @@ mod tests {
                     json!([{ "tool": "x", "when": { "path": ["!./**"] } }]),
                 ],
                 vec![json!("x"), json!([1]), json!([{ "tool": "x" }])],
+            ),
+            Value::Overrides => (
+                vec![
+                    json!({}),
+                    json!({ "t": { "name": "other", "arguments": { "x": { "fixed": [1, "a"] }, "y": { "hidden": true } }, "budget": 0 } }),
+                ],
+                vec![
+                    json!([]),
+                    json!({ "t": 1 }),
+                    json!({ "t": { "nmae": "x" } }),
+                    json!({ "t": { "name": "a b" } }),
+                    json!({ "t": { "name": "a__b" } }),
+                    json!({ "t": { "arguments": { "x": { "hidden": false } } } }),
+                    json!({ "t": { "arguments": { "x": { "fixed": 1, "default": 2 } } } }),
+                    json!({ "t": { "budget": -1 } }),
+                ],
             ),
             Value::TextMap => (vec![json!({})], vec![json!([]), json!({ "A": 1 })]),
             Value::Flag => (vec![json!(true)], vec![json!("true")]),

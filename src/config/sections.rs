@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::adaptation::{OverrideEntry, overrides};
 use super::error::EntryError;
-use super::key::{Key, Table, Value};
+use super::key::{Key, Table, Value, key};
 use super::options::FORMAT_EXPECTED;
 use super::reader::{At, Field, Members, Read};
 use super::rule_entry::{RuleEntry, rules};
@@ -165,7 +166,7 @@ section! {
 
 section! {
     /// The rules for tools.
-    #[derive(Default)]
+    #[derive(Debug, Default)]
     PolicyEntry, TOOLS, "tools." {
         /// Only these may be used: names with `*` and `?`, or `@read`, `@write`, `@destructive`, `@unmarked`; with `?` as in `@read?`, also by the texts of tools that declare nothing.
         allow: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
@@ -175,6 +176,43 @@ section! {
         deny: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
         /// Exact names of tools that no `ask` next to this key is about: `server__tool`, in a server's entry the tool alone. `mcpzip approvals allow ID --always` adds to it.
         without_asking: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+    }
+}
+
+/// The `tools` of a server's entry.
+#[derive(Debug, Default)]
+pub(super) struct OwnTools {
+    pub(super) rules: PolicyEntry,
+    pub(super) overrides: Vec<OverrideEntry>,
+}
+
+pub(super) const OWN_TOOLS: Table = &[
+    TOOLS[0],
+    TOOLS[1],
+    TOOLS[2],
+    TOOLS[3],
+    key(
+        "override",
+        Value::Overrides,
+        "Other names, descriptions, arguments and answers of tools, by the server's own names: `{\"create_issue\": {\"name\": …, \"description\": …, \"arguments\": {\"repo\": {\"fixed\": …}, \"labels\": {\"default\": …}, \"draft\": {\"hidden\": true}}, \"select\": …, \"budget\": …}}`.",
+    ),
+];
+
+impl OwnTools {
+    pub(super) fn read(field: &Field<'_>) -> Result<Self, At<EntryError>> {
+        let (object, scope, report) = (field.object()?, field.scope(), field.report());
+        let mut members = Members::new(object, OWN_TOOLS, scope, "tools.", report);
+        let own = Self {
+            rules: PolicyEntry {
+                allow: members.read("allow", rules)?,
+                ask: members.read("ask", rules)?,
+                deny: members.read("deny", rules)?,
+                without_asking: members.read("without_asking", Field::texts)?,
+            },
+            overrides: members.read("override", overrides)?.unwrap_or_default(),
+        };
+        members.finish();
+        Ok(own)
     }
 }
 

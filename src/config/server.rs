@@ -120,7 +120,9 @@ impl<'a> Resolver<'a> {
             },
             None => OwnExposure::default(),
         };
-        let tools = Policy::read(entry.tools?.unwrap_or_default())?;
+        let tools = entry.tools?.unwrap_or_default();
+        let overrides = self.overrides(tools.overrides)?.into();
+        let tools = Policy::read(tools.rules)?;
         let environment = self.environment;
         let home = |text: &str| expand::home(text, environment);
         let projects = entry.projects?.unwrap_or_default();
@@ -133,6 +135,7 @@ impl<'a> Resolver<'a> {
         Ok(Server {
             expose,
             tools,
+            overrides,
             trust: match (entry.added_by?, entry.trust?) {
                 (Some(()), _) => Trust::Unstarted,
                 (None, trust) => trust.unwrap_or_default(),
@@ -485,6 +488,15 @@ impl<'a> Resolver<'a> {
         written: &At<String>,
     ) -> Result<String, At<EntryError>> {
         self.fill_in(key, written, is_secret_name)
+    }
+
+    /// A text in which the value of each variable is a secret.
+    pub(super) fn secret(
+        &mut self,
+        key: &str,
+        written: &At<String>,
+    ) -> Result<String, At<EntryError>> {
+        self.fill_in(key, written, |_| true)
     }
 
     /// The absolute path of a file that is named relative to the configuration.

@@ -1,7 +1,7 @@
 //! The reason why a call has no result, as data. `answers/error.rs` has the texts.
 
 use super::arguments::Fault;
-use crate::catalog::ChangeKind;
+use crate::catalog::{ChangeKind, Rejected};
 use crate::config::{EntryError, Projects};
 use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::CallError;
@@ -44,6 +44,11 @@ pub(crate) enum Failure {
     NotReadOnly { name: QualifiedName },
     /// The call is not one of this form; nothing was sent.
     Unreadable { reason: &'static str },
+    /// The arguments have one that only the user sets; nothing was sent.
+    Preset {
+        name: QualifiedName,
+        rejected: Rejected,
+    },
     /// The rules require the user's consent, and there is no client to ask; `question` is the question.
     Consent { question: String },
     /// The rules require the user's consent, and there is none; nothing was sent.
@@ -82,6 +87,8 @@ pub(crate) enum Withheld {
     Unapproved(ChangeKind),
     /// A person has rejected its definition.
     Rejected,
+    /// The user's override of it cannot be applied. The reason is for a person: it may name a hidden argument.
+    NotAdapted,
     /// Its definition cannot be compared, for this reason or because its server was not listed yet.
     Uncompared(Option<String>),
 }
@@ -128,6 +135,7 @@ impl Failure {
         match self {
             Self::Withheld { name, .. }
             | Self::Arguments { name, .. }
+            | Self::Preset { name, .. }
             | Self::NoConsent { name, .. }
             | Self::Call { name, .. }
             | Self::Refused { name, .. }

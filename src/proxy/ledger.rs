@@ -222,7 +222,7 @@ impl<'a> CallEvent<'a> {
             None => ("command-line", None),
         };
         let workspace = self.caller.map(|caller| caller.client.workspace());
-        let own = tool.map(Tool::qualified_name);
+        let own = tool.map(Tool::own_name);
         let name = own.as_ref().or(named);
         let mut event = Event::new(Kind::Call, Outcome::Ok);
         event.session = Some(session);

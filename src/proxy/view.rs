@@ -126,7 +126,8 @@ impl View {
         }
     }
 
-    /// The rules' decision about a call with these arguments, which are JSON, and the rule that decides.
+    /// The rules' decision about a call with these arguments of an agent, which are JSON, and the rule that decides. Rules are
+    /// about the server's own `name` and all arguments that it gets.
     pub(super) fn judge(
         &self,
         tool: &Tool,
@@ -137,7 +138,8 @@ impl View {
         if !config.inspects(&name.server) {
             return config.decide(name, hints, None);
         }
-        let arguments = config::arguments::read(arguments);
+        let arguments = tool.all_arguments(arguments);
+        let arguments = config::arguments::read(&arguments);
         let directory = config.directory_of(&name.server);
         let directory = directory.or_else(|| self.source.directory.get().cloned());
         let call = Inspected {

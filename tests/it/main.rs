@@ -75,6 +75,7 @@ mod transports;
 mod unconfigured;
 mod upstream;
 
+mod adapted;
 mod agent_limits;
 mod answers;
 mod apps;

@@ -123,6 +123,9 @@ kinds! {
     TOOL_HELD_BACK: Warning "tool-held-back", "a changed or new tool is held back",
         why "The server has `\"trust\": \"pin\"` or `\"quarantine\"`: agents don't see the tool until you approve it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
+    TOOL_OVERRIDE: Error "tool-override", "an override of a tool cannot be applied",
+        why "The tool is held back, as the override may hide or set an argument for a reason. An override of a tool that the server does not have protects nothing.",
+        advice "Correct `tools.override` in the server's entry; `mcpzip describe` shows a tool's definition once the override is out.";
     TOOL_NAMES_ALIKE: Note "tool-names-alike", "two tools of a server have nearly the same name",
         why "Agents vary dashes and letter case, so either may be meant.",
         advice "Deny one of them by `tools`, if you need only one.";

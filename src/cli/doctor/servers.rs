@@ -95,10 +95,15 @@ pub(super) async fn examine(
             let what = some(&flaws);
             examination.add(Finding::new(&kinds::SERVER_FLAWED, name.as_str(), what));
         }
+        if !server.override_faults.is_empty() {
+            let faults = server.override_faults.iter().map(|fault| printable(fault));
+            let what = some(&faults.collect::<Vec<_>>());
+            examination.add(Finding::new(&kinds::TOOL_OVERRIDE, name.as_str(), what));
+        }
         let trust = config.servers.get(&name).map(|entry| entry.trust);
         changes(server, trust, examination);
         if let Some(known) = known {
-            texts(known, &neighbours, examination);
+            texts(known.as_listed(), &neighbours, examination);
         }
     }
     if only.is_none() {

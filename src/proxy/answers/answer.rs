@@ -26,6 +26,9 @@ const LARGE: usize = 64 * 1024;
 /// much as was saved.
 const WORTH_STORING: usize = 400;
 
+/// The share of filters that the user has configured; clients have others.
+const OF_THE_USER: u64 = u64::MAX;
+
 /// The note when the rest of a selected result could not be stored.
 const REST_LOST: &str = "The rest of the result could not be stored, and is gone.";
 
@@ -33,6 +36,8 @@ const REST_LOST: &str = "The rest of the result could not be stored, and is gone
 pub(in crate::proxy) struct AnsweredCall<'a> {
     pub(in crate::proxy) name: &'a QualifiedName,
     pub(in crate::proxy) select: Option<&'a str>,
+    /// The budget of the tool, in place of the configured one.
+    pub(in crate::proxy) budget: Option<usize>,
     pub(in crate::proxy) caller: &'a Caller,
     pub(in crate::proxy) view: &'a View,
 }
@@ -44,10 +49,9 @@ impl Answers {
             return Reply::Relayed(result);
         }
         let options = asked.view.config().results;
-        let budget = if options.budget == 0 {
-            usize::MAX
-        } else {
-            options.budget
+        let budget = match asked.budget.unwrap_or(options.budget) {
+            0 => usize::MAX,
+            budget => budget,
         };
         if asked.select.is_none()
             && options.form == ResultForm::Compact
@@ -89,6 +93,41 @@ impl Answers {
         let (whole, shown) = (tokens(result), tokens(&compact));
         self.statistics.reduced(server, tool, false, whole, shown);
         Some(Reply::Relayed(compact))
+    }
+
+    /// A result that is not stored: the part that the user's own `select` of the tool produces, or the whole if it cannot be
+    /// applied, and of that as many characters as `budget` permits.
+    pub(in crate::proxy) async fn selected(
+        &self,
+        result: Bytes,
+        select: Option<&str>,
+        budget: Option<usize>,
+    ) -> Reply {
+        if required_input(&result).is_some() {
+            return Reply::Relayed(result);
+        }
+        let budget = budget.filter(|budget| *budget > 0).unwrap_or(usize::MAX);
+        let looked = self.looked_into(&result, select.is_some()).await;
+        let part = match (select, &looked.input) {
+            (Some(filter), Some(data)) if !looked.failed => {
+                self.projection.select(OF_THE_USER, filter, data).await.ok()
+            }
+            _ => None,
+        };
+        let text = match part {
+            Some(text) => text,
+            None if looked.characters <= budget => return Reply::Relayed(result),
+            None => text_of(&result),
+        };
+        let length = text.chars().count();
+        let text = match length > budget {
+            true => format!(
+                "{}\n… these are the first of {length} characters.",
+                head(&text, budget)
+            ),
+            false => text,
+        };
+        looked.with_text(&text, looked.failed)
     }
 
     /// The part that `select` produces, or the head of the result.

@@ -1,6 +1,6 @@
 //! The texts of failures, as agents read them. Every text that names a failure to an agent is made here.
 
-use crate::catalog::ChangeKind;
+use crate::catalog::{ChangeKind, Rejected};
 use crate::proxy::arguments::Fault;
 use crate::proxy::failure::{Failure, NoConsent, Unlisted, Withheld};
 use crate::proxy::view::View;
@@ -31,6 +31,7 @@ impl Failure {
                 Withheld::AppOnly => app_only_tool(name),
                 Withheld::Unapproved(kind) => held_tool(name, Some(kind)),
                 Withheld::Rejected => rejected_tool(name),
+                Withheld::NotAdapted => unadapted_tool(name),
                 Withheld::Uncompared(fault) => unpinned_tool(name, fault.as_deref()),
             },
             Self::Unlisted { server, reason } => {
@@ -56,6 +57,7 @@ impl Failure {
                  with execute_tool, which the user may have to permit"
             ),
             Self::Unreadable { reason } => (*reason).to_owned(),
+            Self::Preset { name, rejected } => preset_argument(name, rejected),
             Self::Consent { question } => question.clone(),
             Self::NoConsent { name, reason } => no_consent(name, reason),
             Self::Call { name, error } => view.masked(&failed_call(name, error)),
@@ -163,6 +165,27 @@ fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
         "`{name}` is held back: whether it has changed since it was first seen {reason}. {advice}; use another tool, or \
          tell the user"
     )
+}
+
+/// The user's override of the tool cannot be applied.
+fn unadapted_tool(name: &QualifiedName) -> String {
+    format!(
+        "`{name}` is held back, because the user's override of it (`tools.override` in the configuration) cannot be applied; `mcpzip \
+         doctor {}` shows the reason. Use another tool, or tell the user",
+        name.server
+    )
+}
+
+/// The call has an argument that only the user sets.
+fn preset_argument(name: &QualifiedName, rejected: &Rejected) -> String {
+    match rejected {
+        Rejected::Preset(argument) => format!(
+            "`{name}` was not called: its argument `{argument}` is set by the user's configuration and cannot be given; leave it out"
+        ),
+        Rejected::NotAnObject => {
+            format!("`{name}` was not called: its arguments must be an object")
+        }
+    }
 }
 
 /// The tool is meant for its server's own interface.

@@ -36,7 +36,7 @@ fn in_words<S: serde::Serializer>(kind: &Kind, serializer: S) -> Result<S::Ok, S
 #[must_use]
 pub(crate) fn neighbours(snapshot: &Snapshot) -> Neighbours {
     let tools = snapshot.servers().flat_map(|server| {
-        let entries = server.entries().iter();
+        let entries = server.as_listed().entries().iter();
         entries.map(|entry| (server.name().as_str(), entry.name.as_str()))
     });
     Neighbours::of(tools)

@@ -163,7 +163,7 @@ impl Inventory {
         let program = entry.map_or_else(String::new, |entry| entry.transport.program());
         let stored = self.tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
-            let known = before.server(&key.server).map(|known| &**known);
+            let known = before.server(&key.server).map(|known| known.as_listed());
             let listed = Listed {
                 tools: listing.tools.clone(),
                 prompts: or_known(&listing.prompts, known, ServerTools::prompts),

@@ -99,7 +99,7 @@ impl Inventory {
     /// The reason why a tool with a pin is withheld.
     pub(in crate::proxy) fn pin_state(&self, tool: &Tool) -> PinState {
         let server = tool.server().name();
-        match self.pins.change(server, tool.entry()) {
+        match self.pins.change(server, tool.entry().as_listed()) {
             Some(change) if change.is_rejected => PinState::Rejected,
             Some(change) => PinState::Differs(change.kind),
             None => PinState::Unknown(self.pins.fault(server)),

@@ -38,7 +38,10 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
         });
         own.max(all.judge(&name, entry.hints)) == Verdict::Denied
     };
-    Rules::new(is_withheld, hold)
+    let overridden = config.servers.iter();
+    let overridden = overridden.filter(|(_, entry)| !entry.overrides.is_empty());
+    let overrides = overridden.map(|(server, entry)| (server.clone(), entry.overrides.clone()));
+    Rules::new(is_withheld, hold).adapting(overrides.collect())
 }
 
 /// The servers whose tools are held back unless they are known to be the approved ones.

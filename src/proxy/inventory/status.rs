@@ -78,6 +78,9 @@ pub(crate) struct ServerReport {
     /// The entries of its lists that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flaws: Vec<String>,
+    /// The overrides (`tools.override`) that cannot be applied, so that their tools are withheld.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub override_faults: Vec<String>,
     /// Its own name and version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
@@ -230,7 +233,7 @@ impl Inventory {
             let neighbours = findings::neighbours(&snapshot);
             let servers = snapshot.servers();
             let found = servers.map(|server| {
-                let found = findings::of_server(server, None, &neighbours);
+                let found = findings::of_server(server.as_listed(), None, &neighbours);
                 (server.name().to_string(), found)
             });
             found.collect::<HashMap<_, _>>()
@@ -286,6 +289,7 @@ impl Inventory {
             listed_seconds_ago: None,
             stale: false,
             flaws: Vec::new(),
+            override_faults: Vec::new(),
             software: None,
             sharing: None,
             instance: 0,
@@ -354,6 +358,11 @@ impl Inventory {
                 Some(Progress::UnderWay | Progress::Failed(_)) | None => true,
             }),
             flaws: shown.map(|known| flaws(known)).unwrap_or_default(),
+            // They may name hidden arguments.
+            override_faults: known
+                .filter(|_| reader == Reader::Person)
+                .map(|known| override_faults(known))
+                .unwrap_or_default(),
             software: shown.and_then(|known| known.software().map(str::to_owned)),
             sharing: None,
             instance: 0,
@@ -414,6 +423,14 @@ fn flaws(known: &ServerTools) -> Vec<String> {
         format!("{kind} {}: {}", flaw.index, flaw.reason)
     });
     texts.collect()
+}
+
+/// The overrides that cannot be applied.
+fn override_faults(known: &ServerTools) -> Vec<String> {
+    let faults = known.override_faults().into_iter();
+    faults
+        .map(|(tool, reason)| format!("the override of `{tool}` cannot be applied: {reason}"))
+        .collect()
 }
 
 impl ServerReport {
@@ -525,7 +542,7 @@ impl fmt::Display for Status {
             if let Some(changed) = server.changed_text() {
                 write!(f, "; {changed}")?;
             }
-            for flaw in &server.flaws {
+            for flaw in server.flaws.iter().chain(&server.override_faults) {
                 write!(f, "; {flaw}")?;
             }
         }

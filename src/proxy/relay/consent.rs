@@ -95,7 +95,7 @@ impl Relay {
         context: Option<&RequestContext>,
         is_agreed: bool,
     ) -> Result<Consent, Failure> {
-        let name = tool.qualified_name();
+        let (name, shown) = (tool.own_name(), tool.qualified_name());
         if !needs_decision(view, &name, tool) {
             return Ok(Consent::Needless);
         }
@@ -105,11 +105,14 @@ impl Relay {
             (Verdict::Asked, rule) => rule,
             (Verdict::Denied, rule) => {
                 let reason = Withheld::ByArguments(rule.unwrap_or_default());
-                return Err(Failure::Withheld { name, reason });
+                return Err(Failure::Withheld {
+                    name: shown,
+                    reason,
+                });
             }
         };
         let refusal = |reason| Failure::NoConsent {
-            name: name.clone(),
+            name: shown.clone(),
             reason,
         };
         let question = question(name.tool.as_str(), arguments).map_err(refusal)?;
@@ -128,7 +131,10 @@ impl Relay {
             return match view.judge(tool, &name, arguments) {
                 (Verdict::Denied, rule) => {
                     let reason = Withheld::ByArguments(rule.unwrap_or_default());
-                    Err(Failure::Withheld { name, reason })
+                    Err(Failure::Withheld {
+                        name: shown.clone(),
+                        reason,
+                    })
                 }
                 _ => Ok(consent),
             };

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::{Tools, builtin};
-use crate::catalog::Tool;
+use crate::catalog::{Adapted, Rejected, Tool};
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::arguments::{Checked, Repair, Schema};
@@ -50,18 +50,28 @@ pub(crate) struct Call<'a> {
 /// The reply to a call.
 pub(super) struct CallOutcome {
     /// The tool; `None` if it is unknown until the client has answered a question.
-    pub(super) name: Option<QualifiedName>,
+    pub(super) tool: Option<Tool>,
     pub(super) reply: Reply,
     pub(super) repairs: Vec<Repair>,
 }
 
 impl Tools {
-    /// [`Self::call_audited`] for a command of the user: the result is returned unchanged.
+    /// [`Self::call_audited`] for a command of the user: the result is returned unchanged, but for the user's own `select` of the tool.
     ///
     /// # Errors
     /// When there is no result.
     pub(crate) async fn call_unshaped(&self, call: Call<'_>) -> Result<Reply, Failure> {
-        self.call_audited(call).await.map(|outcome| outcome.reply)
+        let outcome = self.call_audited(call).await?;
+        let select = outcome
+            .tool
+            .as_ref()
+            .and_then(|tool| tool.adapted()?.select());
+        Ok(match (outcome.reply, select) {
+            (Reply::Relayed(result), Some(select)) => {
+                self.answers.selected(result, Some(select), None).await
+            }
+            (reply, _) => reply,
+        })
     }
 
     /// [`Self::call_checked`] with a line in the audit log, if there is one.
@@ -108,7 +118,7 @@ impl Tools {
                     Ok(tool) => tool,
                     Err(question) => {
                         return Ok(CallOutcome {
-                            name: None,
+                            tool: None,
                             reply: question,
                             repairs: Vec::new(),
                         });
@@ -127,7 +137,8 @@ impl Tools {
             Checked::Repaired { arguments, repairs } => (&**arguments, repairs.clone()),
         };
         let name = tool.qualified_name();
-        let consent = if needs_decision(view, &name, &tool) {
+        let completed = completed(&tool, arguments)?;
+        let consent = if needs_decision(view, &tool.own_name(), &tool) {
             let (relay, text) = (&self.relay, arguments.get());
             Box::pin(relay.consent(view, &tool, text, context, call.is_agreed)).await?
         } else {
@@ -144,12 +155,14 @@ impl Tools {
                 for repair in &repairs {
                     tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
                 }
-                let answered = self.call_server(&call, &tool, arguments, &consent).await;
+                let answered = self
+                    .call_server(&call, &tool, (arguments, completed.as_deref()), &consent)
+                    .await;
                 reply_of(&name, answered, consent.context(context))?
             }
         };
         Ok(CallOutcome {
-            name: Some(name),
+            tool: Some(tool),
             reply,
             repairs,
         })
@@ -165,6 +178,14 @@ impl Tools {
             Some(schema) => schema,
             None => Box::pin(self.compiled(tool)).await,
         };
+        let adapted = tool.adapted().zip(arguments);
+        if let Some((adapted, Ok(sent))) =
+            adapted.map(|(adapted, raw)| (adapted, Object::parse(raw)))
+        {
+            adapted
+                .check(&sent)
+                .map_err(|rejected| preset(tool, rejected))?;
+        }
         schema.check(arguments).map_err(|faults| {
             let json = self.inventory.definition(tool);
             let definition = json
@@ -198,16 +219,16 @@ impl Tools {
         self.schemas.insert(tool.entry().hash, schema)
     }
 
-    /// Sends a call to its server and counts it.
+    /// Sends a call to its server and counts it. The arguments are the agent's, and all of them if the user sets others.
     async fn call_server(
         &self,
         call: &Call<'_>,
         tool: &Tool,
-        arguments: &RawValue,
+        (arguments, completed): (&RawValue, Option<&RawValue>),
         consent: &Consent,
     ) -> Result<ServerReply, CallError> {
-        let name = tool.qualified_name();
-        let written = arguments.get();
+        let name = tool.own_name();
+        let written = completed.unwrap_or(arguments).get();
         let own = |line: &&Bytes| line.as_ptr_range().contains(&written.as_ptr());
         let body = match call.line.filter(own) {
             Some(line) => line.slice_ref(written.as_bytes()),
@@ -229,8 +250,9 @@ impl Tools {
         let (sent, start) = (relayed.params.body.len(), Instant::now());
         let context = consent.context(call.context);
         let answered = self.relay.request(&name.server, relayed, context).await;
+        let answered = answered.map(|reply| without_secrets(call.view, tool, reply));
         if let (Consent::Given(given), Ok(reply)) = (consent, &answered) {
-            self.relay.agreed(given, &name, written, reply);
+            self.relay.agreed(given, &name, arguments.get(), reply);
         }
         let result = match &answered {
             Ok(ServerReply::Result(result)) => Some(&result[..]),
@@ -241,6 +263,34 @@ impl Tools {
             .count_call(&name, start.elapsed(), sent, result, by_hand);
         answered
     }
+}
+
+/// All arguments for the server of an adapted tool; `None` if they are the agent's.
+pub(super) fn completed(tool: &Tool, sent: &RawValue) -> Result<Option<Box<RawValue>>, Failure> {
+    let adapted = tool.adapted().map(|adapted| adapted.complete(sent));
+    let adapted = adapted.transpose();
+    adapted.map_err(|rejected| preset(tool, rejected))
+}
+
+/// The answer of an adapted tool's server, without values of variables that the user set as its arguments: the server may repeat
+/// them.
+pub(super) fn without_secrets(view: &View, tool: &Tool, reply: ServerReply) -> ServerReply {
+    let masked = |bytes: Bytes| match std::str::from_utf8(&bytes) {
+        Ok(text) => Bytes::from(view.masked(text)),
+        Err(_) => bytes,
+    };
+    if !tool.adapted().is_some_and(Adapted::has_values) {
+        return reply;
+    }
+    match reply {
+        ServerReply::Result(result) => ServerReply::Result(masked(result)),
+        ServerReply::Error(error) => ServerReply::Error(masked(error)),
+    }
+}
+
+fn preset(tool: &Tool, rejected: Rejected) -> Failure {
+    let name = tool.qualified_name();
+    Failure::Preset { name, rejected }
 }
 
 /// The current name of a built-in tool that mcpzip 0.1 called `name`, unless the name addresses a configured server.

@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::Tools;
-use crate::catalog::{ServerTools, Snapshot, Tool};
+use super::call::{completed, without_secrets};
+use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::headers::Mismatch;
 use crate::mcp::object::quoted;
@@ -194,8 +195,10 @@ impl Tools {
             let text = mismatch.map_or_else(|| NO_DEFINITION.to_owned(), |error| error.to_string());
             return Ok(Reply::error(ErrorCode::HEADER_MISMATCH, text));
         }
-        let name = tool.qualified_name();
+        let (name, shown) = (tool.own_name(), tool.qualified_name());
         let sent = params.get("arguments").map_or("{}", RawValue::get);
+        let raw: &RawValue = serde_json::from_str(sent).unwrap_or(RawValue::NULL);
+        let completed = completed(&tool, raw)?;
         let context = RequestContext::of(caller, view, params);
         let consent = self.relay.consent(view, &tool, sent, Some(&context), false);
         let consent = match consent.await? {
@@ -203,9 +206,10 @@ impl Tools {
             consent => consent,
         };
         let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
-        let frame = match params.get("arguments") {
-            None => Frame::from(head),
-            Some(raw) => Frame {
+        let frame = match (params.get("arguments"), completed) {
+            (_, Some(all)) => Frame::from(format!(r#"{head},"arguments":{all}"#)),
+            (None, None) => Frame::from(head),
+            (Some(raw), None) => Frame {
                 head: format!(r#"{head},"arguments":"#).into_bytes(),
                 body: line.slice_ref(raw.get().as_bytes()),
                 tail: Vec::new(),
@@ -225,21 +229,30 @@ impl Tools {
         if let (Consent::Given(given), Ok(reply)) = (&consent, &outcome) {
             self.relay.agreed(given, &name, sent, reply);
         }
+        let outcome = outcome.map(|reply| without_secrets(view, &tool, reply));
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-                Ok(Reply::Relayed(result))
+                let adapted = tool.adapted();
+                let (select, budget) = (
+                    adapted.and_then(Adapted::select),
+                    adapted.and_then(Adapted::budget),
+                );
+                if select.is_none() && budget.is_none() {
+                    return Ok(Reply::Relayed(result));
+                }
+                Ok(self.answers.selected(result, select, budget).await)
             }
             Ok(upstream::ServerReply::Result(_)) => Ok(Reply::error(
                 ErrorCode::INTERNAL,
                 format!(
                     "the result of server `{}` is not a JSON object",
-                    name.server
+                    shown.server
                 ),
             )),
             Ok(upstream::ServerReply::Error(error)) => Ok(Reply::RelayedError(error)),
             Err(error) => {
                 let error = Box::new(error);
-                Err(Failure::Call { name, error })
+                Err(Failure::Call { name: shown, error })
             }
         }
     }

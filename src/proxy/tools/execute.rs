@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Tools;
 use super::call::{Call, CallOutcome};
+use crate::catalog::Adapted;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::answers::answer::AnsweredCall;
@@ -145,18 +146,20 @@ impl Tools {
             is_read_only: shared.is_read_only,
         };
         let CallOutcome {
-            name,
+            tool,
             reply,
             repairs,
         } = match self.call_audited(call).await {
             Ok(outcome) => outcome,
             Err(failure) => return Reply::tool_error(&failure.text(&shared.context.view)),
         };
-        let reply = match (reply, &name) {
-            (Reply::Relayed(result), Some(name)) => {
+        let reply = match (reply, &tool) {
+            (Reply::Relayed(result), Some(tool)) => {
+                let adapted = tool.adapted();
                 let asked = AnsweredCall {
-                    name,
-                    select: select.as_deref(),
+                    name: &tool.own_name(),
+                    select: select.as_deref().or_else(|| adapted?.select()),
+                    budget: adapted.and_then(Adapted::budget),
                     caller: &shared.context.caller,
                     view: &shared.context.view,
                 };

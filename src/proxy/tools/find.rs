@@ -115,10 +115,12 @@ impl Tools {
 
     /// The reason why an existing tool is not available to the caller.
     fn withheld(&self, config: &Config, tool: &Tool) -> Failure {
-        let name = tool.qualified_name();
+        let name = tool.own_name();
         let (verdict, rule) = config.decide(&name, tool.entry().hints, None);
         let reason = if verdict == Verdict::Denied {
             Withheld::Denied(rule.unwrap_or_default())
+        } else if tool.entry().override_fault().is_some() {
+            Withheld::NotAdapted
         } else if tool.entry().is_app_only {
             Withheld::AppOnly
         } else {
