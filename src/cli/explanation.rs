@@ -21,6 +21,9 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
             "by words alone: there is no search by meaning, or no tool is ready for it yet",
         ));
     }
+    if let Some(words) = &explanation.words_of_model {
+        output.line(format!("the language model also searched for `{words}`"));
+    }
     for (rank, hit) in (1..).zip(&explanation.hits) {
         let score = |score: f32, rank: Option<usize>| match rank {
             Some(rank) => format!("{score:.3} (#{rank})"),
@@ -94,6 +97,7 @@ fn value(explanation: &Explanation) -> Value {
         "repairs": explanation.repairs.iter().map(|(written, meant)| json!({"written": written, "meant": meant})).collect::<Vec<_>>(),
         "by_meaning": explanation.is_by_meaning,
         "fits": explanation.fits,
+        "words_of_model": explanation.words_of_model,
         "hits": explanation.hits.iter().map(hit).collect::<Vec<_>>(),
     })
 }

@@ -19,6 +19,8 @@ pub struct Explanation {
     pub is_by_meaning: bool,
     /// Whether the best hit fits. If it does not, a search returns no hits.
     pub fits: bool,
+    /// The words of the language model, by which it was searched once more.
+    pub words_of_model: Option<String>,
     /// The hits, best first.
     pub hits: Vec<Explained>,
 }

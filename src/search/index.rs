@@ -153,6 +153,7 @@ impl Index {
             repairs: words.repairs,
             fits: least.is_none_or(|least| best >= least)
                 || hits.iter().any(|hit: &Explained| hit.is_named),
+            words_of_model: None,
             hits,
         })
     }

@@ -9,7 +9,7 @@ use crate::config::{BUILT_IN_SERVER, SearchOptions};
 use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Progress, Reply};
-use crate::search::rerank::{CANDIDATES, Reranker};
+use crate::search::rerank::{CANDIDATES, Ranking, Reranker};
 use crate::search::{Error, Explained, Explanation, Hit, Request};
 use crate::tool::{Definition, ServerName, render_hits};
 
@@ -119,18 +119,33 @@ impl Tools {
             without: &without,
         };
         let mut explanation = self.inventory.index().explain(&request).await?;
-        if let Some(reranker) = reranker.filter(|_| explanation.fits) {
-            let hits: Vec<Hit> = explanation
-                .hits
-                .iter()
-                .map(|explained| explained.hit.clone())
-                .collect();
-            if let Some(order) = self.order(&reranker, &snapshot, query, &hits).await {
-                let moved = |at: &usize| Explained {
+        if let Some(reranker) = reranker {
+            let local: Vec<Explained> = match explanation.fits {
+                true => explanation.hits.clone(),
+                false => Vec::new(),
+            };
+            let hits: Vec<Hit> = local.iter().map(|it| it.hit.clone()).collect();
+            if let Some(ranking) = self.ranking(&reranker, &snapshot, query, &hits).await {
+                let ranked = local.into_iter().enumerate().map(|(at, hit)| Explained {
                     rank_before_model: Some(at + 1),
-                    ..explanation.hits[*at].clone()
-                };
-                explanation.hits = order.iter().map(moved).collect();
+                    ..hit
+                });
+                let ranked: Vec<Explained> = ranked.collect();
+                let mut more = Vec::new();
+                if let Some(words) = &ranking.words {
+                    let request = Request {
+                        query: words,
+                        ..request
+                    };
+                    let found = self.inventory.index().explain(&request).await?;
+                    more = found.hits;
+                    more.retain(|it| found.fits && !is_among(&hits, &it.hit));
+                    explanation.words_of_model.clone_from(&ranking.words);
+                }
+                if explanation.fits || !more.is_empty() {
+                    explanation.fits = true;
+                    explanation.hits = ranking.ordered(&ranked, &more);
+                }
             }
         }
         explanation.hits.truncate(limit);
@@ -159,32 +174,35 @@ impl Tools {
         let Some(reranker) = self.reranking.reranker(view).await else {
             return self.inventory.index().search(&request).await;
         };
-        let hits = self
-            .inventory
-            .index()
-            .search(&Request {
-                limit: limit.max(CANDIDATES),
+        let request = Request {
+            limit: limit.max(CANDIDATES),
+            ..request
+        };
+        let hits = self.inventory.index().search(&request).await?;
+        let Some(ranking) = self.ranking(&reranker, snapshot, query, &hits).await else {
+            return Ok(hits.iter().take(limit).cloned().collect());
+        };
+        let mut more = Vec::new();
+        if let Some(words) = &ranking.words {
+            let request = Request {
+                query: words,
                 ..request
-            })
-            .await?;
-        Ok(match self.order(&reranker, snapshot, query, &hits).await {
-            Some(order) => order
-                .iter()
-                .take(limit)
-                .map(|at| hits[*at].clone())
-                .collect(),
-            None => hits.iter().take(limit).cloned().collect(),
-        })
+            };
+            more = self.inventory.index().search(&request).await?.to_vec();
+            more.retain(|hit| !is_among(&hits, hit));
+        }
+        let ordered = ranking.ordered(&hits, &more);
+        Ok(ordered.into_iter().take(limit).collect())
     }
 
-    /// The language model's order of `hits`, as indexes; `None` if the local order is kept.
-    pub(in crate::proxy) async fn order(
+    /// The language model's answer about `hits`; `None` if the local order is kept.
+    async fn ranking(
         &self,
         reranker: &Reranker,
         snapshot: &Snapshot,
         query: &str,
         hits: &[Hit],
-    ) -> Option<Arc<[usize]>> {
+    ) -> Option<Arc<Ranking>> {
         let shown: Vec<_> = self
             .render(snapshot, hits)
             .into_iter()
@@ -192,7 +210,7 @@ impl Tools {
             .collect();
         // A hit that cannot be rendered has no number.
         if shown.len() == hits.len() {
-            reranker.order(query, &shown).await
+            reranker.ranking(query, &shown).await
         } else {
             None
         }
@@ -321,6 +339,11 @@ impl Tools {
             .map(|fault| format!("{} ({})", fault.name, fault.fault));
         unlisted.chain(faulty).collect()
     }
+}
+
+fn is_among(hits: &[Hit], hit: &Hit) -> bool {
+    hits.iter()
+        .any(|known| (&known.server, &known.tool) == (&hit.server, &hit.tool))
 }
 
 /// The words of queries about mcpzip itself: those of the built-in tools' names, and its own name.

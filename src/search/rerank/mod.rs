@@ -1,10 +1,12 @@
-//! The optional last stage: a language model reorders the best hits.
+//! The optional last stage: a language model reorders the best hits, and may give words for one more search.
 //!
-//! The model gets what an agent gets, a signature and a sentence per tool, and answers with numbers. Only its order is
-//! used; any other output is ignored. If it fails or is late, the hits keep their order.
+//! The model gets what an agent gets, a signature and a sentence per tool, and answers with numbers and at most one text,
+//! which is only ever searched for. Any other output is ignored. If it fails or is late, the hits keep their order.
 
 mod order;
 mod provider;
+
+pub(crate) use order::Ranking;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -47,7 +49,7 @@ struct Known {
 
 type Key = [u8; 32];
 /// Empty until the answer has arrived. All requests with the same key wait for one answer.
-type Order = Arc<OnceCell<Arc<[usize]>>>;
+type Order = Arc<OnceCell<Arc<Ranking>>>;
 
 #[derive(Default)]
 struct Health {
@@ -88,8 +90,8 @@ pub(crate) enum Error {
     /// The answer is over the limit.
     #[error("the language model's answer is too long")]
     TooLong,
-    /// The answer contains no order.
-    #[error("the language model's answer holds no order of the tools")]
+    /// The answer contains neither numbers nor words.
+    #[error("the language model's answer has neither numbers of tools nor words to search for")]
     Unreadable,
 }
 
@@ -129,12 +131,9 @@ impl Reranker {
         &self.model
     }
 
-    /// The order of `tools`, each a signature with a sentence, for a need: indices, best first, without duplicates.
-    /// `None` if the order should stay. Equal requests at the same time share one request to the model.
-    pub(crate) async fn order(&self, query: &str, tools: &[String]) -> Option<Arc<[usize]>> {
-        if tools.len() < 2 {
-            return None;
-        }
+    /// The model's answer about `tools`, each a signature with a sentence, for a need. `None` if their order should
+    /// stay. Equal requests at the same time share one request to the model.
+    pub(crate) async fn ranking(&self, query: &str, tools: &[String]) -> Option<Arc<Ranking>> {
         let order = self.known(query, tools);
         if let Some(known) = order.get() {
             return Some(known.clone());
@@ -157,7 +156,7 @@ impl Reranker {
         }
     }
 
-    async fn ask(&self, query: &str, tools: &[String]) -> Result<Arc<[usize]>, Error> {
+    async fn ask(&self, query: &str, tools: &[String]) -> Result<Arc<Ranking>, Error> {
         let said = provider::ask(
             &self.client,
             &self.model,
@@ -166,7 +165,7 @@ impl Reranker {
         )
         .await?;
         order::parse(&said, tools.len())
-            .map(Arc::from)
+            .map(Arc::new)
             .ok_or(Error::Unreadable)
     }
 
