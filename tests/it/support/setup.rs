@@ -196,6 +196,9 @@ impl Setup {
     /// The command `mcpzip` with `arguments` in this home. Its streams are pipes.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program::mcpzip());
+        // A daemon's socket is in the home, even if the machine has a runtime directory.
+        let may_share = self.daemon.as_deref() != Some("off");
+        let runtime = may_share.then_some(("XDG_RUNTIME_DIR", ""));
         // Windows needs its own directories to find anything.
         let inherited = ["PATH", "SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP"];
         #[expect(
@@ -220,9 +223,8 @@ impl Setup {
             .env("MCPZIP_CREDENTIALS", "file")
             .env("RUST_BACKTRACE", "1")
             .env(Mark::VARIABLE, self.home.mark.to_string())
+            .envs(runtime)
             .envs(self.daemon.iter().map(|mode| ("MCPZIP_DAEMON", mode)))
-            // A daemon's socket is in the home, even if the machine has a runtime directory.
-            .env("XDG_RUNTIME_DIR", "")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
