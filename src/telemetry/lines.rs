@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{TIME, written};
+use super::{TIME, withheld, written};
 
 /// Whether lines are JSON, for the whole process.
 static JSON: AtomicBool = AtomicBool::new(false);
@@ -24,7 +24,10 @@ pub(super) fn set_json(is_json: bool) {
 
 /// Formats an event in the form that holds now.
 #[derive(Debug)]
-pub(super) struct Lines<T>(pub(super) Format<Full, T>);
+pub(super) struct Lines<T> {
+    pub(super) format: Format<Full, T>,
+    pub(super) timer: T,
+}
 
 impl<S, T> FormatEvent<S, DefaultFields> for Lines<T>
 where
@@ -37,11 +40,14 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        if !JSON.load(Ordering::Relaxed) {
-            return self.0.format_event(context, writer, event);
-        }
         let mut seen = Members::default();
         event.record(&mut seen);
+        let is_withheld = withheld::remove(&mut seen.0, *event.metadata().level());
+        match (JSON.load(Ordering::Relaxed), is_withheld) {
+            (true, _) => {}
+            (false, true) => return self.write_text(writer, event, seen.0),
+            (false, false) => return self.format.format_event(context, writer, event),
+        }
         let time = OffsetDateTime::now_utc();
         let mut line = json!({
             "timestamp": time.format(TIME).map_err(|_| fmt::Error)?,
@@ -70,6 +76,29 @@ where
             line["spans"] = spans.into();
         }
         writeln!(writer, "{line}")
+    }
+}
+
+impl<T: FormatTime> Lines<T> {
+    /// Writes a line of these fields only.
+    fn write_text(
+        &self,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+        mut fields: Map<String, Value>,
+    ) -> fmt::Result {
+        self.timer.format_time(&mut writer)?;
+        write!(writer, " {:>5}", event.metadata().level())?;
+        if let Some(Value::String(message)) = fields.remove("message") {
+            write!(writer, " {message}")?;
+        }
+        for (name, value) in &fields {
+            match value {
+                Value::String(text) => write!(writer, " {name}={text}")?,
+                other => write!(writer, " {name}={other}")?,
+            }
+        }
+        writeln!(writer)
     }
 }
 

@@ -10,6 +10,7 @@ mod lines;
 pub(crate) mod metrics;
 mod tail;
 pub(crate) mod trace;
+mod withheld;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -45,6 +46,7 @@ use crate::tool::{ServerName, is_hidden};
 pub(crate) use file::{Limits, LogFile};
 use lines::Lines;
 pub(crate) use tail::{Follow, tail};
+pub(crate) use withheld::withhold;
 
 /// The name of the main log; no server can have it.
 pub(crate) const MAIN: &str = "mcpzip";
@@ -77,18 +79,27 @@ pub(crate) fn start(asked: Option<LevelFilter>, usual: LevelFilter) {
     let lines = || format().with_ansi(false).with_target(false);
     let layers = vec![
         tracing_subscriber::fmt::layer()
-            .event_format(Lines(lines().without_time()))
+            .event_format(Lines {
+                format: lines().without_time(),
+                timer: (),
+            })
             .with_writer(Stderr)
             .with_filter(on_stderr)
             .boxed(),
         tracing_subscriber::fmt::layer()
-            .event_format(Lines(lines().with_timer(Stamp)))
+            .event_format(Lines {
+                format: lines().with_timer(Stamp),
+                timer: Stamp,
+            })
             .with_writer(MainLog)
             .with_filter(in_main)
             .boxed(),
         ServerLogs.with_filter(in_servers).boxed(),
         tracing_subscriber::fmt::layer()
-            .event_format(Lines(lines().without_time()))
+            .event_format(Lines {
+                format: lines().without_time(),
+                timer: (),
+            })
             .with_writer(Sessions)
             .with_filter(in_sessions)
             .boxed(),

@@ -154,7 +154,7 @@ impl Connection {
             .request("logging/setLevel", &members, NOTICE_LIMIT)
             .await
         {
-            tracing::debug!(%error, "the log level was not set");
+            tracing::debug!(error = error.kind(), "the log level was not set");
         }
     }
 

@@ -52,7 +52,8 @@ impl ConnectError {
 }
 
 impl ListError {
-    fn kind(&self) -> String {
+    /// The kind of the failure, without any text of the server.
+    pub(crate) fn kind(&self) -> String {
         match self {
             Self::Call(error) => error.kind(),
             Self::Refused { server, list, .. } => {
@@ -64,7 +65,8 @@ impl ListError {
 }
 
 impl CallError {
-    fn kind(&self) -> String {
+    /// As [`ListError::kind`].
+    pub(super) fn kind(&self) -> String {
         match self {
             Self::Connect(error) => error.kind(),
             Self::Lost { server, .. } => format!("server `{server}` went away during the call"),

@@ -13,6 +13,7 @@ use super::{backoff, message_of};
 use crate::mcp::Frame;
 use crate::mcp::object::quoted;
 use crate::telemetry::trace::Hop;
+use crate::tool::ServerName;
 
 /// The time limit of a subscription, which stays open until either side ends it.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -26,6 +27,7 @@ const MOST_REFUSALS: u32 = 3;
 /// Keeps the subscription of `connection` open until the connection ends; `followed` are the resources that clients
 /// follow, by the server's own URIs.
 pub(super) async fn listen(
+    server: ServerName,
     connection: Arc<Connection>,
     mut followed: watch::Receiver<BTreeSet<String>>,
 ) {
@@ -63,6 +65,7 @@ pub(super) async fn listen(
             Ok(ServerReply::Error(error)) => {
                 refusals += 1;
                 tracing::info!(
+                    %server,
                     reason = message_of(&error),
                     "the server takes no subscription"
                 );
@@ -70,7 +73,7 @@ pub(super) async fn listen(
                     return;
                 }
             }
-            Err(error) => tracing::debug!(%error, "a subscription was lost"),
+            Err(error) => tracing::debug!(error = error.kind(), "a subscription was lost"),
         }
         tokio::time::sleep(backoff(failures)).await;
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::pins::{READ, is_held, listed_twice, tool, under};
 #[cfg(unix)]
 use super::pins::{entry_of, turning};
+use crate::support::command::run;
 #[cfg(unix)]
 use crate::support::script::up_to;
 use crate::support::script::{echo, error, exit, result, say};
@@ -61,6 +62,8 @@ fn the_words_of_a_quarantined_server_reach_no_agent_in_errors_and_logs() {
         assert!(found, "{kind}: {texts:#?}");
     }
     assert!(client.stdout().contains("mcpzip doctor") && !client.stdout().contains(WORDS));
+    // A client shows this to its agent when a server fails.
+    assert!(!client.stderr().contains(WORDS), "{}", client.stderr());
     client.finish();
     // A person reads everything.
     for server in ["a", "b", "c"] {
@@ -68,10 +71,25 @@ fn the_words_of_a_quarantined_server_reach_no_agent_in_errors_and_logs() {
         assert!(shown.contains(WORDS), "{server}: {shown}");
     }
     let call = ["call", "a__read_page", "{}"];
-    let piped = setup.run(&call);
-    // Tests log at `debug`.
-    let read = piped.stderr.lines().find(|line| line.starts_with("error:"));
-    assert!(read.is_some_and(|read| !read.contains(WORDS)), "{read:?}");
+    for level in ["warn", "debug", "trace"] {
+        let mut command = setup.command(&call);
+        command.env("MCPZIP_LOG", level);
+        let piped = run(command, "").code(4);
+        let read = piped.stderr;
+        assert!(!read.contains(WORDS) && read.contains("error:"), "{read}");
+        assert!(read.contains("`mcpzip logs a`"), "{read}");
+    }
+    let log = setup.home().path("state/logs/mcpzip.log");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(
+        log.contains("no connection") && !log.contains(WORDS),
+        "{log}"
+    );
+    let log = setup.run(&["logs", "a"]).code(0).stdout;
+    assert!(
+        log.contains("no connection") && log.contains(WORDS),
+        "{log}"
+    );
     #[cfg(unix)]
     if let Some(terminal) = Terminal::run(&setup.command(&call)) {
         terminal.shows(WORDS);

@@ -137,6 +137,18 @@ impl Pins {
         Known::is_held_whole(self.known.read().get(server), trust)
     }
 
+    /// As [`Pins::is_quarantined`], for lines of a log: it never waits, as the pins are being changed when some are written.
+    #[must_use]
+    pub(crate) fn may_be_quarantined(&self, server: &ServerName) -> bool {
+        let Some(required) = self.required.try_read() else {
+            return true;
+        };
+        let trust = required.get(server).copied().unwrap_or_default();
+        let known = self.known.try_read();
+        trust != Trust::Report
+            && known.is_none_or(|known| Known::is_held_whole(known.get(server), trust))
+    }
+
     /// Whether a server must not be started, as no person has approved its entry.
     #[must_use]
     pub(crate) fn is_unstarted(&self, server: &ServerName) -> bool {

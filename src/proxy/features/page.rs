@@ -195,7 +195,7 @@ fn show(
                 entries.push((list.show)(&json, server.name(), &entry.key, is_shared));
             }
             Err(error) => {
-                tracing::warn!(%error, "the server is listed again");
+                tracing::warn!(server = %server.name(), %error, "the server is listed again");
                 unreadable.push(server.name().clone());
             }
         }

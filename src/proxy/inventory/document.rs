@@ -8,7 +8,7 @@ use crate::tool::Definition;
 pub(super) fn document(tool: &Tool) -> Option<Document> {
     let json = tool
         .json()
-        .inspect_err(|error| tracing::warn!(%error, "left out of the search index"))
+        .inspect_err(|error| tracing::warn!(server = %tool.server().name(), %error, "left out of the search index"))
         .ok()?;
     let definition = Definition::parse(&json).ok()?;
     Some(Document {

@@ -227,7 +227,7 @@ fn or_known(
     entries: fn(&ServerTools) -> &Entries,
 ) -> Vec<Bytes> {
     list.clone().unwrap_or_else(|error| {
-        tracing::warn!(%error, "what was known before is kept");
+        tracing::warn!(error = error.kind(), "what was known before is kept");
         let Some(known) = known else {
             return Vec::new();
         };

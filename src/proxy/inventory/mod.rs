@@ -51,6 +51,7 @@ use crate::catalog::{Catalog, Failure, Failures, Key, Lists, Pins, ServerTools, 
 use crate::config::Management;
 use crate::events::Source;
 use crate::shutdown::Tasks;
+use crate::telemetry;
 use crate::tool::{ServerName, ToolName};
 use crate::upstream::Pool;
 
@@ -127,6 +128,8 @@ impl Inventory {
         let pins = Arc::new(Pins::new(directories.pins.as_deref()));
         catalog.reserve(config.names.iter().cloned());
         pins.require(policy::pinned(&config));
+        let known = Arc::downgrade(&pins);
+        telemetry::withhold(move |server| Some(known.upgrade()?.may_be_quarantined(server)));
         catalog.restrict(Some(policy::rules(&config, &pins)));
         let SharedLists { lists, search } = match &directories.shared {
             Some(shared) => shared.for_session(),
@@ -191,7 +194,7 @@ impl Inventory {
     pub(super) fn definition(&self, tool: &Tool) -> Option<Box<RawValue>> {
         tool.json()
             .inspect_err(|error| {
-                tracing::warn!(%error, "the server is listed again");
+                tracing::warn!(server = %tool.server().name(), %error, "the server is listed again");
                 self.discard(tool.server().name());
             })
             .ok()

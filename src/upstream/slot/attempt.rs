@@ -53,8 +53,8 @@ impl Slot {
                             .check_while_open(context, connection.clone(), interval);
                     }
                     if connection.introduction().revision.is_modern() {
-                        let events =
-                            server_events::listen(connection.clone(), self.followed.subscribe());
+                        let (server, followed) = (self.server.clone(), self.followed.subscribe());
+                        let events = server_events::listen(server, connection.clone(), followed);
                         let stop = context.tasks.stop().clone();
                         context.tasks.spawn(stop.run_until_cancelled_owned(events));
                     }
