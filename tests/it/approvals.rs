@@ -218,3 +218,65 @@ fn always_writes_a_rule_that_rules_check_names() {
     assert_eq!(checked["rule"], r#"tools.without_asking[0] "files__write""#);
     client.finish();
 }
+
+#[test]
+#[cfg(unix)]
+fn two_equal_calls_at_once_use_one_approval_once() {
+    let setup = asking("60s");
+    let mut client = setup.connect();
+    let ids = [client.begin_execute(NAME), client.begin_execute(NAME)];
+    let question = asked(&setup);
+    if allow(&setup, &[&question]).is_none() {
+        return;
+    }
+    let next = until("a second question", || match pending(&setup).as_slice() {
+        [one] if one["id"] != question.as_str() => Some(one["id"].as_str().unwrap().to_owned()),
+        _ => None,
+    });
+    until("one call", || {
+        (setup.home().count("files", "tools/call") == 1).then_some(())
+    });
+    let denied = setup.run(&["approvals", "deny", &next, "--json"]).code(0);
+    assert_eq!(denied.json()["decision"], "denied");
+    let answers = ids.map(|id| client.answer(id).value()["isError"] == true);
+    assert!(answers[0] != answers[1], "{answers:?}");
+    assert_eq!(setup.home().count("files", "tools/call"), 1);
+    client.finish();
+}
+
+#[test]
+#[cfg(unix)]
+fn an_agent_with_full_management_decides_on_no_call() {
+    let setup = asking("1s").setting("management", json!("full"));
+    let mut client = setup.connect();
+    let mut call = |arguments: &str| client.execute_with(NAME, arguments).tool_error();
+    assert!(call(r#"{"a":1,"b":2}"#).contains("waits for approval"));
+    let question = asked(&setup);
+    for name in [
+        "approvals",
+        "approvals_allow",
+        "allow",
+        "approve",
+        "approvals/allow",
+    ] {
+        let arguments = json!({ "id": question, "approval": question }).to_string();
+        client
+            .execute_with(&format!("mcpzip__{name}"), &arguments)
+            .tool_error();
+    }
+    // A claim of the agent in the arguments changes the call.
+    let claimed = json!({ "a": 1, "b": 2, "approval": question }).to_string();
+    let mut call = |arguments: &str| client.execute_with(NAME, arguments).tool_error();
+    assert!(call(&claimed).contains("waits for approval"));
+    if allow(&setup, &[&question]).is_none() {
+        return;
+    }
+    for other in [r#"{"b":2,"a":1}"#, r#"{"a":1,"b":3}"#, "{}"] {
+        assert!(call(other).contains("waits for approval"), "{other}");
+    }
+    assert_eq!(setup.home().count("files", "tools/call"), 0);
+    let allowed = client.execute_with(NAME, r#"{"a":1,"b":2}"#).value();
+    assert_eq!(allowed["structuredContent"]["arguments"]["b"], 2);
+    assert_eq!(setup.home().count("files", "tools/call"), 1);
+    client.finish();
+}
