@@ -21,7 +21,7 @@ pub(crate) fn withhold(rule: impl Fn(&ServerName) -> Option<bool> + Send + Sync 
     rules.push(Box::new(rule));
 }
 
-/// Whether the words of this server are withheld. After the last session, nobody can tell, and those of all servers are.
+/// Whether the words of this server are withheld. After the last session, those of all servers are.
 fn is_withheld(server: &str) -> bool {
     let Ok(server) = ServerName::new(server) else {
         return true;
