@@ -13,7 +13,6 @@ use super::difference::{difference, whole};
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::question::agrees;
-use super::unknown::unknown_server;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
 use crate::config::{Config, Transport};
@@ -224,7 +223,7 @@ fn configured(name: &str, config: &Config) -> Result<ServerName, Exit> {
     let server = ServerName::new(name)
         .ok()
         .filter(|name| config.servers.contains_key(name));
-    server.ok_or_else(|| unknown_server(name, config))
+    server.ok_or_else(|| Exit::unknown_server(name, config))
 }
 
 /// The selected differences of a server. If nothing of it was approved and its tools are not known, it is listed first.

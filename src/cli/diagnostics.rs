@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::unknown::unknown;
-use crate::config::{self, ChangeError, EditError};
+use crate::config::{self, ChangeError, Config, EditError};
 use crate::daemon;
 use crate::downstream::http;
 use crate::proxy::{Failure, View, Withheld};
@@ -68,6 +68,12 @@ impl Exit {
             error: anyhow::Error::msg(text.to_owned()),
             is_printed: false,
         }
+    }
+
+    /// A server name that the configuration does not have, with the most similar one.
+    pub(super) fn unknown_server(name: &str, config: &Config) -> Self {
+        let names = config.names.iter().map(String::as_str);
+        Self::failed(unknown(name, names))
     }
 
     /// Words on the command line that only the configuration shows to be wrong.

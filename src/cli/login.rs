@@ -10,7 +10,6 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, good, strong};
 use super::recorder::Recorder;
-use super::unknown::unknown_server;
 use crate::audit::{Kind, Outcome};
 use crate::config::{Config, Environment, Paths, SessionEnv, Transport};
 use crate::secret::Secret;
@@ -122,7 +121,7 @@ impl Accounts {
             .servers
             .iter()
             .find(|(server, _)| server.as_str() == name);
-        let (server, entry) = entry.ok_or_else(|| unknown_server(name, &self.config))?;
+        let (server, entry) = entry.ok_or_else(|| Exit::unknown_server(name, &self.config))?;
         let account = Account::of_entry(server, entry, &self.environment).map_err(exit)?;
         account.ok_or_else(|| {
             Exit::failed(format!(

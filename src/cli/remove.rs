@@ -6,7 +6,6 @@ use serde_json::json;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
-use super::unknown::unknown_server;
 use crate::config::{Change, ChangeError, Config, Environment, Paths, change_servers};
 
 #[derive(Debug, Args)]
@@ -97,7 +96,7 @@ fn change(
             &error,
             names.iter().find(|name| !config.names.contains(*name)),
         ) {
-            (ChangeError::Refused(_), Some(unknown)) => unknown_server(unknown, &config),
+            (ChangeError::Refused(_), Some(unknown)) => Exit::unknown_server(unknown, &config),
             _ => Exit::from(error),
         }
     })?;

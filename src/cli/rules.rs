@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
-use super::unknown::unknown_server;
 use crate::catalog::{Cache, Key, ServerTools};
 use crate::config::{
     Config, Environment, Inspected, ListedRule, Paths, Server, Transport, Verdict, arguments, real,
@@ -182,7 +181,7 @@ fn meant<'c>(
     });
     let Some((server, entry, tool)) = known.next() else {
         return Err(match readings.first() {
-            Some((server, _)) => unknown_server(server, config),
+            Some((server, _)) => Exit::unknown_server(server, config),
             None => Exit::failed(format!(
                 "`{}` names no tool: give the server and the tool, as in `mcpzip rules check SERVER TOOL`",
                 asked.server

@@ -11,7 +11,6 @@ use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
-use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::BUILT_IN_SERVER;
 use crate::proxy::SearchError;
@@ -87,7 +86,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     };
     let answer = answer.map_err(|error| match error {
         SearchError::UnknownServer { name, .. } if !is_known(&name, app) => {
-            unknown_server(&name, &app.proxy().unscoped().config())
+            Exit::unknown_server(&name, &app.proxy().unscoped().config())
         }
         error => Exit::failed(error.to_string()),
     })?;

@@ -11,7 +11,6 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use super::printable::printable;
 use super::status::{show_servers, show_warnings, sum};
-use super::unknown::unknown_server;
 use crate::app::App;
 use crate::proxy::{ServerReport, counted};
 use crate::tool::ServerName;
@@ -50,7 +49,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     if let Some(name) = only
         && !config.names.contains(name)
     {
-        return Err(unknown_server(name, &config));
+        return Err(Exit::unknown_server(name, &config));
     }
     {
         let count = config

@@ -10,7 +10,6 @@ use super::completions;
 use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
-use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::{BUILT_IN_SERVER, Config};
 use crate::proxy::{Progress, counted};
@@ -51,7 +50,7 @@ fn not_listed(server: &str, app: &App) -> Exit {
         None if is_disabled(server, &config) => Exit::failed(format!(
             "server `{server}` is disabled; `mcpzip enable {server}` uses it again"
         )),
-        None => unknown_server(server, &config),
+        None => Exit::unknown_server(server, &config),
     }
 }
 

@@ -1,14 +1,6 @@
-//! Errors about server names that the configuration does not have.
+//! The text of errors about server names that the configuration does not have.
 
-use super::diagnostics::Exit;
-use crate::config::Config;
 use crate::text::nearest;
-
-/// The error for an unknown server, with the most similar name.
-pub(super) fn unknown_server(name: &str, config: &Config) -> Exit {
-    let names = config.names.iter().map(String::as_str);
-    Exit::failed(unknown(name, names))
-}
 
 /// The text for a name that is not among `known`.
 pub(super) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {

@@ -24,7 +24,6 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::Output;
 use super::setup::Machine;
-use super::unknown::unknown_server;
 use crate::app::App;
 use crate::config::{Config, SessionEnv, SurfaceRequest};
 use crate::proxy::Start;
@@ -152,6 +151,6 @@ fn check_name(name: &str, config: Option<&Config>, examination: &Examination) ->
     if is_known || is_faulty {
         Ok(())
     } else {
-        Err(unknown_server(name, config))
+        Err(Exit::unknown_server(name, config))
     }
 }

@@ -69,7 +69,7 @@ impl Answers {
         Box::pin(self.less(result, asked, budget, kept)).await
     }
 
-    /// The result in compact form; `None` if that is no shorter, or over the budget.
+    /// The result in compact form; `None` if that saves nothing or is over the budget.
     async fn compacted(
         &self,
         result: &Bytes,
