@@ -1,5 +1,6 @@
 //! One daemon for all sessions of a user: it is found or started, sessions attach to it, and any of the processes may die.
 
+mod approvals;
 mod attaching;
 mod commands;
 mod control;
