@@ -223,7 +223,7 @@ mod tests {
         check(in_another_order, in_another_order);
         check(
             r#"{"all":[{"identity":1,"parts":[{"length":1,"width":2},{"length":3,"width":4},{"length":5,"width":6}]},{"identity":2,"parts":[]}]}"#,
-            r#"{"all":{"$columns":["identity","parts"],"$rows":[[1,{"$columns":["length","width"],"$rows":[[1,2],[3,4],[5,6]]}],[2,[]]]}}"#,
+            r#"{"all":[{"identity":1,"parts":{"$columns":["length","width"],"$rows":[[1,2],[3,4],[5,6]]}},{"identity":2,"parts":[]}]}"#,
         );
     }
 
