@@ -122,6 +122,8 @@ fn an_argument_that_the_user_sets_cannot_be_given_in_any_surface() {
         r#"{"title":"a","repo":"other"}"#,
         r#"{"title":"a","draft":true}"#,
         r#"{"title":"a","rep\u006f":"other"}"#,
+        r#"{"title":"a","Repo":"other"}"#,
+        r#"{"title":"a","DRAFT ":true}"#,
         r#""{\"title\":\"a\",\"repo\":\"other\"}""#,
     ] {
         let refused = client
@@ -143,6 +145,7 @@ fn an_argument_that_the_user_sets_cannot_be_given_in_any_surface() {
     for arguments in [
         r#"{"title":"a","repo":"other"}"#,
         r#""{\"repo\":1}""#,
+        r#"{"title":"a","REPO":"other"}"#,
         "[1]",
     ] {
         let call = format!(r#"{{"name":"tracker__new_ticket","arguments":{arguments}}}"#);

@@ -77,12 +77,34 @@ impl Adapted {
     /// # Errors
     /// When one of them is there.
     pub(crate) fn check(&self, sent: &Object<'_>) -> Result<(), Rejected> {
+        // A server may read names in any letter case.
+        let is_like = |preset: &str, name: &str| {
+            preset == name || fold(preset) == fold(name) && !self.has_argument(name)
+        };
         let is_preset = |name: &str| {
-            let preset = self.arguments.get(name);
-            preset.is_some_and(|preset| !matches!(preset, Preset::Default { .. }))
+            let mut presets = self.arguments.iter();
+            presets.any(|(preset, value)| {
+                !matches!(value, Preset::Default { .. }) && is_like(preset, name)
+            })
         };
         let mut names = sent.iter().map(|(name, _)| name);
         let preset = names.find(|name| is_preset(name));
         preset.map_or(Ok(()), |name| Err(Rejected::Preset(name.into_owned())))
     }
+
+    /// Whether clients see an argument with exactly this name.
+    fn has_argument(&self, name: &str) -> bool {
+        let has = || {
+            let tool = Object::parse(&self.json).ok()?;
+            let schema = Object::parse(tool.get("inputSchema")?).ok()?;
+            let properties = Object::parse(schema.get("properties")?).ok()?;
+            properties.get(name).map(drop)
+        };
+        has().is_some()
+    }
+}
+
+/// A name without the differences that some servers ignore.
+fn fold(name: &str) -> String {
+    name.trim().to_lowercase()
 }

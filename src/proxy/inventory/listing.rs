@@ -166,9 +166,9 @@ impl Inventory {
             let known = before.server(&key.server).map(|known| known.as_listed());
             let listed = Listed {
                 tools: listing.tools.clone(),
-                prompts: or_known(&listing.prompts, known, ServerTools::prompts),
-                resources: or_known(&listing.resources, known, ServerTools::resources),
-                templates: or_known(&listing.templates, known, ServerTools::templates),
+                prompts: or_known(&key.server, &listing.prompts, known, ServerTools::prompts),
+                resources: or_known(&key.server, &listing.resources, known, ServerTools::resources),
+                templates: or_known(&key.server, &listing.templates, known, ServerTools::templates),
                 software: listing.introduction.software.clone(),
                 instructions: listing.introduction.instructions.clone(),
                 capabilities: listing.introduction.capabilities.clone(),
@@ -222,12 +222,13 @@ impl Inventory {
 
 /// A list, or the previously known one if it could not be fetched.
 fn or_known(
+    server: &ServerName,
     list: &Result<Vec<Bytes>, ListError>,
     known: Option<&ServerTools>,
     entries: fn(&ServerTools) -> &Entries,
 ) -> Vec<Bytes> {
     list.clone().unwrap_or_else(|error| {
-        tracing::warn!(error = error.kind(), "what was known before is kept");
+        tracing::warn!(%server, %error, "what was known before is kept");
         let Some(known) = known else {
             return Vec::new();
         };

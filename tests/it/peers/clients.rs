@@ -95,7 +95,10 @@ fn typescript_2(peers: &Peers) -> Vec<std::path::PathBuf> {
 #[test]
 fn real_clients_use_the_three_tools_and_do_not_complain() {
     let Some(peers) = peers() else { return };
-    let setup = Setup::new().entry("everything", &servers::everything(peers).to_json());
+    // The clients give their servers few variables, so the file has to say that each runs alone.
+    let setup = Setup::new()
+        .entry("everything", &servers::everything(peers).to_json())
+        .setting("daemon", json!("off"));
     // From now on the server is known, and a search answers at once.
     let listed = setup.run(&["tools"]).code(0);
     assert!(listed.stdout.contains("everything__echo"), "{listed}");
