@@ -101,7 +101,7 @@ pub(crate) use session_env::SessionEnv;
 pub(crate) use settings::{Config, StandIn};
 pub(crate) use sharing::Sharing;
 pub(crate) use surface::{ReadTool, Surface, SurfaceRequest, SurfaceSource};
-pub(crate) use surface_options::{SurfaceOptions, is_client};
+pub(crate) use surface_options::{SurfaceOptions, introduced, is_client, is_known_client};
 pub(crate) use traces::{Collector, MetricsExport, Sampler, Traces};
 pub(crate) use transport::{Proxy, Remote, Stdio, Transport};
 pub(crate) use watch::ConfigWatch;

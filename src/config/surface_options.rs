@@ -117,6 +117,22 @@ pub(crate) fn is_client(key: &str, introduced: &str) -> bool {
     })
 }
 
+/// The name by which the client with this key of `clients` introduces itself; others are names of that kind already.
+#[must_use]
+pub(crate) fn introduced(key: &str) -> &str {
+    let known = INTRODUCED
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(key));
+    known.map_or(key, |(_, names)| names[0])
+}
+
+/// Whether a client is known that introduces itself like this.
+#[must_use]
+pub(crate) fn is_known_client(introduced: &str) -> bool {
+    let mut keys = INTRODUCED.iter().map(|(key, _)| key);
+    keys.any(|key| is_client(key, introduced))
+}
+
 /// Reads `surface`: a word stands for an object with that `mode`.
 pub(super) fn surface(field: &Field<'_>) -> Result<SurfaceEntry, At<EntryError>> {
     match field.word() {

@@ -38,6 +38,7 @@ pub(crate) use inventory::{
 };
 pub(crate) use metrics::{CONTENT_TYPE as METRICS_TYPE, ProcessMetric, ProcessMetrics};
 pub(crate) use relay::RequestContext;
+pub(crate) use relay::approval::wait_of as approval_wait;
 pub(crate) use relay::instrument;
 pub(crate) use surfaces::{Decision, SURFACES, decisions};
 pub(crate) use tools::call::Call;

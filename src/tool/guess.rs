@@ -426,6 +426,9 @@ fn is_program(parameter: &Parameter<'_>) -> bool {
 }
 
 #[cfg(test)]
+mod quality;
+
+#[cfg(test)]
 mod tests {
     use serde_json::json;
     use serde_json::value::to_raw_value;

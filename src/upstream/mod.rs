@@ -57,7 +57,7 @@ pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
 pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
 pub(crate) use retry::backoff;
-pub(crate) use sharing::SharedServers;
+pub(crate) use sharing::{SharedServers, list_name};
 pub(crate) use slot::ServerState;
 pub(crate) use transport::http::HttpError;
 pub(crate) use transport::http::mirrors::mirrored;

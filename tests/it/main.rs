@@ -98,6 +98,7 @@ mod jobs;
 mod random_results;
 mod registry;
 mod rule_conditions;
+mod rules_check;
 mod schema;
 mod secrets;
 mod security;

@@ -225,7 +225,8 @@ impl Relay {
 }
 
 /// The time that a call of this client waits.
-fn wait_of(client: Option<&str>) -> Duration {
+#[must_use]
+pub(crate) fn wait_of(client: Option<&str>) -> Duration {
     let known = LIMITS
         .iter()
         .find(|(name, _)| client.is_some_and(|client| client.starts_with(name)));

@@ -230,6 +230,15 @@ pub(super) fn list_key(entry: &Server, session: &UpstreamContext) -> String {
     let directory = session.directory.as_ref();
     match directory.filter(|_| sharing.scope == Scope::Project && sharing.is_known) {
         None => entry.hash.to_string(),
+        Some(directory) => list_name(entry, Some(directory)),
+    }
+}
+
+/// The name of the cache files of a server's list in a directory.
+#[must_use]
+pub(crate) fn list_name(entry: &Server, directory: Option<&Path>) -> String {
+    match directory {
+        None => entry.hash.to_string(),
         Some(directory) => {
             let digest = Sha256::digest(directory.as_os_str().as_encoded_bytes());
             format!("{}-{}", entry.hash, hex(&digest[..6]))

@@ -212,15 +212,25 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
+/// The file that a variable names; an empty variable asks for a skip.
+fn named_file(path: PathBuf) -> Option<PathBuf> {
+    (!path.as_os_str().is_empty()).then_some(path)
+}
+
 fn claude() -> Option<PathBuf> {
-    let named = variable("MCPZIP_TEST_CLAUDE");
+    if let Some(named) = variable("MCPZIP_TEST_CLAUDE") {
+        return named_file(named);
+    }
     let paths = variable("PATH").unwrap_or_default();
     let mut found = std::env::split_paths(&paths).map(|path| path.join("claude"));
-    named.or_else(|| found.find(|path| path.exists()))
+    found.find(|path| path.exists())
 }
 
 fn stand_in() -> Option<PathBuf> {
     let shared = "../shared/clients/mock_anthropic.py";
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join(shared);
-    variable("MCPZIP_TEST_MODEL").or_else(|| shared.exists().then_some(shared))
+    match variable("MCPZIP_TEST_MODEL") {
+        Some(named) => named_file(named),
+        None => shared.exists().then_some(shared),
+    }
 }

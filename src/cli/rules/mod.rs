@@ -1,17 +1,19 @@
 //! `mcpzip rules`: lists the rules for tools, or shows what they decide for one call. Nothing is connected.
 
+mod check;
+mod client;
+mod withheld;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::completions;
 use super::diagnostics::Exit;
-use super::output::{Output, bad, faint, good, strong};
+use super::output::{Output, faint};
 use crate::catalog::{Cache, Key, ServerTools};
-use crate::config::{
-    Config, Environment, Inspected, ListedRule, Paths, Server, Transport, Verdict, arguments, real,
-};
+use crate::config::{Config, Environment, ListedRule, Paths, Server};
 use crate::tool::{Effect, QualifiedName, SEPARATOR, ServerName, ToolName};
 
 #[derive(Debug, Subcommand)]
@@ -30,6 +32,7 @@ pub(super) enum Command {
   mcpzip rules check github delete_repository
   mcpzip rules check github__delete_repository
   mcpzip rules check files write --arguments '{\"path\": \"../notes.md\"}'
+  mcpzip rules check github delete_repository --client claude-code --project ~/work/site
 
 The exit code is 0 if the call would run, 1 if it would not, and 6 if you would be asked.")]
 pub(super) struct Check {
@@ -44,6 +47,9 @@ pub(super) struct Check {
     /// Directory that the client works in [default: the current one]
     #[arg(long, value_name = "DIRECTORY")]
     project: Option<PathBuf>,
+    /// Client that makes the call, by its name in `clients` or the one by which it introduces itself
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
 }
 
 pub(super) fn run(
@@ -58,7 +64,7 @@ pub(super) fn run(
             list(&config, paths, output);
             Ok(())
         }
-        Command::Check(arguments) => check(arguments, &config, paths, environment, output),
+        Command::Check(asked) => check::run(asked, &config, paths, environment, output),
     }
 }
 
@@ -196,105 +202,6 @@ fn meant<'c>(
     }
     let tool = ToolName::new(tool).map_err(|error| Exit::failed(error.to_string()))?;
     Ok((server, entry, tool))
-}
-
-fn check(
-    asked: &Check,
-    config: &Config,
-    paths: &Paths,
-    environment: &Environment,
-    output: &Output,
-) -> Result<(), Exit> {
-    let (server, entry, tool) = meant(asked, config)?;
-    let arguments: Value = match &asked.arguments {
-        None => Value::Null,
-        Some(text) => serde_json::from_str::<serde::de::IgnoredAny>(text)
-            .map(|_| arguments::read(text))
-            .map_err(|error| Exit::failed(format!("--arguments is not JSON: {error}")))?,
-    };
-    let project = match &asked.project {
-        Some(directory) => Some(directory.clone()),
-        None => std::env::current_dir().ok(),
-    };
-    let cwd = match &entry.transport {
-        Transport::Stdio(stdio) => stdio.cwd.clone(),
-        Transport::Http(_) | Transport::Sse(_) => None,
-    };
-    let (directory, home) = (cwd.or_else(|| project.clone()), environment.home());
-    let call = Inspected {
-        arguments: &arguments,
-        directory: directory.as_deref(),
-        home: home.as_deref(),
-    };
-    let listed = listed(server, &entry.hash.to_string(), paths);
-    let is_list_known = listed.is_some();
-    let listed = listed.and_then(|list| Some(list.entries()[list.position(&tool)?].hints));
-    let hints = listed.unwrap_or_default();
-    let name = QualifiedName {
-        server: server.clone(),
-        tool,
-    };
-    let call = asked.arguments.as_ref().map(|_| &call);
-    let (verdict, rule) = config.decide(&name, hints, call);
-    let workspace: Vec<PathBuf> = project.iter().map(|project| real(project)).collect();
-    let reason = if entry.disabled {
-        Some("the server is disabled".to_owned())
-    } else if config.unseen(&workspace).contains(server) {
-        Some("the server's `projects` do not admit this directory".to_owned())
-    } else {
-        rule.clone()
-    };
-    let is_hidden = reason != rule;
-    let verdict = if is_hidden { Verdict::Denied } else { verdict };
-    let (word, outcome) = match verdict {
-        Verdict::Allowed => ("allowed", Ok(())),
-        Verdict::Asked => ("asked", Err(Exit::found(false))),
-        Verdict::Denied => ("denied", Err(Exit::found(true))),
-    };
-    let looks_further = asked.arguments.is_none() && config.inspects(server);
-    if output.is_json() {
-        output.json(&json!({
-            "tool": name.to_string(),
-            "verdict": word,
-            "rule": reason,
-            "is_listed": listed.is_some(),
-            "declares": hints.label(),
-            "texts_suggest": hints.guess,
-            "arguments_matter": looks_further,
-        }));
-        return outcome;
-    }
-    let colored = match verdict {
-        Verdict::Allowed => good(word),
-        _ => bad(word),
-    };
-    let reason = reason.unwrap_or_else(|| "no rule applies".to_owned());
-    output.line(format!("{} {colored}: {reason}", strong(name.to_string())));
-    let known = match (listed, hints.guess) {
-        (None, _) if is_list_known => Some(format!(
-            "the server's last list has no such tool: `mcpzip tools {server}` shows the names"
-        )),
-        (None, _) => Some(
-            "the server has not listed this tool yet, so it was judged as a tool without annotations".to_owned(),
-        ),
-        (_, Some(guess)) => Some(format!(
-            "the tool has no annotations; its texts suggest `{}`, which only rules with `?` use",
-            guess.word()
-        )),
-        (_, None) if !hints.is_declared() => Some(
-            "the tool has no annotations, and its texts suggest nothing: `@destructive?` under `ask` and `deny` is about it".to_owned(),
-        ),
-        _ => None,
-    };
-    if let Some(known) = known {
-        output.line(faint(known));
-    }
-    if looks_further {
-        output.line(faint(
-            "some rules inspect arguments: pass them with --arguments",
-        ));
-    }
-    outcome
 }
 
 /// The server's tools when it was last asked.

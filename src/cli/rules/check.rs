@@ -1,0 +1,236 @@
+//! `mcpzip rules check`: what would happen to one call.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::client::ForClient;
+use super::withheld::{self, Withheld};
+use super::{Check, listed, meant};
+use crate::catalog::Key;
+use crate::cli::diagnostics::Exit;
+use crate::cli::output::{Output, bad, faint, good, strong};
+use crate::config::{
+    Config, Environment, Inspected, Paths, Server, Transport, Verdict, arguments, real,
+};
+use crate::tool::{Hints, QualifiedName, ServerName};
+use crate::upstream::list_name;
+
+/// The answer to the question.
+struct Answer {
+    name: QualifiedName,
+    verdict: Verdict,
+    reason: Option<String>,
+    withheld: Option<Withheld>,
+    /// The hints of the tool; `None` if the server has not listed it.
+    listed: Option<Hints>,
+    is_list_known: bool,
+    /// The kinds of findings in the tool's texts.
+    findings: Vec<String>,
+    looks_further: bool,
+    client: Option<ForClient>,
+}
+
+pub(super) fn run(
+    asked: &Check,
+    config: &Config,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    let answer = answer(asked, config, paths, environment)?;
+    if output.is_json() {
+        output.json(&answer.json());
+    } else {
+        answer.print(output);
+    }
+    match answer.verdict {
+        Verdict::Allowed => Ok(()),
+        Verdict::Asked => Err(Exit::found(false)),
+        Verdict::Denied => Err(Exit::found(true)),
+    }
+}
+
+fn answer(
+    asked: &Check,
+    config: &Config,
+    paths: &Paths,
+    environment: &Environment,
+) -> Result<Answer, Exit> {
+    let (server, entry, tool) = meant(asked, config)?;
+    let arguments = arguments_of(asked)?;
+    let project = project(asked)?;
+    let cwd = match &entry.transport {
+        Transport::Stdio(stdio) => stdio.cwd.clone(),
+        Transport::Http(_) | Transport::Sse(_) => None,
+    };
+    let (directory, home) = (cwd.or_else(|| project.clone()), environment.home());
+    let call = Inspected {
+        arguments: &arguments,
+        directory: directory.as_deref(),
+        home: home.as_deref(),
+    };
+    let key = Key {
+        server: server.clone(),
+        configuration: list_name(entry, project.as_deref()),
+    };
+    let list = listed(server, &key.configuration, paths);
+    let known = list
+        .as_ref()
+        .and_then(|list| list.position(&tool).map(|at| &list.entries()[at]));
+    let hints = known.map(|known| known.hints);
+    let name = QualifiedName {
+        server: server.clone(),
+        tool,
+    };
+    let call = asked.arguments.as_ref().map(|_| &call);
+    let (verdict, rule) = config.decide(&name, hints.unwrap_or_default(), call);
+    let unreachable = unreachable(server, entry, config, project.as_deref());
+    let withheld = withheld::of(&key, entry, known, paths);
+    let (verdict, reason) = match (unreachable, verdict, &withheld) {
+        (Some(reason), ..) => (Verdict::Denied, Some(reason)),
+        (None, Verdict::Allowed | Verdict::Asked, Some(withheld)) => {
+            (Verdict::Denied, Some(withheld.reason.clone()))
+        }
+        (None, verdict, _) => (verdict, rule),
+    };
+    let findings = list
+        .as_ref()
+        .zip(known)
+        .map(|(list, known)| withheld::findings(list, known, config, paths));
+    Ok(Answer {
+        name,
+        verdict,
+        reason,
+        withheld,
+        listed: hints,
+        is_list_known: list.is_some(),
+        findings: findings.unwrap_or_default(),
+        looks_further: asked.arguments.is_none() && config.inspects(server),
+        client: asked
+            .client
+            .as_deref()
+            .map(|client| ForClient::of(client, config)),
+    })
+}
+
+fn arguments_of(asked: &Check) -> Result<Value, Exit> {
+    let Some(text) = &asked.arguments else {
+        return Ok(Value::Null);
+    };
+    serde_json::from_str::<serde::de::IgnoredAny>(text)
+        .map(|_| arguments::read(text))
+        .map_err(|error| Exit::failed(format!("--arguments is not JSON: {error}")))
+}
+
+/// The directory that the client works in.
+fn project(asked: &Check) -> Result<Option<PathBuf>, Exit> {
+    let current = std::env::current_dir().ok();
+    let Some(project) = &asked.project else {
+        return Ok(current);
+    };
+    let whole = current.map_or_else(|| project.clone(), |current| current.join(project));
+    match whole.is_dir() {
+        true => Ok(Some(real(&whole))),
+        false => Err(Exit::failed(format!(
+            "--project: there is no directory {}",
+            whole.display()
+        ))),
+    }
+}
+
+/// The reason why agents reach nothing of a server.
+fn unreachable(
+    server: &ServerName,
+    entry: &Server,
+    config: &Config,
+    project: Option<&Path>,
+) -> Option<String> {
+    let workspace: Vec<PathBuf> = project.iter().map(|project| real(project)).collect();
+    if entry.disabled {
+        Some("the server is disabled".to_owned())
+    } else if config.unseen(&workspace).contains(server) {
+        Some("the server's `projects` do not admit this directory".to_owned())
+    } else {
+        None
+    }
+}
+
+impl Answer {
+    fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Allowed => "allowed",
+            Verdict::Asked => "asked",
+            Verdict::Denied => "denied",
+        }
+    }
+
+    fn json(&self) -> Value {
+        let hints = self.listed.unwrap_or_default();
+        json!({
+            "tool": self.name.to_string(),
+            "verdict": self.word(),
+            "rule": self.reason,
+            "withheld": self.withheld.as_ref().map(|withheld| withheld.word),
+            "findings": self.findings,
+            "is_listed": self.listed.is_some(),
+            "declares": hints.label(),
+            "texts_suggest": hints.guess,
+            "arguments_matter": self.looks_further,
+            "client": self.client.as_ref().map(ForClient::json),
+        })
+    }
+
+    fn print(&self, output: &Output) {
+        let word = match self.verdict {
+            Verdict::Allowed => good(self.word()),
+            _ => bad(self.word()),
+        };
+        let reason = self.reason.as_deref().unwrap_or("no rule applies");
+        output.line(format!(
+            "{} {word}: {reason}",
+            strong(self.name.to_string())
+        ));
+        if let Some(known) = self.known() {
+            output.line(faint(known));
+        }
+        if !self.findings.is_empty() {
+            output.line(faint(format!(
+                "the scanner found in its texts: {} (`mcpzip doctor` shows the parts; a finding withholds nothing)",
+                self.findings.join(", ")
+            )));
+        }
+        if self.looks_further {
+            output.line(faint(
+                "some rules inspect arguments: pass them with --arguments",
+            ));
+        }
+        if let Some(client) = &self.client {
+            for line in client.lines(self.verdict) {
+                output.line(faint(line));
+            }
+        }
+    }
+
+    /// A sentence about the tool's declarations, if the answer depends on them.
+    fn known(&self) -> Option<String> {
+        let hints = self.listed.unwrap_or_default();
+        match (self.listed, hints.guess) {
+            (None, _) if self.is_list_known => Some(format!(
+                "the server's last list has no such tool: `mcpzip tools {}` shows the names",
+                self.name.server
+            )),
+            (None, _) => Some(
+                "the server has not listed this tool yet, so it was judged as a tool without annotations".to_owned(),
+            ),
+            (_, Some(guess)) => Some(format!(
+                "the tool has no annotations; its texts suggest `{}`, which only rules with `?` use",
+                guess.word()
+            )),
+            (_, None) if !hints.is_declared() => Some(
+                "the tool has no annotations, and its texts suggest nothing: `@destructive?` under `ask` and `deny` is about it".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
