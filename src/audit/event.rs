@@ -37,6 +37,10 @@ pub(crate) enum Kind {
     Call,
     /// A call that was not sent.
     Refusal,
+    /// A request for a prompt.
+    Prompt,
+    /// A request for the contents of a resource.
+    Resource,
     /// A person's decision about tools or a call.
     Approval,
     /// A login to a server, or its end.
@@ -108,6 +112,8 @@ impl Kind {
         match self {
             Self::Call => "\"call\"",
             Self::Refusal => "\"refusal\"",
+            Self::Prompt => "\"prompt\"",
+            Self::Resource => "\"resource\"",
             Self::Approval => "\"approval\"",
             Self::Login => "\"login\"",
             Self::Configuration => "\"configuration\"",

@@ -1,5 +1,7 @@
 //! The calls in the audit log: one event each, written before the answer is sent.
 
+mod request;
+
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -10,6 +12,7 @@ use std::time::Instant;
 
 use parking_lot::RwLock;
 
+pub(super) use self::request::{Reached, RequestEvent};
 use crate::audit::{Audit, Directories, Event, Kind, Outcome};
 use crate::catalog::Tool;
 use crate::config::{AuditCopies, AuditOptions, Config};

@@ -182,7 +182,7 @@ impl Proxy {
                 relay: relay.clone(),
                 answers: answers.clone(),
                 statistics,
-                ledger,
+                ledger: ledger.clone(),
                 directories,
                 variables: session.environment,
                 proxy: proxy.clone(),
@@ -203,6 +203,7 @@ impl Proxy {
                     inventory.clone(),
                     relay.clone(),
                     pool,
+                    ledger,
                     tasks,
                 ),
                 metrics: Metrics {

@@ -23,6 +23,7 @@ mod layers;
 mod approvals;
 mod audit;
 mod audit_events;
+mod audit_requests;
 mod bridging;
 mod builtin_rules;
 #[cfg(target_os = "linux")]

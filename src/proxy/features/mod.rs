@@ -18,8 +18,10 @@ use super::Reply;
 use super::callers::Callers;
 use super::callers::caller::Caller;
 use super::inventory::Inventory;
+use super::ledger::{Ledger, Reached, RequestEvent};
 use super::relay::Relay;
 use super::view::View;
+use crate::audit::Kind;
 use crate::mcp::Object;
 use crate::shutdown::Tasks;
 use crate::upstream::Pool;
@@ -31,6 +33,7 @@ pub(super) struct Features {
     inventory: Arc<Inventory>,
     relay: Arc<Relay>,
     pool: Arc<Pool>,
+    ledger: Arc<Ledger>,
     tasks: Tasks,
 }
 
@@ -40,6 +43,7 @@ impl Features {
         inventory: Arc<Inventory>,
         relay: Arc<Relay>,
         pool: Arc<Pool>,
+        ledger: Arc<Ledger>,
         tasks: &Tasks,
     ) -> Arc<Self> {
         let features = Arc::new(Self {
@@ -47,6 +51,7 @@ impl Features {
             inventory,
             relay,
             pool,
+            ledger,
             tasks: tasks.clone(),
         });
         let keep = subscriptions::keep(Arc::downgrade(&features));
@@ -68,10 +73,14 @@ impl Features {
         let list = |list: List| self.page(view, caller, params, list);
         Some(match method {
             "prompts/list" if exposed.prompts => list(PROMPTS).await,
-            "prompts/get" if exposed.prompts => self.get_prompt(view, caller, params).await,
+            "prompts/get" if exposed.prompts => {
+                self.audited(Kind::Prompt, view, caller, params).await
+            }
             "resources/list" if exposed.resources => list(RESOURCES).await,
             "resources/templates/list" if exposed.resources => list(TEMPLATES).await,
-            "resources/read" if exposed.resources => self.read_resource(view, caller, params).await,
+            "resources/read" if exposed.resources => {
+                self.audited(Kind::Resource, view, caller, params).await
+            }
             "resources/subscribe" if exposed.resources && legacy => {
                 self.subscribe(view, caller, params).await
             }
@@ -83,5 +92,32 @@ impl Features {
             }
             _ => return None,
         })
+    }
+
+    /// Gets a prompt or reads a resource, with a line in the audit log if there is one.
+    async fn audited(
+        &self,
+        kind: Kind,
+        view: &View,
+        caller: &Caller,
+        params: &Object<'_>,
+    ) -> Reply {
+        let reached = Reached::default();
+        let event = self
+            .ledger
+            .audit()
+            .map(|audit| RequestEvent::begin(audit, kind, caller, params, &reached));
+        let event = match event.transpose() {
+            Ok(event) => event,
+            Err(refusal) => return refusal,
+        };
+        let reply = match kind {
+            Kind::Resource => self.read_resource(view, caller, params, &reached).await,
+            _ => self.get_prompt(view, caller, params, &reached).await,
+        };
+        match event {
+            Some(event) => event.end(reply),
+            None => reply,
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::page::{FIRST_LISTING, List};
 use crate::catalog::{ServerTools, fold};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
+use crate::proxy::ledger::Reached;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::text::distance;
@@ -39,12 +40,14 @@ impl Features {
         view: &View,
         caller: &Caller,
         params: &Object<'_>,
+        reached: &Reached,
     ) -> Reply {
         let Some(name) = params.text("name") else {
             return Reply::invalid_params("`name` must be a string");
         };
         match self.prompt(view, &name).await {
             Ok(Prompt { server, name: own }) => {
+                reached.set(&server, Some(&own));
                 let replaced = ("name", quoted(&own));
                 let context = RequestContext::of(caller, view, params);
                 self.forward(

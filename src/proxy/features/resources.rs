@@ -15,6 +15,7 @@ use super::uri::{self, Template};
 use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
+use crate::proxy::ledger::Reached;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
@@ -70,6 +71,7 @@ impl Features {
         view: &View,
         caller: &Caller,
         params: &Object<'_>,
+        reached: &Reached,
     ) -> Reply {
         let Some(uri) = params.text("uri") else {
             return Reply::invalid_params("`uri` must be a string");
@@ -82,11 +84,11 @@ impl Features {
                 (servers.remove(0), uri.clone())
             }
             ResourceTarget::Unlisted(servers) => {
-                return self
-                    .read_unlisted(view, caller, params, &uri, &servers)
-                    .await;
+                let asked = (servers.as_slice(), reached);
+                return self.read_unlisted(view, caller, params, &uri, asked).await;
             }
         };
+        reached.set(&server, None);
         match self.read_from(&server, &own, params, &context).await {
             Reply::RelayedError(error) if caller.revision.is_modern() => {
                 Reply::RelayedError(in_modern(error, &uri))
@@ -102,12 +104,13 @@ impl Features {
         caller: &Caller,
         params: &Object<'_>,
         uri: &str,
-        servers: &[ServerName],
+        (servers, reached): (&[ServerName], &Reached),
     ) -> Reply {
         // The intended server is unknown, so none of them may ask the client back.
         let context = RequestContext::of(caller, view, params).in_company();
         let mut refusal = None;
         for server in servers {
+            reached.set(server, None);
             match self.read_from(server, uri, params, &context).await {
                 Reply::RelayedError(error)
                     if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {}
