@@ -51,7 +51,7 @@ impl<'a> RequestEvent<'a> {
         let raw = |key: &str| params.get(key).map(|raw| raw.get().to_owned());
         let (name, arguments) = match kind {
             Kind::Resource => (None, raw("uri").map(|uri| format!(r#"{{"uri":{uri}}}"#))),
-            _ => (params.text("name").map(Into::into), raw("arguments")),
+            _ => (params.text("name"), raw("arguments")),
         };
         Ok(Self {
             audit,
