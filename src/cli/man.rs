@@ -1,5 +1,6 @@
 //! `mcpzip man`: prints or writes the manual pages, which are made from the help texts.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -22,6 +23,11 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
     let Some(directory) = &arguments.directory else {
+        if std::io::stdout().is_terminal() {
+            return Err(Exit::failed(
+                "a manual page is formatted by `man`: run `mcpzip man | man -l -`",
+            ));
+        }
         let mut page = Vec::new();
         Man::new(Cli::command()).render(&mut page)?;
         output.verbatim(String::from_utf8_lossy(&page).trim_end());

@@ -185,7 +185,12 @@ pub(super) async fn run(
         report,
         ("restart the clients", later),
         output,
-    )
+    )?;
+    if survey.unreadable.is_empty() {
+        Ok(())
+    } else {
+        Err(Exit::found(false))
+    }
 }
 
 /// Rejects a server that neither a client nor the configuration has.

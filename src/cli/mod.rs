@@ -89,7 +89,8 @@ const EXIT_CODES: &str = "Exit codes:
   3  the configuration is missing or wrong
   4  a server could not be reached, or gave no answer
   5  the tool reported an error
-  6  doctor found nothing worse than warnings (with errors, it ends with 1)";
+  6  doctor found nothing worse than warnings (with errors, it ends with 1);
+     migrate could not read the files of a client";
 
 /// One MCP server in front of all the others: search, describe and execute their tools.
 #[derive(Debug, Parser)]

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::support::command::{self, Outcome};
 use crate::support::script::echo;
+use crate::support::terminal::Terminal;
 use crate::support::{Server, Setup, tool};
 
 fn known() -> Setup {
@@ -188,6 +189,19 @@ fn zsh_takes_the_script_and_asks_us() {
         _clap_dynamic_completer_mcpzip";
     let outcome = shell(&setup, "zsh", &["-f", "-c", script]);
     assert!(outcome.stdout.contains("notes__create_note"), "{outcome}");
+}
+
+#[test]
+fn the_source_of_a_manual_page_is_not_printed_to_a_terminal() {
+    let setup = Setup::new();
+    let Some(terminal) = Terminal::run(&setup.command(&["man"])) else {
+        return;
+    };
+    let screen = terminal.shows("[exit 1]");
+    assert!(
+        screen.contains("mcpzip man | man -l -") && !screen.contains(".TH"),
+        "{screen}"
+    );
 }
 
 #[test]

@@ -109,6 +109,12 @@ impl Machine {
             .json()
     }
 
+    /// Migrates while the files of some client cannot be read.
+    #[track_caller]
+    pub(crate) fn migrate_readable(&self) -> Value {
+        self.run(&["migrate", "--yes", "--json"]).code(6).json()
+    }
+
     #[track_caller]
     pub(crate) fn undo(&self) -> Value {
         self.run(&["undo"]).code(0).json()

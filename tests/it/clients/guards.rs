@@ -201,7 +201,7 @@ fn rules_that_cannot_be_read_keep_the_servers_that_they_may_be_about() {
             user_file("kiro"),
             r#"{"mcpServers": {"k": {"command": "k"}}}"#,
         );
-        let report = machine.migrate(&[]);
+        let report = machine.migrate_readable();
         let (said, why) = verdict(&report, "everything");
         assert!(
             said == "stays" && why.contains("not known"),
@@ -215,7 +215,7 @@ fn rules_that_cannot_be_read_keep_the_servers_that_they_may_be_about() {
     machine.put("work/.claude/settings.json", "{\"permissions\": [");
     let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
     command.current_dir(machine.home("work"));
-    let report = crate::support::command::run(command, "").code(0).json();
+    let report = crate::support::command::run(command, "").code(6).json();
     let projects = machine.servers()["everything"]["projects"].to_string();
     assert!(
         projects.contains("\"!") && projects.contains("work"),

@@ -170,7 +170,7 @@ fn a_broken_file_costs_nobody_else() {
     }
     std::fs::write(machine.put(user_file("cline"), ""), b"\xff\xfe").unwrap();
     machine.put(user_file("lm-studio"), PLAIN);
-    let report = machine.migrate(&[]);
+    let report = machine.migrate_readable();
     assert_eq!(verdict(&report, "x"), ("moves".to_owned(), "x".to_owned()));
     let unreadable: Vec<&str> = report["unreadable"]
         .as_array()

@@ -166,7 +166,7 @@ fn a_repositorys_link_to_a_file_of_the_users_own_takes_no_server_out_of_it() {
         &machine,
         &["migrate", "--yes", "--json", "--client", "claude-code"],
     )
-    .code(0)
+    .code(6)
     .json();
     assert_eq!(report["servers"], json!([]), "{report:#}");
     assert!(
