@@ -31,11 +31,14 @@ mod upstream;
 
 mod config;
 mod day;
+#[cfg(all(unix, not(target_os = "macos")))]
+mod dbus;
 mod events;
 mod executable;
 mod files;
 mod keychain;
 mod mcp;
+mod notify;
 mod secret;
 mod shutdown;
 mod telemetry;

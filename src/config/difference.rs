@@ -39,6 +39,7 @@ impl Config {
             (before.management != self.management).then(|| "management changed".to_owned()),
             (before.audit != self.audit || before.audit_copies != self.audit_copies)
                 .then(|| "audit changed".to_owned()),
+            (before.notify != self.notify).then(|| "notify changed".to_owned()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         match parts.is_empty() {

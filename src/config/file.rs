@@ -66,6 +66,7 @@ pub(super) struct File {
     pub(super) otlp: Read<OtlpEntry>,
     pub(super) audit: Read<AuditEntry>,
     pub(super) approvals: Read<ApprovalsEntry>,
+    pub(super) notify: Read<bool>,
 }
 
 /// A member of `mcpServers`.
@@ -163,6 +164,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let otlp = members.read("otlp", OtlpEntry::read);
     let audit = members.read("audit", AuditEntry::read);
     let approvals = members.read("approvals", ApprovalsEntry::read);
+    let notify = members.read("notify", Field::flag);
     members.finish();
     let servers = servers.unwrap_or_default();
     Ok(File {
@@ -191,6 +193,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         otlp,
         audit,
         approvals,
+        notify,
     })
 }
 

@@ -145,6 +145,12 @@ pub(super) const FILE: Table = &[
         Value::Object(APPROVALS),
         "How a call waits for `mcpzip approvals` if a rule asks and its client cannot.",
     ),
+    with_default(
+        "notify",
+        Value::Flag,
+        "false",
+        "Whether a notification on the desktop says that a call or a server waits for you: `mcpzip approvals`, `mcpzip approve`. On Linux and macOS.",
+    ),
 ];
 
 const IDLE_TIMEOUT: Value = Value::TimeOr(&["adaptive", "never"]);

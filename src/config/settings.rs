@@ -70,6 +70,8 @@ pub(crate) struct Config {
     pub results: ResultOptions,
     /// The calls that wait for an approval.
     pub approvals: ApprovalOptions,
+    /// Whether notifications on the desktop say that something waits for the user.
+    pub notify: bool,
     /// The audit log.
     pub audit: AuditOptions,
     /// The targets of copies of its lines.
@@ -382,6 +384,7 @@ impl Config {
             surface: SurfaceOptions::of(file.surface, file.clients, &report),
             results: ResultOptions::of(file.results, &report),
             approvals: ApprovalOptions::of(file.approvals, &report),
+            notify: simple_setting(file.notify, defaults.notify, &report),
             audit,
             audit_copies,
             home: environment.home(),
@@ -436,6 +439,7 @@ impl Default for Config {
             search: SearchOptions::default(),
             results: ResultOptions::default(),
             approvals: ApprovalOptions::default(),
+            notify: false,
             audit: AuditOptions::default(),
             audit_copies: AuditCopies::default(),
             home: None,

@@ -7,8 +7,6 @@
 //!
 //! *Invariant*: every call blocks for a limited time. Callers run it off the threads that other tasks need.
 
-#[cfg(all(unix, not(target_os = "macos")))]
-mod dbus;
 #[cfg(any(target_os = "macos", windows))]
 mod native;
 #[cfg(all(unix, not(target_os = "macos")))]

@@ -3,12 +3,11 @@
 //! Secrets pass over the socket unencrypted (the session's algorithm is `plain`), because a program that can read the
 //! socket could request them as well.
 
-use std::io;
 use std::time::Duration;
 
-use super::dbus::{Bus, Call, Failure, Reader, Writer};
 use super::{KeychainError, SERVICE};
 use crate::config::Environment;
+use crate::dbus::{self, Bus, Call, Failure, Reader, Writer};
 
 /// Time limit for all D-Bus calls of one operation. The first call may start the service.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -27,21 +26,7 @@ pub(super) struct Store {
 impl Store {
     /// The bus of the user's session. `None` if there is none.
     pub(super) fn of(environment: &Environment) -> Option<Self> {
-        let named = environment
-            .get("DBUS_SESSION_BUS_ADDRESS")
-            .filter(|address| !address.is_empty());
-        if let Some(address) = named {
-            return Some(Self {
-                address: address.to_owned(),
-            });
-        }
-        let directory = environment
-            .get("XDG_RUNTIME_DIR")
-            .filter(|directory| !directory.is_empty())?;
-        let socket = std::path::Path::new(directory).join("bus");
-        socket.exists().then(|| Self {
-            address: format!("unix:path={}", socket.display()),
-        })
+        dbus::session_bus(environment).map(|address| Self { address })
     }
 
     pub(super) fn get(&self, name: &str) -> Result<Option<Vec<u8>>, KeychainError> {
@@ -68,7 +53,7 @@ impl Service {
     fn open(address: &str) -> Result<Self, KeychainError> {
         let uid = rustix::process::geteuid().as_raw();
         let mut bus = Bus::connect(address, uid, LIMIT).map_err(|failure| match failure {
-            Failure::Io(error) if !is_silence(&error) => KeychainError::Absent {
+            Failure::Io(error) if !dbus::is_silence(&error) => KeychainError::Absent {
                 reason: error.to_string(),
             },
             other => unusable(other),
@@ -185,7 +170,7 @@ fn session_of(answer: &mut Reader) -> Result<String, Failure> {
 
 fn unusable(failure: Failure) -> KeychainError {
     match failure {
-        Failure::Io(error) if is_silence(&error) => KeychainError::Silent { limit: LIMIT },
+        Failure::Io(error) if dbus::is_silence(&error) => KeychainError::Silent { limit: LIMIT },
         Failure::Io(error) => KeychainError::Broken {
             reason: error.to_string(),
         },
@@ -204,11 +189,4 @@ fn unusable(failure: Failure) -> KeychainError {
             reason: "its answer cannot be read".to_owned(),
         },
     }
-}
-
-fn is_silence(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-    )
 }

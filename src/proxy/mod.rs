@@ -50,6 +50,7 @@ use crate::catalog::Catalog;
 use crate::config::{Config, SessionEnv, SurfaceRequest};
 use crate::events::Source;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
+use crate::notify::Notifier;
 use crate::results::{Owner, Results};
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
@@ -152,10 +153,12 @@ impl Proxy {
             let pool = pool(&config, directories, &session, servers, proxy);
             let session_id = directories.owner.session();
             let events = Source::new(servers.events.clone(), session_id);
+            let notifier = Notifier::new(session.environment.clone(), tasks.clone());
             let relay = Relay::new(
                 pool.clone(),
                 statistics.clone(),
                 events.clone(),
+                notifier.clone(),
                 directories.approvals.clone(),
                 tasks.clone(),
             );
@@ -174,6 +177,7 @@ impl Proxy {
                 directories,
                 own_tools: tools::own_tools,
                 events,
+                notifier,
                 tasks,
             };
             let inventory = Inventory::new(inventory, start);

@@ -60,6 +60,8 @@ mod management;
 mod meta_tools;
 mod metrics;
 mod names;
+#[cfg(target_os = "linux")]
+mod notifications;
 mod pins;
 mod policy;
 mod projects;

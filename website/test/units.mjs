@@ -19,7 +19,7 @@ test('a form becomes the configuration that it says, without what is empty', () 
   const made = fromForm([
     { kind: 'command', name: 'files', command: 'npx', args: '-y\n\n server ', env: 'A=b=c', deny: '', trust: '', disabled: false },
     { kind: 'url', name: 'web', url: 'https://example.com/mcp', headers: 'X-Key: ${KEY}', deny: 'delete_*', trust: 'pin', share: 'all', disabled: true },
-  ], { call_timeout: '', budget: '0', management: 'off', daemon: 'auto', http: ':9090', ask: '', deny: '@destructive' });
+  ], { call_timeout: '', budget: '0', management: 'off', daemon: 'auto', http: ':9090', ask: '', deny: '@destructive', wait: '25s', audit: 'hash', notify: true });
   assert.deepEqual(made, {
     mcpServers: {
       files: { command: 'npx', args: ['-y', 'server'], env: { A: 'b=c' } },
@@ -30,6 +30,9 @@ test('a form becomes the configuration that it says, without what is empty', () 
     daemon: 'auto',
     http: { address: ':9090' },
     tools: { deny: ['@destructive'] },
+    approvals: { wait: '25s' },
+    notify: true,
+    audit: { arguments: 'hash' },
   });
   assert.deepEqual(wrong(made), []);
 });

@@ -103,6 +103,27 @@ impl Pending {
             || self.is_quarantined
     }
 
+    /// Whether a person's decision is missing about something that is not in `before`.
+    #[must_use]
+    pub(super) fn has_news(&self, before: &Self) -> bool {
+        let is_other = |now: &Change, before: Option<&Change>| {
+            now.kind != ChangeKind::Vanished
+                && !now.is_rejected
+                && before.is_none_or(|before| before.now != now.now)
+        };
+        let texts = [
+            (&self.instructions, &before.instructions),
+            (&self.features, &before.features),
+        ];
+        let mut tools = self.tools.iter();
+        let mut texts = texts.into_iter();
+        tools.any(|(name, change)| is_other(change, before.tools.get(name)))
+            || texts.any(|(now, before)| {
+                now.as_ref()
+                    .is_some_and(|now| is_other(now, before.as_ref()))
+            })
+    }
+
     /// A hash of everything that an approval would cover. It changes when any part of that does.
     #[must_use]
     pub(crate) fn digest(&self) -> String {

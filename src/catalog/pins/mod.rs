@@ -313,23 +313,24 @@ impl Pins {
             .ok()
     }
 
-    /// Compares the current list of a server, which runs `program`, with its pins. Blocks on the disk.
+    /// Compares the current list of a server, which runs `program`, with its pins. Blocks on the disk. Returns whether something waits
+    /// for a person that no process has noticed before.
     ///
     /// # Errors
     /// When the pins cannot be read or written. [`Pins::is_held`] then holds every tool that is not known to be
     /// unchanged.
-    pub(crate) fn note(&self, key: &Key, program: &str, now: &ServerTools) -> io::Result<()> {
+    pub(crate) fn note(&self, key: &Key, program: &str, now: &ServerTools) -> io::Result<bool> {
         let trust = self.trust(&key.server);
         let Some(directory) = &self.directory else {
             return match trust {
-                Trust::Report => Ok(()),
+                Trust::Report => Ok(false),
                 _ => Err(io::Error::other(NO_DIRECTORY)),
             };
         };
         let store = Store::new(directory, key);
         let compared = compare(&store, program, &Listed::of(now), trust);
         let known = match &compared {
-            Ok((record, pending)) => Known::of(record, pending.clone(), trust, None),
+            Ok((record, pending, _)) => Known::of(record, pending.clone(), trust, None),
             Err(error) => {
                 let record = store.read().ok().flatten().unwrap_or_default();
                 let fault = Some(error.to_string());
@@ -337,7 +338,7 @@ impl Pins {
             }
         };
         self.known.write().insert(key.server.clone(), known);
-        compared.map(drop)
+        compared.map(|(_, _, is_news)| is_news && trust != Trust::Report)
     }
 
     /// Approves or rejects those changes in `seen` that are still pending, and returns the names of their tools. An empty
@@ -422,13 +423,13 @@ impl Record {
     }
 }
 
-/// Compares the list of a server with its record, and keeps both.
+/// Compares the list of a server with its record, and keeps both. Returns them, and whether something waits that did not before.
 fn compare(
     store: &Store<'_>,
     program: &str,
     listed: &Listed,
     trust: Trust,
-) -> io::Result<(Record, Pending)> {
+) -> io::Result<(Record, Pending, bool)> {
     let _lock = store.lock()?;
     let before = store.read()?;
     let known: Pending = store.read_pending()?.unwrap_or_default();
@@ -459,7 +460,8 @@ fn compare(
     if before.as_ref() != Some(&record) {
         store.write(&record, false)?;
     }
-    Ok((record, pending))
+    let is_news = pending.has_news(&known);
+    Ok((record, pending, is_news))
 }
 
 /// The pins of a server that is listed for the first time under its name.

@@ -135,6 +135,9 @@ kinds! {
     AUDIT_TARGET: Warning "audit-target", "a target of the audit log's copies takes none",
         why "The log itself is written, but the copies that you asked for with `audit.to` are dropped.",
         advice "Start the target, or correct `audit.to`, `audit.syslog` or `otlp.endpoint`.";
+    NOTIFY_UNAVAILABLE: Warning "notify-unavailable", "desktop notifications cannot be shown",
+        why "`notify` is on, but nothing on the desktop says that a call or a server waits for you. `mcpzip status` still does.",
+        advice "Read the reason: start a notification service, run this where your desktop's D-Bus is known (`DBUS_SESSION_BUS_ADDRESS`), or take `notify` out of the configuration.";
     LOGIN_UNREADABLE: Error "login-unreadable", "a login cannot be opened",
         why "It is encrypted with a key in the keychain, which cannot be read now.",
         advice "Unlock the keychain, or log in again with `mcpzip login SERVER`.";

@@ -14,6 +14,7 @@ mod finding;
 mod fix;
 mod kinds;
 mod logins;
+mod notify;
 mod programs;
 mod report;
 mod servers;
@@ -130,6 +131,7 @@ async fn examine(
     if arguments.server.is_none() {
         if let Some(app) = app {
             audit::examine(app, machine, examination).await;
+            notify::examine(app, machine, examination).await;
         }
         files::examine(machine, examination);
         daemon::examine(machine, app, examination);

@@ -14,6 +14,7 @@ use super::{Inventory, Progress, changes, findings};
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{Entries, Failure, Listed, ServerTools};
 use crate::events::Event;
+use crate::notify::Notice;
 use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, NotListed, backoff};
@@ -158,6 +159,7 @@ impl Inventory {
         let (lists, catalog) = (self.lists.clone(), self.catalog.clone());
         let (topics, pins) = (self.topics.clone(), self.pins.clone());
         let (failures, ledger) = (self.failures.clone(), self.ledger.clone());
+        let notifier = self.notifier.clone();
         let config = self.callers.unscoped().config();
         let entry = config.servers.get(server);
         let program = entry.map_or_else(String::new, |entry| entry.transport.program());
@@ -190,8 +192,14 @@ impl Inventory {
                 }
             }
             findings::note(&ledger, &before, &tools, known);
-            if let Err(error) = &compared {
+            match &compared {
+                Ok(true) if config.notify => notifier.notify(Notice::Held {
+                    server: key.server.to_string(),
+                }),
+                Ok(_) => {}
+                Err(error) => {
                 tracing::error!(server = %key.server, %error, "its tools could not be compared with the approved ones; unless `trust` is \"report\", they are held back");
+                }
             }
             let server = key.server.clone();
             let snapshot = catalog.update(|servers| {

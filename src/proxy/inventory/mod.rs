@@ -50,6 +50,7 @@ use super::view::View;
 use crate::catalog::{Catalog, Failure, Failures, Key, Lists, Pins, ServerTools, Snapshot, Tool};
 use crate::config::Management;
 use crate::events::Source;
+use crate::notify::Notifier;
 use crate::shutdown::Tasks;
 use crate::telemetry;
 use crate::tool::{ServerName, ToolName};
@@ -79,6 +80,7 @@ pub(crate) struct Inventory {
     ledger: Arc<Ledger>,
     index: Arc<Index>,
     events: Source,
+    notifier: Arc<Notifier>,
     topics: Arc<Topics>,
     /// Creates the built-in server's catalog entry.
     own_tools: fn(Management) -> ServerTools,
@@ -107,6 +109,7 @@ pub(super) struct Parts<'a> {
     pub(super) directories: &'a Directories,
     pub(super) own_tools: fn(Management) -> ServerTools,
     pub(super) events: Source,
+    pub(super) notifier: Arc<Notifier>,
     pub(super) tasks: &'a Tasks,
 }
 
@@ -121,6 +124,7 @@ impl Inventory {
             directories,
             own_tools,
             events,
+            notifier,
             tasks,
         } = parts;
         let config = callers.unscoped().config();
@@ -149,6 +153,7 @@ impl Inventory {
             callers,
             own_tools,
             events,
+            notifier,
             start,
             permits: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
             watched: Mutex::default(),

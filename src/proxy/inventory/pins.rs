@@ -4,6 +4,7 @@ use super::Inventory;
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{ChangeKind, Key, Pending, Tool};
 use crate::config::Config;
+use crate::notify::Notice;
 use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
 use crate::upstream::NotListed;
@@ -79,6 +80,16 @@ impl Inventory {
     #[must_use]
     pub(crate) fn is_unstarted(&self, server: &ServerName) -> bool {
         self.pins.is_unstarted(server)
+    }
+
+    /// Says on the desktop which of the servers that an agent added or redirected wait for a person.
+    pub(in crate::proxy) fn note_unstarted(&self, config: &Config, servers: &[ServerName]) {
+        let waiting = servers.iter().filter(|server| self.is_unstarted(server));
+        for server in waiting.filter(|_| config.notify) {
+            self.notifier.notify(Notice::Unstarted {
+                server: server.to_string(),
+            });
+        }
     }
 
     /// Lets a server start that an agent has added. Only ever called for a person.

@@ -116,7 +116,7 @@ impl Metrics {
         process::write(text, self.relay.live().since());
     }
 
-    /// The calls that wait for a person, and those that have waited.
+    /// The calls that wait for a person, those that have waited, and the notifications about them.
     fn approvals(&self, text: &mut Text) {
         let asked = &self.relay.asked;
         let help = "Calls that wait for `mcpzip approvals`.";
@@ -132,6 +132,16 @@ impl Metrics {
             ("withdrawn", &figures.withdrawn),
         ] {
             text.sample(&[("end", end)], figure.load(Ordering::Relaxed));
+        }
+        let help = "Notifications on the desktop, by their outcome.";
+        text.family(&Family::new(
+            "mcpzip_notifications_total",
+            Kind::Counter,
+            help,
+        ));
+        let notifier = &self.relay.notifier;
+        for (outcome, figure) in [("shown", &notifier.shown), ("failed", &notifier.failed)] {
+            text.sample(&[("outcome", outcome)], figure.load(Ordering::Relaxed));
         }
     }
 

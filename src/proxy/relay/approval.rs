@@ -14,6 +14,7 @@ use crate::approvals::{Approvals, Error, LIFE, Question, State, Watch};
 use crate::events::Event;
 use crate::mcp::Frame;
 use crate::mcp::object::quoted;
+use crate::notify::Notice;
 use crate::proxy::failure::NoConsent;
 use crate::proxy::view::View;
 use crate::shutdown::Tasks;
@@ -169,7 +170,7 @@ impl Relay {
         question.question = text;
         question.rule = rule;
         let (mut ticket, mut is_new) = self.asked.ask(question.clone()).await?;
-        self.announce(context, name, &ticket.id, is_new);
+        self.announce(view, context, name, (&ticket.id, is_new));
         let watch = self.asked.watch()?;
         loop {
             let id = ticket.id.clone();
@@ -195,7 +196,7 @@ impl Relay {
                     ticket.is_kept = true;
                     drop(ticket);
                     (ticket, is_new) = self.asked.ask(question.anew()).await?;
-                    self.announce(context, name, &ticket.id, is_new);
+                    self.announce(view, context, name, (&ticket.id, is_new));
                     continue;
                 }
             };
@@ -205,9 +206,22 @@ impl Relay {
         }
     }
 
-    /// Says that a call waits: in an event if the question is a new one, and to the client if it listens to progress.
-    fn announce(&self, context: &RequestContext, name: &QualifiedName, id: &str, is_new: bool) {
+    /// Says that a call waits: in an event and on the desktop if the question is a new one, and to the client if it listens to
+    /// progress.
+    fn announce(
+        &self,
+        view: &View,
+        context: &RequestContext,
+        name: &QualifiedName,
+        (id, is_new): (&str, bool),
+    ) {
         if is_new {
+            if view.config().notify {
+                self.notifier.notify(Notice::Call {
+                    server: name.server.to_string(),
+                    tool: name.tool.to_string(),
+                });
+            }
             self.events.note(|session| Event::ApprovalWanted {
                 server: name.server.to_string(),
                 tool: name.tool.to_string(),

@@ -29,6 +29,7 @@ use crate::config::Config;
 use crate::events::Source;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
+use crate::notify::Notifier;
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
 use crate::proxy::view::View;
 use crate::shutdown::Tasks;
@@ -48,6 +49,7 @@ pub(super) struct Relay {
     pool: Arc<Pool>,
     statistics: Arc<Statistics>,
     events: Source,
+    pub(super) notifier: Arc<Notifier>,
     /// The URIs that servers named in results.
     pub(super) named_uris: NamedUris,
     open_calls: Arc<OpenCalls>,
@@ -148,6 +150,7 @@ impl Relay {
         pool: Arc<Pool>,
         statistics: Arc<Statistics>,
         events: Source,
+        notifier: Arc<Notifier>,
         approvals: Option<Approvals>,
         tasks: Tasks,
     ) -> Self {
@@ -155,6 +158,7 @@ impl Relay {
             pool,
             statistics,
             events,
+            notifier,
             named_uris: NamedUris::default(),
             open_calls: Arc::default(),
             consents: Consents::default(),

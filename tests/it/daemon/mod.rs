@@ -22,10 +22,10 @@ use crate::support::process::{self, Process};
 use crate::support::{Setup, until};
 
 /// A home whose sessions share a daemon. It ends with this.
-struct Shared(Setup);
+pub(crate) struct Shared(Setup);
 
 impl Shared {
-    fn new(setup: Setup) -> Self {
+    pub(crate) fn new(setup: Setup) -> Self {
         let setup = setup
             .setting("daemon", json!({ "mode": "auto", "idle": "60s" }))
             .daemon_as_configured();
@@ -45,7 +45,7 @@ impl Shared {
         u32::try_from(process.unwrap_or_else(|| panic!("no daemon: {status}"))).unwrap()
     }
 
-    fn sessions(&self) -> usize {
+    pub(crate) fn sessions(&self) -> usize {
         self.status()["daemon"]["sessions"]
             .as_array()
             .map_or(0, Vec::len)

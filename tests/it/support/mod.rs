@@ -13,6 +13,8 @@ pub(crate) mod http;
 #[cfg(target_os = "linux")]
 pub(crate) mod keyring;
 pub(crate) mod message;
+#[cfg(target_os = "linux")]
+pub(crate) mod notifications;
 pub(crate) mod process;
 pub(crate) mod program;
 pub(crate) mod proxy;

@@ -29,6 +29,9 @@ export function fromForm(servers, general) {
       daemon: general.daemon,
       http: filled({ address: general.http }),
       tools: filled({ ask: lines(general.ask), deny: lines(general.deny) }),
+      approvals: filled({ wait: general.wait }),
+      notify: general.notify,
+      audit: filled({ arguments: general.audit }),
     }),
   };
 }

@@ -52,6 +52,7 @@ impl Builtin {
         }
         tracing::info!(operation, ?names, "an agent changed the configuration");
         self.inventory.loaded().await;
+        self.inventory.note_unstarted(&view.config(), &names);
         let running = names.iter().filter(|name| {
             view.config()
                 .servers

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 
+use crate::config::Environment;
+
 /// Maximum size of a received message, in bytes.
 const LARGEST: usize = 1024 * 1024;
 
@@ -18,32 +20,51 @@ const RETURN: u8 = 2;
 const ERROR: u8 = 3;
 
 /// A connection to a bus, with one deadline for everything on it.
-pub(super) struct Bus {
+pub(crate) struct Bus {
     stream: UnixStream,
     serial: u32,
     end: Instant,
 }
 
 /// A method call.
-pub(super) struct Call<'a> {
-    pub(super) destination: &'a str,
-    pub(super) path: &'a str,
-    pub(super) interface: &'a str,
-    pub(super) member: &'a str,
+pub(crate) struct Call<'a> {
+    pub(crate) destination: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) interface: &'a str,
+    pub(crate) member: &'a str,
     /// The types of the body, as a D-Bus signature.
-    pub(super) signature: &'a str,
-    pub(super) body: Writer,
+    pub(crate) signature: &'a str,
+    pub(crate) body: Writer,
 }
 
 /// The reason why a call failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The connection failed or the deadline passed.
     Io(io::Error),
     /// The peer answered with the error of this name.
     Refused(String),
     /// The peer's answer is not in the expected form.
     Malformed,
+}
+
+/// The address of the bus of the user's session. `None` if there is none.
+pub(crate) fn session_bus(environment: &Environment) -> Option<String> {
+    let set = |name| environment.get(name).filter(|value| !value.is_empty());
+    if let Some(address) = set("DBUS_SESSION_BUS_ADDRESS") {
+        return Some(address.to_owned());
+    }
+    let socket = Path::new(set("XDG_RUNTIME_DIR")?).join("bus");
+    let address = || format!("unix:path={}", socket.display());
+    socket.exists().then(address)
+}
+
+/// Whether the peer did not answer in time.
+pub(crate) fn is_silence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }
 
 impl From<io::Error> for Failure {
@@ -55,7 +76,7 @@ impl From<io::Error> for Failure {
 impl Bus {
     /// Connects to the bus at `address`, a list in D-Bus notation, as the user `uid`. `limit` applies to the whole
     /// connection.
-    pub(super) fn connect(address: &str, uid: u32, limit: Duration) -> Result<Self, Failure> {
+    pub(crate) fn connect(address: &str, uid: u32, limit: Duration) -> Result<Self, Failure> {
         let mut last = io::Error::new(
             io::ErrorKind::NotFound,
             "the bus has no address of a supported kind",
@@ -108,7 +129,7 @@ impl Bus {
     }
 
     /// Makes a call and waits for its answer. Returns the answer's body.
-    pub(super) fn call(&mut self, call: Call<'_>) -> Result<Reader, Failure> {
+    pub(crate) fn call(&mut self, call: Call<'_>) -> Result<Reader, Failure> {
         self.serial += 1;
         let serial = self.serial;
         self.write(&message(call, serial))?;
@@ -273,25 +294,25 @@ fn message(call: Call<'_>, serial: u32) -> Vec<u8> {
 
 /// Writes values in D-Bus format, little-endian.
 #[derive(Default)]
-pub(super) struct Writer(Vec<u8>);
+pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
-    pub(super) fn align(&mut self, to: usize) {
+    pub(crate) fn align(&mut self, to: usize) {
         self.0.resize(self.0.len().next_multiple_of(to), 0);
     }
 
-    pub(super) fn number(&mut self, number: u32) {
+    pub(crate) fn number(&mut self, number: u32) {
         self.align(4);
         self.0.extend(number.to_le_bytes());
     }
 
     /// Writes a string or an object path.
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
         self.0.push(0);
     }
 
-    pub(super) fn signature(&mut self, signature: &str) {
+    pub(crate) fn signature(&mut self, signature: &str) {
         self.0
             .push(u8::try_from(signature.len()).expect("our own signatures are short"));
         self.0.extend(signature.as_bytes());
@@ -299,17 +320,17 @@ impl Writer {
     }
 
     /// Writes an array of bytes.
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.number(u32::try_from(bytes.len()).expect("our own messages are short"));
         self.0.extend(bytes);
     }
 
-    pub(super) fn flag(&mut self, flag: bool) {
+    pub(crate) fn flag(&mut self, flag: bool) {
         self.number(u32::from(flag));
     }
 
     /// Writes an array whose elements are aligned to `to` bytes.
-    pub(super) fn array(&mut self, to: usize, write: impl FnOnce(&mut Self)) {
+    pub(crate) fn array(&mut self, to: usize, write: impl FnOnce(&mut Self)) {
         self.number(0);
         let at = self.0.len() - 4;
         self.align(to);
@@ -320,7 +341,7 @@ impl Writer {
     }
 
     /// Writes a dictionary of strings.
-    pub(super) fn texts(&mut self, pairs: &[(&str, &str)]) {
+    pub(crate) fn texts(&mut self, pairs: &[(&str, &str)]) {
         self.array(8, |array| {
             for (key, value) in pairs {
                 array.align(8);
@@ -332,14 +353,14 @@ impl Writer {
 }
 
 /// Reads values of a message's body.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     bytes: Vec<u8>,
     at: usize,
     is_big: bool,
 }
 
 impl Reader {
-    pub(super) fn align(&mut self, to: usize) -> Result<(), Failure> {
+    pub(crate) fn align(&mut self, to: usize) -> Result<(), Failure> {
         self.at = self.at.next_multiple_of(to);
         if self.at > self.bytes.len() {
             Err(Failure::Malformed)
@@ -359,7 +380,7 @@ impl Reader {
         Ok(self.take(1)?[0])
     }
 
-    pub(super) fn number(&mut self) -> Result<u32, Failure> {
+    pub(crate) fn number(&mut self) -> Result<u32, Failure> {
         self.align(4)?;
         let is_big = self.is_big;
         let bytes = <[u8; 4]>::try_from(self.take(4)?).map_err(|_| Failure::Malformed)?;
@@ -371,13 +392,13 @@ impl Reader {
     }
 
     /// Reads a string or an object path.
-    pub(super) fn text(&mut self) -> Result<String, Failure> {
+    pub(crate) fn text(&mut self) -> Result<String, Failure> {
         let text = self.bytes()?;
         self.byte()?;
         String::from_utf8(text).map_err(|_| Failure::Malformed)
     }
 
-    pub(super) fn signature(&mut self) -> Result<String, Failure> {
+    pub(crate) fn signature(&mut self) -> Result<String, Failure> {
         let length = usize::from(self.byte()?);
         let text = self.take(length)?.to_vec();
         self.byte()?;
@@ -385,13 +406,13 @@ impl Reader {
     }
 
     /// Reads an array of bytes.
-    pub(super) fn bytes(&mut self) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Failure> {
         let length = self.number()? as usize;
         Ok(self.take(length)?.to_vec())
     }
 
     /// Reads an array of object paths.
-    pub(super) fn paths(&mut self) -> Result<Vec<String>, Failure> {
+    pub(crate) fn paths(&mut self) -> Result<Vec<String>, Failure> {
         let length = self.number()? as usize;
         let end = self.at + length;
         let mut paths = Vec::new();
