@@ -32,7 +32,7 @@ use serde_json::value::RawValue;
 pub(crate) use adapted::form::{Adapted, Rejected};
 pub use cache::{Cache, Key};
 pub(crate) use cache::{DIRECTORY, FORMAT};
-pub(crate) use entries::{Entries, Kind};
+pub(crate) use entries::{Entries, Entry, Kind};
 pub(crate) use failures::{Failure, Failures};
 pub(crate) use lists::Lists;
 pub(crate) use names::{Resolution, fold};
@@ -59,6 +59,8 @@ pub struct Snapshot {
     for_apps: BTreeMap<ServerName, BTreeSet<usize>>,
     /// The servers of which more than tools is withheld.
     holds: BTreeMap<ServerName, Hold>,
+    /// The servers of which some prompts, resources or templates are withheld, without those.
+    reduced: BTreeMap<ServerName, Arc<ServerTools>>,
     rules: Option<Rules>,
     /// The names of all servers that are or were configured. A tool name that contains one of them never reaches
     /// another server.
@@ -70,6 +72,7 @@ pub struct Snapshot {
 pub struct Rules {
     tools: Arc<Judge>,
     servers: Arc<ServerJudge>,
+    entries: Arc<EntryJudge>,
     overrides: Arc<BTreeMap<ServerName, Arc<Overrides>>>,
 }
 
@@ -83,6 +86,8 @@ pub struct Hold {
     /// Its instructions.
     pub instructions: bool,
 }
+
+type EntryJudge = dyn Fn(&ServerName, Kind, &Entry) -> bool + Send + Sync;
 
 type Judge = dyn Fn(&ServerName, &ToolEntry) -> bool + Send + Sync;
 
@@ -146,8 +151,19 @@ impl Rules {
         Self {
             tools: Arc::new(is_withheld),
             servers: Arc::new(hold),
+            entries: Arc::new(|_, _, _| false),
             overrides: Arc::default(),
         }
+    }
+
+    /// The rules, which also withhold the prompts, resources and templates for which `is_withheld` is true.
+    #[must_use]
+    pub(crate) fn withholding(
+        self,
+        is_withheld: impl Fn(&ServerName, Kind, &Entry) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let entries = Arc::new(is_withheld);
+        Self { entries, ..self }
     }
 
     /// The rules, which also adapt the tools of servers.
@@ -188,6 +204,7 @@ impl Snapshot {
         }
         let (mut withheld, mut holds) = (BTreeMap::new(), BTreeMap::new());
         let mut for_apps = BTreeMap::new();
+        let mut reduced = BTreeMap::new();
         for server in rules.iter().flat_map(|_| servers.values()) {
             let is_withheld = |entry: &ToolEntry| {
                 let rules = rules.as_ref();
@@ -197,6 +214,13 @@ impl Snapshot {
             let hold = rules.as_ref().map(|rules| (rules.servers)(server.name()));
             if let Some(hold) = hold.filter(|hold| *hold != Hold::default()) {
                 holds.insert(server.name().clone(), hold);
+            }
+            let is_held = |kind: Kind, entry: &Entry| {
+                let rules = rules.as_ref();
+                rules.is_some_and(|rules| (rules.entries)(server.name(), kind, entry))
+            };
+            if let Some(rest) = server.without_entries(is_held) {
+                reduced.insert(server.name().clone(), Arc::new(rest));
             }
             let (mut found, mut of_apps) = (BTreeSet::new(), BTreeSet::new());
             for (at, entry) in server.entries().iter().enumerate() {
@@ -220,6 +244,7 @@ impl Snapshot {
             withheld,
             for_apps,
             holds,
+            reduced,
             rules,
             reserved,
         }
@@ -246,6 +271,7 @@ impl Snapshot {
             withheld,
             for_apps: BTreeMap::new(),
             holds: self.holds.clone(),
+            reduced: self.reduced.clone(),
             rules: self.rules.clone(),
             reserved: self.reserved.clone(),
         }
@@ -257,6 +283,12 @@ impl Snapshot {
         self.holds.get(server).copied().unwrap_or_default()
     }
 
+    /// A server without its withheld prompts, resources and templates.
+    #[must_use]
+    pub(crate) fn reduced<'a>(&'a self, server: &'a Arc<ServerTools>) -> &'a Arc<ServerTools> {
+        self.reduced.get(server.name()).unwrap_or(server)
+    }
+
     /// A copy that includes the withheld tools, to explain why a tool is not visible.
     #[must_use]
     pub fn unrestricted(&self) -> Self {
@@ -265,6 +297,7 @@ impl Snapshot {
             withheld: BTreeMap::new(),
             for_apps: BTreeMap::new(),
             holds: BTreeMap::new(),
+            reduced: BTreeMap::new(),
             rules: None,
             reserved: self.reserved.clone(),
         }
@@ -283,6 +316,7 @@ impl Snapshot {
             withheld,
             for_apps,
             holds: self.holds.clone(),
+            reduced: self.reduced.clone(),
             rules: self.rules.clone(),
             reserved: self.reserved.clone(),
         }

@@ -282,6 +282,26 @@ impl ServerTools {
         RawValue::from_string(json).map_err(|error| failed(error.to_string()))
     }
 
+    /// The server without the prompts, resources and templates for which `is_held` is true; `None` if there are none of those.
+    pub(super) fn without_entries(&self, is_held: impl Fn(Kind, &Entry) -> bool) -> Option<Self> {
+        let rest = |kind: Kind, entries: &Entries| {
+            let kept = entries.as_slice().iter();
+            let kept: Vec<Entry> = kept.filter(|it| !is_held(kind, it)).cloned().collect();
+            (kept.len() < entries.len()).then(|| Entries::new(kept))
+        };
+        let prompts = rest(Kind::Prompt, &self.prompts);
+        let resources = rest(Kind::Resource, &self.resources);
+        let templates = rest(Kind::Template, &self.templates);
+        if prompts.is_none() && resources.is_none() && templates.is_none() {
+            return None;
+        }
+        let mut reduced = self.clone();
+        reduced.prompts = prompts.unwrap_or(reduced.prompts);
+        reduced.resources = resources.unwrap_or(reduced.resources);
+        reduced.templates = templates.unwrap_or(reduced.templates);
+        Some(reduced)
+    }
+
     /// The positions of the tools in the order of their names.
     pub(super) fn by_name(&self) -> impl Iterator<Item = usize> {
         self.by_name.iter().map(|index| *index as usize)

@@ -207,7 +207,9 @@ fn whole_entry(transport: &Transport) -> String {
 
 /// The number of differences that are no tools.
 fn others(pending: &Pending) -> usize {
-    usize::from(pending.instructions.is_some()) + usize::from(pending.features.is_some())
+    pending.entries.len()
+        + usize::from(pending.instructions.is_some())
+        + usize::from(pending.features.is_some())
 }
 
 fn counted(pending: &Pending) -> usize {
@@ -258,6 +260,7 @@ async fn pending_of(
         pending
             .tools
             .retain(|name, _| selection.tools.contains(name));
+        pending.entries.clear();
         pending.instructions = None;
         pending.features = None;
         pending.is_quarantined = false;
@@ -282,7 +285,12 @@ fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
         json!({ "server": server.as_str(), "change": "prompts_and_resources", "after": change.after,
             "digest": change.now })
     });
-    let mut shown: Vec<Value> = tools.chain(instructions).chain(features).collect();
+    let entries = pending.entries.iter().map(|(label, change)| {
+        json!({ "server": server.as_str(), "entry": label, "change": change.kind.word(),
+            "before": change.before, "after": change.after, "digest": change.now })
+    });
+    let texts = instructions.chain(features);
+    let mut shown: Vec<Value> = tools.chain(entries).chain(texts).collect();
     let digest = pending.digest();
     for one in &mut shown {
         one["approve_digest"] = json!(digest);
@@ -322,6 +330,16 @@ fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, o
             findings.chain(shadowed).collect()
         });
         show_findings(findings, output);
+    }
+    for (label, change) in &pending.entries {
+        output.line(format!(
+            "{}: {} {}",
+            strong(server),
+            strong(printable(label)),
+            faint(format!("({})", change.kind.word()))
+        ));
+        output.verbatim(text_of(change));
+        show_findings(change.after.as_deref().map(scan::instructions), output);
     }
     if let Some(change) = &pending.instructions {
         output.line(format!("instructions of {}", strong(server)));

@@ -272,7 +272,7 @@ pub(super) const ENTRY: Table = &[
         "trust",
         Value::Words(&["report", "pin", "quarantine"]),
         "\"report\"",
-        "Tools that no person has approved: changed ones are reported; changed and new ones are held back until `mcpzip approve`; nothing of the server is there before it.",
+        "Tools that no person has approved: changed ones are reported; changed and new ones, also prompts and resources, are held back until `mcpzip approve`; nothing of the server is there before it.",
     ),
     key(
         "added_by",

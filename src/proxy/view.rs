@@ -163,7 +163,7 @@ impl View {
             .servers()
             .filter(|server| is_exposed(config.exposes(server.name())))
             .filter(|server| !snapshot.hold(server.name()).everything)
-            .cloned()
+            .map(|server| snapshot.reduced(server).clone())
             .collect()
     }
 

@@ -62,6 +62,8 @@ mod metrics;
 mod names;
 #[cfg(target_os = "linux")]
 mod notifications;
+#[cfg(unix)]
+mod pinned_entries;
 mod pins;
 mod policy;
 mod projects;

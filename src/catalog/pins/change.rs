@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use similar::TextDiff;
 
-use super::record::Record;
-use crate::catalog::ServerTools;
+use super::record::{Pinned, Record};
 use crate::catalog::sameness::is_same;
+use crate::catalog::{Kind, ServerTools};
 use crate::config::Trust;
+use crate::tool::ToolHash;
 
 /// Pairs of tools that are compared for renaming, and the characters compared of each.
 const MOST_PAIRS: usize = 400;
@@ -23,6 +25,9 @@ pub(crate) struct Pending {
     /// By the tool's name.
     #[serde(default)]
     pub tools: Changes,
+    /// Prompts, resources and templates, by their labels. Of a server in quarantine they are in `features` instead.
+    #[serde(default)]
+    pub entries: Changes,
     /// The server's instructions.
     #[serde(default)]
     pub instructions: Option<Change>,
@@ -88,6 +93,7 @@ impl Pending {
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.tools.is_empty()
+            && self.entries.is_empty()
             && self.instructions.is_none()
             && self.features.is_none()
             && !self.is_quarantined
@@ -98,6 +104,7 @@ impl Pending {
     pub(super) fn waits(&self) -> bool {
         let mut tools = self.tools.values();
         tools.any(|change| change.kind != ChangeKind::Vanished && !change.is_rejected)
+            || !self.entries.is_empty()
             || self.instructions.is_some()
             || self.features.is_some()
             || self.is_quarantined
@@ -117,7 +124,9 @@ impl Pending {
         ];
         let mut tools = self.tools.iter();
         let mut texts = texts.into_iter();
+        let mut entries = self.entries.iter();
         tools.any(|(name, change)| is_other(change, before.tools.get(name)))
+            || entries.any(|(name, change)| is_other(change, before.entries.get(name)))
             || texts.any(|(now, before)| {
                 now.as_ref()
                     .is_some_and(|now| is_other(now, before.as_ref()))
@@ -131,8 +140,12 @@ impl Pending {
         let tools = self.tools.iter();
         let tools =
             tools.map(|(name, change)| (name, &change.kind, &change.now, change.is_rejected));
+        let entries = self.entries.iter();
         let parts = (
             tools.collect::<Vec<_>>(),
+            entries
+                .map(|(label, change)| (label, &change.now))
+                .collect::<Vec<_>>(),
             now(&self.instructions),
             now(&self.features),
             self.is_quarantined,
@@ -144,8 +157,8 @@ impl Pending {
 /// The definition of each tool of a server's list, by name.
 pub(super) struct Listed {
     pub(super) tools: BTreeMap<String, (String, Option<String>)>,
+    pub(super) entries: BTreeMap<String, (String, Option<String>)>,
     pub(super) instructions: Option<String>,
-    features: Option<String>,
 }
 
 impl Listed {
@@ -156,28 +169,78 @@ impl Listed {
         });
         Self {
             tools: tools.collect(),
+            entries: entries(server),
             instructions: server.instructions().map(str::to_owned),
-            features: features(server),
         }
+    }
+
+    /// The prompts, resources and templates as one JSON text, if there are any.
+    fn features(&self) -> Option<String> {
+        let members = self.entries.iter().map(|(label, (_, json))| {
+            let label = serde_json::Value::from(label.as_str());
+            format!("{label}:{}", json.as_deref().unwrap_or("null"))
+        });
+        let members: Vec<String> = members.collect();
+        (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
+    }
+
+    /// The pins of the prompts, resources and templates for which `is_free` is true of their hashes.
+    pub(super) fn pinned_entries(
+        &self,
+        is_free: impl Fn(&str) -> bool,
+    ) -> BTreeMap<String, Pinned> {
+        let free = self.entries.iter().filter(|(_, (hash, _))| is_free(hash));
+        free.map(|(label, (hash, json))| (label.clone(), pinned(hash, json)))
+            .collect()
     }
 }
 
-/// The prompts, resources and templates of a server as JSON, if there are any.
-fn features(server: &ServerTools) -> Option<String> {
-    let lists = [
-        ("prompts", server.prompts()),
-        ("resources", server.resources()),
-        ("resourceTemplates", server.templates()),
-    ];
-    let lists = lists.into_iter().filter_map(|(name, entries)| {
-        let entries = entries.as_slice().iter();
-        let json: Vec<String> = entries
-            .filter_map(|entry| Some(server.json_of(entry).ok()?.get().to_owned()))
-            .collect();
-        (!json.is_empty()).then(|| format!("\"{name}\":[{}]", json.join(",")))
+fn pinned(hash: &str, json: &Option<String>) -> Pinned {
+    Pinned {
+        hash: hash.to_owned(),
+        json: json.clone(),
+        approved: false,
+    }
+}
+
+/// The pins of the entries in `features`, a text of [`Listed::features`].
+pub(super) fn approved_entries(features: Option<&str>) -> BTreeMap<String, Pinned> {
+    let entries: BTreeMap<String, &RawValue> = features
+        .and_then(|json| serde_json::from_str(json).ok())
+        .unwrap_or_default();
+    let pins = entries.into_iter().map(|(label, json)| {
+        let hash = ToolHash::of(json.get().as_bytes()).to_string();
+        let json = Some(json.get().to_owned());
+        (
+            label,
+            Pinned {
+                approved: true,
+                ..pinned(&hash, &json)
+            },
+        )
     });
-    let lists: Vec<String> = lists.collect();
-    (!lists.is_empty()).then(|| format!("{{{}}}", lists.join(",")))
+    pins.collect()
+}
+
+/// The name of a prompt, resource or template among the pins of its server.
+pub(super) fn label(kind: Kind, key: &str) -> String {
+    format!("{kind}: {key}")
+}
+
+/// The definition of each prompt, resource and template of a server, by its label.
+fn entries(server: &ServerTools) -> BTreeMap<String, (String, Option<String>)> {
+    let lists = [
+        (Kind::Prompt, server.prompts()),
+        (Kind::Resource, server.resources()),
+        (Kind::Template, server.templates()),
+    ];
+    let entries = lists.into_iter().flat_map(|(kind, entries)| {
+        entries.as_slice().iter().map(move |entry| {
+            let json = server.json_of(entry).ok().map(|json| json.get().to_owned());
+            (label(kind, &entry.key), (entry.hash.to_string(), json))
+        })
+    });
+    entries.collect()
 }
 
 /// Takes over into `record` every definition that is the approved one in other bytes, and returns the other differences.
@@ -219,17 +282,53 @@ pub(super) fn differences(record: &mut Record, listed: &Listed, trust: Trust) ->
         accept_new(record, &mut pending);
     }
     pending.instructions = instructions(record, listed.instructions.as_deref(), trust);
-    let features = listed.features.as_ref();
+    let features = listed.features();
     pending.features = features
         .filter(|_| record.is_quarantined(trust))
         .map(|json| Change {
             kind: ChangeKind::New,
-            now: super::record::hash_of(json),
+            now: super::record::hash_of(&json),
             before: None,
-            after: Some(json.clone()),
+            after: Some(json),
             is_rejected: false,
         });
+    pending.entries = changed_entries(record, listed, trust);
     pending
+}
+
+/// The prompts, resources and templates that are new or differ. In quarantine all of them wait as one, and under `Trust::Report` none.
+fn changed_entries(record: &mut Record, listed: &Listed, trust: Trust) -> Changes {
+    if trust == Trust::Report || record.is_quarantined(trust) {
+        return Changes::new();
+    }
+    let Some(known) = &mut record.entries else {
+        record.entries = Some(listed.pinned_entries(|_| true));
+        return Changes::new();
+    };
+    let mut changes = Changes::new();
+    for (label, (hash, json)) in &listed.entries {
+        let kind = match known.get_mut(label) {
+            Some(known) if known.hash == *hash => continue,
+            Some(known) if known.is_alike(json.as_deref(), is_same) => {
+                *known = Pinned {
+                    approved: known.approved,
+                    ..pinned(hash, json)
+                };
+                continue;
+            }
+            Some(_) => ChangeKind::Changed,
+            None => ChangeKind::New,
+        };
+        let change = Change {
+            kind,
+            now: hash.clone(),
+            before: known.get(label).and_then(|known| known.json.clone()),
+            after: json.clone(),
+            is_rejected: false,
+        };
+        changes.insert(label.clone(), change);
+    }
+    changes
 }
 
 /// Adds the approved tools that are not listed.

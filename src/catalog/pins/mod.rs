@@ -16,9 +16,9 @@ use std::time::SystemTime;
 use parking_lot::RwLock;
 
 pub(crate) use self::change::{Change, ChangeKind, Pending};
-use self::change::{Listed, differences};
+use self::change::{Listed, approved_entries, differences, label};
 use self::record::{FORM, Record, Store};
-use super::{Key, ServerTools, ToolEntry};
+use super::{Entry, Key, Kind, ServerTools, ToolEntry};
 use crate::config::Trust;
 use crate::tool::ServerName;
 
@@ -42,6 +42,8 @@ struct Known {
     pending: Pending,
     /// The tools that may be used, with the hashes of their definitions. Not read under `Trust::Report`.
     free: BTreeMap<String, String>,
+    /// The same of its prompts, resources and templates, by their labels.
+    free_entries: BTreeMap<String, String>,
     /// Whether its instructions may be shown. Not read under `Trust::Report`.
     has_free_instructions: bool,
     is_quarantined: bool,
@@ -62,7 +64,10 @@ impl Known {
             && self.pending == other.pending
             && self.rejected == other.rejected
             && self.fault == other.fault
-            && (trust == Trust::Report || free(self) == free(other) && self.free == other.free)
+            && (trust == Trust::Report
+                || free(self) == free(other)
+                    && self.free == other.free
+                    && self.free_entries == other.free_entries)
     }
 
     /// Whether nothing but approved tools of a server may reach a client.
@@ -84,9 +89,12 @@ impl Known {
             .filter(|(_, change)| change.is_rejected)
             .map(|(name, _)| name)
             .chain(&record.rejected);
+        let entries = record.entries.iter().flatten();
+        let entries = entries.map(|(label, pinned)| (label.clone(), pinned.hash.clone()));
         Self {
             rejected: Some(rejected.cloned().collect()),
             free: free.collect(),
+            free_entries: entries.collect(),
             has_free_instructions: pending.instructions.is_none() && fault.is_none(),
             is_quarantined: record.is_quarantined(trust),
             is_whole: record.is_whole_here,
@@ -128,6 +136,18 @@ impl Pins {
         }
         let free = known.and_then(|known| known.free.get(name));
         free != Some(&tool.hash.to_string())
+    }
+
+    /// Whether a prompt, resource or template must not be used as things stand.
+    #[must_use]
+    pub(crate) fn is_entry_held(&self, server: &ServerName, kind: Kind, entry: &Entry) -> bool {
+        if self.trust(server) == Trust::Report {
+            return false;
+        }
+        let known = self.known.read();
+        let entries = known.get(server).map(|known| &known.free_entries);
+        let free = entries.and_then(|entries| entries.get(&label(kind, &entry.key)));
+        free != Some(&entry.hash.to_string())
     }
 
     /// Whether no more of a server than approved tools may reach a client, as it was not approved as a whole.
@@ -365,14 +385,22 @@ impl Pins {
             current.is_some_and(|it| (&it.now, &it.kind, it.is_rejected) == shown)
         };
         let current: Vec<_> = seen.tools.iter().filter(is_current).collect();
+        let entries = seen.entries.iter().filter(|(label, change)| {
+            let current = pending.entries.get(*label);
+            current.is_some_and(|current| current.now == change.now)
+        });
+        let entries: Vec<_> = entries.filter(|_| is_approved).collect();
         let same = |one: &Option<Change>| one.as_ref().map(|change| change.now.clone());
         let has_same_instructions =
             seen.instructions.is_some() && same(&seen.instructions) == same(&pending.instructions);
-        let has_nothing = |of: &Pending| of.tools.is_empty() && of.instructions.is_none();
+        let has_nothing = |of: &Pending| {
+            of.tools.is_empty() && of.entries.is_empty() && of.instructions.is_none()
+        };
         let has_same_features = same(&seen.features) == same(&pending.features);
         let is_empty = has_nothing(seen) && has_nothing(&pending) && has_same_features;
         // An approval of nothing leaves a server in quarantine.
-        if is_approved && (!current.is_empty() || has_same_instructions || is_empty) {
+        let has_current = !current.is_empty() || !entries.is_empty();
+        if is_approved && (has_current || has_same_instructions || is_empty) {
             record.approve_entry(store.entry());
         }
         let mut decided = Vec::new();
@@ -388,6 +416,11 @@ impl Pins {
                 }
             }
         }
+        for (label, change) in entries {
+            decided.push(label.clone());
+            pending.entries.remove(label);
+            record.approve_entry_of(label, change);
+        }
         if has_same_instructions && is_approved {
             let approved = pending.instructions.take();
             record.instructions = Some(approved.and_then(|change| change.after));
@@ -395,8 +428,10 @@ impl Pins {
         }
         let is_whole = seen.is_quarantined && has_same_features && has_nothing(&pending);
         if is_approved && is_whole {
-            record.approve_whole(store.entry());
-            decided.extend(pending.features.take().map(|_| String::new()));
+            let features = pending.features.take();
+            let json = features.as_ref().and_then(|change| change.after.as_deref());
+            record.approve_whole(store.entry(), approved_entries(json));
+            decided.extend(features.map(|_| String::new()));
         }
         // The record first: after a crash between the two writes nothing more is free than was approved.
         store.write(&record, true)?;
@@ -420,6 +455,17 @@ impl Record {
                 self.pin(name, &change.now, change.after.clone(), true);
             }
         }
+    }
+
+    /// Takes the current definition of a prompt, resource or template for the approved one.
+    fn approve_entry_of(&mut self, label: &str, change: &Change) {
+        let pinned = record::Pinned {
+            hash: change.now.clone(),
+            json: change.after.clone(),
+            approved: true,
+        };
+        let entries = self.entries.get_or_insert_default();
+        entries.insert(label.to_owned(), pinned);
     }
 }
 
@@ -480,7 +526,13 @@ fn first_sight(
         let waiting: BTreeSet<String> = store
             .all_pending::<Pending>()?
             .into_iter()
-            .flat_map(|pending| pending.tools.into_values().map(|change| change.now))
+            .flat_map(|pending| {
+                pending
+                    .tools
+                    .into_values()
+                    .chain(pending.entries.into_values())
+            })
+            .map(|change| change.now)
             .collect();
         let free = listed
             .tools
@@ -489,6 +541,7 @@ fn first_sight(
         for (name, (hash, json)) in free {
             record.pin(name, hash, json.clone(), false);
         }
+        record.entries = Some(listed.pinned_entries(|hash| !waiting.contains(hash)));
         return Ok(record);
     }
     for other in others {
@@ -501,6 +554,20 @@ fn first_sight(
                 true => record.pin(&name, "", None, false),
                 false => record.pin(&name, &pinned.hash, pinned.json, false),
             }
+        }
+        for (label, pinned) in other.entries.into_iter().flatten() {
+            let entries = record.entries.get_or_insert_default();
+            let is_other = |known: &record::Pinned| known.hash != pinned.hash;
+            let hash = match entries.get(&label).is_some_and(is_other) {
+                true => String::new(),
+                false => pinned.hash.clone(),
+            };
+            let pinned = record::Pinned {
+                hash,
+                approved: false,
+                ..pinned
+            };
+            entries.insert(label, pinned);
         }
     }
     Ok(record)

@@ -48,6 +48,9 @@ pub(super) struct Record {
     pub(super) started: Option<String>,
     #[serde(default)]
     pub(super) tools: BTreeMap<String, Pinned>,
+    /// The prompts, resources and templates, by their labels. `None` where they are not known.
+    #[serde(default)]
+    pub(super) entries: Option<BTreeMap<String, Pinned>>,
     /// `None` where they are not known.
     #[serde(default)]
     pub(super) instructions: Option<Option<String>>,
@@ -115,8 +118,9 @@ impl Record {
         self.is_approved_here = true;
     }
 
-    /// Notes that a person approves the whole server.
-    pub(super) fn approve_whole(&mut self, entry: &str) {
+    /// Notes that a person approves the whole server, with these prompts, resources and templates.
+    pub(super) fn approve_whole(&mut self, entry: &str, entries: BTreeMap<String, Pinned>) {
+        self.entries = Some(entries);
         self.whole = Some(entry.to_owned());
         self.is_whole_here = true;
         self.quarantined = false;
@@ -218,12 +222,21 @@ impl<'a> Store<'a> {
             Some(known) if !whole => known,
             _ => return write(&path, record),
         };
-        let before = shared.tools.len();
-        for (name, pinned) in &record.tools {
-            let entry = shared.tools.entry(name.clone());
-            entry.or_insert_with(|| pinned.clone());
+        let count = |record: &Record| {
+            let entries = record.entries.as_ref().map(BTreeMap::len);
+            (record.tools.len(), entries)
+        };
+        let before = count(&shared);
+        let add = |to: &mut BTreeMap<String, Pinned>, from: &BTreeMap<String, Pinned>| {
+            for (name, pinned) in from {
+                to.entry(name.clone()).or_insert_with(|| pinned.clone());
+            }
+        };
+        add(&mut shared.tools, &record.tools);
+        if let Some(entries) = &record.entries {
+            add(shared.entries.get_or_insert_default(), entries);
         }
-        match shared.tools.len() == before {
+        match count(&shared) == before {
             true => Ok(()),
             false => write(&path, &shared),
         }

@@ -168,7 +168,8 @@ impl Features {
         {
             return ResourceTarget::Unlisted(Vec::new());
         }
-        target(&servers, uri, &owners, everything.has_one_server())
+        let target = target(&servers, uri, &owners, everything.has_one_server());
+        without_held(target, &everything, &servers, uri)
     }
 
     /// The servers that named `uri` in a list, as a tool's interface, or in a result. They include servers that are
@@ -214,7 +215,7 @@ impl Features {
         let uri = uri.to_owned();
         match found.len() {
             1 => Ok(found.remove(0)),
-            0 => match target(&servers, &uri, &self.owners(&uri), false) {
+            0 => match self.template_target(&servers, &uri) {
                 ResourceTarget::At(server, own) => Ok((server, own)),
                 ResourceTarget::Several(uris) => Err(NotFound::SeveralResources { uri, uris }),
                 ResourceTarget::Unlisted(_) => Err(NotFound::Template { uri }),
@@ -227,6 +228,12 @@ impl Features {
                 Err(NotFound::SeveralResources { uri, uris })
             }
         }
+    }
+
+    /// The target of a URI that is no template's, for completions.
+    fn template_target(&self, servers: &[Arc<ServerTools>], uri: &str) -> ResourceTarget {
+        let target = target(servers, uri, &self.owners(uri), false);
+        without_held(target, &self.inventory.snapshot(), servers, uri)
     }
 
     /// The resources that clients follow, by server and the servers' own URIs, if the server supports subscriptions.
@@ -326,6 +333,39 @@ fn target(
                 .map(|server| disambiguated(server, uri))
                 .collect(),
         ),
+    }
+}
+
+/// The target without the servers whose resource or most specific template for `uri` is withheld; `shown` has the others.
+fn without_held(
+    target: ResourceTarget,
+    everything: &Snapshot,
+    shown: &[Arc<ServerTools>],
+    uri: &str,
+) -> ResourceTarget {
+    let is_held = |name: &ServerName, own: &str| {
+        let listed = everything.server(name);
+        let rest = shown.iter().find(|server| server.name() == name);
+        let Some((listed, rest)) = listed.zip(rest) else {
+            return false;
+        };
+        let lists = listed.resources().has(own);
+        let best = |server| best_template(server, |template| template.matches(own));
+        let weight = |server| best(server).map(|template| template.weight());
+        match lists {
+            true => !rest.resources().has(own),
+            false => weight(listed) != weight(rest),
+        }
+    };
+    match target {
+        ResourceTarget::At(server, own) if is_held(&server, &own) => {
+            ResourceTarget::Unlisted(Vec::new())
+        }
+        ResourceTarget::Unlisted(mut servers) => {
+            servers.retain(|server| !is_held(server, uri));
+            ResourceTarget::Unlisted(servers)
+        }
+        target => target,
     }
 }
 

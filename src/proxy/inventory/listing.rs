@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::watched::Watch;
 use super::{Inventory, Progress, changes, findings};
 use crate::audit::{Kind, Outcome};
-use crate::catalog::{Entries, Failure, Listed, ServerTools};
+use crate::catalog::{Entries, Failure, Listed, Pending, ServerTools};
 use crate::events::Event;
 use crate::notify::Notice;
 use crate::proxy::callers::listener::ChangeNotice;
+use crate::proxy::ledger::Ledger;
 use crate::tool::ServerName;
 use crate::upstream::{self, ListError, NotListed, backoff};
 
@@ -185,12 +186,7 @@ impl Inventory {
             }
             let pending = pins.pending(&key.server);
             let compared = pins.note(&key, &program, &tools);
-            for (name, change) in pins.pending(&key.server).tools {
-                if pending.tools.get(&name) != Some(&change) {
-                    let detail = format!("the tool is not an approved one: {}", change.kind.word());
-                    ledger.note(Kind::Trust, Outcome::Waiting, &key.server, Some(&name), &detail);
-                }
-            }
+            note_changes(&ledger, &key.server, &pending, &pins.pending(&key.server));
             findings::note(&ledger, &before, &tools, known);
             match &compared {
                 Ok(true) if config.notify => notifier.notify(Notice::Held {
@@ -225,6 +221,18 @@ impl Inventory {
         }
         self.callers.lists_changed(&changes);
         Ok(())
+    }
+}
+
+/// Writes a line of the audit log for each tool, prompt, resource and template that differs from the approved ones since `before`.
+fn note_changes(ledger: &Ledger, server: &ServerName, before: &Pending, now: &Pending) {
+    let tools = now.tools.iter().map(|it| ("tool", it, &before.tools));
+    let entries = now.entries.iter().map(|it| ("entry", it, &before.entries));
+    for (what, (name, change), known) in tools.chain(entries) {
+        if known.get(name) != Some(change) {
+            let detail = format!("the {what} is not an approved one: {}", change.kind.word());
+            ledger.note(Kind::Trust, Outcome::Waiting, server, Some(name), &detail);
+        }
     }
 }
 

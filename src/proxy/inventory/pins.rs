@@ -148,6 +148,11 @@ impl Inventory {
     /// Applies changed pins to the catalog, and notifies clients.
     fn pins_changed(&self) {
         self.restrict(&self.callers.unscoped().config());
-        self.callers.lists_changed(&[ChangeNotice::Tools]);
+        let lists = [
+            ChangeNotice::Tools,
+            ChangeNotice::Prompts,
+            ChangeNotice::Resources,
+        ];
+        self.callers.lists_changed(&lists);
     }
 }

@@ -18,6 +18,7 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
         .collect();
     let is_free = config.tools.is_empty() && servers.values().all(Policy::is_empty);
     let (all, pins, held) = (config.tools.clone(), pins.clone(), pins.clone());
+    let entries = pins.clone();
     let hold = move |server: &ServerName| Hold {
         everything: held.is_quarantined(server),
         instructions: held.holds_instructions(server),
@@ -41,7 +42,9 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
     let overridden = config.servers.iter();
     let overridden = overridden.filter(|(_, entry)| !entry.overrides.is_empty());
     let overrides = overridden.map(|(server, entry)| (server.clone(), entry.overrides.clone()));
-    Rules::new(is_withheld, hold).adapting(overrides.collect())
+    Rules::new(is_withheld, hold)
+        .withholding(move |server, kind, entry| entries.is_entry_held(server, kind, entry))
+        .adapting(overrides.collect())
 }
 
 /// The servers whose tools are held back unless they are known to be the approved ones.

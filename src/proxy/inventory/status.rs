@@ -95,9 +95,12 @@ pub(crate) struct ServerReport {
 /// A difference between a server's list and the approved one.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Difference {
-    /// The tool; `None` for the server's instructions.
+    /// The tool; `None` for other texts of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// The prompt, resource or template, with its kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
     /// `changed`, `new`, `renamed`, `vanished`, `instructions` or `prompts_and_resources`.
     pub change: &'static str,
     /// The likeliest old name of a renamed tool.
@@ -114,6 +117,7 @@ impl Difference {
     pub(crate) fn all(pending: &Pending) -> Vec<Self> {
         let tools = pending.tools.iter().map(|(name, change)| Self {
             tool: Some(name.clone()),
+            entry: None,
             change: change.kind.word(),
             from: match &change.kind {
                 ChangeKind::Renamed { from } => Some(from.clone()),
@@ -123,17 +127,27 @@ impl Difference {
         });
         let instructions = pending.instructions.as_ref().map(|_| Self {
             tool: None,
+            entry: None,
             change: "instructions",
             from: None,
             rejected: false,
         });
         let features = pending.features.as_ref().map(|_| Self {
             tool: None,
+            entry: None,
             change: "prompts_and_resources",
             from: None,
             rejected: false,
         });
-        tools.chain(instructions).chain(features).collect()
+        let entries = pending.entries.iter().map(|(label, change)| Self {
+            tool: None,
+            entry: Some(label.clone()),
+            change: change.kind.word(),
+            from: None,
+            rejected: false,
+        });
+        let texts = instructions.into_iter().chain(features);
+        tools.chain(entries).chain(texts).collect()
     }
 }
 
