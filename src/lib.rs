@@ -77,7 +77,7 @@ pub mod internals {
         };
     }
     pub mod statistics {
-        pub use crate::statistics::{CallOutcome, Statistics};
+        pub use crate::statistics::{CallOutcome, CallPath, Statistics};
     }
     pub mod tool {
         pub use crate::tool::{

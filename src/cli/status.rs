@@ -118,7 +118,7 @@ impl Surfaces {
             small: config.surface.small,
             http: http.map(Surface::text),
             clients: clients
-                .map(|(client, surface)| (client.clone(), surface.text()))
+                .filter_map(|(client, own)| Some((client.clone(), own.surface?.text())))
                 .collect(),
             decided: decided
                 .map(|decision| Decided {

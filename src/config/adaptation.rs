@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use jsonc_parser::ast::Value;
 use serde_json::value::RawValue;
 
+use super::ResultForm;
 use super::error::EntryError;
+use super::options::result_form;
 use super::reader::{At, Field};
 use crate::mcp::object::quoted;
 use crate::secret::Secret;
@@ -30,6 +32,8 @@ pub(crate) struct Override {
     pub(crate) select: Option<String>,
     /// The characters that its answer may have, in place of `results.budget`; 0 means no limit.
     pub(crate) budget: Option<usize>,
+    /// The form of its results, in place of the client's and of `results.form`.
+    pub(crate) form: Option<ResultForm>,
 }
 
 /// An argument that the user sets.
@@ -52,6 +56,7 @@ pub(super) struct OverrideEntry {
     pub(super) arguments: Vec<(String, PresetEntry)>,
     pub(super) select: Option<String>,
     pub(super) budget: Option<usize>,
+    pub(super) form: Option<ResultForm>,
 }
 
 /// An argument as it is written.
@@ -70,7 +75,7 @@ pub(super) enum Piece {
 }
 
 const EXPECTED: &str = "an object of overrides like {\"create_issue\": {\"name\": \"new_ticket\", \"arguments\": {\"repo\": {\"fixed\": \"a/b\"}}}}";
-const ONE: &str = "an override (`tools.override`) with no other keys than `name`, `description`, `arguments`, `select` and `budget`";
+const ONE: &str = "an override (`tools.override`) with no other keys than `name`, `description`, `arguments`, `select`, `budget` and `form`";
 const NAME: &str = "a name of 1 to 64 letters, digits, `_`, `-` and `.`, without `__`";
 const PRESET: &str = "one of {\"fixed\": VALUE}, {\"default\": VALUE} and {\"hidden\": true}";
 
@@ -89,6 +94,7 @@ fn one(tool: &str, field: &Field<'_>) -> Result<OverrideEntry, At<EntryError>> {
         arguments: Vec::new(),
         select: None,
         budget: None,
+        form: None,
     };
     field.members(|key, value| {
         match key {
@@ -101,6 +107,7 @@ fn one(tool: &str, field: &Field<'_>) -> Result<OverrideEntry, At<EntryError>> {
             }
             "select" => entry.select = Some(value.text()?.value),
             "budget" => entry.budget = Some(value.whole_number()?),
+            "form" => entry.form = Some(result_form(value)?),
             _ => return Err(field.wrong(ONE)),
         }
         Ok(())

@@ -18,10 +18,11 @@ use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
     OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, SearchEntry, SurfaceEntry,
 };
-use super::surface_options::{clients, surface};
+use super::shown::{Shown, shown};
+use super::surface_options::{ClientEntry, clients, surface};
 use super::{
     CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout,
-    Management, Origin, Share, Surface, Trust, duration, log_level,
+    Management, Origin, Share, Trust, duration, log_level,
 };
 use super::{foreign, keys};
 
@@ -49,7 +50,8 @@ pub(super) struct File {
     pub(super) health_check: Read<HealthCheck>,
     pub(super) catalog: Read<CatalogEntry>,
     pub(super) surface: Read<SurfaceEntry>,
-    pub(super) clients: Read<Vec<(String, Read<Surface>)>>,
+    pub(super) show: Read<Shown>,
+    pub(super) clients: Read<Vec<(String, ClientEntry)>>,
     pub(super) search: Read<SearchEntry>,
     pub(super) results: Read<Results>,
     pub(super) management: Read<Management>,
@@ -144,6 +146,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let health_check = members.read("health_check", health_check);
     let catalog = members.read("catalog", CatalogEntry::read);
     let surface = members.read("surface", surface);
+    let show = members.read("show", shown);
     let clients = members.read("clients", clients);
     let search = members.read("search", SearchEntry::read);
     let results = members.read("results", Results::read);
@@ -176,6 +179,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         health_check,
         catalog,
         surface,
+        show,
         clients,
         search,
         results,

@@ -2,6 +2,7 @@
 //! tables, and the JSON Schema for editors is made from them; the reader in `file.rs` reads exactly these keys.
 
 use super::key::{Table, Value, key, with_default};
+use super::options::RESULT_FORMS;
 use super::sections::{
     APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, OWN_TOOLS, RESULTS, SEARCH,
     SURFACE, TOOLS,
@@ -61,6 +62,11 @@ pub(super) const FILE: Table = &[
         "surface",
         Value::ObjectOr(super::surface::SURFACES, SURFACE),
         "How clients see the servers' tools; a word is its `mode`. `serve --surface` goes before it.",
+    ),
+    key(
+        "show",
+        Value::Texts,
+        "Tools that clients see next to the three meta-tools, with their own schemas: `server__tool`, with `*` and `?` in the tool's name. With `direct` all are seen anyway.",
     ),
     key(
         "clients",
@@ -156,11 +162,23 @@ pub(super) const FILE: Table = &[
 const IDLE_TIMEOUT: Value = Value::TimeOr(&["adaptive", "never"]);
 
 /// The keys of an entry in `clients`.
-pub(super) const CLIENT: Table = &[key(
-    "surface",
-    Value::Words(super::surface::SURFACES),
-    "The client's surface, in place of the file's `surface`.",
-)];
+pub(super) const CLIENT: Table = &[
+    key(
+        "surface",
+        Value::Words(super::surface::SURFACES),
+        "The client's surface, in place of the file's `surface`.",
+    ),
+    key(
+        "show",
+        Value::Texts,
+        "The tools that the client sees next to the three meta-tools, in place of the file's `show`.",
+    ),
+    key(
+        "form",
+        Value::Words(RESULT_FORMS),
+        "The form of the client's results, in place of `results.form`; a tool's own `form` goes before it.",
+    ),
+];
 
 /// The keys of a server's entry.
 pub(super) const ENTRY: Table = &[

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::duration;
+use super::error::EntryError;
 use super::language_model::LanguageModel;
+use super::reader::{At, Field};
 
 /// The permitted values of `credentials`.
 pub(super) const CREDENTIALS_EXPECTED: &str = "\"auto\", \"keychain\" or \"file\"";
@@ -220,6 +222,18 @@ pub(crate) enum ResultForm {
     AsIs,
     /// JSON without insignificant whitespace, and arrays of like objects as tables.
     Compact,
+}
+
+/// The values of `form`.
+pub(super) const RESULT_FORMS: &[&str] = &["as_is", "compact"];
+
+/// Reads `form`.
+pub(super) fn result_form(field: &Field<'_>) -> Result<ResultForm, At<EntryError>> {
+    match field.word() {
+        Some("as_is") => Ok(ResultForm::AsIs),
+        Some("compact") => Ok(ResultForm::Compact),
+        _ => Err(field.wrong("\"as_is\" or \"compact\"")),
+    }
 }
 
 /// The lifetime of stored results, and who can read them.

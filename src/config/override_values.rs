@@ -37,6 +37,7 @@ impl Resolver<'_> {
                 arguments,
                 select: entry.select,
                 budget: entry.budget,
+                form: entry.form,
             };
             overrides.insert(entry.tool.value, adapted);
         }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::key::{Key, Table, Value};
 use super::keys::{ENTRY, FILE, TIME_PATTERN};
+use super::options::RESULT_FORMS;
 
 /// The schema, in the dialect of 2020-12.
 #[must_use]
@@ -79,6 +80,7 @@ fn an_override() -> Json {
             },
             "select": { "type": "string" },
             "budget": { "type": "integer", "minimum": 0 },
+            "form": { "enum": RESULT_FORMS },
         },
         "additionalProperties": false,
     })
@@ -211,7 +213,7 @@ mod tests {
             Value::Overrides => (
                 vec![
                     json!({}),
-                    json!({ "t": { "name": "other", "arguments": { "x": { "fixed": [1, "a"] }, "y": { "hidden": true } }, "budget": 0 } }),
+                    json!({ "t": { "name": "other", "arguments": { "x": { "fixed": [1, "a"] }, "y": { "hidden": true } }, "budget": 0, "form": "compact" } }),
                 ],
                 vec![
                     json!([]),
@@ -222,6 +224,7 @@ mod tests {
                     json!({ "t": { "arguments": { "x": { "hidden": false } } } }),
                     json!({ "t": { "arguments": { "x": { "fixed": 1, "default": 2 } } } }),
                     json!({ "t": { "budget": -1 } }),
+                    json!({ "t": { "form": "small" } }),
                 ],
             ),
             Value::TextMap => (vec![json!({})], vec![json!([]), json!({ "A": 1 })]),

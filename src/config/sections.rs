@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::adaptation::{OverrideEntry, overrides};
 use super::error::EntryError;
 use super::key::{Key, Table, Value, key};
-use super::options::FORMAT_EXPECTED;
+use super::options::{FORMAT_EXPECTED, RESULT_FORMS, result_form};
 use super::reader::{At, Field, Members, Read};
 use super::rule_entry::{RuleEntry, rules};
 use super::surface::{READ_TOOL, SURFACES, surface_name};
@@ -194,7 +194,7 @@ pub(super) const OWN_TOOLS: Table = &[
     key(
         "override",
         Value::Overrides,
-        "Other names, descriptions, arguments and answers of tools, by the server's own names: `{\"create_issue\": {\"name\": …, \"description\": …, \"arguments\": {\"repo\": {\"fixed\": …}, \"labels\": {\"default\": …}, \"draft\": {\"hidden\": true}}, \"select\": …, \"budget\": …}}`.",
+        "Other names, descriptions, arguments and answers of tools, by the server's own names: `{\"create_issue\": {\"name\": …, \"description\": …, \"arguments\": {\"repo\": {\"fixed\": …}, \"labels\": {\"default\": …}, \"draft\": {\"hidden\": true}}, \"select\": …, \"budget\": …, \"form\": …}}`.",
     ),
 ];
 
@@ -278,7 +278,7 @@ section! {
         /// The treatment of a text that only repeats the structured content; `auto` keeps the form that the client shows its model.
         duplicates: Read<Duplicates> = duplicates, Value::Words(&["auto", "keep", "text", "structured"]), "auto";
         /// The form of a result: the server's own, or JSON without insignificant whitespace and with arrays of like objects as tables.
-        form: Read<ResultForm> = result_form, Value::Words(&["as_is", "compact"]), "as_is";
+        form: Read<ResultForm> = result_form, Value::Words(RESULT_FORMS), "as_is";
         /// How long stored results are kept.
         kept_for: Read<Lifetime> = lifetime, Value::TimeOr(&["session"]), "session";
     }
@@ -329,14 +329,6 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<EntryError>> {
 fn audited_arguments(field: &Field<'_>) -> Result<AuditedArguments, At<EntryError>> {
     let arguments = field.word().and_then(AuditedArguments::parse);
     arguments.ok_or_else(|| field.wrong("\"none\", \"hash\" or \"redacted\""))
-}
-
-fn result_form(field: &Field<'_>) -> Result<ResultForm, At<EntryError>> {
-    match field.word() {
-        Some("as_is") => Ok(ResultForm::AsIs),
-        Some("compact") => Ok(ResultForm::Compact),
-        _ => Err(field.wrong("\"as_is\" or \"compact\"")),
-    }
 }
 
 fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<EntryError>> {

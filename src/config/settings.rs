@@ -19,7 +19,7 @@ use super::server::{self, Resolver};
 use super::{
     ApprovalOptions, AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions,
     Environment, Exposure, HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected,
-    LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer,
+    LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer, ResultForm,
     ResultOptions, SearchOptions, Server, SurfaceOptions, Traces, Transport, Verdict, duration,
     env, file, remote_server, secrets_file,
 };
@@ -141,6 +141,14 @@ impl Config {
             .get(&name.server)
             .map_or(Verdict::Allowed, |entry| entry.tools.judge_own(name, hints));
         own.max(self.tools.judge(name, hints))
+    }
+
+    /// The form of results for the client with this name: the tool's `own`, else that of the client's entry, else that of
+    /// all results.
+    #[must_use]
+    pub(crate) fn result_form(&self, own: Option<ResultForm>, client: &str) -> ResultForm {
+        own.or_else(|| self.surface.form_for(client))
+            .unwrap_or(self.results.form)
     }
 
     /// The permission for a tool, or for this call of it, and the rule that decides, as it stands in the file.
@@ -381,7 +389,7 @@ impl Config {
             ),
             max_age: max_age(file.catalog, defaults.max_age, &report),
             search,
-            surface: SurfaceOptions::of(file.surface, file.clients, &report),
+            surface: SurfaceOptions::of(file.surface, file.show, file.clients, &report),
             results: ResultOptions::of(file.results, &report),
             approvals: ApprovalOptions::of(file.approvals, &report),
             notify: simple_setting(file.notify, defaults.notify, &report),

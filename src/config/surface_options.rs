@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use super::error::EntryError;
 use super::keys;
+use super::options::result_form;
 use super::reader::{At, Field, Members, Read, Report};
 use super::sections::SurfaceEntry;
+use super::shown::{Shown, shown};
 use super::surface::{ReadTool, Surface, SurfaceRequest, SurfaceSource, surface_name};
-use super::{setting, simple_setting};
+use super::{ResultForm, setting, simple_setting};
 
 /// The default of `surface.small`, in tokens.
 const SMALL: usize = 2000;
@@ -24,8 +26,28 @@ pub(crate) struct SurfaceOptions {
     pub small: usize,
     /// Whether clients get `execute_read_tool`.
     pub read_tool: ReadTool,
-    /// The surfaces of some clients, by the names in the file.
-    pub clients: BTreeMap<String, Surface>,
+    /// The tools that clients see next to the meta-tools.
+    pub show: Shown,
+    /// The settings of some clients, by the names in the file.
+    pub clients: BTreeMap<String, ClientOptions>,
+}
+
+/// The settings of one client; `None` leaves the file's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ClientOptions {
+    /// Its surface.
+    pub surface: Option<Surface>,
+    /// The tools that it sees next to the meta-tools.
+    pub show: Option<Shown>,
+    /// The form of its results.
+    pub form: Option<ResultForm>,
+}
+
+/// The settings of one client as written.
+pub(super) struct ClientEntry {
+    surface: Read<Surface>,
+    show: Read<Shown>,
+    form: Read<ResultForm>,
 }
 
 impl Default for SurfaceOptions {
@@ -34,6 +56,7 @@ impl Default for SurfaceOptions {
             mode: Surface::default(),
             small: SMALL,
             read_tool: ReadTool::default(),
+            show: Shown::default(),
             clients: BTreeMap::new(),
         }
     }
@@ -43,7 +66,8 @@ impl SurfaceOptions {
     /// The options as written, with defaults for the others.
     pub(super) fn of(
         read: Read<SurfaceEntry>,
-        clients: Read<Vec<(String, Read<Surface>)>>,
+        show: Read<Shown>,
+        clients: Read<Vec<(String, ClientEntry)>>,
         report: &Report,
     ) -> Self {
         let default = Self::default();
@@ -57,11 +81,18 @@ impl SurfaceOptions {
                 ..default
             },
         };
+        options.show = (report
+            .value(show, "no tool is listed next to the three")
+            .flatten())
+        .unwrap_or_default();
         let clients = report.value(clients, "no client has settings of its own");
-        for (name, surface) in clients.flatten().unwrap_or_default() {
-            if let Some(surface) = report.value(surface, text(options.mode)).flatten() {
-                options.clients.insert(name, surface);
-            }
+        for (name, entry) in clients.flatten().unwrap_or_default() {
+            let own = ClientOptions {
+                surface: (report.value(entry.surface, text(options.mode))).flatten(),
+                show: (report.value(entry.show, "the `show` of all clients")).flatten(),
+                form: (report.value(entry.form, "`results.form`")).flatten(),
+            };
+            options.clients.insert(name, own);
         }
         options
     }
@@ -73,14 +104,30 @@ impl SurfaceOptions {
         client: &str,
         request: SurfaceRequest,
     ) -> (Surface, SurfaceSource) {
-        let own = || {
-            let mut clients = self.clients.iter();
-            clients.find_map(|(name, surface)| is_client(name, client).then_some(*surface))
-        };
+        let own = || self.own(client, |own| own.surface);
         None.or_else(|| Some((request.flag?, SurfaceSource::Flag)))
             .or_else(|| Some((own()?, SurfaceSource::Client)))
             .or_else(|| Some((request.http?, SurfaceSource::Http)))
             .unwrap_or((self.mode, SurfaceSource::File))
+    }
+
+    /// The tools that the client with this name sees next to the meta-tools.
+    #[must_use]
+    pub(crate) fn shown_to(&self, client: &str) -> Shown {
+        let own = self.own(client, |own| own.show.clone());
+        own.unwrap_or_else(|| self.show.clone())
+    }
+
+    /// The form of results that the entry of the client with this name asks for.
+    #[must_use]
+    pub(crate) fn form_for(&self, client: &str) -> Option<ResultForm> {
+        self.own(client, |own| own.form)
+    }
+
+    /// A setting of the first entry that names `client` and has it.
+    fn own<T>(&self, client: &str, of: impl Fn(&ClientOptions) -> Option<T>) -> Option<T> {
+        let mut clients = self.clients.iter();
+        clients.find_map(|(name, own)| of(own).filter(|_| is_client(name, client)))
     }
 }
 
@@ -149,14 +196,18 @@ pub(super) fn surface(field: &Field<'_>) -> Result<SurfaceEntry, At<EntryError>>
 }
 
 /// Reads `clients`.
-pub(super) fn clients(field: &Field<'_>) -> Result<Vec<(String, Read<Surface>)>, At<EntryError>> {
+pub(super) fn clients(field: &Field<'_>) -> Result<Vec<(String, ClientEntry)>, At<EntryError>> {
     field.members(|name, field| {
         let scope = format!("clients.{name}.");
         let object = field.object()?;
         let mut members = Members::new(object, keys::CLIENT, &scope, "", field.report());
-        let surface = members.read("surface", surface_name);
+        let entry = ClientEntry {
+            surface: members.read("surface", surface_name),
+            show: members.read("show", shown),
+            form: members.read("form", result_form),
+        };
         members.finish();
-        Ok((name.to_owned(), surface))
+        Ok((name.to_owned(), entry))
     })
 }
 
@@ -177,7 +228,11 @@ mod tests {
             ..request
         };
         assert_eq!(options.of_client("x", http).1, SurfaceSource::Http);
-        options.clients.insert("Codex".to_owned(), Surface::Direct);
+        let own = ClientOptions {
+            surface: Some(Surface::Direct),
+            ..ClientOptions::default()
+        };
+        options.clients.insert("Codex".to_owned(), own);
         assert_eq!(
             options.of_client("codex-mcp-client", http),
             (Surface::Direct, SurfaceSource::Client)

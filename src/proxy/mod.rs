@@ -67,7 +67,7 @@ use metrics::Metrics;
 use relay::Relay;
 use surfaces::Surfaces;
 use tools::{Tools, definitions};
-use view::{Mode, ViewSource, Workspace};
+use view::{ViewSource, Workspace};
 
 /// The proxy: dispatches requests by method.
 #[derive(Debug)]
@@ -360,7 +360,7 @@ impl Proxy {
     async fn view_for(&self, caller: &Caller, method: &str) -> View {
         match method {
             // The list of meta-tools does not depend on the client.
-            "tools/list" if caller.client.surface().mode == Mode::MetaTools => {
+            "tools/list" if !caller.client.surface().lists_tools_of_servers() => {
                 self.callers.view(&caller.client)
             }
             "server/discover" | "ping" | "logging/setLevel" => self.callers.view(&caller.client),

@@ -18,7 +18,7 @@ use super::Client;
 use super::callers::Callers;
 use super::inventory::{Inventory, ToolsSize, counted};
 use super::view::{LONGEST_NAME, Mode, SessionSurface};
-use crate::config::{Config, ReadTool, Surface, SurfaceRequest, SurfaceSource, is_client};
+use crate::config::{Config, ReadTool, Shown, Surface, SurfaceRequest, SurfaceSource, is_client};
 use crate::day::Day;
 use crate::files;
 
@@ -139,15 +139,17 @@ impl Surfaces {
         let surface = match client.is_without_session() {
             false => self.of_session(client, &name),
             true => {
-                let known = self.without_session.lock().get(&name).copied();
-                known.unwrap_or_else(|| {
+                let known = self.without_session.lock().get(&name).cloned();
+                let mut surface = known.unwrap_or_else(|| {
                     let surface = self.decide(client, &name);
                     let mut known = self.without_session.lock();
                     if known.len() < MOST_DECISIONS {
-                        known.insert(name, surface);
+                        known.insert(name.clone(), surface.clone());
                     }
                     surface
-                })
+                });
+                surface.shown = shown(surface.mode, &self.callers.view(client).config(), &name);
+                surface
             }
         };
         client.show(surface);
@@ -163,7 +165,7 @@ impl Surfaces {
         }
         let surface = self.decide(client, name);
         forget_sessions(&path);
-        if let Err(error) = files::replace(&path, &[text_of(surface).as_bytes()]) {
+        if let Err(error) = files::replace(&path, &[text_of(&surface).as_bytes()]) {
             tracing::warn!(path = %path.display(), %error, "the session's surface cannot be kept");
         }
         surface
@@ -186,6 +188,7 @@ impl Surfaces {
             mode,
             has_read_tool: mode == Mode::MetaTools
                 && has_read_tool(config.surface.read_tool, is_kept, name),
+            shown: shown(mode, &config, name),
             longest_name: longest_name(name),
         };
         tracing::debug!(client = name, ?surface, ?source, "the surface is decided");
@@ -295,6 +298,14 @@ fn has_read_tool(option: ReadTool, is_automatic: bool, client: &str) -> bool {
     }
 }
 
+/// The tools that a client sees next to the meta-tools.
+fn shown(mode: Mode, config: &Config, client: &str) -> Shown {
+    match mode {
+        Mode::MetaTools => config.surface.shown_to(client),
+        Mode::Direct => Shown::default(),
+    }
+}
+
 /// The longest name of a tool for a client: some put the entry's name before it and cut the whole (docs/surfaces.md).
 fn longest_name(client: &str) -> usize {
     let cuts = ["gemini-cli", "vscode"];
@@ -355,14 +366,18 @@ fn mode_named(name: &str) -> Mode {
     }
 }
 
-/// A session's surface as text: its mode, and whether it has the read-only tool.
-fn text_of(surface: SessionSurface) -> String {
+/// A session's surface as text: its mode, and whether it has the read-only tool; in a second line, the tools next to the
+/// meta-tools as JSON.
+fn text_of(surface: &SessionSurface) -> String {
     let read = if surface.has_read_tool { " read" } else { "" };
-    format!("{}{read}", name_of(surface.mode))
+    let shown = serde_json::to_string(surface.shown.patterns()).expect("texts are JSON");
+    format!("{}{read}\n{shown}\n", name_of(surface.mode))
 }
 
 fn of_text(text: &str, client: &str) -> Option<SessionSurface> {
-    let (mode, has_read_tool) = match text.trim() {
+    let (surface, shown) = text.split_once('\n').unwrap_or((text, ""));
+    let shown: Vec<String> = serde_json::from_str(shown).unwrap_or_default();
+    let (mode, has_read_tool) = match surface.trim() {
         "tools" => (Mode::MetaTools, false),
         "tools read" => (Mode::MetaTools, true),
         "direct" => (Mode::Direct, false),
@@ -371,6 +386,7 @@ fn of_text(text: &str, client: &str) -> Option<SessionSurface> {
     Some(SessionSurface {
         mode,
         has_read_tool,
+        shown: Shown::parse(&shown).unwrap_or_default(),
         longest_name: longest_name(client),
     })
 }
@@ -398,9 +414,10 @@ mod tests {
         for has_read_tool in [true, false] {
             let surface = SessionSurface {
                 has_read_tool,
+                shown: Shown::parse(&["a__b c*".to_owned()]).unwrap(),
                 ..SessionSurface::default()
             };
-            assert_eq!(of_text(&text_of(surface), "x"), Some(surface));
+            assert_eq!(of_text(&text_of(&surface), "x"), Some(surface));
         }
         assert_eq!(of_text("later kind", "x"), None);
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::catalog::{Catalog, ServerTools, Snapshot, Tool};
-use crate::config::{self, Config, Exposure, Inspected, Verdict};
+use crate::config::{self, Config, Exposure, Inspected, Shown, Verdict};
 use crate::tool::{QualifiedName, ServerName};
 
 /// The number of cached scopes; computing one again is fast.
@@ -37,14 +37,24 @@ pub(super) type Workspace = Arc<[PathBuf]>;
 pub(super) const LONGEST_NAME: usize = 64;
 
 /// How one client sees the servers' tools; it stays the same for the client's session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionSurface {
     /// The kind of listing.
     pub(crate) mode: Mode,
     /// Whether `execute_read_tool` is listed next to the meta-tools.
     pub(crate) has_read_tool: bool,
-    /// The longest name of a tool in direct mode.
+    /// The servers' tools that are listed next to the meta-tools.
+    pub(crate) shown: Shown,
+    /// The longest name of a server's tool in the list.
     pub(crate) longest_name: usize,
+}
+
+impl SessionSurface {
+    /// Whether tools of servers are listed under their own names, so that the list can change.
+    #[must_use]
+    pub(crate) fn lists_tools_of_servers(&self) -> bool {
+        self.mode == Mode::Direct || !self.shown.is_empty()
+    }
 }
 
 impl Default for SessionSurface {
@@ -52,6 +62,7 @@ impl Default for SessionSurface {
         Self {
             mode: Mode::MetaTools,
             has_read_tool: false,
+            shown: Shown::default(),
             longest_name: LONGEST_NAME,
         }
     }
@@ -100,8 +111,8 @@ impl View {
 
     /// How the client sees the servers' tools, in full.
     #[must_use]
-    pub(crate) fn surface(&self) -> SessionSurface {
-        self.surface
+    pub(crate) fn surface(&self) -> &SessionSurface {
+        &self.surface
     }
 
     /// The current configuration, without hidden servers.

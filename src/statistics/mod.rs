@@ -49,8 +49,19 @@ pub struct CallOutcome {
     pub sent: usize,
     /// Bytes of the result.
     pub received: usize,
-    /// Whether a command of the user made the call, not an agent.
-    pub by_hand: bool,
+    /// The way that the call came.
+    pub path: CallPath,
+}
+
+/// The way that a call came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallPath {
+    /// An agent, through a meta-tool.
+    MetaTool,
+    /// An agent, by the tool's own name.
+    OwnName,
+    /// A command of the user.
+    Command,
 }
 
 /// Kinds of texts for an agent other than tools' results.
@@ -95,7 +106,8 @@ impl Statistics {
         let mut pending = self.pending();
         let tally = pending.entry(Day::today()).or_default().tally(server, tool);
         tally.calls += 1;
-        tally.by_hand += u64::from(outcome.by_hand);
+        tally.by_hand += u64::from(outcome.path == CallPath::Command);
+        tally.by_own_name += u64::from(outcome.path == CallPath::OwnName);
         tally.errors += u64::from(outcome.failed);
         tally.sent += outcome.sent as u64;
         tally.received += outcome.received as u64;
@@ -189,7 +201,7 @@ mod tests {
             latency: Duration::from_millis(milliseconds),
             sent: 10,
             received: 1000,
-            by_hand: false,
+            path: CallPath::MetaTool,
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Tally {
     pub calls: u64,
     /// Number of these calls that a command of the user made, not an agent.
     pub by_hand: u64,
+    /// Number of these calls that agents made by the tool's own name, not through a meta-tool.
+    pub by_own_name: u64,
     /// Number of failed calls.
     pub errors: u64,
     /// Bytes of arguments.
@@ -123,10 +125,17 @@ impl Tally {
         self.calls.saturating_sub(self.by_hand)
     }
 
+    /// Number of calls through a meta-tool.
+    #[must_use]
+    pub fn by_meta_tools(&self) -> u64 {
+        self.by_agents().saturating_sub(self.by_own_name)
+    }
+
     /// Adds the counts of another tally.
     pub fn merge(&mut self, other: &Self) {
         self.calls += other.calls;
         self.by_hand += other.by_hand;
+        self.by_own_name += other.by_own_name;
         self.errors += other.errors;
         self.sent += other.sent;
         self.received += other.received;

@@ -518,6 +518,84 @@ fn in_compact_form_json_has_no_spaces_and_like_objects_are_a_table() {
 }
 
 #[test]
+fn the_form_of_a_tool_goes_before_that_of_a_client_and_that_before_the_one_of_all_results() {
+    let pretty = serde_json::to_string_pretty(&json!({ "name": "a", "count": 1 })).unwrap();
+    let short = r#"{"count":1,"name":"a"}"#;
+    let both = json!({ "content": [{ "type": "text", "text": pretty }], "structuredContent": { "name": "a", "count": 1 } });
+    let definition = |name: &str| {
+        json!({ "name": name, "inputSchema": { "type": "object" }, "outputSchema": { "type": "object" } }).to_string()
+    };
+    let tool = |server: Server, name: &str| {
+        server.tool_as(name, &definition(name), [result(&both.to_string())])
+    };
+    let server = ["plain", "whole", "short"]
+        .into_iter()
+        .fold(Server::new(), tool);
+    let own =
+        json!({ "override": { "whole": { "form": "as_is" }, "short": { "form": "compact" } } });
+    let setup = Setup::new()
+        .server_with("a", server, json!({ "tools": own }))
+        .setting("results", json!({ "form": "as_is", "duplicates": "keep" }))
+        .setting("clients", json!({ "small": { "form": "compact" } }));
+    let expected = [
+        ("other", [&*pretty, &*pretty, short]),
+        ("small", [short, &*pretty, short]),
+    ];
+    for (client, forms) in expected {
+        let mut session = setup.start();
+        session.shake_hands_named(client);
+        for (name, form) in ["plain", "whole", "short"].into_iter().zip(forms) {
+            let answer = session.execute(&format!("a__{name}"));
+            assert_eq!(answer.text(), form, "{client} {name}");
+        }
+        session.finish();
+        // By its own name a tool has a schema of results, so the structured content stays.
+        let mut session = setup.start_with(&["serve", "--direct"]);
+        session.shake_hands_named(client);
+        let list = session.ask("tools/list", "{}").value();
+        for (index, (name, form)) in ["plain", "whole", "short"]
+            .into_iter()
+            .zip(forms)
+            .enumerate()
+        {
+            let answer = session.call(&format!("a__{name}"), "{}");
+            assert_eq!(answer.text(), form, "{client} {name}");
+            let has_schema = list["tools"][index].get("outputSchema").is_some();
+            assert_eq!(has_schema, name != "short", "{list}");
+            let is_structured = answer.value().get("structuredContent").is_some();
+            assert_eq!(is_structured, has_schema, "{client} {name}: {answer:?}");
+        }
+        session.finish();
+    }
+    let setup = setup.setting("results", json!({ "form": "compact" }));
+    let mut session = setup.connect();
+    assert_eq!(session.execute("a__plain").text(), short);
+    assert_eq!(session.execute("a__whole").text(), pretty);
+    session.finish();
+}
+
+#[test]
+fn a_wrong_form_of_a_client_is_reported_and_that_of_a_tool_disables_its_server() {
+    let server = || Server::new().tool("t", [result(r#"{"content":[]}"#)]);
+    let setup = Setup::new()
+        .server("a", server())
+        .server_with(
+            "b",
+            server(),
+            json!({ "tools": { "override": { "t": { "form": "small" } } } }),
+        )
+        .setting("clients", json!({ "x": { "form": 7 } }));
+    let doctor = setup.run(&["doctor"]);
+    let text = format!("{}{}", doctor.stdout, doctor.stderr);
+    assert!(
+        text.contains("clients.x.form") || text.contains("`form`"),
+        "{text}"
+    );
+    assert!(text.contains("server-entry"), "{text}");
+    assert_eq!(setup.home().starts("b"), 0);
+}
+
+#[test]
 fn what_was_stored_is_kept_as_long_as_the_user_wants() {
     let setup = shop().setting("results", json!({ "kept_for": "2h" }));
     let mut client = setup.connect();

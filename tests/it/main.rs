@@ -107,6 +107,7 @@ mod rules_check;
 mod schema;
 mod secrets;
 mod security;
+mod shown;
 mod signatures;
 
 // Its programs are found where Unix has them.

@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use mcpzip::internals::statistics::{CallOutcome, Statistics};
+use mcpzip::internals::statistics::{CallOutcome, CallPath, Statistics};
 
 const SERVERS: usize = 100;
 const TOOLS: usize = 50;
@@ -30,7 +30,7 @@ fn main() -> std::io::Result<()> {
             latency,
             sent: 100,
             received: 2_000,
-            by_hand: false,
+            path: CallPath::MetaTool,
         };
         let start = Instant::now();
         statistics.called(server, tool, &outcome);

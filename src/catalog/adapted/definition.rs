@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::config::{Override, Preset};
+use crate::config::{Override, Preset, ResultForm};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::tool::Definition;
@@ -47,8 +47,9 @@ pub(super) fn adapted(listed: &RawValue, wanted: &Override) -> Result<Box<RawVal
         let schema = schema.ok_or("it has no schema of its arguments")?;
         set("inputSchema", &input_schema(&schema, wanted)?)?;
     }
-    if wanted.select.is_some() || wanted.budget.is_some() {
-        // It describes the whole result.
+    let is_compact = wanted.form == Some(ResultForm::Compact);
+    if wanted.select.is_some() || wanted.budget.is_some() || is_compact {
+        // It describes the whole result as the server sends it.
         let object = Object::parse(&json).map_err(|_| unreadable())?;
         let changed = object.without("outputSchema");
         json = RawValue::from_string(changed).map_err(|_| unreadable())?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::config::Preset;
+use crate::config::{Preset, ResultForm};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 
@@ -15,6 +15,7 @@ pub(crate) struct Adapted {
     pub(super) arguments: BTreeMap<String, Preset>,
     pub(super) select: Option<String>,
     pub(super) budget: Option<usize>,
+    pub(super) form: Option<ResultForm>,
 }
 
 /// Arguments that an agent may not send.
@@ -40,6 +41,11 @@ impl Adapted {
     /// The characters that an answer may have; 0 means no limit.
     pub(crate) fn budget(&self) -> Option<usize> {
         self.budget
+    }
+
+    /// The form of its results, if the tool has one of its own.
+    pub(crate) fn form(&self) -> Option<ResultForm> {
+        self.form
     }
 
     /// Whether the user sets the value of an argument.

@@ -66,6 +66,7 @@ fn changed(server: &ServerTools, listed: &ToolEntry, wanted: &Override) -> ToolE
                     arguments: wanted.arguments.clone(),
                     select: wanted.select.clone(),
                     budget: wanted.budget,
+                    form: wanted.form,
                 }),
             }),
             ..listed.clone()

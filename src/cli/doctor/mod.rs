@@ -18,6 +18,7 @@ mod notify;
 mod programs;
 mod report;
 mod servers;
+mod shown;
 
 use clap::Args;
 
@@ -130,6 +131,7 @@ async fn examine(
     }
     if arguments.server.is_none() {
         if let Some(app) = app {
+            shown::examine(app, examination);
             audit::examine(app, machine, examination).await;
             notify::examine(app, machine, examination).await;
         }

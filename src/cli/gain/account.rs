@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use serde::Serialize;
 
+use super::candidates::{Candidate, candidates};
 use crate::app::STATISTICS;
 use crate::catalog::{Cache, Key};
 use crate::cli::tokens::{ENCODING, Tokens};
@@ -32,6 +33,8 @@ pub(super) struct Account {
     pub(super) days: Vec<DaySum>,
     /// Servers whose definitions are not known any more. Nothing is counted as saved for them.
     pub(super) unknown: Vec<String>,
+    /// Tools that most clients call, for `show`.
+    pub(super) candidates: Vec<Candidate>,
 }
 
 /// A sum of savings and costs, in tokens.
@@ -97,7 +100,15 @@ impl Account {
         let history =
             load(&paths.state_dir.join(STATISTICS), since).context("nothing can be shown")?;
         let tokens = Tokens::load()?;
-        Ok(Self::from(&history, &costs(paths, environment, &tokens)))
+        let account = Self::from(&history, &costs(paths, environment, &tokens));
+        let candidates = match Config::load(paths, environment) {
+            Ok(config) => candidates(&history.total(), &config, paths, &tokens),
+            Err(_) => Vec::new(),
+        };
+        Ok(Self {
+            candidates,
+            ..account
+        })
     }
 
     fn from(history: &History, costs: &Costs) -> Self {
@@ -135,6 +146,7 @@ impl Account {
             servers,
             days: days.collect(),
             unknown: unknown.cloned().collect(),
+            candidates: Vec::new(),
         }
     }
 }
@@ -160,7 +172,7 @@ impl Sum {
             searches: signed(answers.searches.tokens),
             descriptions: signed(answers.descriptions.tokens),
             parts: signed(answers.parts.tokens),
-            wrapping: signed(calls(record) * WRAPPING),
+            wrapping: signed(tallies().map(Tally::by_meta_tools).sum::<u64>() * WRAPPING),
             net: 0,
         };
         sum.net = sum.saved() - sum.paid();
@@ -255,7 +267,7 @@ fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::{Answer, CallOutcome, Statistics};
+    use crate::statistics::{Answer, CallOutcome, CallPath, Statistics};
 
     #[test]
     fn what_was_paid_counts_against_what_was_saved() {
@@ -271,13 +283,13 @@ mod tests {
             latency: std::time::Duration::from_millis(1),
             sent: 1,
             received: 9000,
-            by_hand: false,
+            path: CallPath::MetaTool,
         };
         for _ in 0..3 {
             statistics.called("a", "t", &outcome);
         }
         let by_hand = CallOutcome {
-            by_hand: true,
+            path: CallPath::Command,
             ..outcome
         };
         statistics.called("a", "t", &by_hand);

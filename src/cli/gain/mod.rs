@@ -4,6 +4,7 @@
 //! the sizes recorded when they passed, and the output says so. The sum includes what mcpzip itself costs.
 
 mod account;
+mod candidates;
 mod discover;
 mod report;
 mod transcript;

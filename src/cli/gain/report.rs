@@ -4,6 +4,7 @@ use console::style;
 
 use super::account::{Account, Sum};
 use crate::cli::output::{Output, bad, faint, good, strong};
+use crate::cli::printable::printable;
 use crate::proxy::counted;
 use crate::statistics::{aligned, bytes};
 
@@ -96,6 +97,7 @@ pub(super) fn print(account: &Account, output: &Output) {
     }
     servers(account, output);
     days(account, output);
+    candidates(account, output);
     if !account.unknown.is_empty() {
         let names = account.unknown.join(", ");
         output.line(faint(format!(
@@ -172,6 +174,32 @@ fn days(account: &Account, output: &Output) {
             grouped(day.sum.net)
         ));
     }
+}
+
+/// Tools for `show`, with a line to copy.
+fn candidates(account: &Account, output: &Output) {
+    if account.candidates.is_empty() {
+        return;
+    }
+    output.line("\ntools that most clients call through `execute_tool`");
+    for one in &account.candidates {
+        output.line(format!(
+            "  {:<40} {:>10}, {} tokens for each client if it is listed",
+            printable(&one.tool),
+            number_of(one.calls, "call"),
+            one.tokens
+        ));
+    }
+    let names: Vec<&str> = account
+        .candidates
+        .iter()
+        .map(|one| one.tool.as_str())
+        .collect();
+    let names = serde_json::Value::from(names).to_string();
+    output.line(faint(format!(
+        "a listed tool needs no search: to list them next to the three, add `\"show\": {}` to the configuration",
+        printable(&names)
+    )));
 }
 
 /// A bar in eighths of a character.

@@ -4,7 +4,7 @@
 
 pub(crate) mod arguments;
 mod condition;
-mod pattern;
+pub(super) mod pattern;
 
 use super::BUILT_IN_SERVER;
 use super::error::EntryError;

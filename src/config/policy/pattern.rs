@@ -142,7 +142,7 @@ impl Class {
 }
 
 /// Whether `text` is what `glob` describes; linear but for the last `*`, which alone is tried again.
-pub(super) fn fits(glob: &str, text: &str) -> bool {
+pub(in crate::config) fn fits(glob: &str, text: &str) -> bool {
     let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
     let (mut g, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -38,6 +38,8 @@ pub(in crate::proxy) struct AnsweredCall<'a> {
     pub(in crate::proxy) select: Option<&'a str>,
     /// The budget of the tool, in place of the configured one.
     pub(in crate::proxy) budget: Option<usize>,
+    /// The form of the tool, in place of the client's and the configured one.
+    pub(in crate::proxy) form: Option<ResultForm>,
     pub(in crate::proxy) caller: &'a Caller,
     pub(in crate::proxy) view: &'a View,
 }
@@ -48,16 +50,18 @@ impl Answers {
         if required_input(&result).is_some() {
             return Reply::Relayed(result);
         }
-        let options = asked.view.config().results;
+        let config = asked.view.config();
+        let options = config.results;
+        let client = asked.caller.client.software_name().unwrap_or_default();
         let budget = match asked.budget.unwrap_or(options.budget) {
             0 => usize::MAX,
             budget => budget,
         };
         if asked.select.is_none()
-            && options.form == ResultForm::Compact
-            && let Some(reply) = self.compacted(&result, asked.name, budget).await
+            && config.result_form(asked.form, client) == ResultForm::Compact
+            && let Some(compact) = self.compacted(&result, asked.name, budget, false).await
         {
-            return reply;
+            return Reply::Relayed(compact);
         }
         let kept = KeptForm::of(options.duplicates, asked.caller.shows);
         if asked.select.is_none() && result.len() <= budget {
@@ -75,10 +79,11 @@ impl Answers {
         result: &Bytes,
         name: &QualifiedName,
         budget: usize,
-    ) -> Option<Reply> {
+        has_schema: bool,
+    ) -> Option<Bytes> {
         let compact = {
             let result = result.clone();
-            move || compacted(&result)
+            move || compacted(&result, has_schema)
         };
         let compact = match result.len() <= LARGE {
             true => compact(),
@@ -92,7 +97,35 @@ impl Answers {
         let (server, tool) = (name.server.as_str(), name.tool.as_str());
         let (whole, shown) = (tokens(result), tokens(&compact));
         self.statistics.reduced(server, tool, false, whole, shown);
-        Some(Reply::Relayed(compact))
+        Some(compact)
+    }
+
+    /// The result of a call by the tool's own name: whole, the part that the user's own `select` of the tool produces, or in
+    /// compact form. Nothing of it is stored.
+    pub(in crate::proxy) async fn direct(&self, result: Bytes, asked: &AnsweredCall<'_>) -> Reply {
+        // A filter gets the server's own data.
+        let compact = match asked.select {
+            Some(_) => None,
+            None => self.in_form(&result, asked).await,
+        };
+        let result = compact.unwrap_or(result);
+        if asked.select.is_none() && asked.budget.is_none() {
+            return Reply::Relayed(result);
+        }
+        self.selected(result, asked.select, asked.budget).await
+    }
+
+    /// The result of a call by the tool's own name in compact form, if that is configured and saves something. The definition
+    /// has no schema of results if the tool's own form is compact.
+    async fn in_form(&self, result: &Bytes, asked: &AnsweredCall<'_>) -> Option<Bytes> {
+        let client = asked.caller.client.software_name().unwrap_or_default();
+        let form = asked.view.config().result_form(asked.form, client);
+        if form != ResultForm::Compact || required_input(result).is_some() {
+            return None;
+        }
+        let has_schema = asked.form.is_none();
+        self.compacted(result, asked.name, usize::MAX, has_schema)
+            .await
     }
 
     /// A result that is not stored: the part that the user's own `select` of the tool produces, or the whole if it cannot be

@@ -20,9 +20,9 @@ const ROWS: &str = "$rows";
 /// The size in bytes above which a result is left as it is.
 const LARGEST: usize = 1024 * 1024;
 
-/// The result with its JSON texts in compact form, and without the structured content that one of them repeats. `None`
-/// if that would not be shorter, or if the result is an error.
-pub(in crate::proxy) fn compacted(result: &[u8]) -> Option<Bytes> {
+/// The result with its JSON texts in compact form, and without the structured content that one of them repeats, unless the
+/// client may check that by a schema. `None` if that would not be shorter, or if the result is an error.
+pub(in crate::proxy) fn compacted(result: &[u8], has_schema: bool) -> Option<Bytes> {
     if result.len() > LARGEST {
         return None;
     }
@@ -35,8 +35,9 @@ pub(in crate::proxy) fn compacted(result: &[u8]) -> Option<Bytes> {
         .get("structuredContent")
         .filter(|raw| raw.get() != "null");
     let blocks: Vec<&RawValue> = serde_json::from_str(object.get("content")?.get()).ok()?;
-    let is_repeated =
-        structured.is_some_and(|structured| blocks.iter().any(|block| repeats(block, structured)));
+    let is_repeated = !has_schema
+        && structured
+            .is_some_and(|structured| blocks.iter().any(|block| repeats(block, structured)));
     let blocks: Vec<Cow<'_, str>> = blocks.into_iter().map(block).collect();
     let content = format!("[{}]", blocks.join(","));
     let shorter = object.with("content", &content);
@@ -253,14 +254,18 @@ mod tests {
     #[test]
     fn errors_and_other_content_stay_as_they_are() {
         let error = br#"{"content":[{"type":"text","text":"{ \"a\" : 1 }"}],"isError":true}"#;
-        assert_eq!(compacted(error), None);
+        assert_eq!(compacted(error, false), None);
         let text =
             br#"{"content":[{"type":"text","text":"two  words"},{"type":"image","data":"x"}]}"#;
-        assert_eq!(compacted(text), None);
+        assert_eq!(compacted(text, false), None);
         let both = br#"{"content":[{"type":"text","text":"{ \"a\" : 1 }"},{"type":"image","data":"x"}],"structuredContent":{"a":1}}"#;
         assert_eq!(
-            compacted(both).unwrap(),
+            compacted(both, false).unwrap(),
             r#"{"content":[{"type":"text","text":"{\"a\":1}"},{"type":"image","data":"x"}]}"#
+        );
+        assert_eq!(
+            compacted(both, true).unwrap(),
+            r#"{"content":[{"type":"text","text":"{\"a\":1}"},{"type":"image","data":"x"}],"structuredContent":{"a":1}}"#
         );
     }
 }

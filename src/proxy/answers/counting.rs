@@ -11,7 +11,7 @@ use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 pub(in crate::proxy) use crate::statistics::Answer;
-use crate::statistics::CallOutcome;
+use crate::statistics::{CallOutcome, CallPath};
 use crate::tool::{QualifiedName, tokens_of};
 
 impl Answers {
@@ -45,21 +45,21 @@ impl Answers {
         reply
     }
 
-    /// Counts a call with `sent` bytes of arguments, and its result, if there is one. `by_hand`: a command made it.
+    /// Counts a call with `sent` bytes of arguments, and its result, if there is one.
     pub(in crate::proxy) fn count_call(
         &self,
         name: &QualifiedName,
         latency: Duration,
         sent: usize,
         result: Option<&[u8]>,
-        by_hand: bool,
+        path: CallPath,
     ) {
         let outcome = CallOutcome {
             failed: result.is_none_or(is_error),
             latency,
             sent,
             received: result.map_or(0, <[u8]>::len),
-            by_hand,
+            path,
         };
         self.statistics
             .called(name.server.as_str(), name.tool.as_str(), &outcome);

@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::listener::Listener;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
-use crate::proxy::view::{Mode, SessionSurface};
+use crate::proxy::view::SessionSurface;
 use crate::secret::random_token;
 use crate::upstream::ServerReply;
 
@@ -174,7 +174,7 @@ impl Client {
 
     /// How it sees the servers' tools.
     pub(in crate::proxy) fn surface(&self) -> SessionSurface {
-        self.surface.get().copied().unwrap_or_default()
+        self.surface.get().cloned().unwrap_or_default()
     }
 
     /// Whether it has been decided how it sees the servers' tools.
@@ -184,9 +184,10 @@ impl Client {
 
     /// Records how it sees the servers' tools, once.
     pub(in crate::proxy) fn show(&self, surface: SessionSurface) {
+        // The meta-tools never change.
+        let can_change = surface.lists_tools_of_servers();
         if self.surface.set(surface).is_ok() {
-            // The meta-tools never change.
-            self.listener.interests().tools = surface.mode == Mode::Direct;
+            self.listener.interests().tools = can_change;
         }
     }
 

@@ -10,7 +10,7 @@ use super::Features;
 use super::resources::{ResourceTarget, not_found, several};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
-use crate::proxy::view::{Mode, View};
+use crate::proxy::view::View;
 use crate::proxy::{Caller, ChangeNotice, Interests, Reply};
 use crate::tool::ServerName;
 
@@ -31,7 +31,7 @@ impl Features {
             }
         }
         Interests {
-            tools: interests.tools && view.mode() == Mode::Direct,
+            tools: interests.tools && view.surface().lists_tools_of_servers(),
             prompts: interests.prompts && exposed.prompts,
             resources: interests.resources && exposed.resources,
             uris,

@@ -20,6 +20,7 @@ use crate::proxy::relay::Relayed;
 use crate::proxy::relay::consent::{Consent, needs_decision};
 use crate::proxy::view::View;
 use crate::proxy::{Reply, RequestContext};
+use crate::statistics::CallPath;
 use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
 use crate::upstream::{CallError, ServerReply, message_of};
 
@@ -258,9 +259,12 @@ impl Tools {
             Ok(ServerReply::Result(result)) => Some(&result[..]),
             _ => None,
         };
-        let by_hand = call.context.is_none();
+        let path = match call.context {
+            Some(_) => CallPath::MetaTool,
+            None => CallPath::Command,
+        };
         self.answers
-            .count_call(&name, start.elapsed(), sent, result, by_hand);
+            .count_call(&name, start.elapsed(), sent, result, path);
         answered
     }
 }

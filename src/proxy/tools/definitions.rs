@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::mcp::Revision;
 use crate::mcp::object::quoted;
 use crate::proxy::answers::reply::server_info;
-use crate::proxy::view::{Mode, View};
+use crate::proxy::view::View;
 
 /// The result of `tools/list`, with a marker for the names of the servers.
 const DEFINITIONS: &str = concat!(
@@ -57,10 +57,10 @@ fn servers(config: &Config) -> String {
 /// The capabilities that mcpzip declares (specification, `ServerCapabilities`): exactly what it relays.
 fn capabilities(view: &View, is_modern: bool) -> String {
     let exposed = view.config().exposes_any();
-    let tools = match view.mode() {
+    let tools = match view.surface().lists_tools_of_servers() {
         // The three constants never change.
-        Mode::MetaTools => "{}",
-        Mode::Direct => r#"{"listChanged":true}"#,
+        false => "{}",
+        true => r#"{"listChanged":true}"#,
     };
     let parts = [
         // Without a handshake, each request has its own level.

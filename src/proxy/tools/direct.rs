@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -15,17 +16,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::Tools;
 use super::call::{completed, without_secrets};
+use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::headers::Mismatch;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
+use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::consent::Consent;
 use crate::proxy::relay::{Relayed, RequestContext};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Failure, Reply};
+use crate::statistics::CallPath;
 use crate::tool::{SEPARATOR, ToolName};
 use crate::upstream::{self, mirrored};
 
@@ -45,7 +49,11 @@ struct Named {
 
 impl DirectNames {
     /// The names of `snapshot` of at most `longest` characters, computed once.
-    fn of(&self, snapshot: &Arc<Snapshot>, longest: usize) -> Arc<HashMap<String, Tool>> {
+    pub(super) fn of(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        longest: usize,
+    ) -> Arc<HashMap<String, Tool>> {
         let mut known = self.0.lock();
         if let Some(named) = known
             .iter()
@@ -140,19 +148,27 @@ impl Tools {
         let longest = view.surface().longest_name;
         let named = self.direct_names.of(&snapshot, longest);
         let entries: Vec<String> = tools
-            .filter_map(|tool| {
-                let name = direct_name(&tool, longest);
-                named.get(&name)?;
-                let json = self.inventory.definition(&tool)?;
-                // An entry in the catalog was parsed as an object.
-                Some(Object::parse(&json).ok()?.with("name", &quoted(&name)))
-            })
+            .filter_map(|tool| self.direct_definition(view, &named, &tool))
             .collect();
         let next = next.unwrap_or_default();
         Reply::changing(
             format!(r#"{{"tools":[{}]{next}}}"#, entries.join(",")).into(),
             modern,
         )
+    }
+
+    /// The definition of a tool under the name that clients see; `None` if another tool has that name, too.
+    pub(super) fn direct_definition(
+        &self,
+        view: &View,
+        named: &HashMap<String, Tool>,
+        tool: &Tool,
+    ) -> Option<String> {
+        let name = direct_name(tool, view.surface().longest_name);
+        named.get(&name)?;
+        let json = self.inventory.definition(tool)?;
+        // An entry in the catalog was parsed as an object.
+        Some(Object::parse(&json).ok()?.with("name", &quoted(&name)))
     }
 
     /// Calls a tool with the client's arguments, and returns the server's response.
@@ -222,10 +238,17 @@ impl Tools {
             limit: self.relay.limit(view, &name.server),
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
+        let (bytes, start) = (sent.len(), Instant::now());
         let outcome = self
             .relay
             .request(&name.server, relayed, consent.context(Some(&context)))
             .await;
+        let result = match &outcome {
+            Ok(upstream::ServerReply::Result(result)) => Some(&result[..]),
+            _ => None,
+        };
+        self.answers
+            .count_call(&name, start.elapsed(), bytes, result, CallPath::OwnName);
         if let (Consent::Given(given), Ok(reply)) = (&consent, &outcome) {
             self.relay.agreed(given, &name, sent, reply);
         }
@@ -233,14 +256,15 @@ impl Tools {
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
                 let adapted = tool.adapted();
-                let (select, budget) = (
-                    adapted.and_then(Adapted::select),
-                    adapted.and_then(Adapted::budget),
-                );
-                if select.is_none() && budget.is_none() {
-                    return Ok(Reply::Relayed(result));
-                }
-                Ok(self.answers.selected(result, select, budget).await)
+                let asked = AnsweredCall {
+                    name: &name,
+                    select: adapted.and_then(Adapted::select),
+                    budget: adapted.and_then(Adapted::budget),
+                    form: adapted.and_then(Adapted::form),
+                    caller,
+                    view,
+                };
+                Ok(self.answers.direct(result, &asked).await)
             }
             Ok(upstream::ServerReply::Result(_)) => Ok(Reply::error(
                 ErrorCode::INTERNAL,
@@ -276,10 +300,11 @@ impl Tools {
     }
 
     /// The tool that the client sees as `name`.
-    fn listed_directly(&self, view: &View, name: &str) -> Option<Tool> {
+    pub(super) fn listed_directly(&self, view: &View, name: &str) -> Option<Tool> {
         let longest = view.surface().longest_name;
         let named = self.direct_names.of(&view.snapshot(), longest);
-        named.get(name).cloned()
+        let tool = named.get(name).cloned();
+        tool.filter(|tool| is_listed(view, tool))
     }
 
     /// The tool that clients see as `name`, or may mean by it.
@@ -290,7 +315,12 @@ impl Tools {
             Some(tool) => Ok(tool),
             // It may be a bare name, or a tool of a server that was never listed.
             None => match self.find(view, name).await {
-                Ok(tool) if tool.server().name().as_str() != BUILT_IN_SERVER => Ok(tool),
+                Ok(tool)
+                    if tool.server().name().as_str() != BUILT_IN_SERVER
+                        && is_listed(view, &tool) =>
+                {
+                    Ok(tool)
+                }
                 Ok(_) => Err(Failure::NotShown {
                     name: name.to_owned(),
                 }),

@@ -160,6 +160,7 @@ impl Tools {
                     name: &tool.own_name(),
                     select: select.as_deref().or_else(|| adapted?.select()),
                     budget: adapted.and_then(Adapted::budget),
+                    form: adapted.and_then(Adapted::form),
                     caller: &shared.context.caller,
                     view: &shared.context.view,
                 };

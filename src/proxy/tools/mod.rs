@@ -1,4 +1,4 @@
-//! The tools that clients see: the three meta-tools, or every tool directly.
+//! The tools that clients see: the three meta-tools, with some tools of servers next to them, or every tool directly.
 
 mod builtin;
 pub(in crate::proxy) mod call;
@@ -9,6 +9,7 @@ mod execute;
 mod find;
 mod reranking;
 pub(in crate::proxy) mod search;
+mod shown;
 
 use std::sync::{Arc, Weak};
 
@@ -109,11 +110,16 @@ impl Tools {
             Mode::Direct => Box::pin(self.direct_tools(view, params, modern)).await,
             Mode::MetaTools => {
                 let definitions = caller.client.definitions(|| definitions::meta_tools(view));
+                let more = Box::pin(self.shown_definitions(view)).await;
+                let definitions = shown::with_more(&definitions, &more);
                 self.answers.count_listing(view, caller, || {
                     tokens_of(&String::from_utf8_lossy(&definitions))
                         + tokens_of(&self.inventory.instructions(view))
                 });
-                Reply::constant(definitions, modern)
+                match view.surface().shown.is_empty() {
+                    true => Reply::constant(definitions, modern),
+                    false => Reply::changing(definitions, modern),
+                }
             }
         }
     }
@@ -171,9 +177,12 @@ impl Tools {
                 )
                 .await
             }
-            _ => Reply::invalid_params(format!(
-                "unknown tool `{name}`: there are search_tools, describe_tool and execute_tool, which calls all others"
-            )),
+            _ => {
+                let call = Box::pin(self.shown_call(view, caller, &name, params, line));
+                call.await.unwrap_or_else(|| Reply::invalid_params(format!(
+                    "unknown tool `{name}`: there are search_tools, describe_tool and execute_tool, which calls all others"
+                )))
+            }
         }
     }
 }

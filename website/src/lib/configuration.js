@@ -23,9 +23,10 @@ export function fromForm(servers, general) {
     mcpServers: Object.fromEntries(entries),
     ...filled({
       call_timeout: general.call_timeout,
-      results: filled({ budget: general.budget === '' ? undefined : Number(general.budget) }),
+      results: filled({ budget: general.budget === '' ? undefined : Number(general.budget), form: general.form }),
       management: general.management,
       surface: general.surface,
+      show: lines(general.show),
       daemon: general.daemon,
       http: filled({ address: general.http }),
       tools: filled({ ask: lines(general.ask), deny: lines(general.deny) }),

@@ -1,0 +1,90 @@
+//! Tools that are listed next to the meta-tools (`show`), under the names and with the definitions of direct mode.
+//!
+//! They are taken from the client's view on each request, so a tool that is denied, held back or hidden is neither listed
+//! nor callable.
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+
+use super::Tools;
+use crate::catalog::Tool;
+use crate::config::BUILT_IN_SERVER;
+use crate::mcp::Object;
+use crate::proxy::features::page::FIRST_LISTING;
+use crate::proxy::view::{Mode, View};
+use crate::proxy::{Caller, Reply};
+use crate::tool::ServerName;
+
+impl Tools {
+    /// The definitions of the tools next to the meta-tools, in the order of the servers and of their lists.
+    pub(super) async fn shown_definitions(&self, view: &View) -> Vec<String> {
+        let shown = &view.surface().shown;
+        if shown.is_empty() {
+            return Vec::new();
+        }
+        let config = view.config();
+        let servers: Vec<&ServerName> = config
+            .servers
+            .keys()
+            .filter(|server| shown.names_server(server.as_str()))
+            .collect();
+        let waits = servers.into_iter().map(|server| {
+            let listed = self.inventory.known(Some(server), FIRST_LISTING);
+            Box::pin(listed)
+        });
+        join_all(waits).await;
+        self.inventory.renew();
+        let snapshot = view.snapshot();
+        let tools = snapshot.tools();
+        let tools = tools.filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
+        let tools = tools.filter(|tool| is_listed(view, tool));
+        let named = self.direct_names.of(&snapshot, view.surface().longest_name);
+        tools
+            .filter_map(|tool| self.direct_definition(view, &named, &tool))
+            .collect()
+    }
+
+    /// Calls the tool that is listed as `name` next to the meta-tools; `None` if no such tool is meant.
+    pub(super) async fn shown_call(
+        &self,
+        view: &View,
+        caller: &Caller,
+        name: &str,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Option<Reply> {
+        let shown = &view.surface().shown;
+        if shown.is_empty() {
+            return None;
+        }
+        self.inventory.loaded().await;
+        let is_meant = shown.may_mean(name) || self.listed_directly(view, name).is_some();
+        match is_meant {
+            true => Some(self.direct_call(view, caller, params, line).await),
+            false => None,
+        }
+    }
+}
+
+/// Whether a client with this view has `tool` in its list under the tool's own name. A pattern of `show` may have the name that
+/// clients see, or the server's own.
+pub(super) fn is_listed(view: &View, tool: &Tool) -> bool {
+    let surface = view.surface();
+    let (seen, own) = (tool.qualified_name(), tool.own_name());
+    let mut names = [seen, own].into_iter();
+    surface.mode == Mode::Direct
+        || names.any(|name| {
+            let (server, tool) = (name.server.as_str(), name.tool.as_str());
+            surface.shown.includes(server, tool)
+        })
+}
+
+/// The result of `tools/list` with more definitions.
+pub(super) fn with_more(definitions: &[u8], more: &[String]) -> Bytes {
+    let Some(three) = definitions.strip_suffix(b"]}").filter(|_| !more.is_empty()) else {
+        return Bytes::copy_from_slice(definitions);
+    };
+    [three, b",", more.join(",").as_bytes(), b"]}"]
+        .concat()
+        .into()
+}
