@@ -309,7 +309,8 @@ impl Source {
         self.events.tell(|| event(self.session()));
     }
 
-    fn session(&self) -> Option<String> {
+    /// The session's id. It stays when another process takes the session over.
+    pub(crate) fn session(&self) -> Option<String> {
         self.session.as_deref().map(str::to_owned)
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Question {
     pub(crate) configuration: Option<PathBuf>,
     pub(crate) server: String,
     pub(crate) tool: String,
-    /// The hash of session, server, tool and arguments.
+    /// The hash of session, server, tool, definition, entry and arguments.
     pub(crate) call: String,
     /// The question with the whole arguments, as it is shown.
     pub(crate) question: String,
@@ -118,11 +118,16 @@ pub(crate) struct Approvals {
 }
 
 impl Question {
-    /// A question that nothing is known of but the call.
+    /// A question that nothing is known of but the call. `subject` changes with the tool's definition and its server's entry.
     #[must_use]
-    pub(crate) fn about(session: &str, server: &str, tool: &str, arguments: &str) -> Self {
+    pub(crate) fn about(
+        session: &str,
+        (server, tool): (&str, &str),
+        subject: &str,
+        arguments: &str,
+    ) -> Self {
         let mut call = String::new();
-        for part in [session, server, tool, arguments] {
+        for part in [session, server, tool, subject, arguments] {
             // With their lengths, no two sets of parts are the same text.
             let _ = write!(call, "{}:{part}", part.len());
         }
@@ -382,7 +387,7 @@ mod tests {
     use super::*;
 
     fn question(session: &str, arguments: &str) -> Question {
-        Question::about(session, "files", "write", arguments)
+        Question::about(session, ("files", "write"), "as it is", arguments)
     }
 
     #[test]

@@ -127,6 +127,8 @@ pub(crate) enum NoConsent {
     UnknownState,
     /// The user did not consent.
     Declined,
+    /// The tool or its server's entry is another one than that which the user was asked about.
+    Changed,
 }
 
 impl Failure {

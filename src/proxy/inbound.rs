@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::Proxy;
 use super::callers::caller::{StandingHost, named_log};
 use crate::mcp::{ClientCapabilities, Frame, LogLevel};
-use crate::tool::{ServerName, ToolName};
+use crate::tool::{ServerName, ToolHash, ToolName};
 use crate::upstream::{self, Comparing, Host, Listing, NotListed, Notice};
 
 /// The receiver of the servers' messages.
@@ -57,6 +57,13 @@ impl upstream::Audience for Inbound {
             .zip(tool)
             .and_then(|(proxy, tool)| proxy.inventory.any_tool(server, &tool));
         shown.is_none()
+    }
+
+    fn definition(&self, server: &ServerName, tool: &str) -> Option<ToolHash> {
+        let (proxy, tool) = (self.0.upgrade()?, ToolName::new(tool).ok()?);
+        let snapshot = proxy.inventory.snapshot();
+        let listed = snapshot.server(server)?.as_listed();
+        Some(listed.entries()[listed.position(&tool)?].hash)
     }
 
     fn may_start(&self, server: &ServerName) -> bool {

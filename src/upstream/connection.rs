@@ -17,6 +17,7 @@ use super::transport::Target;
 use super::wire::Wire;
 use crate::mcp::{ErrorCode, Frame, LogLevel};
 use crate::telemetry::trace::Hop;
+use crate::tool::ToolHash;
 
 /// The time limit for requests whose response no client waits for.
 const NOTICE_LIMIT: Duration = Duration::from_secs(10);
@@ -51,6 +52,8 @@ pub(crate) struct ServerCall<'a> {
     /// The client that the request is for. `None`: progress is not reported, and the server's questions cannot be
     /// asked.
     pub host: Option<Arc<dyn Host>>,
+    /// The hash of the tool's definition, if the user has agreed to this call of it.
+    pub agreed: Option<ToolHash>,
 }
 
 impl Connection {
@@ -84,6 +87,7 @@ impl Connection {
             limit,
             hop,
             ref host,
+            agreed: _,
         } = *call;
         let host = host.clone();
         let stamp = self.introduction.request_meta(host.as_deref());
@@ -178,6 +182,7 @@ impl Connection {
             limit,
             hop,
             host: None,
+            agreed: None,
         })
         .await
     }

@@ -172,6 +172,14 @@ pub(crate) enum CallError {
         /// The tool's name.
         tool: String,
     },
+    /// The user has agreed to a call of the tool as it was defined before. Nothing was sent.
+    #[error("`{tool}` of server `{server}` has changed since the user agreed to the call")]
+    Changed {
+        /// The server's name.
+        server: ServerName,
+        /// The tool's name.
+        tool: String,
+    },
     /// The server has its maximum of running and waiting calls.
     #[error("server `{server}` is busy: {running} calls are running and {waiting} are waiting")]
     Busy {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{Listing, NotListed, ServerReply};
 use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
-use crate::tool::ServerName;
+use crate::tool::{ServerName, ToolHash};
 
 /// The pending response of a client.
 pub(crate) type Asking = Pin<Box<dyn Future<Output = ServerReply> + Send>>;
@@ -92,6 +92,9 @@ pub(crate) trait Audience: Send + Sync {
 
     /// Whether a tool of `server` must not be called in its current state.
     fn is_withheld(&self, server: &ServerName, tool: &str) -> bool;
+
+    /// The hash of a tool's definition in the latest list of `server`.
+    fn definition(&self, server: &ServerName, tool: &str) -> Option<ToolHash>;
 
     /// Whether `server` may be started, or connected to. Asked of servers that an agent has added.
     fn may_start(&self, server: &ServerName) -> bool;

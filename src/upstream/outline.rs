@@ -79,6 +79,7 @@ impl CallError {
             | Self::Timeout { .. }
             | Self::TooLarge { .. }
             | Self::Withheld { .. }
+            | Self::Changed { .. }
             | Self::Busy { .. } => self.to_string(),
         }
     }

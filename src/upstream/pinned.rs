@@ -1,4 +1,4 @@
-//! Tool calls of servers under `"trust": "pin"` or `"quarantine"`.
+//! Tool calls of servers under `"trust": "pin"` or `"quarantine"`, and calls that the user has agreed to.
 
 use super::slot::Lease;
 use super::{CallError, NotListed, Pool, ServerCall};
@@ -6,14 +6,16 @@ use crate::tool::ServerName;
 
 impl Pool {
     /// Makes sure that a new process has listed its tools, and that they were compared with the pins, before one is
-    /// called. The known tools may be those of another version of the server.
+    /// called. The known tools may be those of another version of the server. A call that the user has agreed to is made only if the
+    /// tool is the one that the user was asked about.
     pub(super) async fn check_pins(
         &self,
         server: &ServerName,
         lease: &Lease,
         call: &ServerCall<'_>,
     ) -> Result<(), CallError> {
-        if call.method != "tools/call" || !lease.is_pinned() {
+        let is_checked = lease.is_pinned() || call.agreed.is_some();
+        if call.method != "tools/call" || !is_checked {
             return Ok(());
         }
         let tool = call.name.unwrap_or_default();
@@ -34,7 +36,13 @@ impl Pool {
                 .map_err(|_| uncompared(NotListed::Late(call.limit)))?
                 .map_err(uncompared)?;
         }
-        if self.audience.is_withheld(server, tool) {
+        if call.agreed.is_some() && self.audience.definition(server, tool) != call.agreed {
+            return Err(CallError::Changed {
+                server: server.clone(),
+                tool: tool.to_owned(),
+            });
+        }
+        if lease.is_pinned() && self.audience.is_withheld(server, tool) {
             return Err(CallError::Withheld {
                 server: server.clone(),
                 tool: tool.to_owned(),

@@ -197,7 +197,7 @@ impl Pool {
             Some(lease) => lease,
             None => Box::pin(self.lease_within(server, call)).await?,
         };
-        if lease.is_pinned() {
+        if lease.is_pinned() || call.agreed.is_some() {
             Box::pin(self.check_pins(server, &lease, call)).await?;
         }
         match lease.call(call).await {

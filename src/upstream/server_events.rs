@@ -50,6 +50,7 @@ pub(super) async fn listen(
             limit: FOREVER,
             hop: Hop::default(),
             host: None,
+            agreed: None,
         };
         let outcome = tokio::select! {
             outcome = connection.call(&subscription) => outcome,

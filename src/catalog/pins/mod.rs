@@ -42,7 +42,7 @@ struct Known {
     pending: Pending,
     /// The tools that may be used, with the hashes of their definitions. Not read under `Trust::Report`.
     free: BTreeMap<String, String>,
-    /// The same of its prompts, resources and templates, by their labels.
+    /// The prompts, resources and templates that may be used, by their labels, with the hashes of their definitions.
     free_entries: BTreeMap<String, String>,
     /// Whether its instructions may be shown. Not read under `Trust::Report`.
     has_free_instructions: bool,

@@ -90,6 +90,7 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
         NoConsent::TooMany => "too many questions of other clients are open; try again in some minutes".to_owned(),
         NoConsent::UnknownState => "the `requestState` is unknown or has expired, or belongs to another request".to_owned(),
         NoConsent::Declined => "the user did not agree".to_owned(),
+        NoConsent::Changed => "the tool or its server changed while the user was asked; call again, so that the user is asked about it as it is now".to_owned(),
     };
     format!(
         "`{name}` was not called: the user's rules (`tools.ask`) require the user's consent, and {reason}"
@@ -252,6 +253,9 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
         CallError::Http { error, .. } => after_http(error),
         CallError::Busy { .. } => "call again later",
         CallError::Uncompared { .. } => "nothing was called; call again to try again",
+        CallError::Changed { .. } => {
+            "nothing was called; call again, so that the user is asked about the tool as it is now"
+        }
         CallError::Withheld { .. } => return held_tool(name, None),
     };
     format!("`{name}` failed: {error}. Next: {next}.")

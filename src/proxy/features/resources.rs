@@ -230,7 +230,7 @@ impl Features {
         }
     }
 
-    /// The target of a URI that is no template's, for completions.
+    /// The target of the URI of a resource, for completions.
     fn template_target(&self, servers: &[Arc<ServerTools>], uri: &str) -> ResourceTarget {
         let target = target(servers, uri, &self.owners(uri), false);
         without_held(target, &self.inventory.snapshot(), servers, uri)

@@ -152,7 +152,7 @@ impl Relay {
         &self,
         view: &View,
         context: &RequestContext,
-        (name, arguments): (&QualifiedName, &str),
+        (name, subject, arguments): (&QualifiedName, &str, &str),
         (text, rule): (String, Option<String>),
     ) -> Result<Consent, NoConsent> {
         let config = view.config();
@@ -161,7 +161,9 @@ impl Relay {
         let known = software.as_ref().map(|(name, _)| name.as_str());
         let deadline = Instant::now() + config.approvals.wait.unwrap_or_else(|| wait_of(known));
         let (server, tool) = (name.server.as_str(), name.tool.as_str());
-        let mut question = Question::about(&client.session(), server, tool, arguments);
+        // After the daemon was killed, the next one gets the call again, and its question is still there.
+        let session = self.events.session().unwrap_or_else(|| client.session());
+        let mut question = Question::about(&session, (server, tool), subject, arguments);
         if let Some((name, version)) = &software {
             question = question.of_client(name, version);
         }

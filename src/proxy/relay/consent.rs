@@ -115,17 +115,24 @@ impl Relay {
             name: shown.clone(),
             reason,
         };
+        let subject = subject(view, tool);
         let question = question(name.tool.as_str(), arguments).map_err(refusal)?;
         let Some(context) = context else {
             return Err(Failure::Consent { question });
         };
         if !context.caller.capabilities.elicits_forms() {
-            if let Some(given) = self.agreed_before(context, fingerprint(&name, arguments)) {
-                return Ok(given);
+            if let Some(given) =
+                self.agreed_before(context, fingerprint(&name, &subject, arguments))
+            {
+                return of_the_same(given, view, tool, &subject).map_err(refusal);
             }
             // With its type erased, the compiler need not look through all that a request can wait for.
-            let waiting: BoxFuture<'_, Result<Consent, NoConsent>> =
-                Box::pin(self.approval(view, context, (&name, arguments), (question, rule)));
+            let waiting: BoxFuture<'_, Result<Consent, NoConsent>> = Box::pin(self.approval(
+                view,
+                context,
+                (&name, &subject, arguments),
+                (question, rule),
+            ));
             let consent = waiting.await.map_err(refusal)?;
             // The rules may have changed while the call waited.
             return match view.judge(tool, &name, arguments) {
@@ -136,7 +143,7 @@ impl Relay {
                         reason,
                     })
                 }
-                _ => Ok(consent),
+                _ => of_the_same(consent, view, tool, &subject).map_err(refusal),
             };
         }
         self.events.note(|session| Event::ApprovalWanted {
@@ -155,11 +162,13 @@ impl Relay {
             params: Some(params.into()),
         };
         let consent = if context.caller.revision.is_modern() {
-            self.ask_by_answer(context, &question, fingerprint(&name, arguments))
+            self.ask_by_answer(context, &question, fingerprint(&name, &subject, arguments))
         } else {
             ask_by_request(context, question).await
         };
-        consent.map_err(refusal)
+        consent
+            .and_then(|consent| of_the_same(consent, view, tool, &subject))
+            .map_err(refusal)
     }
 
     /// The consent to a call that its client repeats to answer a question of the server.
@@ -232,7 +241,7 @@ impl Relay {
     pub(in crate::proxy) fn agreed(
         &self,
         context: &RequestContext,
-        name: &QualifiedName,
+        (view, tool): (&View, &Tool),
         arguments: &str,
         reply: &upstream::ServerReply,
     ) {
@@ -240,7 +249,7 @@ impl Relay {
             return;
         };
         if let Some(state) = required_input(result).and_then(|object| object.text("requestState")) {
-            let call = fingerprint(name, arguments);
+            let call = fingerprint(&tool.own_name(), &subject(view, tool), arguments);
             // If there are too many, the user is asked once more.
             let client = context.caller.client.share();
             self.consents.keep(client, state, call, true);
@@ -307,6 +316,34 @@ impl Consents {
     }
 }
 
+/// A text that changes with the definition of a tool, as its server lists it and as the user has adapted it, and with its server's entry.
+fn subject(view: &View, tool: &Tool) -> String {
+    let (config, entry) = (view.config(), tool.entry());
+    let server = config.servers.get(tool.server().name());
+    let server = server.map(|server| server.hash.to_string());
+    let (listed, adapted) = (entry.as_listed().hash, entry.hash);
+    format!("{listed} {adapted} {}", server.unwrap_or_default())
+}
+
+/// The consent, if the tool is still the one that the user was asked about.
+fn of_the_same(
+    consent: Consent,
+    view: &View,
+    tool: &Tool,
+    asked: &str,
+) -> Result<Consent, NoConsent> {
+    let Consent::Given(mut context) = consent else {
+        return Ok(consent);
+    };
+    let snapshot = view.snapshot();
+    let now = snapshot.tool(tool.server().name(), &tool.entry().name);
+    if now.is_none_or(|now| subject(view, &now) != asked) {
+        return Err(NoConsent::Changed);
+    }
+    context.agreed = Some(tool.entry().as_listed().hash);
+    Ok(Consent::Given(context))
+}
+
 fn is_accepted(answer: &[u8]) -> bool {
     let raw: Option<&RawValue> = serde_json::from_slice(answer).ok();
     raw.and_then(|raw| Object::parse(raw).ok()?.text("action"))
@@ -326,6 +363,6 @@ fn has_accepted(responses: &str) -> bool {
     answer.is_some_and(|answer| is_accepted(answer.as_bytes()))
 }
 
-fn fingerprint(name: &QualifiedName, arguments: &str) -> Fingerprint {
-    Sha256::digest(format!("{name}\0{arguments}")).into()
+fn fingerprint(name: &QualifiedName, subject: &str, arguments: &str) -> Fingerprint {
+    Sha256::digest(format!("{name}\0{subject}\0{arguments}")).into()
 }

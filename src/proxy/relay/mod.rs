@@ -35,7 +35,7 @@ use crate::proxy::view::View;
 use crate::shutdown::Tasks;
 use crate::statistics::{Live, Statistics};
 use crate::telemetry::trace::{Context, Hop, Trace, Tracer};
-use crate::tool::ServerName;
+use crate::tool::{ServerName, ToolHash};
 use crate::upstream::{
     self, CallError, Host, Pool, Question, ServerCall, ServerReply, required_input,
 };
@@ -78,6 +78,8 @@ pub(crate) struct RequestContext {
     /// `inputResponses` and `requestState` as JSON, if the client repeats a request to answer a question.
     pub(super) responses: Option<String>,
     pub(super) state: Option<String>,
+    /// The hash of the tool's definition, if the user has agreed to this call of it.
+    pub(super) agreed: Option<ToolHash>,
 }
 
 /// The request to relay.
@@ -114,6 +116,7 @@ impl RequestContext {
                 .map(|token| token.get().to_owned()),
             responses: json("inputResponses"),
             state: json("requestState"),
+            agreed: None,
         }
     }
 
@@ -360,6 +363,7 @@ impl Relay {
             limit,
             hop: Hop::default(),
             host,
+            agreed: context.and_then(|context| context.agreed),
         };
         let reply = self
             .instrumented()

@@ -129,6 +129,7 @@ impl Relay {
         } = relayed;
         let (method, name) = (method.to_owned(), name.map(str::to_owned));
         let (meta, trace) = (context.meta.clone(), context.trace.clone());
+        let agreed = context.agreed;
         let params = with_answers(
             params,
             context.responses.as_deref(),
@@ -150,6 +151,7 @@ impl Relay {
                 limit,
                 hop,
                 host,
+                agreed,
             };
             let outcome = tokio::select! {
                 outcome = pool.call(&server, request, &trace, is_repeatable) => outcome,

@@ -253,7 +253,11 @@ impl Tools {
         let answered = self.relay.request(&name.server, relayed, context).await;
         let answered = answered.map(|reply| without_secrets(call.view, tool, reply));
         if let (Consent::Given(given), Ok(reply)) = (consent, &answered) {
-            self.relay.agreed(given, &name, arguments.get(), reply);
+            self.relay
+                .agreed(given, (call.view, tool), arguments.get(), reply);
+        }
+        if let Err(CallError::Changed { server, .. }) = &answered {
+            self.inventory.poke(server);
         }
         let result = match &answered {
             Ok(ServerReply::Result(result)) => Some(&result[..]),

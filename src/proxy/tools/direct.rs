@@ -250,7 +250,10 @@ impl Tools {
         self.answers
             .count_call(&name, start.elapsed(), bytes, result, CallPath::OwnName);
         if let (Consent::Given(given), Ok(reply)) = (&consent, &outcome) {
-            self.relay.agreed(given, &name, sent, reply);
+            self.relay.agreed(given, (view, &tool), sent, reply);
+        }
+        if let Err(upstream::CallError::Changed { server, .. }) = &outcome {
+            self.inventory.poke(server);
         }
         let outcome = outcome.map(|reply| without_secrets(view, &tool, reply));
         match outcome {

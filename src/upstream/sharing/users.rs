@@ -15,7 +15,7 @@ use crate::config::{Sharing, Transport};
 use crate::mcp::{ClientCapabilities, LogLevel};
 use crate::secret::Secret;
 use crate::shutdown::LogLines;
-use crate::tool::ServerName;
+use crate::tool::{ServerName, ToolHash};
 use crate::upstream::host::{Audience, Comparing, Host, Notice};
 use crate::upstream::{Listing, NotListed, UpstreamContext};
 
@@ -229,6 +229,10 @@ impl Audience for Users {
     fn is_withheld(&self, server: &ServerName, tool: &str) -> bool {
         let audiences = self.audiences();
         audiences.is_empty() || audiences.iter().any(|one| one.is_withheld(server, tool))
+    }
+
+    fn definition(&self, server: &ServerName, tool: &str) -> Option<ToolHash> {
+        self.newest()?.definition(server, tool)
     }
 
     fn may_start(&self, server: &ServerName) -> bool {

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod attaching;
+mod changed_meanwhile;
 mod commands;
 mod control;
 mod doctor;
