@@ -420,9 +420,9 @@ fn shown_state(
         }
         (ServerState::Ready, Some(Progress::UnderWay)) if !is_known => ("connecting", None),
         (ServerState::Ready, _) => ("ready", None),
-        (ServerState::Connecting, _) | (ServerState::Disconnected, Some(Progress::UnderWay)) => {
-            ("connecting", None)
-        }
+        (ServerState::Connecting, _) => ("connecting", None),
+        // It is about to be started for its first list. A later list may still be stored after the connection has ended.
+        (ServerState::Disconnected, Some(Progress::UnderWay)) if !is_known => ("connecting", None),
         (ServerState::Disconnected, _) => ("idle", None),
     }
 }

@@ -225,6 +225,30 @@ fn a_server_is_restarted_and_stopped_for_all_its_sessions() {
 }
 
 #[test]
+fn a_server_that_is_stopped_while_its_list_is_stored_is_idle() {
+    let setup = shared();
+    let mut client = setup.connect();
+    client.execute("a__t");
+    let lists = || setup.home().count("a", "tools/list");
+    until("it is listed", || (lists() == 1).then_some(()));
+    let pins = setup.home().path("state/pins/v2/lock");
+    let pins = until("its tools are stored", || std::fs::File::open(&pins).ok());
+    // Storing a list waits for this lock.
+    pins.lock().unwrap();
+    let mut view = View::open(&setup);
+    let server = json!({ "server": "a" });
+    view.result("servers.restart", &server);
+    until("it is listed again", || (lists() == 2).then_some(()));
+    // The server answers in order: it has sent its list before this answer.
+    assert!(client.execute("a__t").text().contains("done"));
+    view.result("servers.stop", &server);
+    let servers = view.result("servers.list", &json!({}));
+    assert_eq!(servers["servers"][0]["state"], "idle", "{servers}");
+    pins.unlock().unwrap();
+    assert!(client.execute("a__t").text().contains("done"));
+}
+
+#[test]
 fn all_sessions_read_their_configuration_again_when_told() {
     let setup = shared();
     let _clients = [setup.connect(), setup.connect()];
