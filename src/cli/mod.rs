@@ -482,6 +482,8 @@ impl Configured {
         }
     }
 
+    /// The futures of the commands are boxed: otherwise each process, also one that only waits for its client, has stack for
+    /// the largest of them.
     async fn run(
         self,
         flags: PathFlags,
@@ -493,13 +495,26 @@ impl Configured {
         telemetry::keep_in(&paths.state_dir.join(LOGS));
         match self {
             Self::Serve(arguments) => {
-                serve::run(arguments, paths, has_own_config, environment, output).await
+                Box::pin(serve::run(
+                    arguments,
+                    paths,
+                    has_own_config,
+                    environment,
+                    output,
+                ))
+                .await
             }
             Self::Daemon(command) => {
-                daemon::run(command, paths, &environment, output, Arc::new(OverDaemon)).await
+                let commands = Arc::new(OverDaemon);
+                Box::pin(daemon::run(command, paths, &environment, output, commands)).await
             }
             Self::StartedDaemon => {
-                daemon::run_started(paths, &environment, Arc::new(OverDaemon)).await
+                Box::pin(daemon::run_started(
+                    paths,
+                    &environment,
+                    Arc::new(OverDaemon),
+                ))
+                .await
             }
             Self::Machine(command) => {
                 if command.writes_entries() && is_inline(&paths.config_file) {
@@ -508,18 +523,18 @@ impl Configured {
                 let before = Before::of(&paths, &environment);
                 let (files, variables) = (paths.clone(), environment.clone());
                 let machine = setup::Machine::new(paths, environment, has_own_config)?;
-                let outcome = command.run(machine, output).await;
+                let outcome = Box::pin(command.run(machine, output)).await;
                 before.note_edit(&files, &variables, output).await;
                 outcome
             }
-            Self::Live(command) => command.run(paths, environment, has_log, output).await,
+            Self::Live(command) => Box::pin(command.run(paths, environment, has_log, output)).await,
             Self::Files(command) => {
                 let before = Before::of(&paths, &environment);
-                let outcome = command.run(&paths, &environment, output).await;
+                let outcome = Box::pin(command.run(&paths, &environment, output)).await;
                 before.note_edit(&paths, &environment, output).await;
                 outcome
             }
-            Self::Accounts(command) => command.run(&paths, environment, output).await,
+            Self::Accounts(command) => Box::pin(command.run(&paths, environment, output)).await,
         }
     }
 }

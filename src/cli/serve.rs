@@ -34,7 +34,8 @@ pub(super) struct Arguments {
     /// File with the token that HTTP clients must send [default: MCPZIP_TOKEN, then `http.token_file`]
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
-    /// Web origin that may call the server; may be given several times
+    /// Web origin that may call the server, in addition to those of MCPZIP_HTTP_ORIGINS and of `http.origins`; may be given
+    /// several times
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<Origin>,
     /// Serve this remote server as well, even without a configuration; may be given several times
@@ -239,7 +240,7 @@ pub(super) async fn run(
     let variables = environment.clone();
     let env = SessionEnv::here(environment);
     let shared = if may_share {
-        share(&paths, &env, flag).await?
+        Box::pin(share(&paths, &env, flag)).await?
     } else {
         Shared::No
     };
@@ -257,7 +258,7 @@ pub(super) async fn run(
     };
     let configured = app.proxy().unscoped().config().http.clone();
     let outcome = match arguments.transport(&variables, &configured, output) {
-        Ok(transport) => serve(transport, app, output).await,
+        Ok(transport) => Box::pin(serve(transport, app, output)).await,
         Err(exit) => {
             app.finish().await;
             Err(exit)

@@ -78,6 +78,11 @@ pub(crate) const HTTP_ADDRESS: Variable = Variable {
     name: "MCPZIP_HTTP_ADDRESS",
     doc: "The address of `serve --http` without a value, of HTTP clients of the daemon, and of `healthcheck`; it goes before `http.address` in the configuration.",
 };
+/// Web origins that may call the HTTP server.
+pub(crate) const HTTP_ORIGINS: Variable = Variable {
+    name: "MCPZIP_HTTP_ORIGINS",
+    doc: "Web origins that may call the HTTP server, separated by spaces, in addition to those of `--allow-origin` and of `http.origins` in the configuration.",
+};
 /// The user's editor.
 pub(crate) const VISUAL: Variable = Variable {
     name: "VISUAL",
@@ -318,6 +323,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     DAEMON,
     TOKEN,
     HTTP_ADDRESS,
+    HTTP_ORIGINS,
     VISUAL,
     EDITOR,
     BROWSER,

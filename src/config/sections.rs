@@ -92,7 +92,7 @@ section! {
         address: Option<At<String>> = Field::text, Value::Text, "127.0.0.1:8080";
         /// A file with the token that clients must send, unless `--token-file` or `MCPZIP_TOKEN` is set.
         token_file: Option<At<String>> = Field::text, Value::Text;
-        /// Web pages of these origins may call the server, in addition to those of `--allow-origin`.
+        /// Web pages of these origins may call the server, in addition to those of `--allow-origin` and `MCPZIP_HTTP_ORIGINS`.
         origins: Option<Vec<At<String>>> = Field::texts, Value::Texts;
         /// The surface of clients over HTTP without an entry in `clients`, in place of the file's `surface`.
         surface: Option<Surface> = surface_name, Value::Words(SURFACES);

@@ -111,6 +111,31 @@ fn pages_of_other_machines_are_refused_unless_they_are_listed() {
 }
 
 #[test]
+fn origins_of_the_variable_are_listed_next_to_those_of_arguments_and_file() {
+    let variable = "https://one.example.com  https://two.example.com";
+    let gateway = setup()
+        .variable("MCPZIP_HTTP_ORIGINS", variable)
+        .setting("http", json!({ "origins": ["https://file.example.com"] }))
+        .serve(&["--allow-origin", "https://flag.example.com"]);
+    for name in ["one", "two", "file", "flag"] {
+        check_origin(&gateway, &format!("https://{name}.example.com"), 200);
+    }
+    check_origin(&gateway, "https://three.example.com", 403);
+}
+
+#[test]
+fn a_variable_that_is_no_origin_is_refused_with_its_name() {
+    let outcome = setup()
+        .variable("MCPZIP_HTTP_ORIGINS", "https://one.example.com *")
+        .run(&["serve", "--http", "127.0.0.1:0"]);
+    let outcome = outcome.code(3);
+    assert!(
+        outcome.stderr.contains("`MCPZIP_HTTP_ORIGINS`: `*`"),
+        "{outcome}"
+    );
+}
+
+#[test]
 fn a_browser_is_told_what_a_listed_page_may_do_and_no_other() {
     let gateway = setup().serve(&["--allow-origin", "https://app.example.com"]);
     let preflight = |origin: &str| {

@@ -32,9 +32,11 @@ pub(crate) enum OptionsError {
     /// A key of the configuration is invalid.
     #[error("{0}")]
     Setting(EntryError),
-    /// `http.origins` has a text that is not an origin.
-    #[error("`http.origins`: `{text}`: {reason}")]
+    /// The setting has a text that is not an origin.
+    #[error("`{setting}`: `{text}`: {reason}")]
     Origin {
+        /// The key or the variable.
+        setting: &'static str,
         /// The text.
         text: String,
         /// The problem.
@@ -94,12 +96,12 @@ impl Options {
             (None, text) => Some(token(text, env::TOKEN.name.to_owned())?),
         };
         let mut origins = arguments.origins;
+        let variable = environment.get(env::HTTP_ORIGINS.name).unwrap_or_default();
+        for text in variable.split_whitespace() {
+            origins.push(origin(text, env::HTTP_ORIGINS.name)?);
+        }
         for text in &configured.origins {
-            let origin = text.parse::<Origin>();
-            origins.push(origin.map_err(|error| OptionsError::Origin {
-                text: text.clone(),
-                reason: error.to_string(),
-            })?);
+            origins.push(origin(text, "http.origins")?);
         }
         Ok(Self {
             address: address.unwrap_or_default(),
@@ -107,6 +109,16 @@ impl Options {
             origins,
         })
     }
+}
+
+/// The origin in `text`, which is from `setting`.
+fn origin(text: &str, setting: &'static str) -> Result<Origin, OptionsError> {
+    text.parse::<Origin>()
+        .map_err(|error| OptionsError::Origin {
+            setting,
+            text: text.to_owned(),
+            reason: error.to_string(),
+        })
 }
 
 /// The address of `MCPZIP_HTTP_ADDRESS` or of the configuration.
