@@ -383,6 +383,8 @@ impl App {
         streams: downstream::stdio::Streams,
         ended: CancellationToken,
     ) -> io::Result<()> {
+        // If this panics, the session's tasks end, too.
+        let _ended = self.tasks.stop().clone().drop_guard();
         self.set_workspace();
         self.refuse_stdout();
         let tracer = self.begin();

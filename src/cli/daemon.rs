@@ -1,6 +1,7 @@
 //! `mcpzip daemon`: shows, stops, restarts and runs the process that serves all sessions.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -285,11 +286,17 @@ impl Order {
                 format!("`{}`", printable(name)),
             ),
         };
-        // Its sessions start the next daemon.
-        let is_end = method == "daemon.restart"
-            && status(paths, environment)?.is_some_and(|status| status.sessions.is_empty());
+        let before = match method == "daemon.restart" {
+            true => status(paths, environment)?.filter(|status| status.sessions.is_empty()),
+            false => None,
+        };
         let answer = daemon::ask(paths, environment, &method, &params.to_string())?;
         let was_running = matches!(answer, Answer::Result(_));
+        // Sessions start the next daemon; without one, a daemon that serves HTTP clients does.
+        let is_end = was_running
+            && before.is_some_and(|before| {
+                before.http.is_none() || !is_followed(before.process, paths, environment)
+            });
         if output.is_json() {
             output.json(&json!({ *done: was_running && !is_end }));
         } else if is_end {
@@ -302,6 +309,23 @@ impl Order {
         }
         Ok(())
     }
+}
+
+/// Waits until another daemon has followed the process `before`, and returns false if none does.
+fn is_followed(before: u32, paths: &Paths, environment: &Environment) -> bool {
+    const LIMIT: Duration = Duration::from_secs(5);
+    const LOOK: Duration = Duration::from_millis(20);
+    let start = Instant::now();
+    while start.elapsed() < LIMIT {
+        // An error means that the daemon is ending.
+        if let Ok(Some(status)) = status(paths, environment)
+            && status.process != before
+        {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    false
 }
 
 fn reload(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {

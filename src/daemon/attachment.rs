@@ -119,7 +119,7 @@ pub(super) async fn attach(paths: &Paths, request: &Request<'_>) -> io::Result<O
                 Err(reason) => reason,
             },
         };
-        break attachment.serve_here(&reason.to_string()).await?;
+        break Box::pin(attachment.serve_here(&reason.to_string())).await?;
     };
     restore(flags);
     Ok(outcome)
@@ -279,7 +279,7 @@ impl<'a> Attachment<'a> {
         let app = session::build(&self.session, &shared).map_err(io::Error::other)?;
         let opened = Opened::new(app, descriptors, &shared).await;
         let opened = opened.map_err(io::Error::other)?;
-        let ended = CancellationToken::new();
+        let (ended, proxy) = (CancellationToken::new(), opened.handle().proxy);
         let serving = opened.serve(ended.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {
@@ -291,6 +291,8 @@ impl<'a> Attachment<'a> {
                 heard
             }
         };
+        proxy.forget_session();
+        drop(proxy);
         shared.app.servers.finish().await;
         super::alone::forget(&self.paths.state_dir);
         outcome.map(|()| Outcome::Ended { error: None })

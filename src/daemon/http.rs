@@ -124,6 +124,13 @@ impl Http {
         });
     }
 
+    /// The variables for HTTP clients and their process, if HTTP clients are served: the next daemon needs them.
+    pub(super) fn variables(&self) -> Option<(u32, Environment)> {
+        let known = self.session.borrow();
+        let known = known.as_ref().filter(|_| self.keeps())?;
+        Some((known.process, known.session.environment.clone()))
+    }
+
     /// The state for `status`; `None` if no address is configured.
     pub(super) fn state(&self) -> Option<HttpState> {
         self.state.lock().clone()

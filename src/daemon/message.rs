@@ -22,7 +22,7 @@ use crate::config::{Environment, Paths, SessionEnv, Surface, SurfaceRequest};
 use crate::telemetry;
 
 /// The version of these messages and of the journal. Raise it with each change of either. The socket's name contains it.
-pub(super) const PROTOCOL: u32 = 4;
+pub(super) const PROTOCOL: u32 = 5;
 
 /// Maximum length of a message, in bytes. The variables of a session are the largest part.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -40,6 +40,11 @@ pub(super) enum Hello {
     Control,
     /// Run this command in a session of its own.
     Command(Box<Session>, String),
+    /// Serve HTTP clients with the variables of this process: a daemon without sessions that was restarted.
+    HttpVariables {
+        process: u32,
+        variables: BTreeMap<String, String>,
+    },
 }
 
 /// The description of a session by its process.
@@ -69,7 +74,6 @@ impl Session {
     pub(super) fn of(paths: &Paths, request: &Request<'_>) -> Option<Self> {
         let directory = request.env.directory.clone()?;
         directory.to_str()?;
-        let variables = request.env.environment.iter();
         Some(Self {
             id: SessionId::random().as_str().to_owned(),
             generation: 0,
@@ -78,9 +82,7 @@ impl Session {
             cache_dir: paths.cache_dir.clone(),
             state_dir: paths.state_dir.clone(),
             directory,
-            variables: variables
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
+            variables: variables(&request.env.environment),
             surface: request.surface.map(|surface| surface.text().to_owned()),
             idle: u64::try_from(request.idle.as_millis()).unwrap_or(u64::MAX),
             log: telemetry::asked_level().map(|level| level.to_string()),
@@ -89,12 +91,9 @@ impl Session {
 
     /// The session's directory and variables.
     pub(super) fn env(&self) -> SessionEnv {
-        let variables = self.variables.iter();
         SessionEnv {
             directory: Some(self.directory.clone()),
-            environment: Environment::from_iter(
-                variables.map(|(name, value)| (name.as_str(), value.as_str())),
-            ),
+            environment: environment(&self.variables),
         }
     }
 
@@ -114,6 +113,20 @@ impl Session {
             state_dir: self.state_dir.clone(),
         }
     }
+}
+
+/// Variables as they are sent.
+pub(super) fn variables(environment: &Environment) -> BTreeMap<String, String> {
+    let variables = environment.iter();
+    variables
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Variables that were sent.
+pub(super) fn environment(variables: &BTreeMap<String, String>) -> Environment {
+    let variables = variables.iter();
+    Environment::from_iter(variables.map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
 /// A message from the daemon to the process of a session.

@@ -19,6 +19,8 @@ mod command;
 mod control;
 #[cfg(target_os = "linux")]
 mod election;
+#[cfg(all(target_os = "linux", debug_assertions))]
+mod fault;
 #[cfg(target_os = "linux")]
 mod http;
 #[cfg(target_os = "linux")]
@@ -53,7 +55,7 @@ mod linux {
     use std::sync::Arc;
 
     use super::{
-        Commands, Outcome, Ran, Request, alone, attachment, command, election, server,
+        Commands, Outcome, Ran, Request, alone, attachment, command, election, message, server,
         socket_location,
     };
     use crate::config::{Environment, Paths};
@@ -200,13 +202,29 @@ mod linux {
             Way::Foreground { owns_socket } => (owns_socket, Some(environment)),
         };
         let start = server::Start {
-            location,
-            paths,
+            location: location.clone(),
+            paths: paths.clone(),
             commands,
             owns_socket,
             variables,
         };
-        server::run(listener, start).await
+        let next = server::run(listener, start).await?;
+        // The supervisor of a daemon in the foreground restarts it.
+        match next.filter(|_| matches!(way, Way::Started)) {
+            Some(hello) => start_next(&location, &paths, environment, &hello),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts the next daemon and sends it `hello`.
+    fn start_next(
+        location: &socket_location::SocketLocation,
+        paths: &Paths,
+        environment: &Environment,
+        hello: &message::Hello,
+    ) -> io::Result<()> {
+        let reached = election::reach(location, paths, environment).map_err(io::Error::other)?;
+        message::send(&reached.socket, hello, &[])
     }
 }
 

@@ -44,6 +44,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Time limit for requests in progress when the daemon ends. Then other processes take the sessions over.
 const DRAINING: Duration = Duration::from_secs(3);
 
+/// Time limit for the last log line of a daemon that is stuck.
+const LAST_LINE: Duration = Duration::from_millis(250);
+
 /// Time limit for sessions to disconnect from a daemon that ends.
 const PARTING: Duration = Duration::from_secs(5);
 
@@ -97,11 +100,12 @@ struct Served {
     handle: Option<Handle>,
 }
 
-/// Runs the daemon on `listener` until it is unused for its idle time, gets a signal, or is stopped or restarted.
+/// Runs the daemon on `listener` until it is unused for its idle time, gets a signal, or is stopped or restarted. Returns a
+/// message for the next daemon if HTTP clients need one and no session will start it.
 ///
 /// # Errors
 /// When the listener or the signals cannot be used.
-pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<()> {
+pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<Option<Hello>> {
     let Start {
         location,
         paths,
@@ -113,7 +117,12 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
     let listener = tokio::net::UnixListener::from_std(listener)?;
     let tasks = Tasks::new();
     watchdog::start(&tasks, || {
-        tracing::error!("the daemon is stuck and ends; its sessions go on in another");
+        // The stuck thread may hold the lock of the log. Without a thread there is no line.
+        let line =
+            || tracing::error!("the daemon is stuck and ends; its sessions go on in another");
+        if shutdown::spawn_thread("last words", line).is_ok() {
+            std::thread::sleep(LAST_LINE);
+        }
         std::process::abort();
     })?;
     let events = Events::new(KEPT_EVENTS);
@@ -146,6 +155,7 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
     }
     daemon.http.start(daemon.this.clone());
     let ordered = daemon.accept(&listener, &location, own).await;
+    let next = daemon.for_next();
     drop(listener);
     daemon.part().await;
     daemon.http.end().await;
@@ -153,7 +163,7 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
     daemon.records.end().await;
     tasks.finish().await;
     tracing::info!("the daemon ends");
-    ordered
+    ordered.map(|()| next)
 }
 
 impl Daemon {
@@ -228,6 +238,11 @@ impl Daemon {
                 let commands = &*self.commands;
                 command::serve(commands, &session, &command, &self.shared, socket).await
             }
+            Hello::HttpVariables { process, variables } => {
+                self.http
+                    .offer(process, || message::environment(&variables));
+                Ok(())
+            }
             Hello::Session(session) => {
                 let process = std::process::id();
                 message::send_async(&mut socket, &ToSession::Welcome { process }).await?;
@@ -290,12 +305,15 @@ impl Daemon {
         self.records
             .opened(session, &handle.proxy.unscoped().config());
         self.count(&handle);
+        let proxy = handle.proxy.clone();
         entry.set_handle(handle);
         self.http
             .offer(session.process, || session.env().environment);
         let (journal, handover) = (opened.journal(), opened.handover());
         let ended = CancellationToken::new();
         let serving = opened.serve(ended.clone());
+        #[cfg(debug_assertions)]
+        let serving = super::fault::with_fault(session, serving);
         tokio::pin!(serving);
         let last = tokio::select! {
             outcome = &mut serving => end(outcome),
@@ -303,6 +321,7 @@ impl Daemon {
                 ended.cancel();
                 // The process is gone, and so is the reader of the outcome.
                 let _ = serving.await;
+                proxy.forget_session();
                 return Err(error);
             }
             // The process asks for the end or is gone.
@@ -318,6 +337,9 @@ impl Daemon {
                 if order == Order::Stop { ToSession::Alone } else { ToSession::TakeOver }
             }
         };
+        if matches!(last, ToSession::End { .. }) {
+            proxy.forget_session();
+        }
         let _ = last_message.send(last);
         session_log::finish(sending).await
     }
@@ -326,6 +348,17 @@ impl Daemon {
     fn count(&self, handle: &Handle) {
         let metrics: Weak<dyn ProcessMetrics> = self.this.clone();
         handle.proxy.metrics.extend(metrics);
+    }
+
+    /// The message for the next daemon, after a restart without sessions.
+    fn for_next(&self) -> Option<Hello> {
+        let is_restart = *self.orders.borrow() == Order::Restart;
+        if !is_restart || !self.sessions.lock().is_empty() {
+            return None;
+        }
+        let (process, variables) = self.http.variables()?;
+        let variables = message::variables(&variables);
+        Some(Hello::HttpVariables { process, variables })
     }
 
     /// How long the daemon stays without sessions.

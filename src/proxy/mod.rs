@@ -246,6 +246,12 @@ impl Proxy {
         self.tools.ledger.close().await;
     }
 
+    /// Removes what was kept for other processes that may take the session over. Call it when the client has left.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn forget_session(&self) {
+        self.surfaces.forget_session();
+    }
+
     /// Lets the audit log use stdout, which no client reads.
     pub(crate) fn free_stdout(&self) {
         self.tools.ledger.free_stdout();

@@ -5,8 +5,10 @@
 //! goes on in another process keeps its own.
 
 use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{Duration, SystemTime};
 
 use data_encoding::HEXLOWER;
@@ -163,12 +165,21 @@ impl Surfaces {
         if let Some(kept) = read(&path).and_then(|text| of_text(&text, name)) {
             return kept;
         }
+        static SWEPT: Once = Once::new();
         let surface = self.decide(client, name);
-        forget_sessions(&path);
-        if let Err(error) = files::replace(&path, &[text_of(&surface).as_bytes()]) {
+        SWEPT.call_once(|| forget_sessions(&path));
+        if let Err(error) = keep_session(&path, &surface) {
             tracing::warn!(path = %path.display(), %error, "the session's surface cannot be kept");
         }
         surface
+    }
+
+    /// Removes the surface that is kept for the session, which has ended in every process.
+    pub(super) fn forget_session(&self) {
+        if let Some(path) = self.session_file() {
+            // There is none if the client never said what it is.
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     fn session_file(&self) -> Option<PathBuf> {
@@ -329,7 +340,24 @@ fn keep(path: &Path, decision: &Decision, is_new: bool) {
     }
 }
 
-/// Removes the surfaces of old sessions.
+/// Keeps a session's surface for the process that may take the session over. The client waits for its first answer
+/// meanwhile, so nothing is synced: no session survives a power failure.
+fn keep_session(path: &Path, surface: &SessionSurface) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    files::private(&mut options);
+    let opened = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = path.parent().ok_or(error)?;
+            files::create_private_directory(directory)?;
+            options.open(path)
+        }
+        opened => opened,
+    };
+    opened?.write_all(text_of(surface).as_bytes())
+}
+
+/// Removes the surfaces of old sessions, which no process has removed.
 fn forget_sessions(path: &Path) {
     let now = SystemTime::now();
     let directory = path

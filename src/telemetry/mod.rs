@@ -18,6 +18,7 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use time::OffsetDateTime;
@@ -215,7 +216,16 @@ pub(crate) fn write_as(format: LogFormat) {
 
 /// Keeps log files within these limits from now on, and removes what is older.
 pub(crate) fn limit_files(limits: Limits) {
+    /// The interval at which a process that sets the same limits again and again looks for old files.
+    const INTERVAL: Duration = Duration::from_secs(60 * 60);
+    static LAST: Mutex<Option<(Limits, Instant)>> = Mutex::new(None);
     file::set_limits(limits);
+    let is_recent = |(known, at): &(Limits, Instant)| *known == limits && at.elapsed() < INTERVAL;
+    let mut last = LAST.lock();
+    if last.as_ref().is_some_and(is_recent) {
+        return;
+    }
+    *last = Some((limits, Instant::now()));
     if let Some(directory) = DIRECTORY.get() {
         file::remove_old(directory, limits.oldest);
     }

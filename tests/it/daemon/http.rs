@@ -210,6 +210,23 @@ fn a_configured_address_keeps_the_daemon_without_sessions() {
 }
 
 #[test]
+fn a_restart_without_sessions_keeps_serving_http_with_the_same_variables() {
+    let setup = shared(json!({ "address": "127.0.0.1:0" }));
+    let client = setup.connect();
+    assert!(call(&setup.gateway()).contains("done"));
+    let (before, variables_of) = (setup.process(), setup.http()["variables_of"].clone());
+    client.finish();
+    until("the session has ended", || {
+        (setup.sessions() == 0).then_some(())
+    });
+    let restarted = setup.run(&["daemon", "restart", "--json"]).json();
+    assert_eq!(restarted, json!({ "restarted": true }));
+    assert!(call(&setup.gateway()).contains("done"));
+    assert_ne!(setup.process(), before);
+    assert_eq!(setup.http()["variables_of"], variables_of);
+}
+
+#[test]
 fn a_daemon_in_the_foreground_serves_http_without_a_session() {
     let setup = shared(json!({ "address": "127.0.0.1:0" }));
     let run = setup.0.start_with(&["daemon", "run"]);

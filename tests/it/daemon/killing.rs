@@ -28,6 +28,20 @@ fn the_end_of_input_ends_the_session_and_its_process_in_good_order() {
 }
 
 #[test]
+fn a_session_that_has_ended_leaves_no_surface_behind() {
+    let setup = shared();
+    let (client, killed) = (setup.connect(), setup.connect());
+    let kept = || {
+        let directory = setup.home().path("state/surfaces/sessions");
+        std::fs::read_dir(directory).unwrap().count()
+    };
+    assert_eq!(kept(), 2);
+    client.finish();
+    killed.signal(Signal::KILL);
+    until("both surfaces are removed", || (kept() == 0).then_some(()));
+}
+
+#[test]
 fn a_signal_to_the_attaching_process_ends_its_session_in_good_order() {
     let setup = shared();
     let (mut client, mut other) = (setup.connect(), setup.connect());

@@ -8,6 +8,7 @@ mod control;
 mod doctor;
 mod ending;
 mod equal;
+mod faults;
 mod http;
 mod killing;
 mod load;
