@@ -74,6 +74,7 @@ mod rerank;
 mod resources;
 mod rings;
 mod status;
+mod surface_matrix;
 mod surfaces;
 mod traces;
 mod transports;

@@ -173,9 +173,11 @@ impl Inventory {
         self.catalog.snapshot()
     }
 
-    /// The tool with this name, also if it is for apps only.
-    pub(super) fn any_tool(&self, server: &ServerName, tool: &ToolName) -> Option<Tool> {
+    /// The tool that its server calls `own`, also if it is for apps only; an override may have given it another name.
+    pub(super) fn any_tool(&self, server: &ServerName, own: &ToolName) -> Option<Tool> {
         let snapshot = self.snapshot();
+        let mut entries = snapshot.server(server)?.entries().iter();
+        let tool = &entries.find(|entry| entry.as_listed().name == *own)?.name;
         let shown = snapshot.tool(server, tool);
         shown.or_else(|| snapshot.with_app_tools().tool(server, tool))
     }
