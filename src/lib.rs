@@ -18,6 +18,8 @@ mod downstream;
 
 mod proxy;
 
+mod sources;
+
 mod approvals;
 mod audit;
 mod catalog;

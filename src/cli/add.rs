@@ -33,6 +33,7 @@ const KEY_STARTS: &[&str] = &[
 #[command(after_help = "Examples:
   mcpzip add files -- npx -y @modelcontextprotocol/server-filesystem ~/work
   mcpzip add github -e 'TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
+  mcpzip add kubectl --cli -- kubectl
   mcpzip add linear https://mcp.linear.app/mcp
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
   mcpzip add weather --from-registry io.github.user/weather --set units=metric
@@ -59,6 +60,9 @@ pub(super) struct Arguments {
         value_name = "TYPE"
     )]
     pub(super) kind: Option<Kind>,
+    /// Make tools of the command's subcommands, for a program that is not an MCP server
+    #[arg(long)]
+    pub(super) cli: bool,
     /// Working directory of the command
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
@@ -264,9 +268,13 @@ impl Arguments {
                     rest.join(" ")
                 )));
             }
-            if !self.env.is_empty() || self.cwd.is_some() || self.kind == Some(Kind::Stdio) {
+            if !self.env.is_empty()
+                || self.cwd.is_some()
+                || self.cli
+                || self.kind == Some(Kind::Stdio)
+            {
                 return Err(Exit::failed(
-                    "`--env`, `--cwd` and `--type stdio` are for commands, not for URLs",
+                    "`--env`, `--cwd`, `--cli` and `--type stdio` are for commands, not for URLs",
                 ));
             }
             entry.text("type", self.kind.map(Kind::word));
@@ -298,6 +306,9 @@ impl Arguments {
             let env = pairs(&self.env, '=', "--env NAME=VALUE")?;
             entry.map("env", &env);
             entry.text("cwd", self.absolute_cwd()?.as_deref());
+            if self.cli {
+                entry.json("cli", json!(true).to_string());
+            }
             hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
                 format!("the value of {name} is in the file as you typed it. To keep it out, set the variable {name} where mcpzip runs, and use --env '{name}=${{{name}}}'")
             }));
@@ -337,6 +348,7 @@ impl Arguments {
         let has_any = !self.env.is_empty() || !self.header.is_empty();
         has_any
             || self.kind.is_some()
+            || self.cli
             || self.cwd.is_some()
             || self.description.is_some()
             || self.timeout.is_some()

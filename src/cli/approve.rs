@@ -190,8 +190,12 @@ fn whole_entry(transport: &Transport) -> String {
         Transport::Stdio(stdio) => {
             let command = json!(stdio.command);
             let cwd = stdio.cwd.as_ref().map(|cwd| format!("in {}\n", json!(cwd)));
+            let kind = match &stdio.command_line {
+                Some(command_line) => format!("its subcommands are tools: {command_line:?}\n"),
+                None => String::new(),
+            };
             format!(
-                "runs {command} {}\n{}{}",
+                "runs {command} {}\n{kind}{}{}",
                 json!(stdio.args),
                 cwd.unwrap_or_default(),
                 pairs("with", &stdio.env)

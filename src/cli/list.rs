@@ -21,6 +21,7 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
     if output.is_json() {
         let usable = config.servers.iter().map(|(name, server)| {
             let kind = match server.transport {
+                Transport::Stdio(ref stdio) if stdio.command_line.is_some() => "cli",
                 Transport::Stdio(_) => "stdio",
                 Transport::Http(_) => "http",
                 Transport::Sse(_) => "sse",

@@ -76,7 +76,7 @@ pub(super) enum Piece {
 
 const EXPECTED: &str = "an object of overrides like {\"create_issue\": {\"name\": \"new_ticket\", \"arguments\": {\"repo\": {\"fixed\": \"a/b\"}}}}";
 const ONE: &str = "an override (`tools.override`) with no other keys than `name`, `description`, `arguments`, `select`, `budget` and `form`";
-const NAME: &str = "a name of 1 to 64 letters, digits, `_`, `-` and `.`, without `__`";
+pub(super) const NAME: &str = "a name of 1 to 64 letters, digits, `_`, `-` and `.`, without `__`";
 const PRESET: &str = "one of {\"fixed\": VALUE}, {\"default\": VALUE} and {\"hidden\": true}";
 
 /// Reads the overrides of a server's entry.
@@ -117,11 +117,24 @@ fn one(tool: &str, field: &Field<'_>) -> Result<OverrideEntry, At<EntryError>> {
 }
 
 fn name(field: &Field<'_>) -> Result<ToolName, At<EntryError>> {
-    let text = field.text_as(NAME)?.value;
+    plain_name(&field.text_as(NAME)?.value).ok_or_else(|| field.wrong(NAME))
+}
+
+/// A tool's name as the user may choose it.
+pub(super) fn plain_name(text: &str) -> Option<ToolName> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_legal = text.len() <= 64 && text.chars().all(is_plain) && !text.contains(SEPARATOR);
-    let name = ToolName::new(&text).ok().filter(|_| is_legal);
-    name.ok_or_else(|| field.wrong(NAME))
+    ToolName::new(text).ok().filter(|_| is_legal)
+}
+
+/// The JSON of a value without variables; `None` if JSON does not have one of its numbers.
+pub(super) fn json_of(value: &Value<'_>) -> Option<String> {
+    let mut pieces = Vec::new();
+    let piece = |piece: Piece| match piece {
+        Piece::Json(json) => json,
+        Piece::Text(text) => quoted(&text.value),
+    };
+    collect(value, &mut pieces).then(|| pieces.into_iter().map(piece).collect())
 }
 
 fn preset(field: &Field<'_>) -> Result<PresetEntry, At<EntryError>> {

@@ -66,8 +66,13 @@ impl Server {
             Transport::Stdio(stdio) => {
                 let command = std::iter::once(stdio.command.clone())
                     .chain(shown_arguments(&stdio.command, &stdio.args));
+                let kind = if stdio.command_line.is_some() {
+                    " (cli)"
+                } else {
+                    ""
+                };
                 format!(
-                    "{}{}",
+                    "{}{kind}{}",
                     command.collect::<Vec<_>>().join(" "),
                     names("env", stdio.env.keys().collect())
                 )

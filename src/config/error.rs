@@ -145,6 +145,12 @@ pub(crate) enum EntryError {
         "`command` must be the program alone, found a list; write the rest of the list as `args`"
     )]
     CommandList,
+    /// A key for a command line in the entry of an MCP server.
+    #[error("`{key}` has a meaning only beside `\"cli\": true`")]
+    NeedsCli {
+        /// The key.
+        key: &'static str,
+    },
     /// A text that must not be empty.
     #[error("`{key}` is empty")]
     Empty {

@@ -21,10 +21,10 @@ use super::sections::{
 use super::shown::{Shown, shown};
 use super::surface_options::{ClientEntry, clients, surface};
 use super::{
-    CREDENTIALS_EXPECTED, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck, IdleTimeout,
-    Management, Origin, Share, Trust, duration, log_level,
+    CREDENTIALS_EXPECTED, CommandLine, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck,
+    IdleTimeout, Management, Origin, Share, Trust, duration, log_level,
 };
-use super::{foreign, keys};
+use super::{command_line, foreign, keys};
 
 /// JSON with comments and trailing commas, and nothing else: a forgotten comma is more often a slip than intended.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -84,6 +84,7 @@ pub(super) struct Entry {
     pub(super) args: Read<Vec<At<String>>>,
     pub(super) env: Read<BTreeMap<String, At<String>>>,
     pub(super) cwd: Read<At<String>>,
+    pub(super) command_line: Read<CommandLine>,
     pub(super) url: Read<At<String>>,
     pub(super) headers: Read<BTreeMap<String, At<String>>>,
     pub(super) headers_command: Read<Words>,
@@ -250,6 +251,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         args: members.read("args", Field::texts),
         env: members.read("env", Field::text_map),
         cwd: members.read("cwd", Field::text),
+        command_line: command_line::read(&mut members),
         url: members.read("url", Field::text),
         headers: members.read("headers", Field::text_map),
         headers_command: members.read("headers_command", words),

@@ -30,6 +30,7 @@ impl ConfigHash {
                 args,
                 env,
                 cwd,
+                command_line,
             }) => {
                 parts.text("stdio");
                 parts.text(command);
@@ -39,6 +40,10 @@ impl ConfigHash {
                 parts.count(usize::from(cwd.is_some()));
                 cwd.iter()
                     .for_each(|cwd| parts.text(&cwd.to_string_lossy()));
+                if let Some(command_line) = command_line {
+                    // Every key of it decides which tools there are.
+                    parts.text(&format!("{command_line:?}"));
+                }
             }
             Transport::Http(remote) => parts.remote("http", remote),
             Transport::Sse(remote) => parts.remote("sse", remote),
@@ -135,6 +140,7 @@ mod tests {
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned().into()))
                 .collect(),
             cwd: cwd.map(Into::into),
+            command_line: None,
         }))
     }
 
@@ -189,6 +195,7 @@ mod tests {
                 args: words.collect(),
                 env,
                 cwd: None,
+                command_line: None,
             })
             .program()
         };

@@ -23,6 +23,8 @@ pub(super) enum Value {
     Rules,
     /// An object of overrides of tools.
     Overrides,
+    /// A list of tools of a command line.
+    CommandTools,
     /// An object of texts.
     TextMap,
     Flag,

@@ -203,6 +203,38 @@ pub(super) const ENTRY: Table = &[
         Value::Text,
         "The directory the program runs in, relative to that of this file.",
     ),
+    with_default(
+        "cli",
+        Value::Flag,
+        "false",
+        "Whether the program is a command line instead of an MCP server: its subcommands are the tools, read from its help.",
+    ),
+    key(
+        "cli_help",
+        Value::Text,
+        "The argument that prints the help of the program and of its subcommands; several are tried without it.",
+    ),
+    with_default(
+        "cli_depth",
+        Value::Number(1, None),
+        "4",
+        "How many levels of help are read: 1 is the program's own, 2 those of its subcommands.",
+    ),
+    key(
+        "cli_only",
+        Value::Texts,
+        "The only subcommands that are tools, each with all below it: `\"pr\"`, `\"pr list\"`.",
+    ),
+    key(
+        "cli_read",
+        Value::Texts,
+        "Subcommands that you declare to be read-only, each with all below it.",
+    ),
+    key(
+        "cli_tools",
+        Value::CommandTools,
+        "The tools, in place of those that the help names: fixed `args` with `{name}` for an argument.",
+    ),
     key("url", Value::Text, "The URL of a server behind HTTP."),
     key(
         "headers",

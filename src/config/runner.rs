@@ -54,6 +54,7 @@ mod tests {
             args: line.split(' ').skip(1).map(str::to_owned).collect(),
             env: std::collections::BTreeMap::default(),
             cwd: None,
+            command_line: None,
         };
         for line in ["/opt/bin/npx -y x", "docker run x", "cmd /c npx -y x"] {
             assert!(stdio(line).may_install(), "{line}");

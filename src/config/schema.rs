@@ -86,6 +86,21 @@ fn an_override() -> Json {
     })
 }
 
+/// A tool of a command line.
+fn command_tool() -> Json {
+    json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$", "not": { "pattern": "__" } },
+            "args": { "type": "array", "items": { "type": "string" } },
+            "description": { "type": "string" },
+            "input_schema": { "type": "object" },
+        },
+        "required": ["name", "args"],
+        "additionalProperties": false,
+    })
+}
+
 fn property(key: &Key) -> Json {
     let mut schema = match value(&key.value) {
         Json::Object(schema) => schema,
@@ -112,6 +127,9 @@ fn value(value: &Value) -> Json {
         }
         Value::Overrides => {
             json!({ "type": ["object", "null"], "additionalProperties": { "$ref": "#/$defs/override" } })
+        }
+        Value::CommandTools => {
+            json!({ "type": ["array", "null"], "items": command_tool() })
         }
         Value::TextMap => {
             json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } })
@@ -225,6 +243,19 @@ mod tests {
                     json!({ "t": { "arguments": { "x": { "fixed": 1, "default": 2 } } } }),
                     json!({ "t": { "budget": -1 } }),
                     json!({ "t": { "form": "small" } }),
+                ],
+            ),
+            Value::CommandTools => (
+                vec![
+                    json!([]),
+                    json!([{ "name": "a", "args": ["b", "{c}"], "input_schema": { "type": "object" } }]),
+                ],
+                vec![
+                    json!({}),
+                    json!([{ "name": "a" }]),
+                    json!([{ "name": "a b", "args": [] }]),
+                    json!([{ "name": "a", "args": "b" }]),
+                    json!([{ "name": "a", "args": [], "input_schema": 1 }]),
                 ],
             ),
             Value::TextMap => (vec![json!({})], vec![json!([]), json!({ "A": 1 })]),

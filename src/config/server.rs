@@ -15,8 +15,8 @@ use super::reader::{At, Read, Report};
 use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::sections::OAuthEntry;
 use super::{
-    Certificates, ConfigHash, OwnExposure, OwnIdleBounds, Proxy, Remote, Server, Stdio, Transport,
-    Trust, expand,
+    Certificates, CommandLine, ConfigHash, OwnExposure, OwnIdleBounds, Proxy, Remote, Server,
+    Stdio, Transport, Trust, expand,
 };
 use crate::secret::{Secret, is_secret_name};
 
@@ -51,6 +51,7 @@ struct Target {
     args: Vec<At<String>>,
     env: Texts,
     cwd: Option<At<String>>,
+    command_line: Option<CommandLine>,
     url: Option<At<String>>,
     headers: Texts,
     headers_command: Option<Words>,
@@ -100,6 +101,7 @@ impl<'a> Resolver<'a> {
             args: entry.args?.unwrap_or_default(),
             env: entry.env?.unwrap_or_default(),
             cwd: entry.cwd?,
+            command_line: entry.command_line?,
             headers: entry.headers?.unwrap_or_default(),
             headers_command: {
                 // Both are read, so that a fault in either is reported; ours takes precedence.
@@ -189,6 +191,7 @@ impl<'a> Resolver<'a> {
             args,
             env,
             cwd,
+            command_line,
             url,
             headers,
             headers_command,
@@ -210,13 +213,16 @@ impl<'a> Resolver<'a> {
                     ("oauth", oauth.is_some()),
                 ];
                 unused(&remote_only, "command");
-                self.stdio(&command, args, env, cwd)
+                let mut stdio = self.stdio(&command, args, env, cwd)?;
+                stdio.command_line = command_line;
+                Ok(Transport::Stdio(stdio))
             }
             (None, Some(url), kind) => {
                 let local_only = [
                     ("args", !args.is_empty()),
                     ("env", !env.is_empty()),
                     ("cwd", cwd.is_some()),
+                    ("cli", command_line.is_some()),
                 ];
                 unused(&local_only, "url");
                 let oauth = oauth.unwrap_or_default();
@@ -238,7 +244,7 @@ impl<'a> Resolver<'a> {
         args: Vec<At<String>>,
         env: Texts,
         cwd: Option<At<String>>,
-    ) -> Result<Transport, At<EntryError>> {
+    ) -> Result<Stdio, At<EntryError>> {
         let command = self.path("command", command)?;
         let named = args
             .into_iter()
@@ -261,12 +267,13 @@ impl<'a> Resolver<'a> {
         } else {
             command
         };
-        Ok(Transport::Stdio(Stdio {
+        Ok(Stdio {
             command,
             args,
             env,
             cwd: cwd.map(|cwd| tidy(&cwd)),
-        }))
+            command_line: None,
+        })
     }
 
     fn remote(

@@ -142,6 +142,7 @@ fn a_full_file_is_read_without_a_word() {
         args,
         env,
         cwd,
+        ..
     }) = &github.transport
     else {
         panic!("{github:?}")

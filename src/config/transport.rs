@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::certificates::Certificates;
+use super::command_line::CommandLine;
 use super::oauth::{HeadersCommand, OAuth};
 use crate::secret::Secret;
 
@@ -30,6 +31,8 @@ pub(crate) struct Stdio {
     pub env: BTreeMap<String, Secret<String>>,
     /// Its working directory, absolute. `None` uses ours.
     pub cwd: Option<PathBuf>,
+    /// How its subcommands become tools (`"cli": true`). `None`: it is an MCP server.
+    pub command_line: Option<CommandLine>,
 }
 
 /// A server with a URL.

@@ -53,6 +53,7 @@ use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::notify::Notifier;
 use crate::results::{Owner, Results};
 use crate::shutdown::Tasks;
+use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::oauth::Vault;
@@ -408,6 +409,12 @@ fn pool(
     let logs = directories.logs.clone();
     let mut context = UpstreamContext::new(servers.clone(), session.clone(), logs);
     context.sharing_directory.clone_from(&directories.sharing);
+    context.sources = Some(Arc::new(Sources {
+        directory: directories
+            .cache
+            .as_ref()
+            .map(|cache| cache.join("commands")),
+    }));
     let tasks = context.tasks.clone();
     let vault = |directory: &PathBuf| {
         Arc::new(Vault::new(

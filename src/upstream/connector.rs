@@ -12,6 +12,7 @@ use super::host::Audience;
 use super::inbound::InboundRouter;
 use super::link::Link;
 use super::listing::SharedListing;
+use super::source::Inside;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, HttpPeer};
 use super::transport::sse;
@@ -48,13 +49,35 @@ impl Connector<'_> {
     /// Opens the connection.
     pub(super) async fn connect(&self) -> Result<Connection, ConnectError> {
         match self.transport {
-            Transport::Stdio(transport) => self.stdio(transport).await,
+            Transport::Stdio(transport) => match &transport.command_line {
+                Some(command_line) => self.inside(transport, command_line).await,
+                None => self.stdio(transport).await,
+            },
             Transport::Http(remote) => self.streamable_http(self.peer(remote)?).await,
             Transport::Sse(remote) => {
                 let (wire, opened) = self.sse(self.peer(remote)?).await?;
                 self.opened(wire, opened, "")
             }
         }
+    }
+
+    async fn inside(
+        &self,
+        program: &config::Stdio,
+        command_line: &config::CommandLine,
+    ) -> Result<Connection, ConnectError> {
+        let Some(sources) = &self.context.sources else {
+            return Err(ConnectError::Configuration {
+                server: self.server.to_string(),
+                reason: "it is a command line, which is not available here".to_owned(),
+            });
+        };
+        let source = sources
+            .open(self.server, program, command_line, self.context)
+            .await?;
+        let inside = Inside::new(self.server.clone(), source);
+        let introduction = inside.introduction();
+        self.opened(Wire::Inside(inside), Ok(introduction), "")
     }
 
     async fn stdio(&self, transport: &config::Stdio) -> Result<Connection, ConnectError> {

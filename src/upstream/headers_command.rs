@@ -17,10 +17,10 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
-use super::process_group::ProcessGroup;
 use super::program;
+use super::run::Running;
 use super::{ServerLog, UpstreamContext};
 use crate::config::HeadersCommand;
 use crate::config::env::TOKEN;
@@ -194,7 +194,7 @@ impl Helper {
 
     async fn run(&self, context: &UpstreamContext) -> Result<CommandHeaders, HeadersCommandError> {
         tracing::debug!(server = %self.server, program = self.command.program, "running its headers_command");
-        let mut running = Running::start(self, context)?;
+        let mut running = self.start(context)?;
         let (mut printed, mut said) = (Vec::new(), Vec::new());
         let ended = async {
             let (stdout, stderr) = running.streams();
@@ -229,6 +229,32 @@ impl Helper {
         ended.and(given)
     }
 
+    fn start(&self, context: &UpstreamContext) -> Result<Running, HeadersCommandError> {
+        let mut command =
+            Command::new(program::to_start(&self.command.program, &context.variables));
+        let variables = context
+            .variables
+            .iter()
+            .filter(|(name, _)| *name != TOKEN.name);
+        command
+            .args(&self.command.args)
+            .env_clear()
+            .envs(variables)
+            .envs(context.guard.variable())
+            .env("MCPZIP_SERVER_NAME", self.server.as_str())
+            .env("MCPZIP_SERVER_URL", &self.url)
+            .env("CLAUDE_CODE_MCP_SERVER_NAME", self.server.as_str())
+            .env("CLAUDE_CODE_MCP_SERVER_URL", &self.url)
+            .stdin(Stdio::null());
+        if let Some(directory) = &context.directory {
+            command.current_dir(directory);
+        }
+        Running::start(&mut command, &context.guard).map_err(|error| HeadersCommandError::Start {
+            program: self.command.program.clone(),
+            source: Arc::new(error),
+        })
+    }
+
     fn latest(&self) -> MutexGuard<'_, Option<Arc<CommandHeaders>>> {
         // Each change is a single step.
         self.latest.lock()
@@ -247,60 +273,6 @@ impl CommandHeaders {
             .flat_map(|value| [Some(value), value.rsplit_once(' ').map(|(_, last)| last)])
             .flatten();
         Masker::new(values.map(|value| Secret::new(value.to_owned())))
-    }
-}
-
-/// The running command with its child processes; dropping it ends them.
-struct Running {
-    _group: ProcessGroup,
-    child: Child,
-}
-
-impl Running {
-    fn start(helper: &Helper, context: &UpstreamContext) -> Result<Self, HeadersCommandError> {
-        let mut command = Command::new(program::to_start(
-            &helper.command.program,
-            &context.variables,
-        ));
-        let variables = context
-            .variables
-            .iter()
-            .filter(|(name, _)| *name != TOKEN.name);
-        command
-            .args(&helper.command.args)
-            .env_clear()
-            .envs(variables)
-            .envs(context.guard.variable())
-            .env("MCPZIP_SERVER_NAME", helper.server.as_str())
-            .env("MCPZIP_SERVER_URL", &helper.url)
-            .env("CLAUDE_CODE_MCP_SERVER_NAME", helper.server.as_str())
-            .env("CLAUDE_CODE_MCP_SERVER_URL", &helper.url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        if let Some(directory) = &context.directory {
-            command.current_dir(directory);
-        }
-        let (child, group) =
-            ProcessGroup::spawn(&mut command, &context.guard).map_err(|error| {
-                HeadersCommandError::Start {
-                    program: helper.command.program.clone(),
-                    source: Arc::new(error),
-                }
-            })?;
-        Ok(Self {
-            child,
-            _group: group,
-        })
-    }
-
-    fn streams(&mut self) -> (tokio::process::ChildStdout, tokio::process::ChildStderr) {
-        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
-        (
-            stdout.expect("stdout is piped"),
-            stderr.expect("stderr is piped"),
-        )
     }
 }
 

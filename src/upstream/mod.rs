@@ -33,10 +33,12 @@ mod process_group;
 mod program;
 mod reply;
 mod retry;
+mod run;
 mod server_events;
 mod sharing;
 mod slot;
 mod slots;
+mod source;
 mod subscription;
 mod transport;
 mod wire;
@@ -57,8 +59,10 @@ pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
 pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
 pub(crate) use retry::backoff;
+pub(crate) use run::{Finished, Run};
 pub(crate) use sharing::{SharedServers, list_name};
 pub(crate) use slot::ServerState;
+pub(crate) use source::{OpenSource, Source, SourceError};
 pub(crate) use transport::http::HttpError;
 pub(crate) use transport::http::mirrors::mirrored;
 
@@ -93,6 +97,8 @@ pub(crate) struct UpstreamContext {
     pub logins: Option<Arc<oauth::Vault>>,
     /// The time limit of the handshake; longer if the server may have to be installed first.
     pub handshake_limit: Duration,
+    /// Makes servers inside the program; `None` refuses entries that need one.
+    pub sources: Option<Arc<dyn OpenSource>>,
     guard: Arc<Guard>,
     /// Receives the session's log lines.
     log_lines: Option<Arc<dyn LogLines>>,
@@ -134,6 +140,7 @@ impl UpstreamContext {
             log_directory,
             sharing_directory: None,
             logins: None,
+            sources: None,
             handshake_limit: Duration::from_secs(30),
             headers_commands: HeadersCommands::default(),
         }

@@ -1,4 +1,5 @@
-//! The two kinds of connections to a server: one stream for all messages, or one HTTP request for each.
+//! The kinds of connections to a server: one stream for all messages, one HTTP request for each, or a source inside the
+//! program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use super::CallError;
 use super::host::Host;
 use super::link::Link;
 use super::reply::ServerReply;
+use super::source::Inside;
 use super::transport::Target;
 use super::transport::http::mirrors::Mirrors;
 use super::transport::streamable_http::Endpoint;
@@ -19,6 +21,8 @@ pub(super) enum Wire {
     Stream(Arc<Link>),
     /// Each request as an HTTP exchange: Streamable HTTP.
     Http(Arc<Endpoint>),
+    /// Each request as a function call.
+    Inside(Arc<Inside>),
 }
 
 impl Wire {
@@ -34,6 +38,10 @@ impl Wire {
             Self::Stream(link) => link.request(target.method, params, limit, host).await,
             // Boxed because it is far larger than the future of a stream call, and costs far more than a box.
             Self::Http(endpoint) => Box::pin(endpoint.request(target, params, limit, host)).await,
+            Self::Inside(inside) => {
+                let params = params(0);
+                Box::pin(inside.request(target.method, &params, limit)).await
+            }
         }
     }
 
@@ -42,13 +50,14 @@ impl Wire {
         match self {
             Self::Stream(link) => link.notify(method),
             Self::Http(endpoint) => endpoint.notify(method).await,
+            Self::Inside(_) => {}
         }
     }
 
     /// The known headers of tools (2026-07-28 over HTTP).
     pub(super) fn mirrors(&self) -> Option<&Mirrors> {
         match self {
-            Self::Stream(_) => None,
+            Self::Stream(_) | Self::Inside(_) => None,
             Self::Http(endpoint) => endpoint.mirrors(),
         }
     }
@@ -65,6 +74,7 @@ impl Wire {
         match self {
             Self::Stream(link) => link.is_ended(),
             Self::Http(endpoint) => endpoint.is_ended(),
+            Self::Inside(inside) => inside.is_ended(),
         }
     }
 
@@ -73,6 +83,7 @@ impl Wire {
         match self {
             Self::Stream(link) => link.ended().await,
             Self::Http(endpoint) => endpoint.ended().await,
+            Self::Inside(inside) => inside.ended().await,
         }
     }
 
@@ -81,6 +92,7 @@ impl Wire {
         match self {
             Self::Stream(link) => link.close(),
             Self::Http(endpoint) => endpoint.close(),
+            Self::Inside(inside) => inside.close(),
         }
     }
 
@@ -89,6 +101,7 @@ impl Wire {
         match self {
             Self::Stream(link) => link.close_requested().await,
             Self::Http(endpoint) => endpoint.close_requested().await,
+            Self::Inside(inside) => inside.ended().await,
         }
     }
 }

@@ -248,14 +248,8 @@ fn a_user_of_avelino_mcp_comes_over_with_the_examples_of_its_documentation() {
             "filesystem": { "command": "npx", "args": ["-y", "@anthropic/fs-mcp-server", "/home/me/documents"] },
             "sentry": { "url": "https://mcp.sentry.dev/sse", "headers": { "Authorization": "Bearer ${SENTRY_TOKEN}" }, "idle_timeout": "never" },
             "grafana": { "command": "mcp-grafana", "tools": { "ask": ["update_dashboard", "create_*"] } },
+            "kubectl": { "command": "kubectl", "cli": true, "cli_only": ["get", "describe", "logs"] },
         })
-    );
-    let kubectl = &report["servers"][3];
-    assert_eq!(kubectl["verdict"], "stays");
-    assert!(
-        kubectl["reason"]
-            .to_string()
-            .contains("command line program")
     );
     assert_eq!(report["blocking"], json!([]));
 }
@@ -520,7 +514,7 @@ fn files_of_other_proxies_named_as_the_configuration_lose_nothing_that_protects(
     }
     for (entry, told) in [
         (r#""tool_acl": {"write": ["x"]}"#, "`tool_acl`"),
-        (r#""cli": true, "cli_only": ["get"]"#, "`cli_only`"),
+        (r#""cli_only": ["get"]"#, "`cli_only`"),
         (r#""quarantined": true"#, "`quarantined`"),
         (r#""enabled": false"#, "`enabled`"),
         (r#""isolation": {"enabled": true}"#, "`isolation`"),

@@ -92,6 +92,7 @@ mod cli;
 mod clients;
 mod coming_over;
 mod command_line;
+mod commands;
 mod completions;
 mod containers;
 mod doctor;

@@ -32,7 +32,7 @@ pub(super) enum Command {
   mcpzip rules check github delete_repository
   mcpzip rules check github__delete_repository
   mcpzip rules check files write --arguments '{\"path\": \"../notes.md\"}'
-  mcpzip rules check github delete_repository --client claude-code --project ~/work/site
+  mcpzip rules check github delete_issue --client cursor --project ~/site
 
 The exit code is 0 if the call would run, 1 if it would not, and 6 if you would be asked.")]
 pub(super) struct Check {

@@ -5,15 +5,15 @@
 
 use super::super::{Client, Node};
 use super::{Draft, DraftServer, Setting, is_on, patterns};
-use crate::clients::model::Unmovable;
+use crate::config::program_name;
 
 /// The keys that both have, with the same meaning.
 const SERVER_KEYS: &[&str] = &["command", "args", "env", "url", "headers"];
 
 const KEYS: &[&str] = &["mcpServers", "serverAuth", "audit"];
 
-const IS_CLI: &str = "is a command line program, not an MCP server (`\"cli\": true`), and mcpzip cannot make tools of it; it stays there, \
-                      with its limits";
+/// The keys of a command line that both have.
+const CLI_KEYS: [&str; 4] = ["cli", "cli_help", "cli_depth", "cli_only"];
 
 pub(super) fn draft(node: &Node) -> Draft {
     let mut draft = Draft::default();
@@ -58,9 +58,7 @@ fn server(name: &str, written: &Node) -> DraftServer {
     // `${NAME}` in any text, as Claude Code has it.
     let mut server = DraftServer::read(name, written, SERVER_KEYS, Client::ClaudeCode);
     if written.get("cli").is_some_and(is_on) {
-        server.entry = Err(Unmovable::Itself(IS_CLI));
-        server.left_behind.clear();
-        return server;
+        command_line(written, &mut server);
     }
     server.left_behind.retain(|key| key != "cli");
     for key in ["idle_timeout", "min_idle_timeout", "max_idle_timeout"] {
@@ -69,7 +67,10 @@ fn server(name: &str, written: &Node) -> DraftServer {
         }
     }
     if let Some(acl) = written.get("tool_acl") {
-        let writing = acl.get("write").map(patterns).unwrap_or_default();
+        let mut writing = acl.get("write").map(patterns).unwrap_or_default();
+        if written.get("cli").is_some_and(is_on) {
+            writing = without_program(writing, written, &mut server);
+        }
         let understood = matches!(acl, Node::Null)
             || matches!(acl, Node::Map(_))
                 && acl.members().iter().all(|(key, value)| {
@@ -90,6 +91,35 @@ fn server(name: &str, written: &Node) -> DraftServer {
         }
     }
     server
+}
+
+/// A program whose subcommands are tools.
+fn command_line(written: &Node, server: &mut DraftServer) {
+    for key in CLI_KEYS {
+        if let Some(value) = written.get(key) {
+            server.carry(key, key, value.clone());
+        }
+    }
+    // There the list has tools, here `tools` has rules.
+    if let Some(tools @ Node::List(_)) = written.get("tools") {
+        server.carry("tools", "cli_tools", tools.clone());
+    }
+}
+
+/// The names of tools in our form: there, each begins with the program's name.
+fn without_program(patterns: Vec<Node>, written: &Node, server: &mut DraftServer) -> Vec<Node> {
+    let command = written.get("command").and_then(Node::as_text);
+    let prefix = format!("{}_", program_name(command.unwrap_or_default()));
+    let mut ours = Vec::new();
+    for pattern in patterns {
+        match pattern.as_text().and_then(|text| text.strip_prefix(&prefix)) {
+            Some(rest) => ours.push(Node::text(rest)),
+            None => server.blocking.push(format!(
+                "its `tool_acl.write` has a pattern that does not begin with `{prefix}`, and tools of a command line are named without it here"
+            )),
+        }
+    }
+    ours
 }
 
 /// Reads who may call which tools over HTTP. Only settings that admit all callers protect nothing.

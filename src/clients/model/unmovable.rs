@@ -55,9 +55,6 @@ pub(crate) enum Unmovable {
     /// It has a `$` that our syntax would read as an escape.
     #[error("has `$` before `{0}`, which would mean something else here")]
     Dollar(String),
-    /// It is the command line that is imported.
-    #[error("{0}")]
-    Itself(&'static str),
     /// It is in mcpzip's configuration, not in a client's file.
     #[error("is configured at mcpzip")]
     Configured,

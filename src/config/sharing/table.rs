@@ -246,6 +246,7 @@ mod tests {
             args: words.collect(),
             env: std::collections::BTreeMap::new(),
             cwd: None,
+            command_line: None,
         }
     }
 

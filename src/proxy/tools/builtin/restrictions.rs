@@ -33,6 +33,10 @@ const UNRESTRICTING: &[&str] = &[
     "headersHelper",
     "proxy",
     "ca_file",
+    "cli",
+    "cli_help",
+    "cli_depth",
+    "cli_tools",
 ];
 
 /// Whether an entry is disabled. A value other than `false` counts as `true`.
@@ -61,7 +65,9 @@ mod tests {
     use crate::config::entry_keys;
 
     /// The members that restrict a server: an entry that has one of them is not removed or redirected by an agent.
-    const RESTRICTING: &[&str] = &["disabled", "expose", "tools", "trust", "share", "projects"];
+    const RESTRICTING: &[&str] = &[
+        "disabled", "expose", "tools", "trust", "share", "projects", "cli_only", "cli_read",
+    ];
 
     #[test]
     fn every_key_of_an_entry_is_declared_restricting_or_not() {

@@ -1,0 +1,444 @@
+//! A flag, as a page of help describes it.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use super::append;
+
+/// A flag of a program.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in crate::sources::command) struct Flag {
+    /// The long spelling, with its dashes.
+    pub(in crate::sources::command) long: Option<String>,
+    /// The short spelling, with its dash.
+    pub(in crate::sources::command) short: Option<String>,
+    /// Whether `--no-NAME` switches it off.
+    pub(in crate::sources::command) is_negatable: bool,
+    /// Its value; `None` for a switch.
+    pub(in crate::sources::command) value: Option<Value>,
+    /// Whether it may be given several times, with a value each.
+    pub(in crate::sources::command) is_repeated: bool,
+    pub(in crate::sources::command) is_required: bool,
+    /// Whether it is on unless switched off by `--NAME=false`.
+    pub(in crate::sources::command) is_on: bool,
+    pub(in crate::sources::command) about: String,
+}
+
+/// The value of a flag.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in crate::sources::command) struct Value {
+    pub(in crate::sources::command) kind: Kind,
+    /// Whether the flag may be given without it.
+    pub(in crate::sources::command) is_optional: bool,
+    /// Whether the page writes it after `=`.
+    pub(in crate::sources::command) is_attached: bool,
+    /// The only values, if the page names them.
+    pub(in crate::sources::command) choices: Vec<String>,
+}
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::sources::command) enum Kind {
+    #[default]
+    Text,
+    Integer,
+    Number,
+}
+
+/// What stands after the spellings of a flag.
+#[derive(Debug, Default)]
+struct Spec {
+    names: Vec<String>,
+    is_negatable: bool,
+    metavar: Option<String>,
+    is_attached: bool,
+    is_optional: bool,
+    is_repeated: bool,
+    /// The default of `--name=default:`, as kubectl writes it.
+    default: Option<String>,
+    /// It takes several values at once.
+    is_several: bool,
+}
+
+const INTEGERS: &[&str] = &[
+    "int", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "integer", "n", "num",
+    "number", "count", "port", "lines", "level", "depth", "bytes", "cols", "columns", "seconds",
+    "secs", "nr", "jobs", "nlines",
+];
+const NUMBERS: &[&str] = &["float", "float32", "float64", "double", "decimal"];
+const LISTS: &[&str] = &[
+    "strings",
+    "stringarray",
+    "stringslice",
+    "list",
+    "ints",
+    "stringtostring",
+    "map",
+    "uints",
+];
+
+impl Flag {
+    /// Reads a line that begins with a flag. Also returns the column of its text.
+    pub(super) fn read(line: &str) -> Option<(Self, Option<usize>)> {
+        let (spec, text) = split(line);
+        let column = text.map(|text| line.chars().count() - text.chars().count());
+        let spec = Spec::read(spec)?;
+        let long = spec.names.iter().find(|name| name.len() > 2);
+        let short = spec.names.iter().find(|name| name.len() == 2);
+        if long.is_none() && short.is_none() || spec.is_several {
+            return None;
+        }
+        let mut flag = Self {
+            long: long.cloned(),
+            short: short.cloned(),
+            is_negatable: spec.is_negatable,
+            is_repeated: spec.is_repeated && spec.metavar.is_some(),
+            ..Self::default()
+        };
+        match (&spec.default, &spec.metavar) {
+            (Some(default), _) => flag.set_default(default),
+            (None, Some(metavar)) => {
+                let word = metavar
+                    .trim_matches(['<', '>', '[', ']', '"'])
+                    .to_lowercase();
+                flag.is_repeated |= LISTS.contains(&word.as_str());
+                flag.value = Some(Value {
+                    kind: kind(&word),
+                    is_optional: spec.is_optional,
+                    is_attached: spec.is_attached,
+                    choices: choices_of(metavar),
+                });
+            }
+            (None, None) => {}
+        }
+        if let Some(text) = text {
+            flag.add_text(text);
+        }
+        Some((flag, column))
+    }
+
+    /// Continues the text, which may tell more of the value.
+    pub(super) fn add_text(&mut self, text: &str) {
+        append(&mut self.about, text);
+        let lower = self.about.to_lowercase();
+        let is_several = [
+            "multiple times",
+            "can be repeated",
+            "may be repeated",
+            "more than once",
+            "several times",
+            "can specify multiple",
+            "be used multiple",
+            "repeatable",
+        ]
+        .iter()
+        .any(|words| lower.contains(words));
+        if lower.contains("(default true)") && self.value.is_none() {
+            self.is_on = true;
+        }
+        let Some(value) = &mut self.value else {
+            return;
+        };
+        self.is_repeated |= is_several;
+        if value.choices.is_empty() {
+            value.choices = choices_in(&self.about);
+        }
+        if value.kind == Kind::Text && value.choices.is_empty() {
+            let default = ["(default ", "[default: ", "(default: "]
+                .iter()
+                .find_map(|open| {
+                    let rest = &self.about[self.about.find(open)? + open.len()..];
+                    Some(rest.split([')', ']']).next().unwrap_or_default().trim())
+                });
+            let is_number =
+                |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+            if default.is_some_and(is_number) {
+                value.kind = Kind::Integer;
+            }
+        }
+    }
+
+    fn set_default(&mut self, default: &str) {
+        let value = |kind| {
+            Some(Value {
+                kind,
+                is_attached: true,
+                ..Value::default()
+            })
+        };
+        match default {
+            "true" => self.is_on = true,
+            "false" => {}
+            "[]" => {
+                self.is_repeated = true;
+                self.value = value(Kind::Text);
+            }
+            _ if default.parse::<i64>().is_ok() => self.value = value(Kind::Integer),
+            _ if default.parse::<f64>().is_ok() => self.value = value(Kind::Number),
+            _ => self.value = value(Kind::Text),
+        }
+    }
+
+    /// The spellings.
+    pub(super) fn spellings(&self) -> impl Iterator<Item = &str> {
+        self.long
+            .as_deref()
+            .into_iter()
+            .chain(self.short.as_deref())
+    }
+
+    /// The name without dashes.
+    pub(in crate::sources::command) fn name(&self) -> String {
+        let written = self.long.as_deref().or(self.short.as_deref());
+        written
+            .unwrap_or_default()
+            .trim_start_matches('-')
+            .to_owned()
+    }
+}
+
+/// Splits a line into the flag's spellings and its text.
+fn split(line: &str) -> (&str, Option<&str>) {
+    let mut depth = 0_i32;
+    let mut blanks = 0;
+    for (at, c) in line.char_indices() {
+        match c {
+            '[' | '<' | '{' | '(' => depth += 1,
+            ']' | '>' | '}' | ')' => depth -= 1,
+            _ => {}
+        }
+        blanks = if c == ' ' { blanks + 1 } else { 0 };
+        if blanks == 2 && depth <= 0 {
+            let text = line[at..].trim();
+            return (line[..at].trim(), (!text.is_empty()).then_some(text));
+        }
+    }
+    (line, None)
+}
+
+impl Spec {
+    fn read(text: &str) -> Option<Self> {
+        let mut spec = Self::default();
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.peek().copied() {
+            match c {
+                ' ' | ',' | '|' | '/' => {
+                    rest.next();
+                }
+                '-' => spec.name(&mut rest)?,
+                _ if spec.names.is_empty() => return None,
+                _ => {
+                    let word = token(&mut rest);
+                    spec.word(&word);
+                }
+            }
+        }
+        Some(spec)
+    }
+
+    fn name(&mut self, rest: &mut Peekable<Chars<'_>>) -> Option<()> {
+        let mut name = String::new();
+        while let Some(c) = rest.peek().copied() {
+            match c {
+                '[' if name == "--" => {
+                    let inside = token(rest);
+                    if inside != "[no-]" && inside != "[no]" {
+                        return None;
+                    }
+                    self.is_negatable = true;
+                }
+                '.' => break,
+                c if c.is_alphanumeric()
+                    || matches!(c, '-' | '_' | '?' | '@' | '#' | ':')
+                        && !(c == ':' && name.len() > 1) =>
+                {
+                    name.push(c);
+                    rest.next();
+                }
+                _ => break,
+            }
+        }
+        if name == "-" && rest.peek() == Some(&'<') {
+            // `-<number>` has a longer spelling beside it.
+            token(rest);
+            return Some(());
+        }
+        let is_dashes = name.chars().all(|c| c == '-');
+        if is_dashes {
+            // `--` alone ends the flags, `-` is a file.
+            return None;
+        }
+        let negated = name
+            .strip_prefix("--no-")
+            .map(|positive| format!("--{positive}"));
+        if negated.is_some_and(|positive| self.names.contains(&positive)) {
+            self.is_negatable = true;
+        } else {
+            self.names.push(name);
+        }
+        match rest.peek() {
+            Some('=') => {
+                rest.next();
+                let value = token(rest);
+                self.value(&value, true, false);
+            }
+            Some('[') => {
+                let inside = token(rest);
+                let value = inside.trim_matches(['[', ']']);
+                self.value(value.trim_start_matches('='), value.starts_with('='), true);
+            }
+            Some('<' | '{') => {
+                let value = token(rest);
+                self.value(&value, false, false);
+            }
+            Some(':') => {
+                rest.next();
+            }
+            _ => {}
+        }
+        self.dots(rest);
+        Some(())
+    }
+
+    /// Takes `...` after a spelling or a value.
+    fn dots(&mut self, rest: &mut Peekable<Chars<'_>>) {
+        while rest.peek().is_some_and(|c| matches!(c, '.' | '…')) {
+            rest.next();
+            self.is_repeated = true;
+        }
+    }
+
+    fn value(&mut self, written: &str, is_attached: bool, is_optional: bool) {
+        let is_kubectl = is_attached
+            && written.ends_with(':')
+            && (written.starts_with(['\'', '[', '"'])
+                || written.trim_end_matches(':').parse::<f64>().is_ok()
+                || ["true:", "false:"].contains(&written)
+                || written.trim_end_matches(':').ends_with('s')
+                    && written.starts_with(|c: char| c.is_ascii_digit()));
+        if is_kubectl {
+            self.default = Some(written.trim_end_matches(':').to_owned());
+            return;
+        }
+        self.is_attached |= is_attached;
+        self.is_optional |= is_optional;
+        let written = written.trim_end_matches(':');
+        if let Some(repeated) = written.strip_suffix("...") {
+            self.is_repeated = true;
+            self.metavar.get_or_insert_with(|| repeated.to_owned());
+        } else {
+            self.metavar.get_or_insert_with(|| written.to_owned());
+        }
+    }
+
+    /// A word after the spellings: the value, or a further one.
+    fn word(&mut self, word: &str) {
+        let is_dots = word.chars().all(|c| matches!(c, '.' | '…'));
+        match &self.metavar {
+            _ if is_dots => self.is_repeated = true,
+            None => {
+                let is_optional = word.starts_with('[') && word.ends_with(']');
+                self.value(word, false, is_optional);
+            }
+            // `-f FILE, --file FILE` has it twice; argparse writes `--x A [A ...]`.
+            Some(known)
+                if known.trim_matches(['[', ']']) == word.trim_matches(['[', ']', '.', ' ']) => {}
+            Some(_) if word.starts_with('[') => self.is_repeated = true,
+            Some(_) => self.is_several = true,
+        }
+    }
+}
+
+/// Takes characters up to a blank or a comma outside of brackets.
+fn token(rest: &mut Peekable<Chars<'_>>) -> String {
+    let (mut text, mut depth, mut quote) = (String::new(), 0_i32, None);
+    while let Some(c) = rest.peek().copied() {
+        match c {
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            c if quote == Some(c) => quote = None,
+            '[' | '<' | '{' | '(' => depth += 1,
+            ']' | '>' | '}' | ')' => depth -= 1,
+            ' ' | ',' if depth <= 0 && quote.is_none() => break,
+            _ => {}
+        }
+        text.push(c);
+        rest.next();
+        if depth == 0
+            && matches!(c, ']' | '>' | '}')
+            && !matches!(rest.peek(), Some('.' | ':' | '=' | '@' | '[' | '<'))
+        {
+            break;
+        }
+    }
+    text
+}
+
+fn kind(word: &str) -> Kind {
+    match word {
+        _ if INTEGERS.contains(&word) => Kind::Integer,
+        _ if NUMBERS.contains(&word) => Kind::Number,
+        _ => Kind::Text,
+    }
+}
+
+/// The choices that a metavar names: `{a,b}`, `<a|b>`.
+fn choices_of(metavar: &str) -> Vec<String> {
+    let inner = metavar.trim_matches(['<', '>', '[', ']', '(', ')']);
+    if let Some(list) = inner
+        .strip_prefix('{')
+        .and_then(|list| list.strip_suffix('}'))
+    {
+        return words(list, &[',', '|']);
+    }
+    if inner.contains('|') {
+        return words(inner, &['|']);
+    }
+    Vec::new()
+}
+
+/// The choices that a text names.
+fn choices_in(text: &str) -> Vec<String> {
+    let list = |open: &str, close: char| {
+        let rest = &text[text.find(open)? + open.len()..];
+        Some(rest.split(close).next()?.to_owned())
+    };
+    if let Some(list) = list("[possible values: ", ']') {
+        return words(&list, &[',']);
+    }
+    // gh: `{open|closed|all}` and cobra: `(a|b)`, `One of: (a, b)`.
+    for (open, close) in [("{", '}'), ("One of: (", ')'), ("one of: (", ')')] {
+        let found = list(open, close).filter(|list| list.contains(['|', ',']));
+        if let Some(found) = found
+            .map(|list| words(&list, &['|', ',']))
+            .filter(|found| found.len() > 1)
+        {
+            return found;
+        }
+    }
+    let Some(found) = list("(", ')').filter(|list| list.contains('|')) else {
+        return Vec::new();
+    };
+    let found = words(found.rsplit(": ").next().unwrap_or_default(), &['|']);
+    if found.len() > 1 { found } else { Vec::new() }
+}
+
+/// The words of a list. None of them if one is no plain word, since then it is no list of values.
+fn words(list: &str, separators: &[char]) -> Vec<String> {
+    let words: Vec<String> = list
+        .split(separators)
+        .map(|word| word.trim().trim_matches(['"', '\'', '`', '*']).to_owned())
+        .collect();
+    let is_plain = |word: &String| {
+        !word.is_empty()
+            && word.len() <= 40
+            && word
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '+'))
+            && !word.chars().all(char::is_uppercase)
+    };
+    if words.len() > 1 && words.iter().all(is_plain) {
+        words
+    } else {
+        Vec::new()
+    }
+}

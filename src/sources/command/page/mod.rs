@@ -1,0 +1,346 @@
+//! A program's help, read as text: its subcommands, flags and positional arguments.
+//!
+//! There is no format of help, only habits: those of clap, cobra, argparse, click, GNU programs, Go's `flag` and git. A line
+//! that follows none of them is left out, and costs nothing else.
+
+mod flag;
+mod layout;
+mod usage;
+
+pub(super) use flag::{Flag, Kind};
+pub(super) use usage::{Positional, Positionals};
+
+use std::collections::BTreeMap;
+
+use layout::{Line, Section, lines};
+
+/// The longest text of an entry, in characters.
+const LONGEST: usize = 400;
+
+/// The pages of a program by subcommand: the words after the program; none for its own page.
+pub(super) type Pages = BTreeMap<Vec<String>, Page>;
+
+/// A page of help.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Page {
+    /// The purpose, in a sentence or two.
+    pub(super) about: String,
+    /// The usage lines.
+    pub(super) usage: Vec<String>,
+    pub(super) commands: Vec<Command>,
+    pub(super) flags: Vec<Flag>,
+    /// Whether it is a manual page: flags have lines of their own, at one indentation.
+    pub(super) is_manual: bool,
+    /// The entries of a section about arguments: name and text.
+    arguments: Vec<(String, String)>,
+}
+
+/// A subcommand that a page names.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Command {
+    pub(super) name: String,
+    pub(super) about: String,
+    /// Whether it stands below a heading about commands.
+    is_certain: bool,
+}
+
+/// The entry that the following lines continue.
+enum Last {
+    None,
+    /// The first paragraph.
+    About,
+    Command,
+    Flag,
+    Argument,
+}
+
+struct Reader {
+    page: Page,
+    section: Section,
+    last: Last,
+    /// The indentation of the last entry.
+    indent: usize,
+    /// The column in which the text of the last entry begins.
+    column: Option<usize>,
+    /// The indentation of the section's first flag.
+    flags_at: Option<usize>,
+    after_blank: bool,
+}
+
+impl Page {
+    /// Reads a page.
+    pub(super) fn read(text: &str) -> Self {
+        let all = lines(text);
+        let mut reader = Reader {
+            page: Self {
+                is_manual: layout::is_manual(&all),
+                ..Self::default()
+            },
+            section: Section::About,
+            last: Last::None,
+            indent: 0,
+            column: None,
+            flags_at: None,
+            after_blank: true,
+        };
+        for (index, line) in all.iter().enumerate() {
+            if line.text.is_empty() {
+                reader.after_blank = true;
+                continue;
+            }
+            let next = all[index + 1..].iter().find(|line| !line.text.is_empty());
+            reader.line(line, next);
+            reader.after_blank = false;
+        }
+        let mut page = reader.page;
+        page.about = page.about.trim().to_owned();
+        page.drop_doubtful();
+        page.drop_duplicates();
+        page.require_by_usage();
+        page
+    }
+
+    /// The page of a subcommand of a program that has one page for all.
+    pub(super) fn without_commands(&self) -> Self {
+        Self {
+            flags: self.flags.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The positional arguments of the command `path`, the words that begin its usage.
+    pub(super) fn positionals(&self, path: &[&str]) -> Positionals {
+        usage::positionals(&self.usage, path, &self.arguments)
+    }
+
+    /// Drops tables of other words than subcommands: without a heading that says so, the usage must name a command.
+    fn drop_doubtful(&mut self) {
+        let names_command = self.usage.iter().any(|usage| {
+            let usage = usage.to_lowercase();
+            ["command", "<cmd>", "action"]
+                .iter()
+                .any(|word| usage.contains(word))
+        });
+        self.commands
+            .retain(|command| command.is_certain || names_command);
+    }
+
+    fn drop_duplicates(&mut self) {
+        let mut seen = std::collections::BTreeSet::new();
+        self.commands
+            .retain(|command| seen.insert(command.name.clone()));
+        let mut seen = std::collections::BTreeSet::new();
+        self.flags.retain(|flag| seen.insert(flag.name()));
+    }
+
+    /// A flag that a usage line has outside of brackets is required.
+    fn require_by_usage(&mut self) {
+        let [usage] = &self.usage[..] else {
+            return;
+        };
+        let required = usage::bare_flags(usage);
+        for flag in &mut self.flags {
+            let is_required = flag.spellings().any(|name| required.contains(&name));
+            flag.is_required = is_required;
+        }
+    }
+}
+
+impl Reader {
+    fn line(&mut self, line: &Line, next: Option<&Line>) {
+        if self.page.is_manual && line.indent == 0 {
+            return self.begin(layout::manual_section(&line.text));
+        }
+        if self.section == Section::Name {
+            let (_, about) = line.text.split_once(" - ").unwrap_or(("", &line.text));
+            return append(&mut self.page.about, about);
+        }
+        if let Some(usage) = layout::usage(&line.text) {
+            self.begin(Section::Usage);
+            self.indent = line.indent;
+            if !usage.is_empty() {
+                self.page.usage.push(usage.to_owned());
+                self.column = Some(line.indent + 7);
+            }
+            return;
+        }
+        if self.section == Section::Usage && self.continues_usage(line) {
+            return;
+        }
+        if let Some(section) = layout::heading(line, next).filter(|_| !self.page.is_manual) {
+            self.begin(section);
+            return;
+        }
+        if self.entry(line) {
+            return;
+        }
+        let is_continued = line.indent > self.indent;
+        match (&self.last, self.section) {
+            (Last::Flag, _) if is_continued => {
+                if let Some(flag) = self.page.flags.last_mut() {
+                    flag.add_text(&line.text);
+                }
+            }
+            (Last::Command, _) if is_continued => {
+                if let Some(command) = self.page.commands.last_mut() {
+                    append(&mut command.about, &line.text);
+                }
+            }
+            (Last::Argument, _) if is_continued => {
+                if let Some((_, text)) = self.page.arguments.last_mut() {
+                    append(text, &line.text);
+                }
+            }
+            (_, Section::About | Section::Usage | Section::Other)
+                if line.indent <= 1 && !self.page.is_manual =>
+            {
+                let is_first = self.page.about.is_empty();
+                self.section = Section::About;
+                if is_first || matches!(self.last, Last::About) && !self.after_blank {
+                    append(&mut self.page.about, &line.text);
+                    self.last = Last::About;
+                } else {
+                    self.last = Last::None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, section: Section) {
+        self.section = section;
+        self.last = Last::None;
+        (self.column, self.flags_at) = (None, None);
+        self.indent = 0;
+    }
+
+    /// Takes a line that belongs to the usage.
+    fn continues_usage(&mut self, line: &Line) -> bool {
+        let is_new = self.page.usage.is_empty() || self.column.is_none();
+        if self.after_blank && !is_new {
+            return false;
+        }
+        if line.indent <= self.indent && !(is_new && self.page.usage.is_empty()) {
+            return false;
+        }
+        if line.text.starts_with('-') && line.text.contains("  ") {
+            return false;
+        }
+        // A line that begins as the first one does is another usage.
+        let first_word = |text: &str| text.split_whitespace().next().map(str::to_owned);
+        let begins = self.page.usage.first().and_then(|usage| first_word(usage));
+        let text = line.text.strip_prefix("or:").unwrap_or(&line.text).trim();
+        match self.page.usage.last_mut() {
+            Some(last) if begins != first_word(text) => {
+                last.push(' ');
+                last.push_str(text);
+            }
+            _ => self.page.usage.push(text.to_owned()),
+        }
+        self.column = Some(line.indent);
+        true
+    }
+
+    /// Takes a line that begins an entry.
+    fn entry(&mut self, line: &Line) -> bool {
+        let is_text = self.column.is_some_and(|column| line.indent >= column);
+        if line.text.starts_with('-') && self.section != Section::Ignored {
+            let most = if self.page.is_manual { 0 } else { 6 };
+            let is_deep = self.flags_at.is_some_and(|at| line.indent > at + most);
+            if is_text || is_deep {
+                return false;
+            }
+            let Some(flag) = Flag::read(&line.text) else {
+                return false;
+            };
+            self.flags_at.get_or_insert(line.indent);
+            self.column = flag.1.map(|at| line.indent + at);
+            self.page.flags.push(flag.0);
+            return self.at(Last::Flag, line);
+        }
+        if line.indent == 0 && self.section != Section::Commands || is_text {
+            return false;
+        }
+        match self.section {
+            Section::Commands | Section::Other | Section::About => {
+                let is_certain = self.section == Section::Commands;
+                let found = layout::commands(line, is_certain);
+                if found.is_empty() {
+                    return false;
+                }
+                self.column = found
+                    .last()
+                    .and_then(|(_, _, at)| at.map(|at| line.indent + at));
+                for (name, about, _) in found {
+                    self.page.commands.push(Command {
+                        name,
+                        about,
+                        is_certain,
+                    });
+                }
+                self.at(Last::Command, line)
+            }
+            Section::Arguments => self.argument(line),
+            Section::Name | Section::Usage | Section::Flags | Section::Ignored => false,
+        }
+    }
+
+    /// Takes an entry of a section about arguments; `{a,b}` are subcommands.
+    fn argument(&mut self, line: &Line) -> bool {
+        let (name, text) = line.text.split_once("  ").unwrap_or((&line.text, ""));
+        let (name, text) = (name.trim(), text.trim());
+        if let Some(choices) = name
+            .strip_prefix('{')
+            .and_then(|name| name.strip_suffix('}'))
+        {
+            let names = choices.split(',').filter(|name| layout::is_command(name));
+            let commands = names.map(|name| Command {
+                name: name.to_owned(),
+                about: String::new(),
+                is_certain: true,
+            });
+            self.page.commands.extend(commands);
+            return self.at(Last::None, line);
+        }
+        let known = self
+            .page
+            .commands
+            .iter_mut()
+            .find(|command| command.name == name);
+        if let Some(command) = known {
+            text.clone_into(&mut command.about);
+            return true;
+        }
+        if !matches!(self.last, Last::None) && line.indent > self.indent {
+            return false;
+        }
+        let is_name = !name.is_empty() && !name.contains(' ') || name.starts_with(['<', '[']);
+        if is_name {
+            let name = usage::plain(name);
+            self.page.arguments.push((name, text.to_owned()));
+            return self.at(Last::Argument, line);
+        }
+        false
+    }
+
+    fn at(&mut self, last: Last, line: &Line) -> bool {
+        self.last = last;
+        self.indent = line.indent;
+        true
+    }
+}
+
+/// Appends a line to the text of an entry, up to a limit.
+fn append(text: &mut String, line: &str) {
+    if text.chars().count() >= LONGEST {
+        return;
+    }
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(line);
+    if let Some((at, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(at);
+        text.push('…');
+    }
+}

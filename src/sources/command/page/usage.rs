@@ -1,0 +1,204 @@
+//! The positional arguments that a usage line names.
+
+/// A positional argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sources::command) struct Positional {
+    pub(in crate::sources::command) name: String,
+    pub(in crate::sources::command) is_required: bool,
+    pub(in crate::sources::command) is_repeated: bool,
+    pub(in crate::sources::command) about: String,
+}
+
+/// The positional arguments of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sources::command) enum Positionals {
+    /// These, in order; none if the list is empty.
+    Named(Vec<Positional>),
+    /// The usage is not a plain list of them, or there is none.
+    Free,
+}
+
+/// The positional arguments by the usage lines of `path`; `known` has texts by name.
+pub(super) fn positionals(
+    usage: &[String],
+    path: &[&str],
+    known: &[(String, String)],
+) -> Positionals {
+    let lists: Option<Vec<Vec<Positional>>> = usage
+        .iter()
+        .map(|usage| of_line(usage, path, known))
+        .collect();
+    match lists.as_deref() {
+        Some([first, rest @ ..]) if rest.iter().all(|list| list == first) => {
+            Positionals::Named(first.clone())
+        }
+        _ => Positionals::Free,
+    }
+}
+
+fn of_line(usage: &str, path: &[&str], known: &[(String, String)]) -> Option<Vec<Positional>> {
+    let mut list: Vec<Positional> = Vec::new();
+    let mut tokens = tokens(usage)?.into_iter().peekable();
+    for word in path {
+        // The program may be called by another name there.
+        tokens.next_if(|token| token == word || token.rsplit('/').next() == Some(*word));
+    }
+    if list.is_empty()
+        && tokens
+            .peek()
+            .is_some_and(|token| path.last() == Some(&token.as_str()))
+    {
+        tokens.next();
+    }
+    while let Some(token) = tokens.next() {
+        if matches!(token.as_str(), "..." | "…") {
+            list.last_mut()?.is_repeated = true;
+            continue;
+        }
+        if is_of_flags(&token) {
+            // A flag outside of brackets may have its value in the next token.
+            if token.starts_with('-') && !token.contains(['=', '<']) {
+                tokens.next_if(|next| next.starts_with('<') || is_upper(next));
+            }
+            continue;
+        }
+        list.push(positional(&token, known)?);
+    }
+    let mut names = std::collections::BTreeSet::new();
+    // `FILE [FILE...]` is one argument.
+    let mut joined: Vec<Positional> = Vec::new();
+    for one in list {
+        match joined.last_mut() {
+            Some(last) if last.name == one.name => last.is_repeated |= one.is_repeated,
+            _ => joined.push(one),
+        }
+    }
+    joined
+        .iter()
+        .all(|one| names.insert(one.name.clone()))
+        .then_some(joined)
+}
+
+fn positional(token: &str, known: &[(String, String)]) -> Option<Positional> {
+    let bare = token.trim_end_matches(['.', '…']);
+    let mut is_repeated = bare.len() < token.len();
+    let inner = bare
+        .strip_prefix('[')
+        .and_then(|inner| inner.strip_suffix(']'));
+    let is_required = inner.is_none();
+    let mut inner = inner.unwrap_or(bare).trim();
+    inner = inner.strip_prefix("--").map_or(inner, str::trim);
+    for dots in ["...", "…"] {
+        if let Some(rest) = inner.strip_suffix(dots) {
+            (inner, is_repeated) = (rest.trim(), true);
+        }
+    }
+    let named = inner
+        .strip_prefix('<')
+        .and_then(|name| name.strip_suffix('>'))
+        .unwrap_or(inner);
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ' | '/');
+    if named.is_empty()
+        || !named.chars().all(is_plain)
+        || !is_required && named.contains(' ') && named == inner
+    {
+        return None;
+    }
+    let is_named = named != inner || is_upper(named) || !is_required || is_repeated;
+    let known = known.iter().find(|(name, _)| *name == plain(token));
+    if !is_named && known.is_none() && named.contains(' ') {
+        return None;
+    }
+    Some(Positional {
+        name: plain(token),
+        is_required,
+        is_repeated,
+        about: known.map(|(_, about)| about.clone()).unwrap_or_default(),
+    })
+}
+
+/// The name of an argument: small letters, digits and `_`.
+pub(super) fn plain(token: &str) -> String {
+    let token = token
+        .trim_start_matches("[-- ")
+        .trim_matches(['[', ']', '<', '>', '.', '…', ' ']);
+    let mut name = String::new();
+    for c in token.to_lowercase().chars() {
+        if c.is_ascii_alphanumeric() {
+            name.push(c);
+        } else if !name.ends_with('_') && !name.is_empty() {
+            name.push('_');
+        }
+    }
+    name.trim_end_matches('_').to_owned()
+}
+
+/// The flags of a usage line that stand outside of brackets.
+pub(super) fn bare_flags(usage: &str) -> Vec<&str> {
+    let (mut depth, mut flags) = (0_i32, Vec::new());
+    for word in usage.split(' ') {
+        if depth == 0 && word.starts_with('-') && word.len() > 1 && word != "--" {
+            let end = word.find(['=', '[', '<', '|']).unwrap_or(word.len());
+            flags.push(&word[..end]);
+        }
+        for c in word.chars() {
+            match c {
+                '[' | '(' => depth += 1,
+                ']' | ')' => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+    flags
+}
+
+/// Whether a token stands for flags.
+fn is_of_flags(token: &str) -> bool {
+    let inner = token.trim_start_matches(['[', '(']);
+    let word = inner.trim_end_matches([']', ')', '.', '…']).to_lowercase();
+    let is_word = [
+        "options",
+        "option",
+        "flags",
+        "flag",
+        "global options",
+        "command options",
+        "global flags",
+    ]
+    .contains(&word.trim_matches(['<', '>']));
+    is_word
+        || inner.starts_with('-') && inner != "--" && !inner.starts_with("-- ")
+        || token == "--"
+        || token == "[--]"
+        || token.starts_with("[+")
+}
+
+fn is_upper(text: &str) -> bool {
+    text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)
+}
+
+/// The words of a usage line; a pair of brackets is one. `None` if they do not match.
+fn tokens(usage: &str) -> Option<Vec<String>> {
+    let (mut all, mut token, mut depth) = (Vec::new(), String::new(), 0_i32);
+    for c in usage.chars() {
+        match c {
+            '[' | '<' | '(' | '{' => depth += 1,
+            ']' | '>' | ')' | '}' => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return None;
+        }
+        if c == ' ' && depth == 0 {
+            if !token.is_empty() {
+                all.push(std::mem::take(&mut token));
+            }
+        } else {
+            token.push(c);
+        }
+    }
+    if !token.is_empty() {
+        all.push(token);
+    }
+    (depth == 0).then_some(all)
+}

@@ -1,0 +1,440 @@
+//! Programs whose subcommands are tools (`"cli": true`).
+#![cfg(unix)]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Setup};
+
+/// A program with help in the manner of cobra. Each run of a subcommand prints its arguments, one per line.
+const NOTES: &str = r#"#!/bin/sh
+case "$1 $2 $3" in
+"--help  ") cat <<'END'
+Keeps notes.
+
+Usage:
+  notes [command]
+
+Available Commands:
+  add         Adds a note
+  book        Manages books
+  exec        Runs a program
+  help        Help about any command
+  show        Shows a note
+
+Flags:
+  -h, --help   help for notes
+END
+;;
+"add --help ") cat <<'END'
+Adds a note to a book.
+
+Usage:
+  notes add TITLE [LABEL...] [flags]
+
+Flags:
+  -b, --book string       The book
+      --color string      The color (one of: (red, green)) (default "red")
+  -h, --help              help for add
+  -n, --copies int        How many (default 1)
+      --pin               Keep it at the top
+      --tag stringArray   A tag
+END
+;;
+"show --help ") printf 'Shows a note.\n\nUsage:\n  notes show ID\n\nFlags:\n  -h, --help   help\n' ;;
+"book --help ") printf 'Manages books.\n\nUsage:\n  notes book [command]\n\nAvailable Commands:\n  drop   Deletes a book\n  list   Lists the books\n' ;;
+"book drop --help") printf 'Deletes a book.\n\nUsage:\n  notes book drop NAME\n' ;;
+"book list --help") printf 'Lists the books.\n\nUsage:\n  notes book list\n' ;;
+"book list ") echo '{"books": [{"name": "a"}, {"name": "b"}]}' ;;
+"show 404 ") echo "no such note" >&2; exit 3 ;;
+"show slow ") sleep 60 & echo $! > "$(dirname "$0")/sleeping"; wait ;;
+"show input ") cat ;;
+"show where ") pwd; echo "$NOTES_MARK" ;;
+*) for word in "$@"; do printf '<%s>\n' "$word"; done ;;
+esac
+"#;
+
+/// Writes a program of this name into the test's home, and returns its path.
+fn program(setup: &Setup, name: &str, script: &str) -> String {
+    let path = setup.home().path(name);
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn notes_with(more: Value) -> Setup {
+    let setup = Setup::new();
+    let mut entry = json!({ "command": program(&setup, "notes", NOTES), "cli": true });
+    for (key, value) in more.as_object().unwrap() {
+        entry[key] = value.clone();
+    }
+    setup.entry("notes", &entry.to_string())
+}
+
+fn notes() -> Setup {
+    notes_with(json!({}))
+}
+
+/// The names of the tools of a server.
+fn names(setup: &Setup, server: &str) -> Vec<String> {
+    let tools = setup.run(&["tools", server, "--json"]).code(0).json();
+    let all = tools.as_array().unwrap().iter();
+    let mut names: Vec<String> = all
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The text of a call's result.
+#[track_caller]
+fn text(client: &mut Client, tool: &str, arguments: &str) -> String {
+    client.execute_with(tool, arguments).text()
+}
+
+/// The definition of a tool.
+#[track_caller]
+fn described(client: &mut Client, name: &str) -> Value {
+    let asked = json!({ "name": name }).to_string();
+    let text = client.call("describe_tool", &asked).text();
+    let (_, definition) = text.split_once('\n').unwrap();
+    serde_json::from_str(definition).unwrap()
+}
+
+#[test]
+fn subcommands_are_found_described_and_called() {
+    let setup = notes();
+    assert_eq!(
+        names(&setup, "notes"),
+        [
+            "notes__add",
+            "notes__book_drop",
+            "notes__book_list",
+            "notes__show"
+        ]
+    );
+    let mut client = setup.connect();
+    let found = client.search("remove a book");
+    assert!(found.contains("notes__book_drop"), "{found}");
+    let described = described(&mut client, "notes__add");
+    let schema = &described["inputSchema"];
+    let kinds: Vec<(&str, &Value)> = ["book", "color", "copies", "pin", "tag", "title", "label"]
+        .into_iter()
+        .map(|name| (name, &schema["properties"][name]["type"]))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            ("book", &json!("string")),
+            ("color", &json!("string")),
+            ("copies", &json!("integer")),
+            ("pin", &json!("boolean")),
+            ("tag", &json!("array")),
+            ("title", &json!("string")),
+            ("label", &json!("array")),
+        ]
+    );
+    assert_eq!(
+        schema["properties"]["color"]["enum"],
+        json!(["red", "green"])
+    );
+    assert_eq!(schema["required"], json!(["title"]));
+    assert!(described["annotations"].is_null(), "{described}");
+    let arguments = r#"{"title": "a b; $(c)", "label": ["x", "y"], "pin": true, "copies": 2, "tag": ["1", "2"]}"#;
+    assert_eq!(
+        text(&mut client, "notes__add", arguments),
+        "<add>\n<--copies>\n<2>\n<--pin>\n<--tag>\n<1>\n<--tag>\n<2>\n<a b; $(c)>\n<x>\n<y>\n"
+    );
+    client.finish();
+}
+
+#[test]
+fn a_value_never_becomes_a_flag() {
+    let setup = notes();
+    let mut client = setup.connect();
+    let flag = text(
+        &mut client,
+        "notes__add",
+        r#"{"title": "x", "book": "--pin"}"#,
+    );
+    assert_eq!(flag, "<add>\n<--book=--pin>\n<x>\n");
+    let positional = text(&mut client, "notes__add", r#"{"title": "--pin"}"#);
+    assert_eq!(positional, "<add>\n<-->\n<--pin>\n");
+    // The usage of `show` does not say that `--` ends its flags.
+    let refused = client.execute_with("notes__show", r#"{"id": "-x"}"#);
+    assert!(
+        refused.as_str().contains("begins with `-`"),
+        "{}",
+        refused.as_str()
+    );
+    client.finish();
+}
+
+#[test]
+fn the_exit_code_stderr_and_stdin_are_passed_on() {
+    let setup = notes();
+    let mut client = setup.connect();
+    let failed = client.execute_with("notes__show", r#"{"id": "404"}"#);
+    assert_eq!(failed.value()["isError"], true);
+    assert_eq!(failed.text(), "[stderr]\nno such note\n[exit status: 3]");
+    let input = text(
+        &mut client,
+        "notes__show",
+        r#"{"id": "input", "stdin": "as given\n"}"#,
+    );
+    assert_eq!(input, "as given\n");
+    let listed = client.call(
+        "execute_tool",
+        r#"{"name": "notes__book_list", "select": ".books | length"}"#,
+    );
+    assert_eq!(listed.text(), "2");
+    client.finish();
+}
+
+#[test]
+fn a_call_that_takes_too_long_ends_with_all_its_processes() {
+    let setup = notes_with(json!({ "timeout": "1s" }));
+    let mut client = setup.connect();
+    let late = client.execute_with("notes__show", r#"{"id": "slow"}"#);
+    assert!(
+        late.as_str().contains("no answer within 1s"),
+        "{}",
+        late.as_str()
+    );
+    let sleeping = std::fs::read_to_string(setup.home().path("sleeping")).unwrap();
+    let gone = Instant::now() + Duration::from_secs(10);
+    let process = std::path::PathBuf::from(format!("/proc/{}", sleeping.trim()));
+    while cfg!(target_os = "linux") && process.exists() {
+        assert!(Instant::now() < gone, "{} still runs", sleeping.trim());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    client.finish();
+}
+
+#[test]
+fn cli_only_and_cli_read_decide_what_is_a_tool_and_what_only_reads() {
+    let setup = notes_with(json!({ "cli_only": ["book", "exec"], "cli_read": ["book list"] }));
+    assert_eq!(
+        names(&setup, "notes"),
+        ["notes__book_drop", "notes__book_list"]
+    );
+    let mut client = setup.connect();
+    assert_eq!(
+        described(&mut client, "notes__book_list")["annotations"],
+        json!({ "readOnlyHint": true })
+    );
+    assert!(described(&mut client, "notes__book_drop")["annotations"].is_null());
+    let hidden = client.execute_with("notes__add", r#"{"title": "x"}"#);
+    assert!(hidden.as_str().contains("no tool"), "{}", hidden.as_str());
+    client.finish();
+}
+
+#[test]
+fn tools_of_the_entry_take_the_place_of_the_help() {
+    let setup = notes_with(json!({ "cli_tools": [
+        { "name": "export", "args": ["export", "--to={file}", "{book}"], "description": "Exports a book." },
+        { "name": "count", "args": ["count"], "input_schema": { "type": "object", "properties": {} } },
+    ] }));
+    assert_eq!(names(&setup, "notes"), ["notes__count", "notes__export"]);
+    let mut client = setup.connect();
+    let exported = text(
+        &mut client,
+        "notes__export",
+        r#"{"file": "-x", "book": "b c"}"#,
+    );
+    assert_eq!(exported, "<export>\n<--to=-x>\n<b c>\n");
+    let refused = client.execute_with("notes__export", r#"{"file": "f", "book": "--all"}"#);
+    assert!(
+        refused.as_str().contains("begins with `-`"),
+        "{}",
+        refused.as_str()
+    );
+    assert_eq!(text(&mut client, "notes__count", "{}"), "<count>\n");
+    client.finish();
+}
+
+#[test]
+fn a_changed_help_is_a_changed_tool() {
+    let setup = notes_with(json!({ "trust": "pin" }));
+    assert_eq!(names(&setup, "notes").len(), 4);
+    let mut client = setup.connect();
+    assert_eq!(
+        text(&mut client, "notes__add", r#"{"title": "x"}"#),
+        "<add>\n<x>\n"
+    );
+    client.finish();
+    program(
+        &setup,
+        "notes",
+        &NOTES.replace("Adds a note to a book.", "Adds a note and sends it to all."),
+    );
+    let mut client = setup.connect();
+    let held = client.execute_with("notes__add", r#"{"title": "x"}"#);
+    assert!(
+        held.as_str().contains("mcpzip approve notes"),
+        "{}",
+        held.as_str()
+    );
+    assert_eq!(
+        text(&mut client, "notes__show", r#"{"id": "1"}"#),
+        "<show>\n<1>\n"
+    );
+    client.finish();
+}
+
+#[test]
+fn a_program_runs_in_the_directory_and_with_the_variables_of_its_entry() {
+    let setup = notes();
+    let directory = setup.home().path("elsewhere");
+    std::fs::create_dir(&directory).unwrap();
+    let entry = json!({
+        "command": setup.home().path("notes"),
+        "cli": true,
+        "cwd": directory,
+        "env": { "NOTES_MARK": "marked" },
+    });
+    let setup = setup.entry("notes", &entry.to_string());
+    let mut client = setup.connect();
+    let told = text(&mut client, "notes__show", r#"{"id": "where"}"#);
+    assert!(told.trim_end().ends_with("elsewhere\nmarked"), "{told}");
+    client.finish();
+}
+
+#[test]
+fn a_program_without_usable_help_costs_its_server_only_and_says_why() {
+    let setup = notes();
+    let cases = [
+        ("silent", "#!/bin/sh\nexit 1\n", "prints no help"),
+        ("words", "#!/bin/sh\necho 'hello world'\n", "prints no help"),
+        (
+            "floods",
+            "#!/bin/sh\nyes 'Usage: floods'\n",
+            "prints no help",
+        ),
+    ];
+    let mut setup = setup;
+    for (name, script, _) in cases {
+        let entry = json!({ "command": program(&setup, name, script), "cli": true });
+        setup = setup.entry(name, &entry.to_string());
+    }
+    setup = setup.entry(
+        "absent",
+        r#"{"command": "no-such-program-here", "cli": true}"#,
+    );
+    let servers = setup.run(&["servers", "--json"]).code(4).json();
+    let state = |name: &str| {
+        let all = servers["servers"].as_array().unwrap();
+        all.iter()
+            .find(|server| server["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    for (name, _, reason) in cases {
+        assert!(state(name).to_string().contains(reason), "{}", state(name));
+    }
+    assert!(
+        state("absent").to_string().contains("no-such-program-here"),
+        "{}",
+        state("absent")
+    );
+    assert_eq!(state("notes")["tools"], 4);
+}
+
+#[test]
+fn help_on_stderr_and_under_a_pager_is_read() {
+    let setup = Setup::new();
+    let old = "#!/bin/sh\nif [ \"$1\" = -h ]; then printf 'Usage: old [-v] FILE\\n\\nOptions:\\n  -v   be loud\\n' >&2; exit 129; fi\necho \"unknown option $1\" >&2; exit 2\n";
+    let entry = json!({ "command": program(&setup, "old", old), "cli": true });
+    let paged = "#!/bin/sh\n[ \"$PAGER\" = cat ] || exec sleep 100\nprintf 'usage: paged [-h] [--level N] name\\n\\noptions:\\n  -h, --help  show this\\n  --level N   how deep\\n'\n";
+    let other = json!({ "command": program(&setup, "paged", paged), "cli": true });
+    let setup = setup
+        .entry("old", &entry.to_string())
+        .entry("paged", &other.to_string());
+    assert_eq!(names(&setup, "old"), ["old__old"]);
+    let mut client = setup.connect();
+    let described = described(&mut client, "paged__paged");
+    assert_eq!(
+        described["inputSchema"]["properties"]["level"]["type"],
+        "integer"
+    );
+    client.finish();
+}
+
+#[test]
+fn the_help_is_read_once_for_a_programs_file() {
+    let setup = notes();
+    let counted = NOTES.replace(
+        "case \"$1",
+        "echo \"$*\" >> \"$(dirname \"$0\")/runs\"\ncase \"$1",
+    );
+    program(&setup, "notes", &counted);
+    let runs = || {
+        std::fs::read_to_string(setup.home().path("runs"))
+            .unwrap()
+            .lines()
+            .count()
+    };
+    let _ = names(&setup, "notes");
+    let first = runs();
+    assert!(first >= 6, "{first}");
+    std::fs::remove_dir_all(setup.cache_path().join("catalog")).unwrap();
+    let _ = names(&setup, "notes");
+    assert_eq!(runs(), first);
+}
+
+#[test]
+fn keys_of_a_command_line_are_refused_where_they_would_mean_nothing() {
+    for (entry, reason) in [
+        (
+            json!({ "command": "notes", "cli_only": ["add"] }),
+            "only beside `\\\"cli\\\": true`",
+        ),
+        (json!({ "command": "notes", "cli": "yes" }), "true or false"),
+        (
+            json!({ "command": "notes", "cli": true, "cli_only": "add" }),
+            "list of texts",
+        ),
+        (
+            json!({ "command": "notes", "cli": true, "cli_tools": [{ "name": "a b", "args": [] }] }),
+            "a name of 1 to 64",
+        ),
+        (
+            json!({ "command": "notes", "cli": true, "cli_tools": [{ "name": "a" }] }),
+            "list of tools",
+        ),
+    ] {
+        let setup = Setup::new().entry("notes", &entry.to_string());
+        let status = setup.run(&["status", "--json"]).code(0).json();
+        let server = status["servers"][0].to_string();
+        assert!(
+            server.contains("faulty") && server.contains(reason),
+            "{server}"
+        );
+    }
+}
+
+#[test]
+fn add_writes_a_command_line() {
+    let setup = notes();
+    let path = setup.home().path("notes");
+    let added = setup
+        .run(&[
+            "add",
+            "more",
+            "--cli",
+            "--json",
+            "--",
+            path.to_str().unwrap(),
+        ])
+        .code(0)
+        .json();
+    assert_eq!(added["check"]["tools"], 4, "{added}");
+    let listed = setup.run(&["list", "--json"]).code(0).json();
+    assert_eq!(listed["servers"][0]["type"], "cli", "{listed}");
+    let refused = setup
+        .run(&["add", "x", "--cli", "https://x.example/mcp"])
+        .code(1);
+    assert!(refused.stderr.contains("--cli"), "{refused}");
+}
