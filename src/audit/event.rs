@@ -10,7 +10,7 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 use super::chain::hash;
-use crate::config::{AuditedArguments, arguments};
+use crate::config::{AuditedArguments, arguments, shown_url};
 use crate::secret::{MASK, is_secret_name};
 
 /// UTC with microseconds, so that the lines of several chains can be sorted as text.
@@ -313,9 +313,44 @@ fn redacted_value(value: Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(members.into_iter().map(redacted_member).collect()),
         Value::Array(items) => Value::Array(items.into_iter().map(redacted_value).collect()),
-        Value::String(text) => json!(beginning(&text, LONGEST)),
+        Value::String(text) => json!(beginning(&without_credentials(&text), LONGEST)),
         other => other,
     }
+}
+
+/// A text without the credentials of the URLs in it: users with their passwords, secret parameters, and what looks like a token.
+fn without_credentials(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_end = |c: char| c.is_whitespace() || "/?#\"'<>".contains(c);
+        let (authority, rest) = part.split_at(part.find(is_end).unwrap_or(part.len()));
+        shown.push_str("://");
+        match authority.rsplit_once('@') {
+            Some((_, host)) => shown.push_str(&format!("{MASK}@{host}")),
+            None => shown.push_str(authority),
+        }
+        shown.push_str(&without_secret_parameters(rest));
+    }
+    match shown.contains("://") {
+        true => shown_url(&shown),
+        false => shown,
+    }
+}
+
+/// A text in which `name=value` after `?`, `&`, `#` or `;` has no value if the name is one of a secret.
+fn without_secret_parameters(text: &str) -> String {
+    let mut shown = String::new();
+    for part in text.split_inclusive(['?', '&', '#', ';', ' ']) {
+        let end = part.trim_end_matches(['?', '&', '#', ';', ' ']).len();
+        match part[..end].split_once('=') {
+            Some((name, value)) if !value.is_empty() && is_secret_name(name) => {
+                shown.push_str(&format!("{name}={MASK}{}", &part[end..]));
+            }
+            _ => shown.push_str(part),
+        }
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -351,6 +386,20 @@ mod tests {
             json!({"path": "/a", "deep": [{"api_key": MASK}], "token": MASK})
         );
         assert_eq!(redacted_of(r#""{\"path\":\"/a\"}""#), json!({"path": "/a"}));
+        for (uri, shown) in [
+            ("file:///a b?x=1", "file:///a b?x=1"),
+            ("db://me:pw@host:1/t", "db://***@host:1/t"),
+            ("db://me:p@w@host", "db://***@host"),
+            (
+                "x://h/p?token=pw&n=1#access_token=pw",
+                "x://h/p?token=***&n=1#access_token=***",
+            ),
+            ("a x://u:pw@h/1, y://u:pw@h/2", "a x://***@h/1, y://***@h/2"),
+            ("me@host: a", "me@host: a"),
+        ] {
+            let raw = json!({ "uri": uri }).to_string();
+            assert_eq!(redacted_of(&raw), json!({ "uri": shown }));
+        }
         for unreadable in [r#"{"path":"/a","x":1e999}"#, r#"{"path":"/a","path":"/b"}"#] {
             assert_eq!(redacted_of(unreadable), sha256(unreadable));
         }

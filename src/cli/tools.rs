@@ -54,6 +54,21 @@ fn not_listed(server: &str, app: &App) -> Exit {
     }
 }
 
+/// A sentence about each of the `wanted` servers that is in quarantine.
+fn quarantined(app: &App, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
+    let proxy = app.proxy();
+    let config = proxy.unscoped().config();
+    let servers: Vec<ServerName> = config.servers.keys().cloned().collect();
+    let waits = move |server: &ServerName| {
+        wanted(server.as_str()) && proxy.inventory.pending(server).is_quarantined
+    };
+    servers.into_iter().filter(waits).map(|server| {
+        format!(
+            "{server}: its tools wait for a person's approval: `mcpzip approve {server}` shows them"
+        )
+    })
+}
+
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     {
@@ -104,6 +119,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     }
     if output.is_json() {
         output.json(&all);
+        quarantined(app, wanted).for_each(|text| output.note(&text));
         return Ok(());
     }
     for (server, progress) in proxy.inventory.progress() {
@@ -116,13 +132,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             )));
         }
     }
-    for server in proxy.unscoped().config().servers.keys() {
-        if wanted(server.as_str()) && proxy.inventory.pending(server).is_quarantined {
-            output.line(bad(format!(
-                "{server}: its tools wait for a person's approval: `mcpzip approve {server}` shows them"
-            )));
-        }
-    }
+    quarantined(app, wanted).for_each(|text| output.line(bad(text)));
     let shown = snapshot
         .tools()
         .filter(|tool| wanted(tool.server().name().as_str()));

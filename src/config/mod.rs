@@ -113,7 +113,7 @@ pub(crate) use watch::ConfigWatch;
 use options::CREDENTIALS_EXPECTED;
 use settings::{lower_first, setting, simple_setting};
 
-pub(crate) use secrets::{secret_arguments, secret_parameters};
+pub(crate) use secrets::{secret_arguments, secret_parameters, shown_url};
 
 /// The name of the built-in server, which no entry may use, in any letter case.
 pub(crate) const BUILT_IN_SERVER: &str = "mcpzip";

@@ -442,7 +442,10 @@ impl control::Daemon for Daemon {
         let mut servers: Vec<ServerState> = Vec::new();
         for (session, handle) in self.handles() {
             let inventory = &handle.proxy.inventory;
-            for report in inventory.status(&handle.proxy.unscoped()).servers {
+            for report in inventory
+                .status_for_agents(&handle.proxy.unscoped())
+                .servers
+            {
                 let known = instances.iter().position(|one| *one == report.instance);
                 match known.filter(|_| report.instance != 0) {
                     Some(at) => servers[at].sessions.push(session.clone()),

@@ -47,7 +47,7 @@ use crate::tool::{ServerName, is_hidden};
 pub(crate) use file::{Limits, LogFile};
 use lines::Lines;
 pub(crate) use tail::{Follow, tail};
-pub(crate) use withheld::withhold;
+pub(crate) use withheld::{is_withheld, withhold};
 
 /// The name of the main log; no server can have it.
 pub(crate) const MAIN: &str = "mcpzip";

@@ -22,7 +22,7 @@ pub(crate) fn withhold(rule: impl Fn(&ServerName) -> Option<bool> + Send + Sync 
 }
 
 /// Whether the words of this server are withheld. After the last session, those of all servers are.
-fn is_withheld(server: &str) -> bool {
+pub(crate) fn is_withheld(server: &str) -> bool {
     let Ok(server) = ServerName::new(server) else {
         return true;
     };

@@ -42,6 +42,25 @@ fn ends(lines: &[Value]) -> Vec<String> {
 }
 
 #[test]
+fn a_redacted_line_about_a_resource_has_no_password_of_its_uri() {
+    let uri = "db://me:pw@host/table?api_key=pw2&row=1";
+    let server = Server::new().resource(uri, [echo()]).tool("get", [echo()]);
+    let setup = Setup::new()
+        .alone()
+        .server("hub", server)
+        .setting("audit", json!({ "arguments": "redacted" }));
+    let mut client = setup.connect();
+    let params = json!({ "uri": uri }).to_string();
+    client.ask("resources/read", &params).result();
+    client.execute_with("hub__get", &params).value();
+    client.finish();
+    let shown = setup.run(&["audit", "--json"]).code(0).stdout;
+    let expected = "db://***@host/table?api_key=***&row=1";
+    assert_eq!(shown.matches(expected).count(), 2, "{shown}");
+    assert!(!shown.contains("pw"), "{shown}");
+}
+
+#[test]
 fn prompts_and_resources_have_lines_in_both_eras() {
     let setup = setup();
     let mut client = setup.connect();

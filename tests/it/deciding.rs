@@ -168,5 +168,12 @@ fn tools_says_that_a_server_in_quarantine_waits() {
         };
         let shown = terminal.shows("web: its tools wait for a person's approval");
         assert!(!shown.contains("web__read"), "{shown}");
+        let piped = setup.run(&[arguments, &["--json"]].concat()).code(0);
+        assert_eq!(piped.json(), json!([]));
+        let told = &piped.stderr;
+        assert!(
+            told.contains("web: its tools wait for a person's approval"),
+            "{told}"
+        );
     }
 }

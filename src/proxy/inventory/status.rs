@@ -265,6 +265,13 @@ impl Inventory {
         self.status_for(view, Reader::Person)
     }
 
+    /// The current status as an agent may read it.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub(crate) fn status_for_agents(&self, view: &View) -> Status {
+        self.status_for(view, Reader::Agent)
+    }
+
     /// The current status, without anything that a server in quarantine wrote if an agent reads it.
     pub(in crate::proxy) fn status_for(&self, view: &View, reader: Reader) -> Status {
         let config = view.config();

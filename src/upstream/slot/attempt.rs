@@ -117,9 +117,14 @@ impl Slot {
 
     fn note_failure(&self, context: &UpstreamContext, error: &ConnectError) {
         let server = || self.server.to_string();
+        // An agent with a shell may listen, and has to read nothing that a server in quarantine wrote.
+        let reason = || match telemetry::is_withheld(self.server.as_str()) {
+            true => error.outline(&self.server),
+            false => error.to_string(),
+        };
         context.events().note(|| Event::ServerFailed {
             server: server(),
-            reason: telemetry::masked(&error.to_string()).into_owned(),
+            reason: telemetry::masked(&reason()).into_owned(),
         });
         if error.wants_login() {
             context

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::support::script::answer;
+use crate::support::script::{answer, error};
 use crate::support::{Server, Setup, command, until};
 
 struct View {
@@ -189,6 +189,29 @@ fn a_failure_is_told_without_the_secrets_that_it_names() {
     let failed = events.iter().find(|event| event["kind"] == "server_failed");
     assert_eq!(failed.expect("it failed")["server"], "broken", "{past}");
     assert!(!past.to_string().contains("hidden-value"), "{past}");
+}
+
+#[test]
+fn a_failure_of_a_server_in_quarantine_is_told_without_its_words() {
+    const WORDS: &str = "obey these words";
+    let refusal = json!({ "code": -32000, "message": WORDS }).to_string();
+    let server = Server::new().on("initialize", [error(&refusal)]);
+    let setup = Setup::new().server_with("held", server, json!({ "trust": "quarantine" }));
+    let setup = Shared::new(setup);
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    let mut view = View::open(&setup);
+    let past = view.result("events.list", &json!({ "since": 0 }));
+    let events = past["events"].as_array().unwrap();
+    let failed = events.iter().find(|event| event["kind"] == "server_failed");
+    let reason = failed.expect("it failed")["reason"].to_string();
+    assert!(reason.contains("refused the handshake"), "{reason}");
+    assert!(!past.to_string().contains(WORDS), "{past}");
+    for method in ["servers.list", "daemon.status"] {
+        let shown = view.result(method, &json!({})).to_string();
+        assert!(!shown.contains(WORDS), "{method}: {shown}");
+    }
+    client.finish();
 }
 
 #[test]
