@@ -76,7 +76,9 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let directory = directory_of(path)?;
     create_private_directory(directory)?;
-    remove_abandoned(directory);
+    remove_abandoned(directory, |name| {
+        name.starts_with('.') && name.ends_with(".tmp")
+    });
     swap(path, parts, None)
 }
 
@@ -104,7 +106,11 @@ fn replace_there(path: &Path, content: &[u8], mask: u32) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    create_private_directory(directory_of(path)?)?;
+    let directory = directory_of(path)?;
+    create_private_directory(directory)?;
+    let own = path.file_name().unwrap_or_default().to_string_lossy();
+    // Others may have temporary files there, so only those of this file are removed.
+    remove_abandoned(directory, |name| is_temporary_of(&own, name));
     swap(
         path,
         &[content],
@@ -182,13 +188,23 @@ fn take_over(path: &Path, other: &fs::Metadata, _: u32) -> io::Result<()> {
     fs::set_permissions(path, other.permissions())
 }
 
-/// Removes temporary files of killed writers. One that cannot be removed only takes up space.
-fn remove_abandoned(directory: &Path) {
+/// Whether `name` is that of a temporary file of [`swap`] for the file `own`.
+fn is_temporary_of(own: &str, name: &str) -> bool {
+    let rest = name.strip_prefix('.').and_then(|it| it.strip_prefix(own));
+    let numbers = rest.and_then(|it| it.strip_prefix('.')?.strip_suffix(".tmp"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    numbers
+        .and_then(|numbers| numbers.split_once('.'))
+        .is_some_and(|(process, count)| is_number(process) && is_number(count))
+}
+
+/// Removes temporary files of killed writers, whose names `is_ours` knows. One that cannot be removed only takes up space.
+fn remove_abandoned(directory: &Path, is_ours: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let is_temporary = name
-            .to_str()
-            .is_some_and(|name| name.starts_with('.') && name.ends_with(".tmp"));
+        // A link, and where it leads, is left alone.
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let is_temporary = is_file && name.to_str().is_some_and(&is_ours);
         let age = entry
             .metadata()
             .and_then(|metadata| metadata.modified())

@@ -520,3 +520,35 @@ fn a_running_server_takes_over_what_the_commands_write() {
     });
     client.finish();
 }
+
+#[test]
+fn an_edit_removes_what_a_killed_edit_of_the_file_left_and_nothing_of_others() {
+    let setup = home(FILE);
+    let path = setup.config_path();
+    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+    let beside = |name: &str| path.with_file_name(name);
+    let hour = std::time::Duration::from_secs(3600);
+    let put = |name: &str, is_old: bool| {
+        let file = std::fs::File::create(beside(name)).unwrap();
+        let age = if is_old { hour } else { hour / 60 };
+        file.set_modified(std::time::SystemTime::now() - age)
+            .unwrap();
+    };
+    let left = format!(".{name}.4711.0.tmp");
+    put(&left, true);
+    let others = [
+        (format!(".{name}.4712.0.tmp"), false),
+        (format!(".{name}.backup.tmp"), true),
+        (format!(".{name}.tmp"), true),
+        (".other.json.4711.0.tmp".to_owned(), true),
+        (format!("{name}.4711.0.tmp"), true),
+    ];
+    for (name, is_old) in &others {
+        put(name, *is_old);
+    }
+    let _ = run(&setup, &["disable", "zeta"]).code(0);
+    assert!(!beside(&left).exists());
+    for (name, _) in &others {
+        assert!(beside(name).exists(), "{name}");
+    }
+}
