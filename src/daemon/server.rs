@@ -180,23 +180,8 @@ impl Daemon {
         let mut look = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok((socket, _)) => self.begin(socket),
-                    // For example, this process has no descriptors left. Tries again.
-                    Err(error) => {
-                        tracing::error!(%error, "a connection cannot be accepted");
-                        tokio::time::sleep(LOOK).await;
-                    }
-                },
-                _ = look.tick() => {
-                    if self.ends_unused(location, own) {
-                        return Ok(());
-                    }
-                }
-                heard = &mut signal => {
-                    heard?;
-                    self.orders.send_replace(Order::Stop);
-                }
+                // The order that a signal gives is followed before the signal is polled again, which has completed.
+                biased;
                 _ = orders.changed() => {
                     // The socket is removed even if another process holds the lock: that one then binds a new socket.
                     let _lock = election::try_lock(location);
@@ -205,6 +190,23 @@ impl Daemon {
                     }
                     return Ok(());
                 }
+                heard = &mut signal => {
+                    heard?;
+                    self.orders.send_replace(Order::Stop);
+                }
+                _ = look.tick() => {
+                    if self.ends_unused(location, own) {
+                        return Ok(());
+                    }
+                }
+                accepted = listener.accept() => match accepted {
+                    Ok((socket, _)) => self.begin(socket),
+                    // For example, this process has no descriptors left. Tries again.
+                    Err(error) => {
+                        tracing::error!(%error, "a connection cannot be accepted");
+                        tokio::time::sleep(LOOK).await;
+                    }
+                },
             }
         }
     }

@@ -70,6 +70,22 @@ fn a_killed_attaching_process_ends_its_session_and_its_client_notices() {
 }
 
 #[test]
+fn a_daemon_that_gets_a_signal_to_end_does_so_without_a_fault() {
+    let setup = shared();
+    for _ in 0..8 {
+        let mut client = setup.connect();
+        let daemon = setup.process();
+        process::signal(daemon, Signal::TERM);
+        until("the daemon is gone", || is_gone(daemon).then_some(()));
+        assert!(client.execute("a__t").text().contains("done"));
+        client.finish();
+    }
+    let log = setup.log();
+    assert!(!log.contains("fault inside"), "{log}");
+    assert_eq!(log.matches("the daemon ends").count(), 8, "{log}");
+}
+
+#[test]
 fn a_killed_daemon_leaves_no_process_and_its_sessions_go_on() {
     let setup = shared();
     let mut clients = [setup.connect(), setup.connect(), setup.connect()];
