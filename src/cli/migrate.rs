@@ -10,6 +10,7 @@ use super::login::Accounts;
 use super::output::{Output, bad, faint, good, strong};
 use super::setup::{
     Machine, approvals, ask_for_approval, below_home, client_names, clients_of, scope_names,
+    surface_warnings,
 };
 use super::twins::{self, SecretFlags};
 use crate::clients::{
@@ -164,6 +165,14 @@ pub(super) async fn run(
     }
     let mut plan = made;
     plan.warnings.extend(twins::notes(&plan.secrets, machine));
+    let mut clients: Vec<Client> = survey
+        .found
+        .iter()
+        .map(|found| found.location.client)
+        .collect();
+    clients.sort();
+    clients.dedup();
+    plan.warnings.extend(surface_warnings(&clients, machine));
     for name in &arguments.only {
         check_server(name, &survey, machine)?;
     }

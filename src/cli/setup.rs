@@ -6,6 +6,7 @@ use clap::builder::PossibleValuesParser;
 
 use super::diagnostics::Exit;
 use super::output::Output;
+use super::printable::printable;
 use crate::clients::{
     Client, CodexApproval, Journal, Launch, Platform, Rule, Scope, Surroundings, Survey, guards,
 };
@@ -171,13 +172,32 @@ pub(super) fn rule_warnings(client: Client, paths: &Paths, around: &Surroundings
     rules.into_iter().map(warning).chain(surface).collect()
 }
 
+/// Warnings for clients that may get tools under their own names; none without a configuration.
+pub(super) fn surface_warnings(clients: &[Client], machine: &Machine) -> Vec<String> {
+    let Ok(config) = Config::load(&machine.paths, &machine.around.environment) else {
+        return Vec::new();
+    };
+    let warnings = clients.iter();
+    warnings
+        .filter_map(|client| surface_warning(*client, &config))
+        .collect()
+}
+
 /// A warning if the client may get the servers' tools under their own names, which its rules for mcpzip's tools do not name.
 fn surface_warning(client: Client, config: &Config) -> Option<String> {
     let (surface, _) = (config.surface).of_client(client.name(), SurfaceRequest::default());
+    let (title, name) = (client.title(), client.name());
+    let shown = config.surface.shown_to(name);
+    if surface == Surface::Tools && !shown.is_empty() {
+        let tools = printable(&shown.patterns().join("`, `"));
+        return Some(format!(
+            "{title} gets `{tools}` under their own names (`show`): permissions in {title} for `execute_tool` do not hold for these, \
+             so permit or deny them there by name; `tools` of mcpzip holds in any case"
+        ));
+    }
     if surface == Surface::Tools {
         return None;
     }
-    let (title, name) = (client.title(), client.name());
     Some(format!(
         "{title} may get the servers' tools under their own names (`surface` is `{}`): permissions in {title} for `execute_tool` do not \
          hold for these, so permit or deny them there by name, or all of mcpzip; `tools` of mcpzip holds in any case. \

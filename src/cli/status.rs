@@ -95,6 +95,8 @@ struct Surfaces {
     http: Option<&'static str>,
     /// For single clients, by the configuration.
     clients: BTreeMap<String, &'static str>,
+    /// The tools next to the meta-tools.
+    show: Vec<String>,
     /// The decisions of `auto`.
     decided: Vec<Decided>,
 }
@@ -116,6 +118,7 @@ impl Surfaces {
         Self {
             mode: config.surface.mode.text(),
             small: config.surface.small,
+            show: config.surface.show.patterns().to_vec(),
             http: http.map(Surface::text),
             clients: clients
                 .filter_map(|(client, own)| Some((client.clone(), own.surface?.text())))
@@ -138,6 +141,10 @@ impl Surfaces {
         if !is_default || !others.is_empty() || !self.decided.is_empty() {
             let others: String = others.iter().map(|other| format!(", {other}")).collect();
             output.line(format!("surface: {}{others}", self.mode));
+        }
+        if !self.show.is_empty() {
+            let show = printable(&self.show.join(", "));
+            output.line(format!("next to the three tools: {show}"));
         }
         for Decided { decision, reason } in &self.decided {
             let client = match decision.client.as_str() {

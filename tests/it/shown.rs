@@ -281,6 +281,9 @@ fn doctor_says_which_patterns_list_nothing() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     assert!(!said.contains("`shop__*`"), "{said}");
+    let status = setup.run(&["status", "--json"]).code(0).json();
+    let show = json!(["nowhere__x", "notes__nothing", "shop__*"]);
+    assert_eq!(status["surface"]["show"], show);
 }
 
 #[test]
@@ -325,4 +328,26 @@ fn gain_proposes_the_tools_that_clients_call_again_and_again() {
     assert_eq!(candidates[0]["tool"], "shop__buy");
     assert_eq!(candidates[0]["calls"], 4);
     assert!(candidates[0]["tokens"].as_u64().unwrap() > 5, "{gain}");
+}
+
+#[test]
+fn connect_and_migrate_warn_that_permissions_for_execute_tool_do_not_hold_for_shown_tools() {
+    let setup = showing(&json!(["shop__buy"]));
+    setup.save();
+    let said = "`shop__buy` under their own names";
+    let connect = setup.run(&["connect", "claude-code", "--dry-run"]).code(0);
+    assert!(connect.stderr.contains(said), "{}", connect.stderr);
+    let own = json!({ "mcpServers": { "other": { "command": "other-server" } } });
+    std::fs::write(setup.home().path("home/.claude.json"), own.to_string()).unwrap();
+    let migrate = ["migrate", "--dry-run", "--client", "claude-code", "--json"];
+    let plan = setup.run(&migrate).json();
+    assert!(plan["warnings"].to_string().contains(said), "{plan}");
+    let plain = Setup::new().server("shop", shop());
+    plain.save();
+    std::fs::write(plain.home().path("home/.claude.json"), own.to_string()).unwrap();
+    let plan = plain.run(&migrate).json();
+    assert!(
+        !plan["warnings"].to_string().contains("own names"),
+        "{plan}"
+    );
 }

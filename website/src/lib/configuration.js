@@ -7,13 +7,22 @@ const pairs = (text, separator) => Object.fromEntries(lines(text).map((line) => 
 }));
 const filled = (object) => Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined && value !== '' && value !== false && !(Array.isArray(value) && !value.length) && !(value?.constructor === Object && !Object.keys(value).length)));
 
+/** The overrides of a server's tools; a text that is not JSON stays as it is, so that the check of the schema reports it. */
+function overrides(text) {
+  try {
+    return text?.trim() ? JSON.parse(text) : undefined;
+  } catch {
+    return text;
+  }
+}
+
 /** The configuration that a filled-in form means; what is empty is left out. */
 export function fromForm(servers, general) {
   const entries = servers.map(({ kind, name, ...fields }) => [name || 'unnamed', {
     ...(kind === 'url' ? { url: fields.url } : { command: fields.command }),
     ...filled({
       ...(kind === 'url' ? { headers: pairs(fields.headers, ':') } : { args: lines(fields.args), env: pairs(fields.env, '=') }),
-      tools: filled({ deny: lines(fields.deny) }),
+      tools: filled({ deny: lines(fields.deny), override: overrides(fields.override) }),
       trust: fields.trust,
       share: fields.share,
       disabled: fields.disabled,
