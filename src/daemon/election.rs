@@ -203,7 +203,7 @@ fn start(listener: UnixListener, paths: &Paths, environment: &Environment) -> io
 fn log(directory: &std::path::Path) -> io::Result<File> {
     /// A larger log is overwritten, in bytes.
     const LARGEST: u64 = 1024 * 1024;
-    std::fs::create_dir_all(directory)?;
+    crate::files::create_private_directory(directory)?;
     let path = directory.join(super::STDERR);
     let is_large = std::fs::metadata(&path).is_ok_and(|file| file.len() > LARGEST);
     let mut options = File::options();

@@ -518,6 +518,47 @@ fn in_compact_form_json_has_no_spaces_and_like_objects_are_a_table() {
 }
 
 #[test]
+fn in_compact_form_data_of_any_depth_come_and_end_nothing() {
+    let deep = format!("{}1 {}", "[".repeat(50_000), "]".repeat(50_000));
+    let keys: Vec<String> = (0..30_000).map(|n| format!("\"k{n}\":1")).collect();
+    let wide = format!("[{{{0}}},{{{0}}}]", keys.join(","));
+    let text =
+        |text: &str| result(&json!({ "content": [{ "type": "text", "text": text }] }).to_string());
+    let server = Server::new()
+        .tool("deep", [text(&deep)])
+        .tool("wide", [text(&wide)]);
+    let results = json!({ "form": "compact", "budget": 2_000_000 });
+    let setup = Setup::new().server("a", server).setting("results", results);
+    let mut client = setup.connect();
+    assert_eq!(
+        client.execute("a__deep").text(),
+        deep.replace(' ', ""),
+        "only the space is left out"
+    );
+    assert!(
+        client
+            .execute("a__wide")
+            .text()
+            .starts_with(r#"{"$columns":["k0","#)
+    );
+    client.finish();
+}
+
+#[test]
+fn many_texts_next_to_large_data_cost_no_time() {
+    let block = r#"{"type":"text","text":"{"}"#;
+    let blocks = vec![block; 20_000].join(",");
+    let large = "x".repeat(3_000_000);
+    let many = format!(r#"{{"content":[{blocks}],"structuredContent":{{"a":"{large}","b":1}}}}"#);
+    let server = Server::new().tool("many", [result(&many)]);
+    let mut client = Setup::new().server("a", server).connect();
+    let started = Instant::now();
+    client.execute("a__many");
+    assert!(started.elapsed() < Duration::from_secs(5));
+    client.finish();
+}
+
+#[test]
 fn the_form_of_a_tool_goes_before_that_of_a_client_and_that_before_the_one_of_all_results() {
     let pretty = serde_json::to_string_pretty(&json!({ "name": "a", "count": 1 })).unwrap();
     let short = r#"{"count":1,"name":"a"}"#;

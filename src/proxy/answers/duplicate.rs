@@ -59,6 +59,10 @@ pub(in crate::proxy) fn without_duplicate(result: &[u8], kept: KeptForm) -> Opti
     Some(rest.into())
 }
 
+/// The factor by which structured content may be longer than its text, by whitespace and escapes. With it, the blocks
+/// that are compared are together not much shorter than the content, so that many small ones cost no more than one.
+const SPACED: usize = 16;
+
 /// Whether a text block contains `structured` and nothing else.
 pub(in crate::proxy) fn repeats(block: &RawValue, structured: &RawValue) -> bool {
     let Ok(block) = Object::parse(block) else {
@@ -71,6 +75,9 @@ pub(in crate::proxy) fn repeats(block: &RawValue, structured: &RawValue) -> bool
     let Some(written) = block.text("text") else {
         return false;
     };
+    if written.len() < structured.get().len() / SPACED {
+        return false;
+    }
     if is_same(&written, structured.get()) {
         return true;
     }

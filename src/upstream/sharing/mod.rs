@@ -266,7 +266,8 @@ fn note_roots(directory: &Path, hash: ConfigHash) {
     if mark.exists() {
         return;
     }
-    let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&mark, ""));
+    let written =
+        crate::files::create_private_directory(directory).and_then(|()| std::fs::write(&mark, ""));
     if let Err(error) = written {
         tracing::warn!(%error, path = %mark.display(), "a server's request for roots could not be recorded");
     }

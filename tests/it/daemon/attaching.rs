@@ -319,3 +319,13 @@ fn eight_sessions_of_two_servers_are_two_server_processes() {
         client.finish();
     }
 }
+
+#[test]
+fn the_directory_of_logs_that_the_first_session_makes_is_open_to_the_user_alone() {
+    let setup = shared();
+    let logs = setup.home().path("state/logs");
+    assert!(!logs.exists(), "the session makes it");
+    setup.connect().finish();
+    let mode = std::fs::metadata(&logs).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
