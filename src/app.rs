@@ -119,7 +119,7 @@ impl App {
     pub(crate) fn new(paths: Paths, session: SessionEnv) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
-        sum(config.faults.len(), config.warnings.len(), &paths);
+        sum(&faulty(&config), config.warnings.len(), &paths);
         let (start, surface) = (Start::Nothing, SurfaceRequest::default());
         Ok(Self::with_config(config, paths, session, start, surface))
     }
@@ -575,13 +575,41 @@ fn report(config: &Config, paths: &Paths) {
     }
 }
 
-/// Logs the numbers of faults and warnings, for commands that concern only one server.
-pub(crate) fn sum(faults: usize, warnings: usize, paths: &Paths) {
+/// The first names of servers, quoted.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let mut shown: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| format!("`{}`", name.escape_debug()))
+        .collect();
+    if names.len() > SHOWN {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
+}
+
+/// The names of the servers with faults.
+pub(crate) fn faulty(config: &Config) -> Vec<String> {
+    config
+        .faults
+        .iter()
+        .map(|fault| fault.name.clone())
+        .collect()
+}
+
+/// Logs which servers have faults, and the number of warnings, for commands that concern only one server.
+pub(crate) fn sum(faulty: &[String], warnings: usize, paths: &Paths) {
     let path = paths.config_file.display();
-    match faults {
+    let names = listed(faulty);
+    match faulty.len() {
         0 => {}
-        1 => tracing::error!("{path}: 1 entry cannot be used: see `mcpzip doctor`"),
-        count => tracing::error!("{path}: {count} entries cannot be used: see `mcpzip doctor`"),
+        1 => tracing::error!("{path}: 1 entry cannot be used ({names}): see `mcpzip doctor`"),
+        count => {
+            tracing::error!(
+                "{path}: {count} entries cannot be used ({names}): see `mcpzip doctor`"
+            );
+        }
     }
     if warnings > 0 {
         tracing::warn!("{path}: {warnings} warnings: see `mcpzip doctor`");

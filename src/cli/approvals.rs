@@ -17,8 +17,15 @@ use crate::audit::{Kind, Outcome};
 use crate::config::{Config, EditError, Environment, Paths, edit};
 use crate::tool::ServerName;
 
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// `list` if none is given
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+enum Command {
     /// Show the calls that wait for approval, with their whole arguments
     #[command(after_help = "Examples:
   mcpzip approvals list
@@ -65,13 +72,13 @@ struct Shown<'a> {
 }
 
 pub(super) async fn run(
-    command: &Command,
+    arguments: &Arguments,
     paths: &Paths,
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
     let approvals = Approvals::below(&paths.state_dir);
-    match command {
+    match arguments.command.as_ref().unwrap_or(&Command::List) {
         Command::List => list(&approvals, output),
         Command::Allow(allowed) => allow(allowed, &approvals, paths, environment, output).await,
         Command::Deny(denied) => {

@@ -21,6 +21,7 @@ use crate::proxy::{Call, Failure, Progress, Reply};
 #[command(after_help = "Examples:
   mcpzip call notes__create_note '{\"title\": \"milk\"}'
   mcpzip call github__create_issue --title broken --labels bug --labels urgent
+  mcpzip call --text time__get_current_time | tail -n 1
   echo '{\"path\": \"/tmp\"}' | mcpzip call filesystem__list_directory
 
 Each parameter of the tool is a flag. Put flags that mcpzip has, too, after `--`. Without arguments, they are read from
@@ -35,6 +36,10 @@ pub(super) struct Arguments {
     /// Arguments as flags, such as `--title x --labels a --labels b`
     #[arg(last = true, allow_hyphen_values = true, value_name = "PARAMETERS")]
     parameters: Vec<String>,
+    /// Print the content alone, without the JSON around it, also into a pipe
+    #[arg(long, conflicts_with = "json")]
+    #[serde(default)]
+    text: bool,
     /// Time limit for the call in seconds
     #[arg(long)]
     timeout: Option<f64>,
@@ -118,7 +123,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     };
     let raw: &RawValue = serde_json::from_slice(&result).context("the result is not JSON")?;
     let object = Object::parse(raw).context("the result is not an object")?;
-    if output.is_json() {
+    if output.is_json() && !arguments.text {
         output.raw_json(raw.get());
     } else {
         print(&object, output);
@@ -185,9 +190,11 @@ fn print(result: &Object<'_>, output: &Output) {
             Some(text) => output.verbatim(text),
             None => {
                 let kind = block.text("type").unwrap_or_else(|| "unknown".to_owned());
+                let uri = block.text("uri").map(|uri| format!("{uri}, "));
                 let size = block.get("data").map_or(0, |data| data.get().len());
                 output.line(faint(format!(
-                    "[{kind} content, {size} characters; --json shows it]"
+                    "[{kind} content, {}{size} characters; --json shows it]",
+                    uri.unwrap_or_default()
                 )));
             }
         }

@@ -49,7 +49,8 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         }
     }
     output.line("");
-    pretty(&json).lines().for_each(|line| output.line(line));
+    // Wrapped lines would not be JSON any more.
+    output.verbatim(pretty(&json));
     Ok(())
 }
 

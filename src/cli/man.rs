@@ -1,7 +1,7 @@
 //! `mcpzip man`: prints or writes the manual pages, which are made from the help texts.
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _};
@@ -14,22 +14,31 @@ use super::output::Output;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip man | man -l -
+  mcpzip man search | man -l -
   mcpzip man ~/.local/share/man/man1")]
 pub(super) struct Arguments {
-    /// Write a page for each command into this directory [default: print the main page]
-    #[arg(value_name = "DIRECTORY")]
-    directory: Option<PathBuf>,
+    /// Command whose page is printed, or directory for the pages of all commands [default: print the main page]
+    #[arg(value_name = "COMMAND|DIRECTORY")]
+    target: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
-    let Some(directory) = &arguments.directory else {
+    let root = Cli::command();
+    let target = arguments.target.as_deref();
+    let named = target.and_then(Path::to_str);
+    let command = named.and_then(|name| root.find_subcommand(name)).cloned();
+    let Some(directory) = target.filter(|_| command.is_none()) else {
         if std::io::stdout().is_terminal() {
             return Err(Exit::failed(
-                "a manual page is formatted by `man`: run `mcpzip man | man -l -`",
+                "a manual page is formatted by `man`: pipe it into `man -l -`",
             ));
         }
         let mut page = Vec::new();
-        Man::new(Cli::command()).render(&mut page)?;
+        let command = command.map_or(root, |command| {
+            let name = format!("mcpzip-{}", command.get_name());
+            command.name(name)
+        });
+        Man::new(command).render(&mut page)?;
         output.verbatim(String::from_utf8_lossy(&page).trim_end());
         return Ok(());
     };

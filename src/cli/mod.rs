@@ -246,11 +246,9 @@ enum Files {
     #[command(subcommand)]
     Config(config::Command),
     /// Show the rules for tools, and what they decide for a call
-    #[command(subcommand)]
-    Rules(rules::Command),
+    Rules(rules::Arguments),
     /// Show and decide calls that wait for approval
-    #[command(subcommand)]
-    Approvals(approvals::Command),
+    Approvals(approvals::Arguments),
     /// Show what was called: calls, errors, times and bytes
     Stats(stats::Arguments),
     /// Show the audit log: calls, refusals, approvals, logins and changes

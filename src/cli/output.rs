@@ -38,7 +38,7 @@ pub(super) enum Printed {
     Waited,
     /// The numbers of faults and warnings in the configuration.
     Odd {
-        faults: usize,
+        faults: Vec<String>,
         warnings: usize,
     },
     /// The failure of the command.

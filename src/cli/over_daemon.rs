@@ -125,7 +125,7 @@ pub(super) async fn run(
         ))),
     };
     if let Some((faults, warnings)) = odd {
-        app::sum(faults, warnings, paths);
+        app::sum(&faults, warnings, paths);
     }
     Some(ended)
 }
@@ -146,7 +146,7 @@ impl daemon::Commands for OverDaemon {
             let output = Output::elsewhere(printed, asked.is_json, asked.is_json_asked);
             if !asked.command.shows_faults() {
                 let config = app.proxy().unscoped().config();
-                let (faults, warnings) = (config.faults.len(), config.warnings.len());
+                let (faults, warnings) = (app::faulty(&config), config.warnings.len());
                 output.send(&Printed::Odd { faults, warnings });
             }
             let Err(exit) = asked.command.run(app, &output).await else {

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::setup::Machine;
-use crate::clients::{Restored, RunState};
+use crate::clients::{JournalError, Restored, RunState, Summary};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip undo
-  mcpzip undo --list")]
+  mcpzip undo --list
+
+Changes of mcpzip's own configuration by `add`, `remove`, `enable` and `disable` are not among the runs.")]
 pub(super) struct Arguments {
     /// Run to undo [default: the latest]
     #[arg(value_name = "RUN")]
@@ -19,12 +21,41 @@ pub(super) struct Arguments {
     /// Show all runs without reverting any
     #[arg(long, conflicts_with = "run")]
     list: bool,
+    /// Show what would be reverted without doing it
+    #[arg(long, conflicts_with = "list")]
+    dry_run: bool,
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
     if arguments.list {
         list(machine, output);
         return Ok(());
+    }
+    if arguments.dry_run || !arguments.yes && !output.is_json() && output.can_ask() {
+        let run = next(arguments, machine)?;
+        if arguments.dry_run && output.is_json() {
+            output.json(&run);
+            return Ok(());
+        }
+        output.line(format!(
+            "this reverts {} (run {}) in",
+            strong(format!("mcpzip {}", run.command)),
+            run.id
+        ));
+        for file in &run.files {
+            output.line(format!("  {}", file.display()));
+        }
+        if arguments.dry_run {
+            output.note("nothing was done");
+            return Ok(());
+        }
+        if !output.ask("Do this?")? {
+            output.note("nothing was done");
+            return Ok(());
+        }
     }
     let (id, restored) = machine
         .journal()
@@ -61,6 +92,21 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
         backups(machine, &id)
     )));
     Ok(())
+}
+
+/// The run that would be undone.
+fn next(arguments: &Arguments, machine: &Machine) -> Result<Summary, Exit> {
+    let mut runs = machine.journal().list();
+    runs.retain(|run| match &arguments.run {
+        Some(id) => run.id == *id,
+        None => run.state != RunState::Undone,
+    });
+    let absent = || match &arguments.run {
+        Some(id) => JournalError::Unknown { id: id.clone() },
+        None => JournalError::Nothing,
+    };
+    let newest = runs.into_iter().max_by(|one, other| one.id.cmp(&other.id));
+    newest.ok_or_else(|| anyhow::Error::from(absent()).into())
 }
 
 fn backups(machine: &Machine, id: &str) -> String {

@@ -47,12 +47,13 @@ impl CodexApproval {
             .find(|approval| approval.name() == name)
     }
 
-    /// The value that fits a file of Codex: a policy of asking is kept; with any other, Codex would refuse every call.
+    /// The value that fits a file of Codex: it asks, unless the user's policy is never to be asked, under which it would
+    /// refuse every call.
     pub(super) fn fitting(file: &Node) -> Self {
-        match file.get("approval_policy") {
-            None => Self::Approve,
-            Some(policy) if policy.as_text() == Some("never") => Self::Approve,
-            Some(_) => Self::Auto,
+        let policy = file.get("approval_policy").and_then(Node::as_text);
+        match policy {
+            Some("never") => Self::Approve,
+            _ => Self::Auto,
         }
     }
 
@@ -65,9 +66,9 @@ impl CodexApproval {
                  `codex exec`). `--codex-approval auto` has it ask; `tools.ask` and `tools.deny` of mcpzip hold in any case"
             }
             Self::Auto => {
-                "Codex will ask before EVERY call through mcpzip, harmless ones too, and refuse all of them where it may not \
-                 ask (`approval_policy = \"never\"`, `codex exec`). `--codex-approval approve` has it run every tool \
-                 without asking"
+                "Codex will ask before EVERY call of `execute_tool`, and refuse it where it may not ask (`approval_policy = \
+                 \"never\"`, `codex exec`); `execute_read_tool` runs tools that declare to be read-only. `--codex-approval \
+                 approve` has it run every tool without asking"
             }
         }
     }
@@ -127,9 +128,12 @@ impl Launch {
         if let Some(config) = config {
             args.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
         }
+        let linked = first.filter(|first| real(first) == own);
+        // A link that the user made stays valid after an update of what it leads to.
+        let program = linked.as_deref().unwrap_or(program);
         Self {
             program: program.to_string_lossy().into_owned(),
-            is_on_path: first.is_some_and(|first| real(&first) == own),
+            is_on_path: linked.is_some(),
             args,
             variables: Vec::new(),
             approval: None,

@@ -53,7 +53,7 @@ pub(crate) use extension::Connection;
 pub(crate) use extraction::{Extraction, literal_secrets};
 pub(crate) use import::{Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
-pub(crate) use journal::{Journal, Restored, RunState};
+pub(crate) use journal::{Journal, JournalError, Restored, RunState, Summary};
 pub(crate) use location::{ConfigLocation, Scope};
 pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Rule, Survey, Target, Verdict};
 pub(crate) use node::Node;

@@ -170,6 +170,16 @@ pub(crate) enum EntryError {
         /// The similar key.
         meant: &'static str,
     },
+    /// An unknown key that resembles one that restricts a server or its tools.
+    #[error(
+        "unknown key `{written}`; did you mean `{meant}`? Nothing runs without a restriction that may be meant"
+    )]
+    MisspeltRestriction {
+        /// The key as written.
+        written: String,
+        /// The similar key.
+        meant: &'static str,
+    },
     /// Both `command` and `url`.
     #[error("has both a `command` (a local server) and a `url` (a remote one); keep one of them")]
     BothTargets,

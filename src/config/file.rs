@@ -40,6 +40,26 @@ const SYNTAX: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
+/// Keys of rules. A key that resembles one is a fault, because its protection would be lost unnoticed.
+const RULES: &[&str] = &["tools", "allow", "ask", "deny"];
+
+/// Keys that restrict a server, for which the same holds.
+const RESTRICTIONS: &[&str] = &[
+    "tools",
+    "allow",
+    "ask",
+    "deny",
+    "override",
+    "trust",
+    "projects",
+    "share",
+    "disabled",
+    "expose",
+    "prompts",
+    "resources",
+    "cli_only",
+];
+
 /// The file's content.
 pub(super) struct File {
     pub(super) servers: Vec<Named>,
@@ -170,6 +190,13 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let approvals = members.read("approvals", ApprovalsEntry::read);
     let notify = members.read("notify", Field::flag);
     members.finish();
+    let is_rule = |key: &str| !key.contains('.') || key.starts_with("tools.");
+    let restriction = report.take_restriction(object.range.start..object.range.end, RULES, |key| {
+        is_rule(key).then_some(key)
+    });
+    if let Some(fault) = restriction {
+        return Err(fault);
+    }
     let servers = servers.unwrap_or_default();
     Ok(File {
         servers,
@@ -277,7 +304,9 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         registry: members.read("registry", |field| origin(field, scope, report)),
     };
     members.finish();
-    Ok(entry)
+    let range = object.range.start..object.range.end;
+    let restriction = report.take_restriction(range, RESTRICTIONS, |key| key.strip_prefix(scope));
+    restriction.map_or(Ok(entry), Err)
 }
 
 /// Reads the member that `mcpzip update` maintains; only `update` interprets it.

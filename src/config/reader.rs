@@ -116,6 +116,35 @@ impl Report {
         Some(found)
     }
 
+    /// Removes and returns, as a fault, the first unknown key that was probably meant to be one of `keys`. `written` is
+    /// the part of a key's path that the fault names; `None` for a key that is not meant.
+    pub(super) fn take_restriction(
+        &self,
+        within: std::ops::Range<usize>,
+        keys: &[&str],
+        written: impl for<'p> Fn(&'p str) -> Option<&'p str>,
+    ) -> Option<At<EntryError>> {
+        let fault = |warning: &At<ConfigWarning>| match &warning.value {
+            ConfigWarning::UnknownKey {
+                key,
+                nearest: Some(meant),
+            } if within.contains(&warning.offset) && keys.contains(meant) => {
+                let written = written(key)?.to_owned();
+                // A file of another client may have `"enabled": true`, which restricts nothing.
+                let fault = EntryError::MisspeltRestriction { written, meant };
+                (!key.ends_with(".enabled")).then(|| At::new(warning.offset, fault))
+            }
+            _ => None,
+        };
+        let mut warnings = self.0.borrow_mut();
+        let (at, found) = warnings
+            .iter()
+            .enumerate()
+            .find_map(|(at, warning)| Some((at, fault(warning)?)))?;
+        warnings.remove(at);
+        Some(found)
+    }
+
     /// All warnings, in the file's order.
     pub(super) fn into_warnings(self, lines: &Lines<'_>) -> Vec<Warning> {
         let mut found = self.0.into_inner();

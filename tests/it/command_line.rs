@@ -137,9 +137,9 @@ fn faults_of_the_configuration_are_one_line_with_its_name() {
     let found = setup.run(&["search", "read"]).code(0);
     assert_eq!(found.stderr.lines().count(), 1, "{found}");
     assert!(
-        found
-            .stderr
-            .contains("config.json: 3 entries cannot be used: see `mcpzip doctor`"),
+        found.stderr.contains(
+            "config.json: 3 entries cannot be used (`none`, `typo`, `unset`): see `mcpzip doctor`"
+        ),
         "{found}"
     );
     // Where each is shown beside its server, nothing is said before; a suggestion stands with its error.
@@ -665,4 +665,93 @@ fn a_person_reads_of_their_own_rules() {
             .contains("`hub__read` is denied by your rules: mcpServers.hub.tools.deny[0]"),
         "{denied}"
     );
+}
+
+#[test]
+fn a_misspelt_key_that_restricts_keeps_its_server_or_the_file_from_being_used() {
+    for (mut entry, written, meant) in [
+        (json!({ "tols": { "deny": ["t"] } }), "tols", "tools"),
+        (json!({ "tools": { "dney": ["t"] } }), "tools.dney", "deny"),
+        (json!({ "trus": "pin" }), "trus", "trust"),
+        (json!({ "project": ["/x"] }), "project", "projects"),
+    ] {
+        entry["command"] = "no-such-program".into();
+        let setup = setup().entry("odd", &entry.to_string());
+        let _ = setup.run(&["call", "hub__read", "{}"]).code(0);
+        let said = format!("unknown key `{written}`; did you mean `{meant}`?");
+        let status = setup.run(&["--json", "status"]).code(0);
+        assert!(status.stdout.contains(&said), "{status}");
+    }
+    let refused = setup()
+        .setting("tols", json!({ "deny": ["read"] }))
+        .run(&["call", "hub__read", "{}"])
+        .code(3);
+    assert!(
+        refused.stderr.contains("did you mean `tools`?"),
+        "{refused}"
+    );
+    // Files of other clients may have this key, which restricts nothing.
+    let status = setup()
+        .entry("on", r#"{"command": "x", "enabled": true}"#)
+        .run(&["--json", "list"])
+        .code(0);
+    assert!(!status.stdout.contains("Nothing runs"), "{status}");
+}
+
+#[test]
+fn a_rule_that_matches_no_tool_is_remarked_on() {
+    let rules = json!({ "tools": { "deny": ["convert_tme", "delete_*"] } });
+    let server = Server::new().tool("convert_time", [echo()]);
+    let setup = Setup::new().server_with("time", server, rules);
+    let said =
+        "rule `deny` \"convert_tme\" matches no tool of `time`; did you mean `convert_time`?";
+    let listed = setup.run(&["--json", "rules"]).code(0).json();
+    assert_eq!(listed[0].get("remark"), None, "its list is not known");
+    let found = setup.run(&["--json", "doctor"]).json();
+    let findings = found["findings"].as_array().unwrap();
+    let found: Vec<_> = findings
+        .iter()
+        .filter(|finding| finding["code"] == "rule-unmatched")
+        .collect();
+    assert_eq!(found.len(), 1, "{findings:?}");
+    assert!(
+        found[0]
+            .to_string()
+            .contains("did you mean `convert_time`?")
+    );
+    let listed = setup.run(&["--json", "rules", "list"]).code(0).json();
+    assert_eq!(listed[0]["remark"], said, "{listed}");
+    let pattern = listed[1]["remark"].as_str().unwrap();
+    assert!(pattern.contains("matches no tool of `time`"), "{listed}");
+}
+
+#[test]
+fn rules_and_approvals_list_without_a_subcommand() {
+    let setup = setup();
+    for command in ["rules", "approvals"] {
+        let bare = setup.run(&["--json", command]).code(0).json();
+        assert_eq!(bare, setup.run(&["--json", command, "list"]).code(0).json());
+    }
+}
+
+#[test]
+fn call_prints_the_text_alone_into_a_pipe_on_request() {
+    let answer = result(r#"{"content":[{"type":"text","text":"plain"}]}"#);
+    let setup = Setup::new().server("hub", Server::new().tool("read", [answer]));
+    let json = setup.run(&["call", "hub__read", "{}"]).code(0).json();
+    let text = setup.run(&["call", "--text", "hub__read", "{}"]).code(0);
+    assert_eq!(
+        text.stdout.trim_end(),
+        json["content"][0]["text"].as_str().unwrap()
+    );
+}
+
+#[test]
+fn a_misnamed_argument_is_named_beside_the_missing_parameter() {
+    let definition = r#"{"name":"read","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}"#;
+    let server = Server::new().tool_as("read", definition, [echo()]);
+    let setup = Setup::new().server("files", server);
+    let called = setup.run(&["call", "files__read", r#"{"pth": "a.txt"}"#]);
+    let said = "`path` is required: string; `pth` is not a parameter: did you mean `path`?";
+    assert!(called.stderr.contains(said), "{called}");
 }

@@ -303,7 +303,7 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
         .into_iter()
         .chain(outcomes)
         .chain(["allowed", "denied", "unanswered", "withdrawn"])
-        .chain(["a", "dead"]);
+        .chain(["a", "dead", "shown"]);
     assert!(labels.is_subset(&own.collect()), "{labels:?}");
     drop(waiting);
     session.delete();

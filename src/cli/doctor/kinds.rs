@@ -126,6 +126,9 @@ kinds! {
     TOOL_OVERRIDE: Error "tool-override", "an override of a tool cannot be applied",
         why "The tool is held back, as the override may hide or set an argument for a reason. An override of a tool that the server does not have protects nothing.",
         advice "Correct `tools.override` in the server's entry; `mcpzip describe` shows a tool's definition once the override is out.";
+    RULE_UNMATCHED: Warning "rule-unmatched", "a rule matches no tool",
+        why "A misspelt rule under `deny` or `ask` protects nothing.",
+        advice "Correct the rule; `mcpzip tools SERVER` prints the names, and `mcpzip rules check` says what applies.";
     SHOW_UNUSED: Warning "show-unused", "a pattern of `show` lists no tool",
         why "The tools that you expect next to the three are not there: the server or tool has another name, is denied or held back, or the surface lists every tool anyway.",
         advice "Correct `show`; `mcpzip tools` prints the tools as agents know them.";

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::super::output::Output;
 use super::super::printable::{around_hidden, hidden_in, printable};
+use super::super::rules;
 use super::Examination;
 use super::finding::Finding;
 use super::kinds;
@@ -104,6 +105,20 @@ pub(super) async fn examine(
         changes(server, trust, examination);
         if let Some(known) = known {
             texts(known.as_listed(), &neighbours, examination);
+        }
+    }
+    let lists: Vec<ServerTools> = names
+        .iter()
+        .filter_map(|name| Some(snapshot.server(name)?.as_listed().clone()))
+        .collect();
+    for (server, remark) in rules::remarks(&config, &lists) {
+        if only.is_none() || server.as_ref() == only {
+            let subject = server.map_or_else(|| "tools".to_owned(), |name| name.to_string());
+            examination.add(Finding::new(
+                &kinds::RULE_UNMATCHED,
+                subject,
+                printable(&remark),
+            ));
         }
     }
     if only.is_none() {

@@ -21,9 +21,14 @@ use super::diagnostics::Exit;
 use super::migrate;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
-use super::setup::{Machine, below_home, client_names, clients_of, rule_warnings};
+use super::setup::{
+    Machine, approvals, ask_for_approval, below_home, client_names, clients_of, rule_warnings,
+};
 use super::twins::{self, SecretFlags};
-use crate::clients::{Choice, Client, Connection, Item, Plan, Scope, Survey, Verdict, barrier};
+use crate::clients::{
+    Choice, Client, CodexApproval, Connection, Item, Launch, Plan, Scope, Surroundings, Survey,
+    Verdict, barrier,
+};
 use crate::proxy::counted;
 use crate::shutdown;
 use dialog::{Answer, Line};
@@ -56,6 +61,9 @@ pub(super) struct Arguments {
     keep_failing: bool,
     #[command(flatten)]
     secrets: SecretFlags,
+    /// Let Codex ask before each call, or let it run every tool [default: as its `approval_policy`]
+    #[arg(long, value_name = "MODE", value_parser = approvals())]
+    codex_approval: Option<String>,
     /// Show the changes without making them
     #[arg(long)]
     dry_run: bool,
@@ -81,6 +89,8 @@ struct Selection {
     /// The choices about their secrets.
     secrets: Choice,
     popular: Vec<Popular>,
+    /// The approval mode of Codex. `None` lets its file decide.
+    approval: Option<CodexApproval>,
 }
 
 /// The changes that follow from a selection.
@@ -242,7 +252,7 @@ fn select(
         let survey = Survey::of(&installed, around);
         let lines: Vec<Line> = installed
             .iter()
-            .map(|client| client_line(*client, &survey))
+            .map(|client| client_line(*client, &survey, around))
             .collect();
         let chosen = dialog::choose("Which clients should use mcpzip?", &lines)?;
         clients = chosen.into_iter().map(|at| installed[at]).collect();
@@ -265,6 +275,7 @@ fn select(
             moving: Moving::default(),
             secrets: Choice::default(),
             popular: Vec::new(),
+            approval: None,
         },
         machine,
     )?;
@@ -306,11 +317,17 @@ fn select(
             .filter(|popular| arguments.server.iter().any(|name| name == popular.name))
             .collect()
     };
+    let named = arguments.codex_approval.as_deref();
+    let mut approval = named.and_then(CodexApproval::named);
+    if is_asking && approval.is_none() && clients.contains(&Client::Codex) {
+        approval = ask_for_approval(output)?;
+    }
     Ok(Selection {
         clients,
         moving,
         secrets,
         popular,
+        approval,
     })
 }
 
@@ -323,7 +340,7 @@ fn ask_about_secrets(
     output: &Output,
 ) -> Result<(), Exit> {
     let survey = Survey::of(clients, &machine.around);
-    let made = plan(&survey, &choice(moving, secrets), machine)?;
+    let made = plan(&survey, &choice(moving, secrets), None, machine)?;
     let lines: Vec<Line> = made
         .secrets
         .twins
@@ -346,7 +363,7 @@ fn ask_about_secrets(
             printable(&listed(&merged))
         ));
     }
-    let made = plan(&survey, &choice(moving, secrets), machine)?;
+    let made = plan(&survey, &choice(moving, secrets), None, machine)?;
     if let Some(question) = twins::question(&made.secrets, machine) {
         output.line(format!(
             "  {} {}",
@@ -372,6 +389,7 @@ fn moving(
     let plan = plan(
         &survey,
         &choice(&Moving::default(), &Choice::default()),
+        None,
         machine,
     )?;
     let movable: Vec<&Item> = plan
@@ -455,7 +473,7 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
         Plan::default()
     } else {
         let choice = choice(&selection.moving, &selection.secrets);
-        plan(&survey, &choice, machine)?
+        plan(&survey, &choice, selection.approval, machine)?
     };
     plan.warnings.extend(twins::notes(&plan.secrets, machine));
     let config_file = &machine.paths.config_file;
@@ -484,7 +502,7 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
                 .map_err(anyhow::Error::from)?,
         );
     }
-    let launch = machine.launch()?;
+    let launch = launch(machine, selection.approval)?;
     let mut connections = Vec::new();
     for client in &selection.clients {
         let location = client.user_location(&machine.around);
@@ -523,8 +541,20 @@ fn choice(moving: &Moving, secrets: &Choice) -> Choice {
     }
 }
 
-fn plan(survey: &Survey, choice: &Choice, machine: &Machine) -> Result<Plan, Exit> {
-    let launch = machine.launch()?;
+fn launch(machine: &Machine, approval: Option<CodexApproval>) -> Result<Launch, Exit> {
+    Ok(Launch {
+        approval,
+        ..machine.launch()?
+    })
+}
+
+fn plan(
+    survey: &Survey,
+    choice: &Choice,
+    approval: Option<CodexApproval>,
+    machine: &Machine,
+) -> Result<Plan, Exit> {
+    let launch = launch(machine, approval)?;
     let made = Plan::new(
         survey,
         choice,
@@ -741,7 +771,9 @@ fn listed(words: &[&str]) -> String {
     }
 }
 
-fn client_line(client: Client, survey: &Survey) -> Line {
+fn client_line(client: Client, survey: &Survey, around: &Surroundings) -> Line {
+    let file = client.user_location(around).path;
+    let is_unreadable = survey.unreadable.iter().any(|(path, _)| *path == file);
     let own = survey
         .found
         .iter()
@@ -753,6 +785,7 @@ fn client_line(client: Client, survey: &Survey) -> Line {
         )
     });
     let servers = match count {
+        _ if is_unreadable => "its file cannot be read, see `mcpzip doctor`".to_owned(),
         0 => "no servers".to_owned(),
         1 => "1 server".to_owned(),
         count => format!("{count} servers"),
@@ -760,7 +793,7 @@ fn client_line(client: Client, survey: &Survey) -> Line {
     let connected = if is_connected { ", uses mcpzip" } else { "" };
     Line {
         text: format!("{:16} {servers}{connected}", client.title()),
-        is_chosen: true,
+        is_chosen: !is_unreadable,
     }
 }
 

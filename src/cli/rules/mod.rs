@@ -2,7 +2,10 @@
 
 mod check;
 mod client;
+mod unmatched;
 mod withheld;
+
+pub(in crate::cli) use unmatched::remarks;
 
 use std::path::PathBuf;
 
@@ -11,13 +14,21 @@ use serde_json::json;
 
 use super::completions;
 use super::diagnostics::Exit;
-use super::output::{Output, faint};
+use super::output::{Output, bad, faint};
 use crate::catalog::{Cache, Key, ServerTools};
 use crate::config::{Config, Environment, ListedRule, Paths, Server};
 use crate::tool::{Effect, QualifiedName, SEPARATOR, ServerName, ToolName};
+use crate::upstream::list_name;
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// `list` if none is given
+    #[command(subcommand)]
+    command: Option<Command>,
+}
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+enum Command {
     /// Show every rule for tools
     #[command(after_help = "Examples:
   mcpzip rules list
@@ -53,13 +64,13 @@ pub(super) struct Check {
 }
 
 pub(super) fn run(
-    command: &Command,
+    arguments: &Arguments,
     paths: &Paths,
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
     let config = Config::load(paths, environment)?;
-    match command {
+    match arguments.command.as_ref().unwrap_or(&Command::List) {
         Command::List => {
             list(&config, paths, output);
             Ok(())
@@ -68,13 +79,24 @@ pub(super) fn run(
     }
 }
 
-fn list(config: &Config, paths: &Paths, output: &Output) {
+/// The rules for all servers, then those in the servers' entries.
+fn all(config: &Config) -> Vec<(Option<&ServerName>, ListedRule<'_>)> {
     let own = config.servers.iter().flat_map(|(name, entry)| {
         let rules = entry.tools.rules();
         rules.map(move |rule| (Some(name), rule))
     });
     let all = config.tools.rules().map(|rule| (None, rule)).chain(own);
-    let all: Vec<(Option<&ServerName>, ListedRule<'_>)> = all.collect();
+    all.collect()
+}
+
+fn list(config: &Config, paths: &Paths, output: &Output) {
+    let all = all(config);
+    let project = std::env::current_dir().ok();
+    let lists: Vec<ServerTools> = config
+        .servers
+        .iter()
+        .filter_map(|(server, entry)| listed(server, &list_name(entry, project.as_deref()), paths))
+        .collect();
     let undeclared = match all.iter().any(|(_, rule)| rule.suggested.is_some()) {
         true => undeclared(config, paths),
         false => Vec::new(),
@@ -85,6 +107,9 @@ fn list(config: &Config, paths: &Paths, output: &Output) {
             if let Some(by_text) = ByText::of(rule, *server, &undeclared) {
                 shown["classified"] = json!(by_text.classified);
                 shown["unclassified"] = json!(by_text.unclassified);
+            }
+            if let Some(remark) = unmatched::remark(rule, *server, config, &lists) {
+                shown["remark"] = json!(remark);
             }
             shown
         });
@@ -97,6 +122,9 @@ fn list(config: &Config, paths: &Paths, output: &Output) {
             format!("{:5} ", rule.list),
             format!("{}  {}", rule.text, faint(of)),
         );
+        if let Some(remark) = unmatched::remark(rule, *server, config, &lists) {
+            output.row("      ", bad(remark));
+        }
         let Some(by_text) = ByText::of(rule, *server, &undeclared) else {
             continue;
         };

@@ -89,6 +89,24 @@ pub(crate) struct ListedRule<'p> {
     pub(crate) text: &'p str,
     /// The effect of a class with `?`, which includes tools by their texts.
     pub(crate) suggested: Option<Effect>,
+    /// `None` for an exact name.
+    pattern: Option<&'p Pattern>,
+}
+
+impl ListedRule<'_> {
+    /// The tool's name in a rule that names one, in lower case; it may have wildcards.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self.pattern {
+            Some(Pattern::Name(name)) => Some(name),
+            Some(Pattern::Class(_)) | None => None,
+        }
+    }
+
+    /// Whether it is about a tool.
+    pub(crate) fn is_about(&self, name: &QualifiedName) -> bool {
+        self.pattern
+            .is_some_and(|pattern| pattern.matches(name, Hints::default(), Use::Restriction))
+    }
 }
 
 impl Rule {
@@ -346,6 +364,7 @@ impl Policy {
                 index,
                 text: &rule.text,
                 suggested: rule.pattern.suggested(),
+                pattern: Some(&rule.pattern),
             })
         });
         let unasked = without_asking.iter().enumerate();
@@ -354,6 +373,7 @@ impl Policy {
             index,
             text: name,
             suggested: None,
+            pattern: None,
         }))
     }
 

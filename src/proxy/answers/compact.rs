@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn data_of_many_levels_get_no_tables() {
-        let like = r#"[{"identity":1},{"identity":2},{"identity":3}]"#;
+        let like = r#"[{"identity":1,"name":2},{"identity":3,"name":4},{"identity":5,"name":6}]"#;
         let nested = |levels: usize| format!("{}{like}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(compact(&nested(20)).unwrap().contains(COLUMNS));
         for levels in [DEEPEST, 400_000] {

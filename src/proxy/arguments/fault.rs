@@ -136,8 +136,24 @@ impl<'r> Report<'r> {
         let expected = schema
             .and_then(|schema| self.expression(schema))
             .map(|text| format!(": {text}"));
-        let message = format!("`{path}` is required{}", expected.unwrap_or_default());
+        let sent = self.misnamed(error, name).map(|sent| {
+            let sent = shortened(&sent.replace(char::is_control, ""), 100);
+            format!("; `{sent}` is not a parameter: did you mean `{name}`?")
+        });
+        let message = format!(
+            "`{path}` is required{}{}",
+            expected.unwrap_or_default(),
+            sent.unwrap_or_default()
+        );
         self.push(path, message);
+    }
+
+    /// The argument that the schema does not name, and that was probably meant to be the missing parameter `name`.
+    fn misnamed<'e>(&self, error: &'e ValidationError<'_>, name: &str) -> Option<&'e str> {
+        let properties = self.parent(error)?.get("properties")?.as_object()?;
+        let sent = error.instance().as_object()?.keys().map(String::as_str);
+        let mut others = sent.filter(|sent| !properties.contains_key(*sent));
+        others.find(|sent| nearest(sent, std::iter::once(name)).is_some())
     }
 
     fn unknown(&mut self, error: &ValidationError<'_>, path: &str, unexpected: &[String]) {

@@ -356,7 +356,7 @@ fn an_open_schema_keeps_unknown_names() {
             ),
             (
                 r#"{"filePath":"a","file-path":"b"}"#,
-                "! `file_path` is required: string",
+                "! `file_path` is required: string; `file-path` is not a parameter: did you mean `file_path`?",
             ),
         ],
     );

@@ -16,7 +16,7 @@ fn mode(machine: &Machine) -> String {
 #[test]
 fn codex_may_call_what_it_could_not_ask_about_and_the_user_is_warned() {
     for (policy, flag, expected, warning) in [
-        ("", None, "approve", "without asking"),
+        ("", None, "auto", "ask before EVERY call"),
         (
             "approval_policy = \"never\"\n",
             None,
@@ -89,7 +89,7 @@ fn an_entry_whose_calls_codex_refuses_is_warned_of() {
     let auto = "default_tools_approval_mode = \"auto\"\n";
     let approve = "default_tools_approval_mode = \"approve\"\n";
     for (policy, mode, is_refused) in [
-        ("", auto, true),
+        ("", auto, false),
         ("approval_policy = \"never\"\n", auto, true),
         ("approval_policy = \"on-request\"\n", auto, false),
         ("approval_policy = \"never\"\n", approve, false),

@@ -214,3 +214,48 @@ fn no_secret_of_another_server_is_shown() {
         drop(terminal);
     }
 }
+
+#[test]
+fn disconnect_says_how_moved_servers_come_back() {
+    let machine = Machine::new();
+    let own = r#"{"mcpServers": {"x": {"command": "x-mcp"}}}"#;
+    machine.put(user_file("cursor"), own);
+    let report = machine.migrate(&[]);
+    let run = report["undo"].as_str().unwrap();
+    let told = machine.run(&["disconnect", "cursor"]).code(0);
+    assert!(
+        told.stderr.contains(&format!("mcpzip undo {run}")),
+        "{told}"
+    );
+    machine.undo();
+    machine.undo();
+    assert_eq!(machine.read(user_file("cursor")), own);
+    // Without such servers there is nothing to say.
+    let _ = machine.run(&["connect", "cursor"]).code(0);
+    let told = machine.run(&["disconnect", "cursor"]).code(0);
+    assert!(!told.stderr.contains("mcpzip undo"), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn undo_at_a_terminal_shows_what_it_reverts_and_asks() {
+    let machine = Machine::new();
+    let own = r#"{"mcpServers": {"x": {"command": "x-mcp"}}}"#;
+    machine.put(user_file("cursor"), own);
+    let _ = machine.migrate(&[]);
+    let moved = machine.read(user_file("cursor"));
+    let preview = machine.run(&["undo", "--dry-run"]).code(0).json();
+    assert_eq!(preview["command"], "migrate", "{preview}");
+    assert_eq!(machine.read(user_file("cursor")), moved);
+    let Some(terminal) = Terminal::run(&machine.setup().command(&["undo"])) else {
+        return;
+    };
+    let screen = terminal.shows("[y/N]");
+    assert!(screen.contains("this reverts mcpzip migrate"), "{screen}");
+    terminal.types("n");
+    terminal.shows("nothing was done");
+    assert_eq!(machine.read(user_file("cursor")), moved);
+    let _ = machine.run(&["undo", "--yes"]).code(0);
+    assert_eq!(machine.read(user_file("cursor")), own);
+    let _ = machine.run(&["undo", "--dry-run"]).code(1);
+}

@@ -159,7 +159,7 @@ model = "gpt-5.5"   # fast
 command = "MCPZIP"
 args = ["serve"]
 env_vars = ["DOCS_KEY", "DOCS_TOKEN", "GITHUB_TOKEN"]
-default_tools_approval_mode = "approve"
+default_tools_approval_mode = "auto"
 
 [profiles.fast] # stays
 model = "small"

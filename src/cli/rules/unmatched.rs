@@ -1,0 +1,70 @@
+//! Rules that name a tool which no server has, such as misspelt ones.
+
+use crate::catalog::ServerTools;
+use crate::config::{BUILT_IN_SERVER, Config, ListedRule};
+use crate::text::nearest;
+use crate::tool::{QualifiedName, ServerName};
+
+/// The remark on a rule of `server`, or of all servers, that is about no tool of the `lists`. `None` if it is about one,
+/// or while a list that it may be about is not known.
+pub(in crate::cli) fn remark(
+    rule: &ListedRule<'_>,
+    server: Option<&ServerName>,
+    config: &Config,
+    lists: &[ServerTools],
+) -> Option<String> {
+    let written = rule.name()?;
+    let meant: Vec<&ServerTools> = lists
+        .iter()
+        .filter(|list| server.is_none_or(|server| list.name() == server))
+        .collect();
+    let mut used = config
+        .servers
+        .iter()
+        .filter(|(name, entry)| !entry.disabled && server.is_none_or(|server| *name == server));
+    // An override gives a tool a second name, and rules may be about either.
+    let is_known = used.all(|(name, entry)| {
+        *entry.overrides == Default::default() && meant.iter().any(|list| list.name() == name)
+    });
+    if !is_known || meant.is_empty() || server.is_none() && written.starts_with(BUILT_IN_SERVER) {
+        return None;
+    }
+    let names: Vec<QualifiedName> = meant
+        .iter()
+        .flat_map(|list| {
+            list.entries().iter().map(|entry| QualifiedName {
+                server: list.name().clone(),
+                tool: entry.name.clone(),
+            })
+        })
+        .collect();
+    if names.iter().any(|name| rule.is_about(name)) {
+        return None;
+    }
+    let of = server.map_or_else(|| "any server".to_owned(), |server| format!("`{server}`"));
+    let own: Vec<&str> = names.iter().map(|name| name.tool.as_str()).collect();
+    let full: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let near = match written.contains(crate::tool::SEPARATOR) {
+        true => nearest(written, full.iter().map(String::as_str)),
+        false => nearest(written, own.iter().copied()),
+    };
+    let advice = near.map(|near| format!("; did you mean `{near}`?"));
+    Some(format!(
+        "rule `{}` {} matches no tool of {of}{}",
+        rule.list,
+        rule.text,
+        advice.unwrap_or_default()
+    ))
+}
+
+/// The remarks on all rules with plain names, each with the server whose entry has the rule.
+pub(in crate::cli) fn remarks(
+    config: &Config,
+    lists: &[ServerTools],
+) -> Vec<(Option<ServerName>, String)> {
+    super::all(config)
+        .into_iter()
+        .filter(|(_, rule)| !rule.name().is_some_and(|name| name.contains(['*', '?'])))
+        .filter_map(|(server, rule)| Some((server.cloned(), remark(&rule, server, config, lists)?)))
+        .collect()
+}
