@@ -124,6 +124,8 @@ fn an_argument_that_the_user_sets_cannot_be_given_in_any_surface() {
         r#"{"title":"a","rep\u006f":"other"}"#,
         r#"{"title":"a","Repo":"other"}"#,
         r#"{"title":"a","DRAFT ":true}"#,
+        r#"{"title":"a","re_po":"other"}"#,
+        r#"{"title":"a","re-Po\u200b":"other"}"#,
         r#""{\"title\":\"a\",\"repo\":\"other\"}""#,
     ] {
         let refused = client
@@ -146,6 +148,7 @@ fn an_argument_that_the_user_sets_cannot_be_given_in_any_surface() {
         r#"{"title":"a","repo":"other"}"#,
         r#""{\"repo\":1}""#,
         r#"{"title":"a","REPO":"other"}"#,
+        r#"{"title":"a","re.po":"other"}"#,
         "[1]",
     ] {
         let call = format!(r#"{{"name":"tracker__new_ticket","arguments":{arguments}}}"#);

@@ -83,7 +83,7 @@ impl Adapted {
     /// # Errors
     /// When one of them is there.
     pub(crate) fn check(&self, sent: &Object<'_>) -> Result<(), Rejected> {
-        // A server may read names in any letter case.
+        // A server may read names in any letter case, and `repoName` for `repo_name`.
         let is_like = |preset: &str, name: &str| {
             preset == name || fold(preset) == fold(name) && !self.has_argument(name)
         };
@@ -110,7 +110,8 @@ impl Adapted {
     }
 }
 
-/// A name without the differences that some servers ignore.
+/// A name without the differences that some servers ignore: letter case, separators, spaces and invisible characters.
 fn fold(name: &str) -> String {
-    name.trim().to_lowercase()
+    let kept = name.chars().filter(|c| c.is_alphanumeric());
+    kept.flat_map(char::to_lowercase).collect()
 }
