@@ -13,7 +13,9 @@ use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
 use super::question::agrees;
+use super::recorder::Recorder;
 use crate::app::App;
+use crate::audit::{Kind, Outcome};
 use crate::mcp::Object;
 use crate::proxy::{Call, Failure, Progress, Reply};
 
@@ -107,7 +109,14 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             if output.is_elsewhere() {
                 return Err(Exit::needs_own_process());
             }
-            agree(&arguments.name, &question).await?;
+            if let Err(refusal) = agree(&arguments.name, &question).await {
+                let config = app.proxy().unscoped().config();
+                let recorder = Recorder::new((*config).clone(), app.paths());
+                let detail = format!("a call of {} was not agreed to", arguments.name);
+                let kind = (Kind::Refusal, Outcome::Refused);
+                recorder.note(kind, None, &detail, output).await;
+                return Err(refusal);
+            }
             let _spinner = output.spinner(format!("calling {}", arguments.name));
             app.proxy().tools.call_unshaped(call(true)).await
         }

@@ -435,3 +435,21 @@ fn other_settings_close_the_log_and_the_next_one_continues_its_chain() {
     client.finish();
     assert_eq!(verified(&setup, 0)["whole"], true);
 }
+
+#[test]
+fn a_call_that_the_person_at_the_command_line_did_not_agree_to_is_a_refusal() {
+    let setup = Setup::new()
+        .server("notes", Server::new().tool("drop", [echo()]))
+        .setting("tools", json!({ "ask": ["notes__drop"] }))
+        .setting("audit", json!({}));
+    let refused = setup.run(&["call", "notes__drop", "{}"]).code(1);
+    assert!(refused.stderr.contains("a person must agree"), "{refused}");
+    let all = lines(&setup);
+    let last = all.last().unwrap();
+    assert_eq!(
+        (&last["kind"], &last["outcome"]),
+        (&json!("refusal"), &json!("refused")),
+        "{all:#?}"
+    );
+    assert!(last["detail"].to_string().contains("notes__drop"), "{last}");
+}

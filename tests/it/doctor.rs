@@ -467,3 +467,20 @@ fn an_audit_log_that_cannot_be_written_and_targets_that_are_away_are_found() {
     let found = finding(&report, "audit-unwritable").to_string();
     assert!(found.contains("is not a directory"), "{found}");
 }
+
+#[test]
+fn the_table_has_faulty_servers_and_none_of_another_project_is_called_empty() {
+    let elsewhere = Setup::new().home().path("elsewhere");
+    let setup = Setup::new()
+        .server_with("other", Server::new(), json!({ "projects": [elsewhere] }))
+        .server("empty", Server::new())
+        .entry("broken", r#"{"args": ["x"]}"#);
+    let report = setup.run(&["doctor", "--json"]).code(1).json();
+    let table = report["servers"].as_array().unwrap();
+    let broken = table
+        .iter()
+        .find(|server| server["name"] == "broken")
+        .unwrap();
+    assert_eq!(broken["state"], "faulty");
+    assert_eq!(finding(&report, "server-empty")["subject"], "empty");
+}

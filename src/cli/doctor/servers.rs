@@ -1,6 +1,7 @@
 //! Checks of the servers: lists all of them at once, and looks through their names, texts and tools.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -14,7 +15,7 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
-use crate::config::{Config, Trust};
+use crate::config::{Config, Trust, real};
 use crate::proxy::{self, Progress, ServerReport, counted};
 use crate::scan;
 use crate::tool::ServerName;
@@ -61,12 +62,30 @@ pub(super) async fn examine(
     let status = proxy.inventory.status(&proxy.unscoped());
     let snapshot = proxy.unscoped().snapshot();
     let progress = proxy.inventory.progress();
+    let here: Vec<PathBuf> = app
+        .session()
+        .directory
+        .iter()
+        .map(|path| real(path))
+        .collect();
     let neighbours = proxy::neighbours(&snapshot);
     for server in &status.servers {
         let Ok(name) = ServerName::new(&server.name) else {
             continue;
         };
-        if !is_meant(&name) || server.state == "faulty" {
+        if !is_meant(&name) {
+            continue;
+        }
+        if server.state == "faulty" {
+            examination.servers.push(ListedServer {
+                name: server.name.clone(),
+                state: server.state,
+                tools: 0,
+                seconds: None,
+                revision: None,
+                software: None,
+                login: None,
+            });
             continue;
         }
         let known = snapshot.server(&name);
@@ -89,7 +108,9 @@ pub(super) async fn examine(
         } else if server.state == "failed" || server.stale {
             failure(server, progress.get(&name), &config, examination);
         } else {
-            listing(server, time, examination);
+            let entry = config.servers.get(&name);
+            let is_here = entry.is_none_or(|entry| entry.projects.admit(&here));
+            listing(server, (time, is_here), examination);
         }
         if !server.flaws.is_empty() {
             let flaws: Vec<String> = server.flaws.iter().map(|flaw| printable(flaw)).collect();
@@ -170,13 +191,17 @@ fn failure(
     }
 }
 
-/// Reports a slow listing (`time`) and an empty one.
-fn listing(server: &ServerReport, time: Duration, examination: &mut Examination) {
+/// Reports a slow listing and an empty one: the time that it took, and whether the server belongs to this directory.
+fn listing(
+    server: &ServerReport,
+    (time, is_here): (Duration, bool),
+    examination: &mut Examination,
+) {
     if time > SLOW {
         let what = format!("it took {:.1} s", time.as_secs_f64());
         examination.add(Finding::new(&kinds::SERVER_SLOW, &server.name, what));
     }
-    if server.tools + server.withheld == 0 {
+    if server.tools + server.withheld == 0 && is_here {
         let what = format!("it lists no tools{}", server.other_entries());
         examination.add(Finding::new(&kinds::SERVER_EMPTY, &server.name, what));
     }

@@ -367,12 +367,11 @@ impl Inventory {
             findings: Vec::new(),
             prompts: known.map_or(0, |known| known.prompts().len()),
             resources: known.map_or(0, |known| known.resources().len() + known.templates().len()),
-            listed_seconds_ago: known.map(|known| {
-                SystemTime::now()
-                    .duration_since(known.listed_at())
-                    .unwrap_or_default()
-                    .as_secs()
-            }),
+            // A list of another directory has no time here.
+            listed_seconds_ago: known
+                .map(|known| known.listed_at())
+                .filter(|at| *at != SystemTime::UNIX_EPOCH)
+                .map(|at| at.elapsed().unwrap_or_default().as_secs()),
             stale: known.is_some_and(|known| match progress {
                 Some(Progress::Listed) => false,
                 Some(Progress::NotAsked) => !self.is_fresh(known),
