@@ -303,6 +303,15 @@ impl Arguments {
             entry.text("type", self.kind.map(Kind::word));
             entry.text("command", Some(&absolute(first)?));
             entry.texts("args", rest);
+            if let Some(path) = rest
+                .iter()
+                .find(|argument| is_relative(argument))
+                .filter(|_| self.cwd.is_none())
+            {
+                hints.push(format!(
+                    "`{path}` is relative to the directory in which each client starts; write the whole path, or set `--cwd`, if one directory is meant"
+                ));
+            }
             let env = pairs(&self.env, '=', "--env NAME=VALUE")?;
             entry.map("env", &env);
             entry.text("cwd", self.absolute_cwd()?.as_deref());
@@ -353,6 +362,11 @@ impl Arguments {
             || self.description.is_some()
             || self.timeout.is_some()
     }
+}
+
+/// Whether an argument is a path relative to the working directory.
+fn is_relative(argument: &str) -> bool {
+    matches!(argument, "." | "..") || argument.starts_with("./") || argument.starts_with("../")
 }
 
 impl Kind {

@@ -56,6 +56,11 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         usize::from,
     );
     let query = arguments.query.join(" ");
+    if query.trim().is_empty() {
+        return Err(Exit::bad_usage(
+            "the query is empty: say what you need done",
+        ));
+    }
     let server = arguments.server.as_deref();
     let answer = {
         let _spinner =

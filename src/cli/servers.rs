@@ -88,6 +88,13 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         .servers
         .iter_mut()
         .for_each(|server| server.sharing = None);
+    // Alone, this process makes no further attempt.
+    if !output.is_elsewhere() {
+        for server in &mut status.servers {
+            let reason = server.reason.take();
+            server.reason = reason.map(|reason| without_next_attempt(&reason).to_owned());
+        }
+    }
     let count = status.servers.len();
     if arguments.health {
         status
@@ -118,6 +125,13 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         failed.len(),
         counted(count, "server")
     )))
+}
+
+/// A reason without the time of the next attempt.
+fn without_next_attempt(reason: &str) -> &str {
+    reason
+        .rsplit_once("; next attempt ")
+        .map_or(reason, |(reason, _)| reason)
 }
 
 fn state(server: &ServerReport) -> String {

@@ -755,3 +755,39 @@ fn a_misnamed_argument_is_named_beside_the_missing_parameter() {
     let said = "`path` is required: string; `pth` is not a parameter: did you mean `path`?";
     assert!(called.stderr.contains(said), "{called}");
 }
+
+#[test]
+fn an_empty_query_is_a_wrong_command_line() {
+    let setup = Setup::new().server("notes", Server::new().tool("find", [echo()]));
+    for query in ["", "  "] {
+        let refused = setup.run(&["search", query]).code(2);
+        assert!(refused.stderr.contains("the query is empty"), "{refused}");
+    }
+}
+
+#[test]
+fn add_says_that_a_relative_path_depends_on_the_client() {
+    let setup = Setup::new();
+    let added = setup.run(&[
+        "add",
+        "files",
+        "--no-check",
+        "--json",
+        "--",
+        "files-mcp",
+        ".",
+    ]);
+    let hints = added.code(0).json()["hints"].to_string();
+    assert!(hints.contains("relative to the directory"), "{hints}");
+}
+
+#[test]
+fn servers_alone_names_no_next_attempt() {
+    let setup = Setup::new().entry("dead", r#"{"command": "false"}"#);
+    let told = setup.run(&["servers", "--json"]).code(4).json();
+    let reason = told["servers"][0]["reason"].as_str().unwrap();
+    assert!(
+        !reason.contains("next attempt") && !reason.is_empty(),
+        "{reason}"
+    );
+}
