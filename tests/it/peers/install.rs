@@ -160,6 +160,15 @@ fn install() -> Result<Peers, String> {
     Ok(Peers { root, new_node })
 }
 
+/// The directory of the packages of the agents, which only their test needs: they are large.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(super) fn agents() -> Result<PathBuf, String> {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers/agents");
+    let pins = ["agents/package.json", "agents/package-lock.json"];
+    made_of(&directory, &pins, npm)?;
+    Ok(directory.join("node_modules"))
+}
+
 /// Copies the scripts of `tests/peers` to where they find what they import.
 fn copy_scripts(directory: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(PINS)? {

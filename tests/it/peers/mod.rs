@@ -3,6 +3,8 @@
 //! The first test that needs them installs them into the build directory. Where Node.js or Python is missing the tests
 //! fail and say what to install; only `MCPZIP_TEST_SKIP_PEERS=1` leaves them out, and that is said too.
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod agents;
 mod clients;
 mod conformance;
 mod direct;
