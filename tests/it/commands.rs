@@ -235,9 +235,13 @@ fn cli_only_and_cli_read_decide_what_is_a_tool_and_what_only_reads() {
 fn tools_of_the_entry_take_the_place_of_the_help() {
     let setup = notes_with(json!({ "cli_tools": [
         { "name": "export", "args": ["export", "--to={file}", "{book}"], "description": "Exports a book." },
+        { "name": "join", "args": ["join", "{a}{b}"] },
         { "name": "count", "args": ["count"], "input_schema": { "type": "object", "properties": {} } },
     ] }));
-    assert_eq!(names(&setup, "notes"), ["notes__count", "notes__export"]);
+    assert_eq!(
+        names(&setup, "notes"),
+        ["notes__count", "notes__export", "notes__join"]
+    );
     let mut client = setup.connect();
     let exported = text(
         &mut client,
@@ -252,6 +256,14 @@ fn tools_of_the_entry_take_the_place_of_the_help() {
         refused.as_str()
     );
     assert_eq!(text(&mut client, "notes__count", "{}"), "<count>\n");
+    let joined = text(&mut client, "notes__join", r#"{"a": "{b}", "b": "c"}"#);
+    assert_eq!(joined, "<join>\n<{b}c>\n");
+    let refused = client.execute_with("notes__join", r#"{"a": "-", "b": "-all"}"#);
+    assert!(
+        refused.as_str().contains("begins with `-`"),
+        "{}",
+        refused.as_str()
+    );
     client.finish();
 }
 

@@ -146,7 +146,8 @@ fn named(list: &[Positional], given: &Given) -> Result<Vec<String>, String> {
 
 /// A word of the entry with its arguments. `None` if an argument that is the whole word is missing.
 fn fill_in(word: &str, given: &Given) -> Result<Option<String>, String> {
-    let mut filled = word.to_owned();
+    let mut filled = String::new();
+    let mut rest = word;
     for name in placeholders(word) {
         let written = format!("{{{name}}}");
         let value = match given.get(&name) {
@@ -154,12 +155,18 @@ fn fill_in(word: &str, given: &Given) -> Result<Option<String>, String> {
             None | Some(Value::Null) => return Err(format!("`{name}` is missing")),
             Some(value) => text(&name, value)?,
         };
-        if filled.starts_with(&written) && value.starts_with('-') && value != "-" {
-            return Err(format!(
-                "`{name}`: `{value}` begins with `-`, and would be read as a flag"
-            ));
+        // A value is never filled in again.
+        if let Some((before, after)) = rest.split_once(&written) {
+            filled.push_str(before);
+            filled.push_str(&value);
+            rest = after;
         }
-        filled = filled.replace(&written, &value);
+    }
+    filled.push_str(rest);
+    if filled.starts_with('-') && filled != "-" && !word.starts_with('-') {
+        return Err(format!(
+            "`{filled}` begins with `-`, and would be read as a flag"
+        ));
     }
     Ok(Some(filled))
 }
