@@ -25,7 +25,7 @@ pub(crate) struct Run<'a> {
     pub(crate) program: &'a Stdio,
     /// Further arguments.
     pub(crate) arguments: &'a [String],
-    /// Further variables.
+    /// Further variables, for which the entry has no value.
     pub(crate) variables: &'a [(&'a str, &'a str)],
     /// The working directory, in place of the program's own.
     pub(crate) directory: Option<&'a Path>,
@@ -80,6 +80,8 @@ impl UpstreamContext {
     /// When it cannot be started or waited for.
     pub(crate) async fn run(&self, run: Run<'_>) -> io::Result<Finished> {
         let variables = self.of_child(run.program);
+        let of_entry = variables.iter();
+        let own_variables = of_entry.filter(|(name, _)| run.program.env.contains_key(*name));
         let mut command = Command::new(program::to_start(&run.program.command, &variables));
         command
             .args(&run.program.args)
@@ -87,6 +89,7 @@ impl UpstreamContext {
             .env_clear()
             .envs(variables.iter())
             .envs(run.variables.iter().copied())
+            .envs(own_variables)
             .stdin(match run.input {
                 Some(_) => Stream::piped(),
                 None => Stream::null(),

@@ -450,3 +450,37 @@ fn add_writes_a_command_line() {
         .code(1);
     assert!(refused.stderr.contains("--cli"), "{refused}");
 }
+
+#[test]
+fn doctor_names_a_command_line_whose_help_says_little() {
+    let setup = Setup::new();
+    let script = "#!/bin/sh\nprintf 'usage: poor COMMAND\\n\\nCommands:\\n  one   Does one thing\\n  two   Does another\\n'\n";
+    let poor = program(&setup, "poor", script);
+    let rich = program(&setup, "rich", NOTES);
+    let entry = |path: String| json!({ "command": path, "cli": true }).to_string();
+    let setup = setup
+        .entry("poor", &entry(poor))
+        .entry("rich", &entry(rich));
+    let report = setup.run(&["doctor", "--json"]).json();
+    let findings = report["findings"].as_array().unwrap();
+    let poor: Vec<&Value> = findings
+        .iter()
+        .filter(|finding| finding["code"] == "command-help-poor")
+        .collect();
+    assert_eq!(poor.len(), 1, "{report}");
+    assert_eq!(poor[0]["subject"], "poor");
+    let text = poor[0].to_string();
+    assert!(text.contains("2 of 2 subcommands"), "{text}");
+}
+
+#[test]
+fn a_variable_of_the_entry_holds_in_calls() {
+    let script = "#!/bin/sh\ncase \"$1\" in --help) printf 'Usage: show [flags]\\n\\nFlags:\\n  --all   all\\n' ;; *) echo \"$COLUMNS $PAGER\" ;; esac\n";
+    let setup = Setup::new();
+    let path = program(&setup, "show", script);
+    let entry = json!({ "command": path, "cli": true, "env": { "COLUMNS": "77" } });
+    let setup = setup.entry("show", &entry.to_string());
+    let mut client = setup.connect();
+    assert_eq!(text(&mut client, "show__show", "{}"), "77 cat\n");
+    client.finish();
+}

@@ -108,6 +108,9 @@ kinds! {
     SERVER_EMPTY: Note "server-empty", "a server has no tools",
         why "It is only useful for its prompts and resources, if it has any.",
         advice "Remove or disable it if you do not use those.";
+    COMMAND_HELP_POOR: Note "command-help-poor", "the help of a command line says little about its arguments",
+        why "Agents get a free list of arguments for those subcommands, and have to guess.",
+        advice "Name the argument that prints the full help in `cli_help`, or define the tools that you need in `cli_tools`.";
     SERVER_NAMES_ALIKE: Warning "server-names-alike", "two servers have nearly the same name",
         why "Agents vary dashes and letter case, so either may be meant.",
         advice "Rename one of them.";

@@ -7,6 +7,7 @@
 mod audit;
 mod caches;
 mod clients;
+mod commands;
 mod configuration;
 mod daemon;
 mod files;

@@ -11,6 +11,7 @@ use super::super::output::Output;
 use super::super::printable::{around_hidden, hidden_in, printable};
 use super::super::rules;
 use super::Examination;
+use super::commands;
 use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
@@ -126,6 +127,9 @@ pub(super) async fn examine(
         changes(server, trust, examination);
         if let Some(known) = known {
             texts(known.as_listed(), &neighbours, examination);
+            if let Some(entry) = config.servers.get(&name) {
+                commands::examine(entry, known.as_listed(), examination);
+            }
         }
     }
     let lists: Vec<ServerTools> = names
@@ -354,7 +358,7 @@ fn quoted(names: &[impl AsRef<str>]) -> Vec<String> {
 }
 
 /// The first few texts, and the number of the others.
-fn some(texts: &[String]) -> String {
+pub(super) fn some(texts: &[String]) -> String {
     let rest = texts.len().saturating_sub(SHOWN);
     let more = if rest > 0 {
         format!("; and {rest} more")
