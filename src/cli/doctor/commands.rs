@@ -6,9 +6,8 @@ use serde::Deserialize;
 
 use super::super::printable::printable;
 use super::Examination;
-use super::finding::Finding;
+use super::finding::{Finding, some};
 use super::kinds;
-use super::servers::some;
 use crate::catalog::ServerTools;
 use crate::config::{Server, Transport};
 use crate::proxy::counted;

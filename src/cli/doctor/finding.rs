@@ -8,6 +8,9 @@ use super::kinds::{Kind, Severity};
 use crate::clients::OwnEntry;
 use crate::text::chain;
 
+/// Number of examples shown of one kind.
+const SHOWN: usize = 5;
+
 /// An instance of a [`Kind`].
 #[derive(Debug)]
 pub(super) struct Finding {
@@ -97,4 +100,15 @@ impl Finding {
             },
         })
     }
+}
+
+/// The first few texts, and the number of the others.
+pub(super) fn some(texts: &[String]) -> String {
+    let rest = texts.len().saturating_sub(SHOWN);
+    let more = if rest > 0 {
+        format!("; and {rest} more")
+    } else {
+        String::new()
+    };
+    format!("{}{more}", texts[..texts.len() - rest].join("; "))
 }

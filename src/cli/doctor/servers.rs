@@ -12,7 +12,7 @@ use super::super::printable::{around_hidden, hidden_in, printable};
 use super::super::rules;
 use super::Examination;
 use super::commands;
-use super::finding::Finding;
+use super::finding::{Finding, some};
 use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
@@ -27,9 +27,6 @@ const LIMIT: Duration = Duration::from_secs(45);
 
 /// A server is slow beyond this time. An agent waits as long at its first call.
 const SLOW: Duration = Duration::from_secs(8);
-
-/// Number of examples shown of one kind.
-const SHOWN: usize = 5;
 
 /// A server's state after it was listed.
 #[derive(Debug, Serialize)]
@@ -355,17 +352,6 @@ fn quoted(names: &[impl AsRef<str>]) -> Vec<String> {
     names
         .map(|name| format!("`{}`", printable(name.as_ref())))
         .collect()
-}
-
-/// The first few texts, and the number of the others.
-pub(super) fn some(texts: &[String]) -> String {
-    let rest = texts.len().saturating_sub(SHOWN);
-    let more = if rest > 0 {
-        format!("; and {rest} more")
-    } else {
-        String::new()
-    };
-    format!("{}{more}", texts[..texts.len() - rest].join("; "))
 }
 
 #[cfg(test)]
