@@ -201,7 +201,6 @@ impl Proxy {
                 directories.owner.session().map(str::to_owned),
             );
             Self {
-                surfaces,
                 tools: Tools::new(tools),
                 features: Features::new(
                     callers.clone(),
@@ -215,8 +214,10 @@ impl Proxy {
                     inventory: inventory.clone(),
                     relay: relay.clone(),
                     answers,
+                    surfaces: surfaces.figures.clone(),
                     process: OnceLock::new(),
                 },
+                surfaces,
                 callers,
                 inventory,
                 relay,

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, SystemTime};
 
@@ -48,9 +49,17 @@ const SESSION_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// The clients that were seen to need a read-only tool next to `execute_tool`; see docs/surfaces.md.
 const NEED_READ_TOOL: &[&str] = &["codex"];
 
+/// The clients that got each surface since the process started. One whose requests belong to no session counts once a request.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    pub(super) tools: AtomicU64,
+    pub(super) direct: AtomicU64,
+}
+
 /// Decides surfaces.
 #[derive(Debug)]
 pub(super) struct Surfaces {
+    pub(super) figures: Arc<Figures>,
     inventory: Arc<Inventory>,
     callers: Arc<Callers>,
     request: SurfaceRequest,
@@ -123,6 +132,7 @@ impl Surfaces {
         session: Option<String>,
     ) -> Self {
         Self {
+            figures: Arc::default(),
             inventory,
             callers,
             request,
@@ -154,6 +164,11 @@ impl Surfaces {
                 surface
             }
         };
+        let figure = match surface.mode {
+            Mode::MetaTools => &self.figures.tools,
+            Mode::Direct => &self.figures.direct,
+        };
+        figure.fetch_add(1, Ordering::Relaxed);
         client.show(surface);
     }
 

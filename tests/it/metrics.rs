@@ -277,6 +277,8 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
     assert_eq!(value(&all, "mcpzip_catalog_tools", &[("server", "a")]), 4.0);
     assert_eq!(value(&all, "mcpzip_searches_total", &[]), 2.0);
     assert_eq!(value(&all, "mcpzip_sessions", &[]), 1.0);
+    let surfaces = |surface| value(&all, "mcpzip_surfaces_total", &[("surface", surface)]);
+    assert_eq!((surfaces("tools"), surfaces("direct")), (1.0, 0.0));
     assert_eq!(
         value(
             &all,
@@ -303,7 +305,7 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
         .into_iter()
         .chain(outcomes)
         .chain(["allowed", "denied", "unanswered", "withdrawn"])
-        .chain(["a", "dead", "shown"]);
+        .chain(["a", "dead", "shown", "tools", "direct"]);
     assert!(labels.is_subset(&own.collect()), "{labels:?}");
     drop(waiting);
     session.delete();

@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::answers::Answers;
 use super::inventory::Inventory;
 use super::relay::Relay;
+use super::surfaces::Figures;
 use crate::config::BUILT_IN_SERVER;
 use crate::statistics::{Answer, BOUNDS, End, Totals, bound};
 use crate::upstream::ServerState;
@@ -43,6 +44,7 @@ pub(crate) struct Metrics {
     pub(super) inventory: Arc<Inventory>,
     pub(super) relay: Arc<Relay>,
     pub(super) answers: Arc<Answers>,
+    pub(super) surfaces: Arc<Figures>,
     pub(super) process: OnceLock<Weak<dyn ProcessMetrics>>,
 }
 
@@ -111,6 +113,12 @@ impl Metrics {
             };
             text.family(&Family::new(metric.name, kind, metric.help))
                 .sample(&[], metric.value);
+        }
+        let help = "Clients that got each surface, once a session.";
+        text.family(&Family::new("mcpzip_surfaces_total", Kind::Counter, help));
+        let figures = &self.surfaces;
+        for (surface, figure) in [("tools", &figures.tools), ("direct", &figures.direct)] {
+            text.sample(&[("surface", surface)], figure.load(Ordering::Relaxed));
         }
         self.approvals(text);
         process::write(text, self.relay.live().since());
