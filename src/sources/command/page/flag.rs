@@ -12,6 +12,8 @@ pub(in crate::sources::command) struct Flag {
     pub(in crate::sources::command) long: Option<String>,
     /// The short spelling, with its dash.
     pub(in crate::sources::command) short: Option<String>,
+    /// Further long spellings: of this flag, or of others that share its entry (`--ours, --theirs`).
+    others: Vec<String>,
     /// Whether `--no-NAME` switches it off.
     pub(in crate::sources::command) is_negatable: bool,
     /// Its value; `None` for a switch.
@@ -83,7 +85,9 @@ impl Flag {
         let (spec, text) = split(line);
         let column = text.map(|text| line.chars().count() - text.chars().count());
         let spec = Spec::read(spec)?;
-        let long = spec.names.iter().find(|name| name.len() > 2);
+        let mut longs = spec.names.iter().filter(|name| name.len() > 2);
+        let long = longs.next();
+        let others = longs.cloned().collect();
         let short = spec.names.iter().find(|name| name.len() == 2);
         if long.is_none() && short.is_none() || spec.is_several {
             return None;
@@ -91,6 +95,7 @@ impl Flag {
         let mut flag = Self {
             long: long.cloned(),
             short: short.cloned(),
+            others,
             is_negatable: spec.is_negatable,
             is_repeated: spec.is_repeated && spec.metavar.is_some(),
             ..Self::default()
@@ -179,6 +184,18 @@ impl Flag {
         }
     }
 
+    /// The flag, and one for each further spelling.
+    pub(super) fn each(mut self) -> Vec<Self> {
+        let others = std::mem::take(&mut self.others);
+        let of_spelling = |long| Self {
+            long: Some(long),
+            short: None,
+            ..self.clone()
+        };
+        let others: Vec<Self> = others.into_iter().map(of_spelling).collect();
+        std::iter::once(self).chain(others).collect()
+    }
+
     /// The spellings.
     pub(super) fn spellings(&self) -> impl Iterator<Item = &str> {
         self.long
@@ -263,9 +280,11 @@ impl Spec {
             token(rest);
             return Some(());
         }
-        let is_dashes = name.chars().all(|c| c == '-');
-        if is_dashes {
-            // `--` alone ends the flags, `-` is a file.
+        let bare = name.trim_start_matches('-');
+        let is_number =
+            name.len() > 2 && name.starts_with("-N") && bare.chars().all(char::is_uppercase);
+        if bare.is_empty() || bare.contains("--") || name.len() - bare.len() > 2 || is_number {
+            // `--` alone ends the flags, `-` is a file, `-NUM` a number, and `--o---o` a drawing.
             return None;
         }
         let negated = name

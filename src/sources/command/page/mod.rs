@@ -65,6 +65,8 @@ struct Reader {
     /// The indentation of the section's first flag.
     flags_at: Option<usize>,
     after_blank: bool,
+    /// Whether this line began a section.
+    has_begun: bool,
 }
 
 impl Page {
@@ -82,6 +84,7 @@ impl Page {
             column: None,
             flags_at: None,
             after_blank: true,
+            has_begun: false,
         };
         for (index, line) in all.iter().enumerate() {
             if line.text.is_empty() {
@@ -90,10 +93,12 @@ impl Page {
             }
             let next = all[index + 1..].iter().find(|line| !line.text.is_empty());
             reader.line(line, next);
-            reader.after_blank = false;
+            let has_begun = std::mem::take(&mut reader.has_begun);
+            reader.after_blank = has_begun && reader.page.is_manual;
         }
         let mut page = reader.page;
         page.about = page.about.trim().to_owned();
+        page.flags = page.flags.into_iter().flat_map(Flag::each).collect();
         page.drop_doubtful();
         page.drop_duplicates();
         page.require_by_usage();
@@ -209,6 +214,7 @@ impl Reader {
 
     fn begin(&mut self, section: Section) {
         self.section = section;
+        self.has_begun = true;
         self.last = Last::None;
         (self.column, self.flags_at) = (None, None);
         self.indent = 0;
@@ -247,7 +253,11 @@ impl Reader {
         if line.text.starts_with('-') && self.section != Section::Ignored {
             let most = if self.page.is_manual { 0 } else { 6 };
             let is_deep = self.flags_at.is_some_and(|at| line.indent > at + most);
-            if is_text || is_deep {
+            // In a manual, a line of a paragraph may begin with a flag.
+            let is_paragraph = self.page.is_manual
+                && !self.after_blank
+                && !(matches!(self.last, Last::Flag) && line.indent == self.indent);
+            if is_text || is_deep || is_paragraph {
                 return false;
             }
             let Some(flag) = Flag::read(&line.text) else {
