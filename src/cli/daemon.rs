@@ -31,12 +31,12 @@ pub(super) enum Command {
   mcpzip daemon stop github
 
 A server that is stopped starts again with the next call.")]
-    Stop(Server),
+    Stop(OneServer),
     /// Replace the daemon with a new process that takes over its sessions, or restart one server
     #[command(after_help = "Examples:
   mcpzip daemon restart
   mcpzip daemon restart github")]
-    Restart(Server),
+    Restart(OneServer),
     /// Make all sessions read their configuration again
     #[command(after_help = "Examples:
   mcpzip daemon reload
@@ -57,14 +57,15 @@ A server that is stopped starts again with the next call.")]
   mcpzip daemon logs
   mcpzip daemon logs -f")]
     Logs(LogArguments),
-    /// Write systemd units that listen on the daemon's socket and start it on demand
+    /// Write a service: systemd units that start the daemon on demand; on macOS and Windows one that serves HTTP clients
     #[command(after_help = "Examples:
   mcpzip daemon install
   mcpzip daemon install --dry-run
+  mcpzip daemon install --dry-run --for macos
 
-systemctl is not run. After an update of mcpzip the socket has another name: install it again.")]
+The command that starts the service is printed, and not run. After an update of mcpzip the daemon's socket has another name: install the units again.")]
     Install(daemon_unit::Arguments),
-    /// Remove these units
+    /// Remove the files of the service
     #[command(after_help = "Examples:
   mcpzip daemon uninstall
   mcpzip daemon uninstall --dry-run")]
@@ -72,7 +73,7 @@ systemctl is not run. After an update of mcpzip the socket has another name: ins
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Server {
+pub(super) struct OneServer {
     /// Only this server, for all sessions that have it
     #[arg(add = completions::of_servers())]
     server: Option<String>,
@@ -164,7 +165,9 @@ pub(super) async fn run(
         Command::Install(arguments) => {
             daemon_unit::install(&arguments, &paths, environment, output)
         }
-        Command::Uninstall(arguments) => daemon_unit::uninstall(&arguments, environment, output),
+        Command::Uninstall(arguments) => {
+            daemon_unit::uninstall(&arguments, &paths, environment, output)
+        }
         Command::Logs(arguments) => {
             let path = paths.state_dir.join(crate::app::LOGS).join(daemon::STDERR);
             if !path.exists() && !arguments.follow {
@@ -196,6 +199,30 @@ pub(super) fn status(paths: &Paths, environment: &Environment) -> anyhow::Result
         Answer::Result(text) => serde_json::from_str(&text)
             .map(Some)
             .context("the daemon's answer cannot be read"),
+    }
+}
+
+/// A server of the running daemon.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Deserialize)]
+pub(super) struct Server {
+    pub(super) server: String,
+    pub(super) connections: usize,
+    pub(super) sessions: Vec<String>,
+}
+
+/// The servers of the running daemon; none without a daemon, or if it does not answer.
+#[cfg(target_os = "linux")]
+pub(super) fn servers(paths: &Paths, environment: &Environment) -> Vec<Server> {
+    #[derive(Deserialize)]
+    struct Servers {
+        servers: Vec<Server>,
+    }
+    match daemon::ask(paths, environment, "servers.list", "{}") {
+        Ok(Answer::Result(text)) => {
+            serde_json::from_str(&text).map_or_else(|_| Vec::new(), |list: Servers| list.servers)
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -268,7 +295,7 @@ struct Order {
 impl Order {
     fn give(
         &self,
-        server: &Server,
+        server: &OneServer,
         paths: &Paths,
         environment: &Environment,
         output: &Output,

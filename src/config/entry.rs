@@ -42,6 +42,8 @@ pub(crate) struct Server {
     pub trust: Trust,
     /// The sessions that may share its process.
     pub share: Share,
+    /// Whether the server learns what its clients can be asked; `None` if the entry does not say.
+    pub client_capabilities: Option<bool>,
     /// The projects in which clients see it.
     pub projects: Projects,
     /// The registry server it was made from, if any.

@@ -53,6 +53,7 @@ const RESTRICTIONS: &[&str] = &[
     "trust",
     "projects",
     "share",
+    "client_capabilities",
     "disabled",
     "expose",
     "prompts",
@@ -125,6 +126,7 @@ pub(super) struct Entry {
     pub(super) trust: Read<Trust>,
     pub(super) added_by: Read<()>,
     pub(super) share: Read<Share>,
+    pub(super) client_capabilities: Read<bool>,
     pub(super) projects: Read<Vec<At<String>>>,
     pub(super) registry: Read<Origin>,
 }
@@ -300,6 +302,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         trust: members.read("trust", trust),
         added_by: members.read("added_by", added_by),
         share: members.read("share", share),
+        client_capabilities: members.read("client_capabilities", Field::flag),
         projects: members.read("projects", Field::texts),
         registry: members.read("registry", |field| origin(field, scope, report)),
     };

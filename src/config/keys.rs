@@ -336,6 +336,11 @@ pub(super) const ENTRY: Table = &[
         "Which sessions share the server's process: all, those in one directory, none, or what can be found out.",
     ),
     key(
+        "client_capabilities",
+        Value::Flag,
+        "Whether the server learns what its clients can be asked (elicitation, sampling, roots). With `false` it cannot ask, and clients that differ in this share a process. `false` is the default for local servers with `\"share\": \"all\"` and for packages that are known to ask nothing.",
+    ),
+    key(
         "projects",
         Value::Texts,
         "Only clients in these directories see the server; `!` before one is everywhere but there.",

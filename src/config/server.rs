@@ -143,6 +143,7 @@ impl<'a> Resolver<'a> {
                 (None, trust) => trust.unwrap_or_default(),
             },
             share: entry.share?.unwrap_or_default(),
+            client_capabilities: entry.client_capabilities?,
             projects,
             hash: ConfigHash::of(&transport),
             transport,

@@ -85,6 +85,9 @@ pub(super) struct ServerState {
     pub(super) tools: usize,
     /// Which sessions share the server, and the reason, as text.
     pub(super) sharing: Option<String>,
+    /// The number of the server's open connections. A local server has a process for each; there is more than one if clients differ in what
+    /// they can be asked.
+    pub(super) connections: usize,
     /// The ids of the sessions that share the server.
     pub(super) sessions: Vec<String>,
 }

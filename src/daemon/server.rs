@@ -459,6 +459,7 @@ impl control::Daemon for Daemon {
                             reason: report.reason,
                             tools: report.tools,
                             sharing: report.sharing,
+                            connections: report.connections,
                             sessions: vec![session.clone()],
                         });
                     }

@@ -27,6 +27,8 @@ const NOTICE_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Connection {
     pub(super) wire: Wire,
     pub(super) introduction: Introduction,
+    /// Whether requests of the newer era declare what their client can be asked.
+    pub(super) may_ask: bool,
     /// The sessions that have compared the server's tools with their pins.
     pub(super) compared: Arc<Mutex<BTreeSet<u64>>>,
     /// The listing in progress, which several sessions may wait for.
@@ -90,7 +92,9 @@ impl Connection {
             agreed: _,
         } = *call;
         let host = host.clone();
-        let stamp = self.introduction.request_meta(host.as_deref());
+        let stamp = self
+            .introduction
+            .request_meta(host.as_deref(), self.may_ask);
         let wants_progress = host.as_ref().is_some_and(|host| host.wants_progress());
         let mirrors = self.wire.mirrors().filter(|_| method == "tools/call");
         let headers = mirrors

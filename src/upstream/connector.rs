@@ -27,6 +27,15 @@ use crate::tool::ServerName;
 /// The wait for the exit status of a process whose output has ended. After it, its calls fail without a status.
 const STATUS_LIMIT: Duration = Duration::from_millis(200);
 
+/// Whether the server may ask the clients of its requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MayAsk {
+    /// After a handshake.
+    pub(super) after_handshake: bool,
+    /// Of the newer era, in which each request declares what its client can be asked.
+    pub(super) in_requests: bool,
+}
+
 /// The parameters of one attempt.
 pub(super) struct Connector<'a> {
     /// The server's name.
@@ -41,6 +50,7 @@ pub(super) struct Connector<'a> {
     pub(super) context: &'a Arc<UpstreamContext>,
     /// The client capabilities that a handshake declares.
     pub(super) capabilities: ClientCapabilities,
+    pub(super) may_ask: MayAsk,
     /// The recipient of the server's own messages.
     pub(super) audience: &'a Arc<dyn Audience>,
 }
@@ -174,6 +184,7 @@ impl Connector<'_> {
                 Ok(Connection {
                     wire,
                     introduction,
+                    may_ask: self.may_ask.in_requests,
                     compared: Arc::default(),
                     listing: SharedListing::default(),
                 })
@@ -237,6 +248,7 @@ impl Connector<'_> {
             self.server.clone(),
             self.audience.clone(),
             self.context.tasks.clone(),
+            self.may_ask.after_handshake,
         )
     }
 

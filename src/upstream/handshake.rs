@@ -27,7 +27,7 @@ pub(super) enum Refusal {
 impl Introduction {
     /// The members for the `_meta` of a request for `host` (2026-07-28, basic/index); empty for a server with a
     /// handshake.
-    pub(super) fn request_meta(&self, host: Option<&dyn Host>) -> String {
+    pub(super) fn request_meta(&self, host: Option<&dyn Host>, may_ask: bool) -> String {
         if !self.revision.is_modern() {
             return String::new();
         }
@@ -35,7 +35,7 @@ impl Introduction {
         let level = level
             .map(|level| format!(r#","io.modelcontextprotocol/logLevel":{level}"#))
             .unwrap_or_default();
-        let askable = host.filter(|host| host.is_askable());
+        let askable = host.filter(|host| may_ask && host.is_askable());
         modern_meta(askable.map_or(ClientCapabilities::NONE, Host::capabilities)) + &level
     }
 

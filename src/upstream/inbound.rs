@@ -33,6 +33,8 @@ pub(super) struct InboundRouter {
     server: ServerName,
     audience: Arc<dyn Audience>,
     tasks: Tasks,
+    /// Whether the server learned in its handshake what its client can be asked.
+    may_ask: bool,
     open: Mutex<Open>,
 }
 
@@ -66,11 +68,17 @@ impl std::fmt::Debug for InboundRouter {
 }
 
 impl InboundRouter {
-    pub(super) fn new(server: ServerName, audience: Arc<dyn Audience>, tasks: Tasks) -> Arc<Self> {
+    pub(super) fn new(
+        server: ServerName,
+        audience: Arc<dyn Audience>,
+        tasks: Tasks,
+        may_ask: bool,
+    ) -> Arc<Self> {
         Arc::new(Self {
             server,
             audience,
             tasks,
+            may_ask,
             open: Mutex::default(),
         })
     }
@@ -157,7 +165,9 @@ impl InboundRouter {
         let refuse = |code, message: &str| Frame::error(Some(&request.id), code, message, None);
         let (host, within) = match self.addressee(&request.method, id) {
             Addressee::One(host, within)
-                if host.is_askable() && host.capabilities().allow(&request.method) =>
+                if self.may_ask
+                    && host.is_askable()
+                    && host.capabilities().allow(&request.method) =>
             {
                 (host, within)
             }

@@ -47,6 +47,8 @@ pub(crate) struct ServerStatus {
     pub server: ServerName,
     /// Equal for sessions that share its connections.
     pub instance: usize,
+    /// The number of its open connections.
+    pub connections: usize,
     /// The state of its connection.
     pub state: ServerState,
     /// How its process is shared with other sessions; `None` if this run has its own.
@@ -112,6 +114,7 @@ impl Pool {
             .map(|(server, joined)| ServerStatus {
                 server: server.clone(),
                 instance: Arc::as_ptr(&joined.slots) as usize,
+                connections: joined.slots.connections(),
                 state: joined.slots.state(),
                 sharing: joined.sharing(),
             })

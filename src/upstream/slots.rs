@@ -68,6 +68,12 @@ impl Slots {
         })
     }
 
+    /// The number of open connections.
+    pub(super) fn connections(&self) -> usize {
+        let slots = self.all().into_iter();
+        slots.filter(|slot| slot.connection().is_some()).count()
+    }
+
     /// The state that says most: an open connection before none.
     pub(super) fn state(&self) -> ServerState {
         let mut states = self.all().into_iter().map(|slot| slot.state());

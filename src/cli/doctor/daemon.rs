@@ -29,7 +29,13 @@ pub(super) fn examine(machine: &Machine, app: Option<&App>, examination: &mut Ex
         examination.add(finding);
     }
     #[cfg(target_os = "linux")]
-    examination.findings.extend(app.and_then(shareable));
+    if let Some(app) = app {
+        examination.findings.extend(shareable(app));
+        let servers = daemon::servers(&machine.paths, environment);
+        examination
+            .findings
+            .extend(with_several_processes(app, servers));
+    }
     #[cfg(not(target_os = "linux"))]
     let _ = app;
 }
@@ -96,6 +102,34 @@ fn shareable(app: &App) -> Option<Finding> {
         names.len(),
     );
     Some(Finding::new(&kinds::DAEMON_SHARE, "daemon", what))
+}
+
+/// The local servers of the running daemon that have several processes because clients differ in what they can be asked.
+#[cfg(target_os = "linux")]
+fn with_several_processes(app: &App, servers: Vec<daemon::Server>) -> Vec<Finding> {
+    let config = app.proxy().unscoped().config();
+    let mut findings = Vec::new();
+    for daemon::Server {
+        server,
+        connections,
+        sessions,
+    } in servers
+    {
+        let entry = config
+            .servers
+            .iter()
+            .find(|(name, _)| name.as_str() == server);
+        let is_local =
+            entry.is_some_and(|(_, entry)| matches!(entry.transport, Transport::Stdio(_)));
+        if connections > 1 && is_local {
+            let what = format!(
+                "{} share `{server}`, which has {connections} processes",
+                counted(sessions.len(), "session")
+            );
+            findings.push(Finding::new(&kinds::DAEMON_CAPABILITIES, server, what));
+        }
+    }
+    findings
 }
 
 /// Whether the user's processes and threads are near the limit of the system.

@@ -210,6 +210,9 @@ kinds! {
     DAEMON_SHARE: Note "daemon-share", "sessions could share servers",
         why "Without a daemon each session starts all servers again.",
         advice "Set `\"daemon\": \"auto\"`.";
+    DAEMON_CAPABILITIES: Note "daemon-capabilities", "sessions that share a server have several processes of it",
+        why "Their clients differ in what they can be asked (elicitation, sampling, roots), which a process learns once. Processes that write the same file can lose what another wrote.",
+        advice "If the server need not ask anything, write `\"client_capabilities\": false` in its entry.";
     PROCESS_LIMIT: Warning "process-limit", "the table of processes is nearly full",
         why "When the limit is reached no server can start, and neither can a shell.",
         advice "End what is not needed, share servers between sessions (`\"daemon\": \"auto\"`), or raise the limit (`ulimit -u`).";

@@ -21,6 +21,20 @@ pub(crate) struct Sharing {
 }
 
 impl Server {
+    /// Whether the handshake with the server declares what its client can be asked. Without that, clients that differ in it share a
+    /// process.
+    #[must_use]
+    pub(crate) fn declares_capabilities(&self) -> bool {
+        self.client_capabilities
+            .unwrap_or_else(|| match &self.transport {
+                Transport::Stdio(stdio) => {
+                    self.share != Share::For(Scope::All)
+                        && !table::row(stdio).is_some_and(|row| row.asks_nothing)
+                }
+                Transport::Http(_) | Transport::Sse(_) => true,
+            })
+    }
+
     /// Which sessions may share this server with `session`. `asked_for_roots` is whether it was ever seen to ask its client for them.
     #[must_use]
     pub(crate) fn sharing(&self, session: &SessionEnv, asked_for_roots: bool) -> Sharing {

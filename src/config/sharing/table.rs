@@ -6,6 +6,9 @@ use crate::config::{Scope, Stdio, program_name};
 
 const TABLE: &str = include_str!("packages.tsv");
 
+/// The fifth column of a package that never asks its client anything.
+const ASKS_NOTHING: &str = "asks nothing";
+
 /// The kinds of packages in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -31,6 +34,8 @@ pub(super) struct Row {
     package: &'static str,
     pub(super) scope: Scope,
     pub(super) reason: &'static str,
+    /// Whether it never asks its client anything.
+    pub(super) asks_nothing: bool,
 }
 
 /// The row of the package that a runner (`npx`, `bunx`, `uvx`, `docker run` and others) starts. A program that is started without one
@@ -63,6 +68,7 @@ fn rows() -> impl Iterator<Item = Row> {
             package: columns.next()?,
             scope: Scope::parse(columns.next()?)?,
             reason: columns.next()?,
+            asks_nothing: columns.next().is_some_and(|column| column == ASKS_NOTHING),
         })
     })
 }

@@ -87,6 +87,9 @@ pub(crate) struct ServerReport {
     /// Equal for sessions that share its connections; 0 for an entry that cannot be used.
     #[serde(skip)]
     pub instance: usize,
+    /// The number of its open connections; more than one if clients differ in what they can be asked.
+    #[serde(skip)]
+    pub connections: usize,
     /// How its process is shared with other sessions, and whose values it has; `None` in a session that runs alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<String>,
@@ -284,6 +287,7 @@ impl Inventory {
             .map(|status| ServerReport {
                 sharing: status.sharing.clone(),
                 instance: status.instance,
+                connections: status.connections,
                 ..self.report(
                     view,
                     &config,
@@ -314,6 +318,7 @@ impl Inventory {
             software: None,
             sharing: None,
             instance: 0,
+            connections: 0,
         }));
         Status {
             version: env!("CARGO_PKG_VERSION"),
@@ -386,6 +391,7 @@ impl Inventory {
             software: shown.and_then(|known| known.software().map(str::to_owned)),
             sharing: None,
             instance: 0,
+            connections: 0,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::config::Era;
 use crate::events::Event;
 use crate::telemetry;
 use crate::upstream::connection::Connection;
-use crate::upstream::connector::Connector;
+use crate::upstream::connector::{Connector, MayAsk};
 use crate::upstream::{Audience, ConnectError, UpstreamContext, backoff, server_events};
 
 /// The outcome of an attempt; `None` until it is known.
@@ -98,6 +98,10 @@ impl Slot {
             mirrors: &self.mirrors,
             context,
             capabilities,
+            may_ask: MayAsk {
+                after_handshake: self.declares,
+                in_requests: self.entry.client_capabilities != Some(false),
+            },
             audience: &audience,
         };
         if !is_modern || self.entry.era != Era::Auto {

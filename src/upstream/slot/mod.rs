@@ -20,7 +20,7 @@ use super::host::Audience as _;
 use super::sharing::Users;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, UpstreamContext};
-use crate::config;
+use crate::config::{self, Era};
 use crate::events::Event;
 use crate::mcp::ClientCapabilities;
 use crate::shutdown::with_log_lines;
@@ -51,6 +51,8 @@ pub(in crate::upstream) struct Slot {
     pub(in crate::upstream) server: ServerName,
     pub(in crate::upstream) entry: config::Server,
     idle: Idle,
+    /// Whether a handshake declares the capabilities of the client.
+    declares: bool,
     inner: Mutex<Inner>,
     /// The limit shared by all slots of the server.
     limit: Option<Arc<ConcurrencyLimit>>,
@@ -167,6 +169,7 @@ impl Slot {
         let (inner, followed) = (Mutex::new(inner), watch::Sender::new(BTreeSet::new()));
         Arc::new(Self {
             server,
+            declares: entry.declares_capabilities(),
             entry,
             idle,
             inner,
@@ -248,6 +251,9 @@ impl Slot {
     /// Whether a request for a client with these capabilities can use this slot's connection. A handshake declares
     /// capabilities once; a modern server gets them with each request.
     pub(in crate::upstream) fn suits(&self, capabilities: ClientCapabilities) -> bool {
+        if !self.declares || self.entry.era == Era::Modern {
+            return true;
+        }
         let inner = self.lock();
         match &inner.phase {
             Phase::Ready(connection) if connection.is_ended() => true,
@@ -318,7 +324,10 @@ impl Slot {
             Phase::Disconnected | Phase::Ready(_) | Phase::Failed { .. } => {
                 let (outcome, attempt) = watch::channel(None);
                 inner.phase = Phase::Connecting(attempt.clone());
-                inner.capabilities = capabilities;
+                inner.capabilities = match self.declares {
+                    true => capabilities,
+                    false => ClientCapabilities::NONE,
+                };
                 drop(inner);
                 let (slot, context) = (self.clone(), self.users.context());
                 let tasks = context.tasks.clone();

@@ -152,6 +152,26 @@ fn doctor_names_the_servers_that_could_be_shared_and_the_processes_that_it_would
 }
 
 #[test]
+fn doctor_names_a_shared_server_with_a_process_for_each_kind_of_client() {
+    let setup = shared();
+    let mut clients = ["{}", r#"{"elicitation":{}}"#].map(|capabilities| {
+        let mut client = setup.0.start();
+        client.shake_hands_as("2025-11-25", capabilities);
+        client
+    });
+    for client in &mut clients {
+        assert_eq!(client.execute("a__t").text(), "done");
+    }
+    let found = findings(&setup, "daemon-capabilities", &[]);
+    assert_eq!(found[0]["subject"], "a", "{found:?}");
+    let what = found[0]["what"].as_str().unwrap();
+    assert!(
+        what.contains("2 sessions share `a`, which has 2 processes"),
+        "{what}"
+    );
+}
+
+#[test]
 fn doctor_names_a_table_of_processes_that_is_nearly_full() {
     let setup = Setup::new().server("a", Server::new());
     setup.save();

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Shared;
 use crate::support::script::answer;
@@ -65,6 +65,37 @@ fn units_are_written_that_systemd_accepts_and_removed_again() {
     let _ = run(&setup, &["daemon", "install"]).code(0);
     let _ = run(&setup, &["daemon", "uninstall"]).code(0);
     assert!(paths.iter().all(|path| !path.exists()));
+}
+
+#[test]
+fn the_services_of_other_systems_are_printed_and_never_written() {
+    let setup = shared();
+    for (system, end, part) in [
+        (
+            "macos",
+            "Library/LaunchAgents/mcpzip.daemon.plist",
+            "<string>--http</string>",
+        ),
+        ("windows", "mcpzip-task.xml", "<UserId>THERE\\ann</UserId>"),
+        ("linux", "mcpzip.socket", "ListenStream="),
+    ] {
+        let words = ["daemon", "install", "--dry-run", "--json", "--for", system];
+        let mut command = setup.command(&words);
+        command.env("USERNAME", "ann").env("USERDOMAIN", "THERE");
+        let printed = command::run(command, "").code(0).json();
+        let file = &printed["files"][0];
+        assert!(file["path"].as_str().unwrap().ends_with(end), "{printed}");
+        assert!(file["text"].as_str().unwrap().contains(part), "{printed}");
+        assert!(paths(&printed).iter().all(|path| !path.exists()));
+    }
+    let refused = run(&setup, &["daemon", "install", "--for", "macos"]).code(2);
+    assert!(refused.stderr.contains("--dry-run"), "{refused}");
+    let nothing = run(
+        &setup,
+        &["daemon", "uninstall", "--dry-run", "--for", "windows"],
+    )
+    .code(0);
+    assert_eq!(nothing.json()["removed"], json!([]));
 }
 
 #[test]

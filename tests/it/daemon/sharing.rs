@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::support::script::{answer, answer_with, ask, line, result, sleep, surroundings};
-use crate::support::{Client, Server, Setup, until};
+use crate::support::{Client, Server, Setup, command, until};
 
 /// A home with the directories `one` and `two`, and a server `a` whose tool tells what it notices.
 fn shared(members: Value) -> Shared {
@@ -103,6 +103,120 @@ fn sessions_of_one_directory_share_a_process_unless_it_could_tell_them_apart() {
     let mut with_forms = setup.0.start_command(with_forms);
     with_forms.shake_hands_as("2025-11-25", r#"{"elicitation":{}}"#);
     assert_ne!(noticed(&mut with_forms)["process"], process);
+}
+
+/// A session whose client declares these capabilities.
+fn that_can(setup: &Shared, capabilities: &str) -> Client {
+    let mut command = setup.0.command(&["serve"]);
+    command.current_dir(setup.home().path("one"));
+    let mut client = setup.0.start_command(command);
+    client.shake_hands_as("2025-11-25", capabilities);
+    client
+}
+
+/// The number of processes for clients that can be asked different things.
+fn processes(setup: &Shared) -> usize {
+    let kinds = [
+        "{}",
+        r#"{"elicitation":{}}"#,
+        r#"{"sampling":{},"roots":{}}"#,
+    ];
+    let mut clients: Vec<Client> = kinds.map(|kind| that_can(setup, kind)).into();
+    let seen = clients
+        .iter_mut()
+        .map(|client| noticed(client)["process"].as_u64().unwrap());
+    seen.collect::<std::collections::BTreeSet<_>>().len()
+}
+
+#[test]
+fn clients_that_can_be_asked_different_things_share_a_process_that_asks_nothing() {
+    for (members, expected) in [
+        (json!({}), 3),
+        (json!({ "client_capabilities": false }), 1),
+        (json!({ "share": "all" }), 1),
+        (json!({ "share": "all", "client_capabilities": true }), 3),
+        (
+            json!({ "share": "session", "client_capabilities": false }),
+            3,
+        ),
+    ] {
+        let setup = shared(members.clone());
+        assert_eq!(processes(&setup), expected, "{members}");
+    }
+}
+
+#[test]
+fn a_package_that_asks_nothing_has_one_process_for_all_clients() {
+    let setup = shared(json!({}));
+    let script = setup.home().path("a.script.json");
+    // `npx` of the session leads to the fake server, which gets the name of the package.
+    let path = path_with(&setup, "bin");
+    let npx = format!(
+        "#!/bin/sh\nexec '{}' '{}' '{}'\n",
+        crate::support::program::fake_server().display(),
+        script.display(),
+        setup.home().path("b.log").display()
+    );
+    let program = setup.home().path("bin/npx");
+    std::fs::write(&program, npx).unwrap();
+    std::fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let entry = json!({ "command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory@1.0"], "env": { "PATH": path } });
+    let setup = Shared(setup.0.clone().entry("a", &entry.to_string()));
+    setup.0.save();
+    assert_eq!(processes(&setup), 1);
+}
+
+#[test]
+fn a_server_that_is_not_to_ask_declares_nothing_and_its_questions_are_refused() {
+    let form = r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#;
+    let tool = [
+        ask("q", "elicitation/create", form),
+        answer_with(r#""structuredContent":{"answer":$answer}"#),
+    ];
+    let server = Server::new().tool("t", tool);
+    let members = json!({ "client_capabilities": false });
+    let setup = Setup::new().server_with("a", server, members);
+    std::fs::create_dir(setup.home().path("one")).unwrap();
+    let setup = Shared::new(setup);
+    let mut client = that_can(&setup, r#"{"elicitation":{}}"#);
+    let text = client.execute("a__t").as_str().to_owned();
+    assert!(text.contains("no client declares support"), "{text}");
+    let log = setup.home().log("a");
+    assert!(log.contains(r#""capabilities":{},"#), "{log}");
+}
+
+#[test]
+fn a_modern_server_that_is_still_starting_is_not_started_again_for_other_capabilities() {
+    let slow = Server::new()
+        .modern()
+        .at_start([sleep(1_000)])
+        .tool("t", [surroundings()]);
+    let setup = Setup::new().server("a", slow);
+    std::fs::create_dir(setup.home().path("one")).unwrap();
+    let broken = setup.home().path("broken");
+    let start = format!("test -e '{}' && exit 1; exec \"$@\"", broken.display());
+    let entry = json!({
+        "command": "/bin/sh",
+        "args": ["-c", start, "sh", crate::support::program::fake_server(),
+            setup.home().path("a.script.json"), setup.home().path("a.log")],
+        "era": "modern",
+    });
+    let setup = Shared::new(setup.entry("a", &entry.to_string()));
+    let mut clients = ["{}", r#"{"elicitation":{}}"#].map(|kind| that_can(&setup, kind));
+    noticed(&mut clients[0]);
+    // After a failed start nothing is known of its era but what the entry says.
+    std::fs::write(&broken, "").unwrap();
+    let _ = command::run(setup.command(&["daemon", "stop", "a"]), "").code(0);
+    let _ = clients[0].execute("a__t");
+    std::fs::remove_file(&broken).unwrap();
+    let calls = clients
+        .map(|mut client| std::thread::spawn(move || noticed(&mut client)["process"].clone()));
+    let seen = calls.map(|call| call.join().unwrap());
+    assert_eq!(seen[0], seen[1]);
 }
 
 #[test]

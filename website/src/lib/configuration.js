@@ -30,6 +30,8 @@ export function fromForm(servers, general) {
       share: fields.share,
       disabled: fields.disabled,
     }),
+    // `false` is a choice here, which `filled` would leave out.
+    ...(fields.client_capabilities ? { client_capabilities: fields.client_capabilities === 'true' } : {}),
   }]);
   return {
     mcpServers: Object.fromEntries(entries),

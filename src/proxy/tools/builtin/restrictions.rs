@@ -66,7 +66,15 @@ mod tests {
 
     /// The members that restrict a server: an entry that has one of them is not removed or redirected by an agent.
     const RESTRICTING: &[&str] = &[
-        "disabled", "expose", "tools", "trust", "share", "projects", "cli_only", "cli_read",
+        "disabled",
+        "expose",
+        "tools",
+        "trust",
+        "share",
+        "client_capabilities",
+        "projects",
+        "cli_only",
+        "cli_read",
     ];
 
     #[test]
