@@ -255,6 +255,8 @@ impl<'a> Resolver<'a> {
             .map(|(key, arg)| self.plain(&key, &arg))
             .collect::<Result<Vec<_>, _>>()?;
         self.secrets.extend(secret_arguments(&command, &args));
+        let mut env = env;
+        env.retain(|_, written| !is_unset(&written.value, self.environment));
         let env = self.values("env", env, |name, _| {
             (name.is_empty() || name.contains(['=', '\0'])).then_some("is no name of a variable")
         })?;
@@ -577,6 +579,14 @@ fn is_inherited_alone(written: &str) -> bool {
         .strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'));
     inner.is_some_and(is_inherited)
+}
+
+/// Whether a value is `${NAME:-}` of a variable that has no value. The program gets no variable then, instead of an empty one.
+fn is_unset(written: &str, environment: &Environment) -> bool {
+    let inner = written
+        .strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix(":-}"));
+    inner.is_some_and(|name| !name.contains('}') && environment.get(name).is_none_or(str::is_empty))
 }
 
 /// Removes the `.` in `directory/./program`.

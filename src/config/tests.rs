@@ -102,6 +102,21 @@ fn exposed(values: &BTreeMap<String, Secret<String>>) -> Vec<(&str, &str)> {
 }
 
 #[test]
+fn a_variable_without_a_value_is_not_set() {
+    let config = parse(
+        r#"{"mcpServers": {"s": {"command": "x", "env": {"A": "${NO:-}", "B": "${NO:-}b", "C": "", "D": "${PLAIN:-}"}}}}"#,
+    );
+    let server = config.servers.values().next().unwrap();
+    let Transport::Stdio(stdio) = &server.transport else {
+        panic!("{server:?}")
+    };
+    assert_eq!(
+        exposed(&stdio.env),
+        [("B", "b"), ("C", ""), ("D", "production")]
+    );
+}
+
+#[test]
 fn a_full_file_is_read_without_a_word() {
     let config = parse(
         r#"{

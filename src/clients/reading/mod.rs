@@ -271,7 +271,7 @@ impl<'e> Reader<'e> {
             let name = name
                 .as_text()
                 .ok_or_else(|| Unmovable::Form("env_vars".to_owned()))?;
-            // The client passed it on only if it was set; an empty value is the closest to that.
+            // The client passed it on only if it was set.
             env.push((name.to_owned(), format!("${{{name}:-}}")));
         }
         let cwd = match self.first(CWD_KEYS) {
