@@ -80,6 +80,37 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         || parts.any(|part| SECRET_PARTS.contains(&part))
 }
 
+/// Whether a value consists of references to variables or files (`${TOKEN}`, `{env:TOKEN}`), after the scheme of a header if
+/// there is one (`Bearer ${TOKEN}`). A reference with a default contains a value.
+pub(crate) fn is_reference(value: &str) -> bool {
+    const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "digest"];
+    let is_scheme = |word: &str| SCHEMES.contains(&word.to_ascii_lowercase().as_str());
+    let mut rest = match value.split_once(' ') {
+        Some((word, rest)) if is_scheme(word) => rest.trim(),
+        _ => value,
+    };
+    if rest.is_empty() {
+        return false;
+    }
+    const FORMS: [(&str, &str); 4] = [("${{", "}}"), ("${", "}"), ("{env:", "}"), ("{file:", "}")];
+    while let Some((inner, close)) = FORMS
+        .iter()
+        .find_map(|(open, close)| Some((rest.strip_prefix(open)?, close)))
+    {
+        let Some((name, after)) = inner.split_once(close) else {
+            return false;
+        };
+        if name
+            .split_once(":-")
+            .is_some_and(|(_, default)| !default.is_empty())
+        {
+            return false;
+        }
+        rest = after;
+    }
+    rest.is_empty()
+}
+
 /// An unpredictable text of 128 random bits, safe in URLs and headers.
 ///
 /// # Panics
@@ -300,6 +331,33 @@ mod tests {
     fn check(secrets: &[&str], text: &str, expected: &str) {
         let masker = Masker::new(secrets.iter().map(|s| Secret::new((*s).to_owned())));
         assert_eq!(masker.mask(text), expected, "{secrets:?} in {text:?}");
+    }
+
+    #[test]
+    fn references_are_told_from_values() {
+        for reference in [
+            "${A}",
+            "Bearer ${A}",
+            "bearer  ${A:-}",
+            "${A}${B}",
+            "{env:A}",
+            "token {file:~/a}",
+            "${{ secrets.A }}",
+        ] {
+            assert!(is_reference(reference), "{reference}");
+        }
+        for value in [
+            "",
+            "abc",
+            "${A}abc",
+            "Bearer abc",
+            "Bearer ${A:-ghp_1234}",
+            "${A",
+            "secret ${A}",
+            "Bearer ",
+        ] {
+            assert!(!is_reference(value), "{value}");
+        }
     }
 
     #[test]

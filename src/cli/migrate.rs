@@ -14,8 +14,8 @@ use super::setup::{
 };
 use super::twins::{self, SecretFlags};
 use crate::clients::{
-    Carried, Choice, Client, CodexApproval, Edit, Import, Item, Launch, Origin, Plan, Rule, Scope,
-    Survey, Verdict, Wanted,
+    Carried, Choice, Client, CodexApproval, Edit, Import, Item, Known, Launch, Origin, Plan, Rule,
+    Scope, Survey, Verdict, Wanted,
 };
 use crate::config::{Config, older_config_file};
 use crate::secret::Masker;
@@ -146,25 +146,6 @@ pub(super) async fn run(
         .codex_approval
         .as_deref()
         .and_then(CodexApproval::named);
-    let plan = |choice: &Choice, launch: &Launch| {
-        let file = &machine.paths.config_file;
-        Plan::new(&survey, choice, file, launch, &machine.around).map_err(anyhow::Error::from)
-    };
-    let mut made = plan(&choice, &launch)?;
-    let is_open = !arguments.yes && !arguments.dry_run;
-    if is_open && launch.approval.is_none() && made.asks_for_approval {
-        launch.approval = ask_for_approval(output)?;
-        made = plan(&choice, &launch)?;
-    }
-    let can_ask = is_open && !output.is_json() && output.can_ask();
-    if can_ask && twins::ask_to_merge(&made.secrets, &mut choice, output)? {
-        made = plan(&choice, &launch)?;
-    }
-    if can_ask && twins::ask_to_extract(&made.secrets, &mut choice, machine, output)? {
-        made = plan(&choice, &launch)?;
-    }
-    let mut plan = made;
-    plan.warnings.extend(twins::notes(&plan.secrets, machine));
     let mut clients: Vec<Client> = survey
         .found
         .iter()
@@ -172,11 +153,40 @@ pub(super) async fn run(
         .collect();
     clients.sort();
     clients.dedup();
-    plan.warnings.extend(surface_warnings(&clients, machine));
+    let plan = |choice: &Choice, launch: &Launch| -> anyhow::Result<Plan> {
+        let file = &machine.paths.config_file;
+        let mut plan = Plan::new(&survey, choice, file, launch, &machine.around)?;
+        plan.warnings.extend(twins::notes(&plan.secrets, machine));
+        plan.warnings.extend(surface_warnings(&clients, machine));
+        Ok(plan)
+    };
+    let mut made = plan(&choice, &launch)?;
+    let is_open = !arguments.yes && !arguments.dry_run;
+    let can_ask = is_open && !output.is_json() && output.can_ask();
+    if can_ask {
+        show(&survey, &made, machine, output);
+        let mut is_other = false;
+        if launch.approval.is_none() && made.asks_for_approval {
+            output.line("");
+            launch.approval = ask_for_approval(output)?;
+            made = plan(&choice, &launch)?;
+        }
+        if twins::ask_to_merge(&made.secrets, &mut choice, output)? {
+            (made, is_other) = (plan(&choice, &launch)?, true);
+        }
+        if twins::ask_to_extract(&made.secrets, &mut choice, machine, output)? {
+            (made, is_other) = (plan(&choice, &launch)?, true);
+        }
+        if is_other {
+            output.line("");
+            show(&survey, &made, machine, output);
+        }
+    }
+    let plan = made;
     for name in &arguments.only {
         check_server(name, &survey, machine)?;
     }
-    if !output.is_json() {
+    if !output.is_json() && !can_ask {
         show(&survey, &plan, machine, output);
         show_edits(&plan, machine, output);
     }
@@ -280,12 +290,13 @@ fn carry_out(
             names(&servers)
         )));
     }
-    apply(arguments, &plan.edits, "migrate", machine, output)
+    let changes = (plan.edits.as_slice(), &plan.masker);
+    apply(arguments, changes, "migrate", machine, output)
 }
 
 fn apply(
     arguments: &Arguments,
-    edits: &[Edit],
+    (edits, masker): (&[Edit], &Masker),
     command: &str,
     machine: &Machine,
     output: &Output,
@@ -299,7 +310,12 @@ fn apply(
                 "nothing was done: pass `--yes` to do it without asking, or `--dry-run` for a preview",
             ));
         }
-        if !output.ask("Do this?")? {
+        let screen = Screen {
+            output,
+            masker,
+            home: &machine.around.home,
+        };
+        if !screen.confirm(edits)? {
             output.note("nothing was done");
             return Ok(None);
         }
@@ -403,11 +419,20 @@ async fn import(
     }
     if !output.is_json() {
         show_import(origin, &from, &import, machine, output);
+        if !can_ask {
+            let screen = Screen {
+                output,
+                masker: &import.masker,
+                home: &machine.around.home,
+            };
+            import.edits.iter().for_each(|edit| screen.edit(edit));
+        }
     }
     let name = value_name(source);
     let outcome = if import.blocking.is_empty() || arguments.drop_rules || arguments.dry_run {
         let command = format!("migrate --from {name}");
-        apply(arguments, &import.edits, &command, machine, output)
+        let changes = (import.edits.as_slice(), &import.masker);
+        apply(arguments, changes, &command, machine, output)
     } else {
         Err(Exit::failed(format!(
             "nothing was done: protections of {} cannot be carried over, and would stop working.\n\
@@ -499,7 +524,6 @@ fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, 
         &import.blocking,
     );
     screen.notes("Notes:", &import.notes);
-    import.edits.iter().for_each(|edit| screen.edit(edit));
 }
 
 /// The names under which servers were taken over.
@@ -531,11 +555,14 @@ pub(super) fn show_edits(plan: &Plan, machine: &Machine, output: &Output) {
     plan.edits.iter().for_each(|edit| screen.edit(edit));
 }
 
-/// The number of lines that an edit adds and removes.
-pub(super) fn lines_changed(edit: &Edit, masker: &Masker) -> (usize, usize) {
-    let diff = edit.diff(masker);
-    let count = |mark: char| diff.lines().filter(|line| line.starts_with(mark)).count();
-    (count('+'), count('-'))
+/// Prints the files that edits change, with the number of lines that each adds and removes.
+pub(super) fn show_files(edits: &[Edit], masker: &Masker, machine: &Machine, output: &Output) {
+    let screen = Screen {
+        output,
+        masker,
+        home: &machine.around.home,
+    };
+    screen.files(edits);
 }
 
 /// Prints previews with secrets masked and paths shortened.
@@ -654,6 +681,37 @@ impl Screen<'_> {
         }
     }
 
+    fn files(&self, edits: &[Edit]) {
+        for edit in edits {
+            let diff = edit.diff(self.masker);
+            let count = |mark: char| diff.lines().filter(|line| line.starts_with(mark)).count();
+            let new = if edit.before.is_none() { "  new" } else { "" };
+            self.output.line(format!(
+                "  {}  {} {}{new}",
+                self.path(&edit.path),
+                good(format!("+{}", count('+'))),
+                bad(format!("-{}", count('-')))
+            ));
+        }
+    }
+
+    /// Asks whether to make the changes, after a list of the files. Any other answer than yes is no.
+    fn confirm(&self, edits: &[Edit]) -> Result<bool, Exit> {
+        self.output
+            .line(format!("\n{}", strong("Files that change:")));
+        self.files(edits);
+        loop {
+            let answer = self
+                .output
+                .ask_text("Do this? [y/N, d: show the changes]")?;
+            match answer.to_ascii_lowercase().as_str() {
+                "y" | "yes" => return Ok(true),
+                "d" => edits.iter().for_each(|edit| self.edit(edit)),
+                _ => return Ok(false),
+            }
+        }
+    }
+
     fn edit(&self, edit: &Edit) {
         self.output
             .line(format!("\n{}", strong(self.path(&edit.path))));
@@ -681,13 +739,20 @@ pub(super) fn line(item: &Item) -> String {
     match &item.verdict {
         Verdict::Moves {
             name,
-            is_known: true,
+            known: Known::Before,
         } => {
             format!(
                 "{} {server}, which mcpzip has as `{name}`{left}",
                 good("moves")
             )
         }
+        Verdict::Moves {
+            name,
+            known: Known::InThisRun,
+        } => format!(
+            "{} {server}, the same server as `{name}` above{left}",
+            good("moves")
+        ),
         Verdict::Moves { name, .. } if *name == item.server => {
             format!("{} {server}{left}", good("moves"))
         }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::cache::FileCache;
-use super::{Client, ConfigLocation, Found, Item, Node, Scope, Surroundings, Verdict};
+use super::{Client, ConfigLocation, Found, Item, Known, Node, Scope, Surroundings, Verdict};
 
 /// The user's decision, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(super) fn note(found: &Found, verdict: &Verdict) -> Option<String> {
     match verdict {
         Verdict::Moves {
             name,
-            is_known: false,
+            known: Known::New,
         }
         | Verdict::Conflicts { name }
             if found.is_unapproved =>

@@ -55,7 +55,7 @@ pub(crate) use import::{Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{Journal, JournalError, Restored, RunState, Summary};
 pub(crate) use location::{ConfigLocation, Scope};
-pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Rule, Survey, Target, Verdict};
+pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Known, Rule, Survey, Target, Verdict};
 pub(crate) use node::Node;
 pub(crate) use plan::{Choice, Plan, SecretsPlan};
 pub(crate) use rules::guards;

@@ -11,7 +11,8 @@ use super::servers::{Literals, Servers, Twin};
 use super::stored::Stored;
 
 use super::{
-    Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax, Verdict,
+    Client, Entry, Fixed, Found, Item, Known, Launch, Rule, Scope, Surroundings, Survey, Syntax,
+    Verdict,
 };
 use super::{approval, barrier, secrets, warnings};
 use crate::secret::{Masker, Secret};
@@ -183,9 +184,13 @@ impl Plan {
                 .as_ref()
                 .map(|entry| entry.left_behind.clone())
                 .unwrap_or_default();
-            let is_new = !matches!(
+            let is_new = matches!(
                 verdict,
-                Verdict::Stays(_) | Verdict::Moves { is_known: true, .. }
+                Verdict::Conflicts { .. }
+                    | Verdict::Moves {
+                        known: Known::New,
+                        ..
+                    }
             );
             items.push(Item {
                 is_off: is_new && found.entry.as_ref().is_ok_and(|entry| entry.is_disabled),

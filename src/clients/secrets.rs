@@ -3,7 +3,7 @@
 
 use super::{Node, Text};
 use crate::config::{secret_arguments, secret_parameters};
-use crate::secret::{Masker, Secret, is_secret_name};
+use crate::secret::{Masker, Secret, is_reference, is_secret_name};
 
 /// The keys whose members are variables or headers with any names.
 const GIVEN: &[&str] = &[
@@ -36,6 +36,7 @@ fn collect(node: &Node, is_given: bool, secrets: &mut Vec<Secret<String>>) {
             for (key, value) in members {
                 if let Node::Text(text) = value
                     && (is_secret_name(key) || is_given && is_telling(text))
+                    && !is_reference(text)
                 {
                     // `Bearer abc`: the token may also appear alone.
                     let last = text.rsplit_once(' ').map(|(_, last)| last);
@@ -63,9 +64,4 @@ fn collect(node: &Node, is_given: bool, secrets: &mut Vec<Secret<String>>) {
 fn is_telling(value: &str) -> bool {
     let is_path = value.starts_with(['/', '~', '.']);
     value.chars().count() >= SHORTEST && !is_path && !value.contains("://")
-}
-
-/// Whether a client expands it; some do so for braces alone.
-fn is_reference(value: &str) -> bool {
-    value.starts_with("${") || value.starts_with("{env:") || value.starts_with("{file:")
 }

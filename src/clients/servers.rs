@@ -6,7 +6,7 @@ use std::path::Path;
 use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::stored::{Difference, Stored};
-use super::{Entry, Found, Node, Text, TextError, Verdict, names, references, stored};
+use super::{Entry, Found, Known, Node, Text, TextError, Verdict, names, references, stored};
 use crate::config::safe_name;
 
 /// The servers of `mcpzip`, including new ones.
@@ -137,8 +137,8 @@ impl Servers {
                 notes.push("under the stricter rules that it has there".to_owned());
             }
             return Verdict::Moves {
+                known: self.known(&known),
                 name: known,
-                is_known: true,
             };
         }
         twins.extend(twin.map(|(known, difference)| Twin {
@@ -158,7 +158,7 @@ impl Servers {
         } else {
             Verdict::Moves {
                 name,
-                is_known: false,
+                known: Known::New,
             }
         }
     }
@@ -290,8 +290,8 @@ impl Servers {
                 notes.extend(difference.note());
                 self.keep_secrets(&known, difference);
                 return Verdict::Moves {
+                    known: self.known(&known),
                     name: known,
-                    is_known: true,
                 };
             }
             twins.push(Twin {
@@ -310,8 +310,16 @@ impl Servers {
             Some(_) => Verdict::Conflicts { name },
             None => Verdict::Moves {
                 name,
-                is_known: false,
+                known: Known::New,
             },
+        }
+    }
+
+    fn known(&self, name: &str) -> Known {
+        if self.new.contains(name) {
+            Known::InThisRun
+        } else {
+            Known::Before
         }
     }
 

@@ -13,7 +13,8 @@ use super::finding::{Finding, Fix};
 use super::kinds;
 use crate::app::App;
 use crate::clients::{
-    Choice, Client, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, own_entries, repair,
+    Choice, Client, Known, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, own_entries,
+    repair,
 };
 use crate::upstream::find_program;
 
@@ -250,7 +251,7 @@ fn duplicates(
             .any(|entry| entry.location.client == item.client);
         if let Verdict::Moves {
             name,
-            is_known: true,
+            known: Known::Before,
         } = &item.verdict
             && is_connected
         {

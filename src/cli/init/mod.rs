@@ -21,13 +21,11 @@ use super::diagnostics::Exit;
 use super::migrate;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
-use super::setup::{
-    Machine, approvals, ask_for_approval, below_home, client_names, clients_of, rule_warnings,
-};
+use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, rule_warnings};
 use super::twins::{self, SecretFlags};
 use crate::clients::{
-    Choice, Client, CodexApproval, Connection, Item, Launch, Plan, Scope, Surroundings, Survey,
-    Verdict, barrier,
+    Choice, Client, CodexApproval, Connection, Item, Known, Launch, Plan, Scope, Surroundings,
+    Survey, Verdict, barrier,
 };
 use crate::proxy::counted;
 use crate::shutdown;
@@ -483,7 +481,7 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
         .filter_map(|item| match &item.verdict {
             Verdict::Moves {
                 name,
-                is_known: false,
+                known: Known::New,
             }
             | Verdict::Conflicts { name } => Some(name.clone()),
             _ => None,
@@ -619,16 +617,7 @@ fn summary(draft: &Draft, machine: &Machine, output: &Output) {
         parts.push(format!("{rules} carried over"));
     }
     output.line(strong(parts.join(", ")));
-    for edit in &plan.edits {
-        let (added, removed) = migrate::lines_changed(edit, &plan.masker);
-        let path = below_home(&edit.path, &machine.around.home);
-        let new = if edit.before.is_none() { "  new" } else { "" };
-        output.line(format!(
-            "  {path}  {} {}{new}",
-            good(format!("+{added}")),
-            bad(format!("-{removed}"))
-        ));
-    }
+    migrate::show_files(&plan.edits, &plan.masker, machine, output);
 }
 
 /// Writes the changes after a confirmation. Returns the name of the journal's run.
@@ -805,7 +794,14 @@ fn server_line(item: &Item, widest: usize) -> Line {
     };
     let location = format!("{}{scope}", item.client.title());
     let note = match &item.verdict {
-        Verdict::Moves { is_known: true, .. } => ", which mcpzip has".to_owned(),
+        Verdict::Moves {
+            known: Known::Before,
+            ..
+        } => ", which mcpzip has".to_owned(),
+        Verdict::Moves {
+            name,
+            known: Known::InThisRun,
+        } => format!(", the same as {name}"),
         Verdict::Conflicts { name } => format!(", becomes {name}"),
         Verdict::Moves { name, .. } if *name != item.server => format!(", becomes {name}"),
         _ => String::new(),

@@ -3,7 +3,7 @@
 use super::super::Node;
 use super::Carried;
 use crate::config::{program_name, secret_arguments, secret_parameters};
-use crate::secret::{Secret, is_secret_name};
+use crate::secret::{Secret, is_reference, is_secret_name};
 
 /// A server as `mcpzip` can use it; its texts have references in our syntax.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,14 +140,14 @@ impl Entry {
         let of_pairs = |pairs: &[(String, String)]| {
             let secret = pairs
                 .iter()
-                .filter(|(name, value)| is_secret_name(name) && !value.starts_with("${"));
+                .filter(|(name, value)| is_secret_name(name) && !is_reference(value));
             let parts = secret.map(|(_, value)| {
                 value
                     .rsplit_once(' ')
                     .map_or(value.as_str(), |(_, last)| last)
             });
             parts
-                .filter(|value| !value.starts_with("${"))
+                .filter(|value| !is_reference(value))
                 .map(|value| Secret::new(value.to_owned()))
                 .collect::<Vec<_>>()
         };

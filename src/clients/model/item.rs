@@ -25,6 +25,17 @@ pub(crate) struct Item {
     pub is_off: bool,
 }
 
+/// Whether `mcpzip` has a server already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It does not.
+    New,
+    /// It had it before.
+    Before,
+    /// An equal one of another client, or of another file, moves in this run.
+    InThisRun,
+}
+
 /// The decision about a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -33,7 +44,7 @@ pub(crate) enum Verdict {
         /// Its name in `mcpzip`.
         name: String,
         /// Whether `mcpzip` has it already.
-        is_known: bool,
+        known: Known,
     },
     /// Its name belongs to another server, so it moves under a new one.
     Conflicts {

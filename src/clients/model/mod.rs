@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 pub(super) use entry::ToolRule;
 pub(crate) use entry::{Entry, Target};
-pub(crate) use item::{Item, Verdict};
+pub(crate) use item::{Item, Known, Verdict};
 pub(crate) use rule::{Carried, Rule, RuleKind};
 pub(in crate::clients) use unmovable::Unmovable;
 

@@ -259,3 +259,28 @@ fn undo_at_a_terminal_shows_what_it_reverts_and_asks() {
     assert_eq!(machine.read(user_file("cursor")), own);
     let _ = machine.run(&["undo", "--dry-run"]).code(1);
 }
+
+#[cfg(unix)]
+#[test]
+fn migrate_at_a_terminal_shows_its_plan_before_it_asks() {
+    let machine = Machine::new();
+    let own = r#"{"mcpServers": {"x": {"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${X_KEY}"}}}}"#;
+    machine.put(user_file("cursor"), own);
+    machine.put(user_file("gemini-cli"), &own.replace("url", "httpUrl"));
+    let Some(terminal) = Terminal::run(&machine.setup().command(&["migrate"])) else {
+        return;
+    };
+    let screen = terminal.shows("[y/N, d: show the changes]");
+    assert!(
+        screen.contains("moves x, the same server as `x` above"),
+        "{screen}"
+    );
+    assert!(screen.contains("Files that change:"), "{screen}");
+    assert!(!screen.contains("X_KEY\""), "{screen}");
+    terminal.types("d");
+    let screen = terminal.shows("+        \"Authorization\": \"Bearer ${X_KEY}\"");
+    assert!(!screen.contains("***"), "{screen}");
+    terminal.types("n");
+    terminal.shows("nothing was done");
+    assert_eq!(machine.read(user_file("cursor")), own);
+}
