@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 /// Maximum length of compared names, in characters. Names from outside may have any length.
 const LONGEST: usize = 100;
 
@@ -17,6 +19,23 @@ pub(crate) fn shortened(text: &str, limit: usize) -> String {
 /// Bytes in hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A name without the differences that some programs ignore: letter case, separators, spaces, invisible characters, accents and
+/// forms of letters (`ß` is `ss`, full-width letters are plain ones).
+#[must_use]
+pub(crate) fn loose_name(name: &str) -> String {
+    let mut loose = caseless(name);
+    loose.retain(char::is_alphanumeric);
+    loose
+}
+
+/// A text in one letter case and one form of each letter, for comparisons.
+#[must_use]
+pub(crate) fn caseless(text: &str) -> String {
+    // Lower case alone keeps `ß` and `ſ`.
+    let upper = text.nfkd().flat_map(char::to_uppercase);
+    upper.flat_map(char::to_lowercase).nfkd().collect()
 }
 
 /// Turns `text` into the name of an environment variable.

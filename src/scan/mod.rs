@@ -17,6 +17,7 @@ pub(crate) use shadows::Neighbours;
 use std::collections::HashSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -26,7 +27,7 @@ use crate::mcp::Object;
 const SHOWN: usize = 90;
 
 /// What was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// Characters that a reader does not see, or that rearrange what is seen.
     Hidden,

@@ -126,6 +126,8 @@ fn an_argument_that_the_user_sets_cannot_be_given_in_any_surface() {
         r#"{"title":"a","DRAFT ":true}"#,
         r#"{"title":"a","re_po":"other"}"#,
         r#"{"title":"a","re-Po\u200b":"other"}"#,
+        r#"{"title":"a","ｒｅｐｏ":"other"}"#,
+        r#"{"title":"a","rêpo":"other"}"#,
         r#""{\"title\":\"a\",\"repo\":\"other\"}""#,
     ] {
         let refused = client

@@ -134,6 +134,16 @@ fn a_denial_is_not_avoided_by_another_spelling_of_the_argument() {
         r#"{"in":{"path":"file:/etc/passwd"}}"#,
         r#"{"in":"{\"path\":\"/etc/passwd\"}"}"#,
         r#"{"in":{"path":"/proc/self/root/etc/passwd"}}"#,
+        r#"{"in":{"pa-th":"/etc/passwd"}}"#,
+        r#"{"i_n":{"PATH ":"/etc/passwd"}}"#,
+        r#"{"ｉｎ":{"ｐａｔｈ":"/etc/passwd"}}"#,
+        r#"{"in.path":"/etc/passwd"}"#,
+        r#"{"in":{"path":"a","p_ath":"/etc/passwd"}}"#,
+        r#"{"in":{"path":" /etc/passwd"}}"#,
+        r#"{"in":{"path":"/etc/passwd\n"}}"#,
+        r#"{"in":{"path":"..\\..\\etc"}}"#,
+        r#"{"in":{"path":"%2e%2e/%2e%2e/etc"}}"#,
+        r#"{"in":{"path":"$HOME/.ssh/id"}}"#,
     ] {
         let refused = client.execute_with("files__read", arguments).tool_error();
         assert!(refused.contains("tools.deny[0]"), "{arguments}: {refused}");
@@ -142,6 +152,30 @@ fn a_denial_is_not_avoided_by_another_spelling_of_the_argument() {
     let refused = client.execute_with("files__write", arguments).tool_error();
     assert!(refused.contains("tools.deny[1]"), "{refused}");
     assert_eq!(setup.home().count("files", "tools/call"), 0);
+}
+
+#[test]
+fn a_denial_is_not_avoided_by_another_spelling_of_a_text() {
+    let setup = files(json!({ "deny": [
+        { "tool": "files__write", "when": { "branch": "main" } },
+        { "tool": "files__read", "when": { "straße": "!a" } },
+    ] }));
+    let mut client = setup.connect();
+    for arguments in [
+        r#"{"branch":" Main\n"}"#,
+        r#"{"branch":"ｍａｉｎ"}"#,
+        r#"{"branch":"ma\u200bin"}"#,
+        r#"{"br_anch":"main"}"#,
+        r#"{"branch":["other","main"]}"#,
+    ] {
+        let refused = client.execute_with("files__write", arguments).tool_error();
+        assert!(refused.contains("tools.deny[0]"), "{arguments}: {refused}");
+    }
+    let refused = client.execute_with("files__read", r#"{"STRASSE":"b"}"#);
+    assert!(refused.tool_error().contains("tools.deny[1]"));
+    let other = client.execute_with("files__write", r#"{"branch":"maintenance"}"#);
+    assert!(!other.is_tool_error(), "{}", other.text());
+    assert_eq!(setup.home().count("files", "tools/call"), 1);
 }
 
 #[test]

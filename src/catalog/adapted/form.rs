@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use crate::config::{Preset, ResultForm};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
+use crate::text::loose_name;
 
 /// A tool in the form that clients see.
 #[derive(Debug)]
@@ -83,9 +84,9 @@ impl Adapted {
     /// # Errors
     /// When one of them is there.
     pub(crate) fn check(&self, sent: &Object<'_>) -> Result<(), Rejected> {
-        // A server may read names in any letter case, and `repoName` for `repo_name`.
+        // A server may read names in any letter case and form, and `repoName` for `repo_name`.
         let is_like = |preset: &str, name: &str| {
-            preset == name || fold(preset) == fold(name) && !self.has_argument(name)
+            preset == name || loose_name(preset) == loose_name(name) && !self.has_argument(name)
         };
         let is_preset = |name: &str| {
             let mut presets = self.arguments.iter();
@@ -108,10 +109,4 @@ impl Adapted {
         };
         has().is_some()
     }
-}
-
-/// A name without the differences that some servers ignore: letter case, separators, spaces and invisible characters.
-fn fold(name: &str) -> String {
-    let kept = name.chars().filter(|c| c.is_alphanumeric());
-    kept.flat_map(char::to_lowercase).collect()
 }

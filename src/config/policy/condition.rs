@@ -6,9 +6,11 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use percent_encoding::percent_decode_str;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::pattern::fits;
+use super::readings;
+use crate::text::loose_name;
 
 /// A call as conditions look at it.
 #[derive(Debug, Clone, Copy)]
@@ -138,18 +140,26 @@ enum Found<'v> {
     Unreadable,
 }
 
-/// Collects the values that names lead to, one within the other, in each element of an array. Letter case does not count,
-/// as for many servers.
+/// Collects the values that names lead to, one within the other, in each element of an array. All members with a spelling of a
+/// name that some server takes for it count, also one whose own name has the dots.
 fn collect<'v>(value: &'v Value, names: &[&str], found: &mut Vec<Found<'v>>) {
     match (names, value) {
         (_, Value::Array(items)) => items.iter().for_each(|item| collect(item, names, found)),
         ([], value) => found.push(Found::Value(value)),
-        ([name, rest @ ..], Value::Object(members)) => {
-            let is_named = |member: &str| member.to_lowercase() == name.to_lowercase();
-            let mut named = members.iter().filter(|(member, _)| is_named(member));
-            match named.next().map(|(_, value)| value) {
-                None | Some(Value::Null) => found.push(Found::Nothing),
-                Some(value) => collect(value, rest, found),
+        (names, Value::Object(members)) => {
+            let known = found.len();
+            for inner in 1..=names.len() {
+                let (name, rest) = names.split_at(inner);
+                let name = loose_name(&name.concat());
+                for (_, value) in members.iter().filter(|(own, _)| loose_name(own) == name) {
+                    match value {
+                        Value::Null => found.push(Found::Nothing),
+                        value => collect(value, rest, found),
+                    }
+                }
+            }
+            if found.len() == known {
+                found.push(Found::Nothing);
             }
         }
         (_, _) => found.push(Found::Unreadable),
@@ -179,30 +189,24 @@ impl Test {
     fn holds(&self, value: &Value, call: &Inspected<'_>) -> Option<bool> {
         let is_so = match &self.wanted {
             Wanted::Text(pattern) => {
-                let text = match value {
-                    Value::String(text) => text.clone(),
-                    Value::Number(number) => written(number),
-                    Value::Bool(_) => value.to_string(),
-                    _ => return None,
-                };
-                fits(pattern, &text.to_lowercase())
+                let readings = readings::of_value(value)?.into_iter();
+                agreed(readings.map(|text| Some(fits(pattern, &text))))?
             }
-            Wanted::Path(location) => location.contains(value.as_str()?, call)?,
+            Wanted::Path(location) => {
+                let readings = readings::of_path(value.as_str()?)?.into_iter();
+                agreed(readings.map(|path| location.contains(&path, call)))?
+            }
         };
         Some(is_so != self.is_negated)
     }
 }
 
-/// A number as text; one without a fraction as an integer, since `5.0` and `5` are the same to a JSON Schema.
-fn written(number: &Number) -> String {
-    // Above this, not every integer is a floating-point number.
-    const LARGEST: f64 = 9_007_199_254_740_992.0;
-    match number.as_f64() {
-        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < LARGEST => {
-            format!("{value:.0}")
-        }
-        _ => number.to_string(),
-    }
+/// The outcome that all readings of a value have; `None` if they differ, or one is unknown.
+fn agreed(mut outcomes: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let first = outcomes.next()??;
+    outcomes
+        .all(|outcome| outcome == Some(first))
+        .then_some(first)
 }
 
 impl Location {
@@ -302,8 +306,8 @@ fn absolute(path: &str, call: &Inspected<'_>) -> Option<PathBuf> {
         .get(..5)
         .is_some_and(|start| start.eq_ignore_ascii_case("file:"));
     let decoded = match path.get(5..).filter(|_| is_url) {
-        // A URL with a host, or with a relative path, is read in several ways.
-        Some(rest) if !rest.starts_with("///") => return None,
+        // A URL with a host, a query or a fragment, or with a relative path, is read in several ways.
+        Some(rest) if !rest.starts_with("///") || rest.contains(['?', '#']) => return None,
         Some(rest) => percent_decode_str(&rest[2..]).decode_utf8().ok()?,
         None => path.into(),
     };
@@ -415,6 +419,18 @@ mod tests {
             (json!("file://localhost/etc/passwd"), "/etc/**", None),
             (json!("FILE:///etc/passwd"), "/etc/**", Some(true)),
             (json!("file:/etc/passwd"), "/etc/**", None),
+            (json!("file:///etc/passwd?x"), "/etc/**", None),
+            (json!("file:///etc/passwd#x"), "/etc/passwd", None),
+            (json!(" /etc/passwd"), "!./**", None),
+            (json!("..\\..\\x"), "!./**", None),
+            (json!("src/%2e%2e/%2e%2e/x"), "!./**", None),
+            (json!("\u{ff0e}\u{ff0e}/x"), "!./**", None),
+            (json!("$HOME/x"), "!./**", None),
+            (json!("${HOME}/x"), "!./**", None),
+            (json!("src/$id.rs"), "!./**", Some(false)),
+            (json!("src/100%25.txt"), "!./**", Some(false)),
+            (json!("src/a b.txt"), "!./**", Some(false)),
+            (json!("/etc/passwd\n"), "/etc/passwd", None),
             // Not to be resolved, or no path.
             (json!("loop/x"), "!./**", None),
             (json!("a\u{0}b"), "!./**", None),
@@ -433,7 +449,9 @@ mod tests {
     #[test]
     fn texts_numbers_and_flags_are_compared_as_texts() {
         let arguments = json!({"branch": "Main", "force": true, "n": {"deep": [1, 2]}, "o": {},
-            "five": 5.0, "each": [{"x": 1}, {"y": 1}], "text": "{\"x\": 1}"});
+            "five": 5.0, "each": [{"x": 1}, {"y": 1}], "text": "{\"x\": 1}",
+            "full": "\u{ff4d}ain", "padded": " main\u{200b}", "number": "5.0", "flat.name": "x",
+            "STRASSE": "x", "two": "x", "t_wo": "y"});
         for (argument, patterns, expected) in [
             ("branch", &["main"][..], Some(true)),
             ("branch", &["release/*", "ma*"], Some(true)),
@@ -445,6 +463,16 @@ mod tests {
             ("n.deep.more", &["3"], None),
             ("five", &["5"], Some(true)),
             ("FORCE", &["true"], Some(true)),
+            ("b-ranch", &["main"], Some(true)),
+            ("full", &["main"], None),
+            ("full", &["!main"], None),
+            ("full", &["other"], Some(false)),
+            ("padded", &["main"], None),
+            ("number", &["5"], None),
+            ("flat.name", &["x"], Some(true)),
+            ("fla_t.name", &["y"], Some(false)),
+            ("stra\u{df}e", &["x"], Some(true)),
+            ("two", &["x"], None),
             ("each.x", &["1"], None),
             ("text.x", &["1"], None),
             ("absent", &["x"], Some(false)),

@@ -5,6 +5,7 @@
 pub(crate) mod arguments;
 mod condition;
 pub(super) mod pattern;
+mod readings;
 
 use super::BUILT_IN_SERVER;
 use super::error::EntryError;

@@ -31,6 +31,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::findings::KeptFindings;
 pub(crate) use self::findings::neighbours;
 use self::index::Index;
 pub(in crate::proxy) use self::pins::PinState;
@@ -76,6 +77,7 @@ pub(crate) struct Inventory {
     catalog: Arc<Catalog>,
     lists: Arc<Lists>,
     failures: Arc<Failures>,
+    findings: Arc<KeptFindings>,
     pins: Arc<Pins>,
     ledger: Arc<Ledger>,
     index: Arc<Index>,
@@ -147,6 +149,7 @@ impl Inventory {
             catalog,
             lists,
             failures: Arc::new(Failures::new(cache)),
+            findings: Arc::new(KeptFindings::new(cache)),
             pins,
             ledger,
             topics: Arc::new(Topics::load(cache)),

@@ -1,6 +1,5 @@
 //! The status of everything, for agents, commands and people.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -246,15 +245,9 @@ impl Inventory {
     /// Adds what the scanner finds in the texts of all servers.
     async fn scan(&self, status: &mut Status) {
         let snapshot = self.callers.unscoped().snapshot();
-        let scanned = self.tasks.spawn_blocking(move || {
-            let neighbours = findings::neighbours(&snapshot);
-            let servers = snapshot.servers();
-            let found = servers.map(|server| {
-                let found = findings::of_server(server.as_listed(), None, &neighbours);
-                (server.name().to_string(), found)
-            });
-            found.collect::<HashMap<_, _>>()
-        });
+        let kept = self.findings.clone();
+        let scan = move || findings::of_all(&snapshot, &kept);
+        let scanned = self.tasks.spawn_blocking(scan);
         // A scan that panics is printed to stderr, and the status lacks its findings.
         let mut found = scanned.await.unwrap_or_default();
         for report in &mut status.servers {
