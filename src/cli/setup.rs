@@ -167,7 +167,7 @@ pub(super) fn rule_warnings(client: Client, paths: &Paths, around: &Surroundings
             rule.text,
         )
     };
-    let rules = guards(client, &names, &survey, around);
+    let rules = guards(client, &names, &survey, &paths.config_file, around);
     let surface = surface_warning(client, &config);
     rules.into_iter().map(warning).chain(surface).collect()
 }

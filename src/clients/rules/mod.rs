@@ -16,7 +16,7 @@ mod rights;
 
 use std::path::{Path, PathBuf};
 
-use super::cache::FileCache;
+use super::cache::{FileCache, read_source};
 use super::model::{Carried, Found, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax};
 
@@ -151,11 +151,13 @@ pub(super) fn elsewhere(
     all
 }
 
-/// The rules of a client that deny or guard tools of those servers among `names` that it reaches only through mcpzip.
+/// The rules of a client that deny or guard tools of those servers among `names` that it reaches only through mcpzip. Rules
+/// that the servers' entries in `config_file` have are left out.
 pub(crate) fn guards(
     client: Client,
     names: &[&str],
     survey: &Survey,
+    config_file: &Path,
     around: &Surroundings,
 ) -> Vec<Rule> {
     let has_itself = |name: &str| {
@@ -173,7 +175,21 @@ pub(crate) fn guards(
         })
         .collect();
     let servers: Vec<&Found> = servers.iter().collect();
-    guarding(client, &servers, survey, around, &FileCache::default())
+    let mut rules = guarding(client, &servers, survey, around, &FileCache::default());
+    if let Ok(config) = read_source(config_file, Syntax::Json) {
+        rules.retain(|rule| !is_in(rule, config.text.node()));
+    }
+    rules
+}
+
+/// Whether the entry of the rule's server in `config` has the rule.
+fn is_in(rule: &Rule, config: &Node) -> bool {
+    let Some(entry) = config.at(&["mcpServers", &rule.server]) else {
+        return false;
+    };
+    let there = Rights::read(entry);
+    let own = Rights::of(std::iter::once(rule), None);
+    rule.is_carried() && there.and(&own).has_rules_of(&there)
 }
 
 /// The rules of a client that deny or guard tools of `servers` and name them.

@@ -262,6 +262,25 @@ fn a_rule_that_protects_nothing_is_listed_and_stops_nothing() {
 }
 
 #[test]
+fn a_rule_that_was_carried_over_is_no_reason_for_a_warning() {
+    let machine = claude(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__github__delete_repo"]}}"#,
+    );
+    let _ = machine.migrate(&[]);
+    let warned = |machine: &Machine| {
+        let told = machine.run(&["connect", "claude-code"]).code(0);
+        told.stderr.contains("permissions.deny")
+    };
+    assert!(!warned(&machine));
+    machine.put(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__github__delete_repo", "mcp__github__merge"]}}"#,
+    );
+    assert!(warned(&machine));
+}
+
+#[test]
 fn rules_about_others_or_about_all_servers_stop_nothing() {
     for rule in [
         "mcp__gitlab__x",
