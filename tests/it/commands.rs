@@ -484,3 +484,21 @@ fn a_variable_of_the_entry_holds_in_calls() {
     assert_eq!(text(&mut client, "show__show", "{}"), "77 cat\n");
     client.finish();
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_expression_of_find_follows_its_paths() {
+    let setup = Setup::new();
+    let directory = setup.home().path("books");
+    std::fs::create_dir_all(directory.join("old")).unwrap();
+    for file in ["a.txt", "b.md", "old/c.txt"] {
+        std::fs::write(directory.join(file), "").unwrap();
+    }
+    let setup = setup.entry("find", r#"{"command": "find", "cli": true}"#);
+    let mut client = setup.connect();
+    let path = directory.to_str().unwrap();
+    let arguments = json!({ "path_": [path], "name": "*.txt", "maxdepth": "1", "L": true });
+    let found = text(&mut client, "find__find", &arguments.to_string());
+    assert_eq!(found.trim(), format!("{path}/a.txt"));
+    client.finish();
+}

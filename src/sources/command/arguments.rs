@@ -24,6 +24,7 @@ impl Tool {
                 path,
                 flags,
                 positionals,
+                has_expression,
                 has_end_of_flags,
             } => {
                 let is_free = positionals.is_none();
@@ -38,10 +39,12 @@ impl Tool {
                 if let Some(name) = given.keys().find(|name| !is_known(name)) {
                     return Err(format!("there is no argument `{name}`"));
                 }
-                let mut line = path.clone();
+                let (mut line, mut expression) = (path.clone(), Vec::new());
                 for (name, flag) in flags {
+                    let is_first = !has_expression || flag.long.is_none();
+                    let line = if is_first { &mut line } else { &mut expression };
                     if let Some(value) = given.get(name).filter(|value| !value.is_null()) {
-                        add_flag(name, flag, value, &mut line)?;
+                        add_flag(name, flag, value, line)?;
                     }
                 }
                 let rest = match positionals {
@@ -64,6 +67,7 @@ impl Tool {
                     line.push("--".to_owned());
                 }
                 line.extend(rest);
+                line.extend(expression);
                 Ok((line, input))
             }
             Form::Words(words) => {

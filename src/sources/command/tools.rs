@@ -33,6 +33,8 @@ const NO_ARGUMENTS: &[&str] = &["help", "h", "version", "V", "?", "help-all", "u
 
 /// The argument for the rest of the command line.
 pub(super) const REST: &str = "args";
+/// The last positional argument of a program whose flags follow its paths.
+const EXPRESSION: &str = "expression";
 /// The argument for standard input.
 pub(super) const INPUT: &str = "stdin";
 
@@ -59,6 +61,8 @@ pub(super) enum Form {
         flags: Vec<(String, Flag)>,
         /// The positional arguments, in order; `None` is a free list.
         positionals: Option<Vec<Positional>>,
+        /// Whether long flags are an expression that follows them, as for find.
+        has_expression: bool,
         /// Whether `--` ends the flags.
         has_end_of_flags: bool,
     },
@@ -250,10 +254,14 @@ fn subcommand(
         }
         flags.push((argument, flag.clone()));
     }
-    let positionals = match page.map(|page| page.positionals(words)) {
+    let mut positionals = match page.map(|page| page.positionals(words)) {
         Some(Positionals::Named(list)) => Some(list),
         Some(Positionals::Free) | None => None,
     };
+    let is_expression = |one: &mut Positional| one.name == EXPRESSION;
+    let has_expression = positionals
+        .as_mut()
+        .is_some_and(|list| list.pop_if(is_expression).is_some());
     let positionals = positionals.map(|list| {
         let rename = |mut one: Positional| {
             one.name = argument_name(&one.name, &properties);
@@ -263,9 +271,10 @@ fn subcommand(
             } else {
                 text
             };
-            if !one.about.is_empty() {
-                schema["description"] = json!(one.about);
-            }
+            schema["description"] = match one.about.is_empty() {
+                true => json!("Positional argument"),
+                false => json!(one.about),
+            };
             properties.insert(one.name.clone(), schema);
             if one.is_required {
                 required.push(one.name.clone());
@@ -302,6 +311,7 @@ fn subcommand(
             path: path.to_vec(),
             flags,
             positionals,
+            has_expression,
             has_end_of_flags,
         },
     }

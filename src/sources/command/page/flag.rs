@@ -12,7 +12,7 @@ pub(in crate::sources::command) struct Flag {
     pub(in crate::sources::command) long: Option<String>,
     /// The short spelling, with its dash.
     pub(in crate::sources::command) short: Option<String>,
-    /// Further long spellings: of this flag, or of others that share its entry (`--ours, --theirs`).
+    /// Further spellings of its kind: of this flag, or of others that share its entry (`--ours, --theirs`).
     others: Vec<String>,
     /// Whether `--no-NAME` switches it off.
     pub(in crate::sources::command) is_negatable: bool,
@@ -80,15 +80,25 @@ const LISTS: &[&str] = &[
 ];
 
 impl Flag {
-    /// Reads a line that begins with a flag. Also returns the column of its text.
-    pub(super) fn read(line: &str) -> Option<(Self, Option<usize>)> {
-        let (spec, text) = split(line);
+    /// Reads a line that begins with a flag. Also returns the column of its text. `column` is that of the texts before, where a
+    /// single blank may separate flag and text.
+    pub(super) fn read(line: &str, column: Option<usize>) -> Option<(Self, Option<usize>)> {
+        let (spec, text) = match split(line) {
+            (spec, None) => column
+                .and_then(|at| split_at(line, at))
+                .unwrap_or((spec, None)),
+            both => both,
+        };
         let column = text.map(|text| line.chars().count() - text.chars().count());
         let spec = Spec::read(spec)?;
         let mut longs = spec.names.iter().filter(|name| name.len() > 2);
         let long = longs.next();
-        let others = longs.cloned().collect();
-        let short = spec.names.iter().find(|name| name.len() == 2);
+        let mut shorts = spec.names.iter().filter(|name| name.len() == 2);
+        let short = shorts.next();
+        let others = match long {
+            Some(_) => longs.cloned().collect(),
+            None => shorts.cloned().collect(),
+        };
         if long.is_none() && short.is_none() || spec.is_several {
             return None;
         }
@@ -187,13 +197,37 @@ impl Flag {
     /// The flag, and one for each further spelling.
     pub(super) fn each(mut self) -> Vec<Self> {
         let others = std::mem::take(&mut self.others);
-        let of_spelling = |long| Self {
-            long: Some(long),
-            short: None,
-            ..self.clone()
+        let of_spelling = |name: String| {
+            let is_long = name.len() > 2;
+            Self {
+                long: is_long.then(|| name.clone()),
+                short: (!is_long).then_some(name),
+                ..self.clone()
+            }
         };
         let others: Vec<Self> = others.into_iter().map(of_spelling).collect();
         std::iter::once(self).chain(others).collect()
+    }
+
+    /// A flag that only a usage line names.
+    pub(super) fn of_usage(name: &str, metavar: Option<&str>) -> Self {
+        let is_long = name.len() > 2;
+        Self {
+            long: is_long.then(|| name.to_owned()),
+            short: (!is_long).then(|| name.to_owned()),
+            value: metavar.map(|metavar| Value {
+                kind: kind(&metavar.to_lowercase()),
+                ..Value::default()
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// Leaves the short spelling alone, as a switch. Returns whether there is one.
+    pub(super) fn become_short(&mut self) -> bool {
+        self.long = None;
+        self.value = None;
+        self.short.is_some()
     }
 
     /// The spellings.
@@ -212,6 +246,44 @@ impl Flag {
             .trim_start_matches('-')
             .to_owned()
     }
+}
+
+/// The flags of a line that names several without texts, as find's help does: `-maxdepth LEVELS -mount`. `None` for other lines.
+pub(super) fn table(line: &str) -> Option<Vec<Flag>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_name = |word: &str| {
+        let mut characters = word.chars();
+        characters.next() == Some('-')
+            && characters.next().is_some_and(|c| c.is_ascii_lowercase())
+            && word.len() > 2
+            && characters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+    };
+    let names = words.iter().filter(|word| word.starts_with('-'));
+    let is_table = names.clone().count() > 1
+        && names.clone().all(|word| is_name(word))
+        && !words.iter().any(|word| word.ends_with(','));
+    if !is_table {
+        return None;
+    }
+    let mut flags = Vec::new();
+    for group in words.chunk_by(|_, next| !next.starts_with('-')) {
+        match group {
+            [name] => flags.push(Flag::of_usage(name, None)),
+            // `N` may be `+N` there.
+            [name, _] => flags.push(Flag::of_usage(name, Some(""))),
+            // Several values at once are no argument.
+            _ => {}
+        }
+    }
+    Some(flags)
+}
+
+/// Splits a line where the texts of other flags begin.
+fn split_at(line: &str, column: usize) -> Option<(&str, Option<&str>)> {
+    let (at, _) = line.char_indices().nth(column)?;
+    let (spec, text) = line.split_at(at);
+    let is_gap = spec.ends_with(' ') && !text.starts_with([' ', '-', '[', '<']);
+    is_gap.then(|| (spec.trim_end(), Some(text)))
 }
 
 /// Splits a line into the flag's spellings and its text.
@@ -264,6 +336,10 @@ impl Spec {
                     }
                     self.is_negatable = true;
                 }
+                '.' if name == "-" => {
+                    name.push(c);
+                    rest.next();
+                }
                 '.' => break,
                 c if c.is_alphanumeric()
                     || matches!(c, '-' | '_' | '?' | '@' | '#' | ':')
@@ -281,8 +357,11 @@ impl Spec {
             return Some(());
         }
         let bare = name.trim_start_matches('-');
-        let is_number =
-            name.len() > 2 && name.starts_with("-N") && bare.chars().all(char::is_uppercase);
+        // `-NUM`, `-b20`
+        let is_number = name.len() > 2
+            && !name.starts_with("--")
+            && (name.starts_with("-N") && bare.chars().all(char::is_uppercase)
+                || bare.chars().skip(1).all(|c| c.is_ascii_digit()));
         if bare.is_empty() || bare.contains("--") || name.len() - bare.len() > 2 || is_number {
             // `--` alone ends the flags, `-` is a file, `-NUM` a number, and `--o---o` a drawing.
             return None;
@@ -409,7 +488,9 @@ fn choices_of(metavar: &str) -> Vec<String> {
     {
         return words(list, &[',', '|']);
     }
-    if inner.contains('|') {
+    // `<uid|user>` are two kinds of values.
+    let is_kinds = metavar.starts_with('<') && inner.matches('|').count() == 1;
+    if inner.contains('|') && !is_kinds {
         return words(inner, &['|']);
     }
     Vec::new()

@@ -62,6 +62,8 @@ struct Reader {
     indent: usize,
     /// The column in which the text of the last entry begins.
     column: Option<usize>,
+    /// The column in which the texts of flags begin.
+    column_of_flags: Option<usize>,
     /// The indentation of the section's first flag.
     flags_at: Option<usize>,
     after_blank: bool,
@@ -82,6 +84,7 @@ impl Page {
             last: Last::None,
             indent: 0,
             column: None,
+            column_of_flags: None,
             flags_at: None,
             after_blank: true,
             has_begun: false,
@@ -101,6 +104,7 @@ impl Page {
         page.flags = page.flags.into_iter().flat_map(Flag::each).collect();
         page.drop_doubtful();
         page.drop_duplicates();
+        page.add_flags_of_usage();
         page.require_by_usage();
         page
     }
@@ -135,7 +139,30 @@ impl Page {
         self.commands
             .retain(|command| seen.insert(command.name.clone()));
         let mut seen = std::collections::BTreeSet::new();
-        self.flags.retain(|flag| seen.insert(flag.name()));
+        self.flags.retain_mut(|flag| {
+            let is_new = seen.insert(flag.name());
+            // `-p, --style=slash` is a switch beside `--style=WORD`.
+            is_new || flag.become_short() && seen.insert(flag.name())
+        });
+    }
+
+    /// Adds flags that only the usage names.
+    fn add_flags_of_usage(&mut self) {
+        let is_only_source = self.flags.is_empty();
+        let found: Vec<Flag> = self
+            .usage
+            .iter()
+            .flat_map(|usage| usage::flags(usage, is_only_source))
+            .collect();
+        for flag in found {
+            let is_known = self.flags.iter().any(|known| {
+                let mut spellings = known.spellings();
+                spellings.any(|name| flag.spellings().any(|own| own == name))
+            });
+            if !is_known {
+                self.flags.push(flag);
+            }
+        }
     }
 
     /// A flag that a usage line has outside of brackets is required.
@@ -222,6 +249,9 @@ impl Reader {
 
     /// Takes a line that belongs to the usage.
     fn continues_usage(&mut self, line: &Line) -> bool {
+        if matches!(self.last, Last::Flag) {
+            return false;
+        }
         let is_new = self.page.usage.is_empty() || self.column.is_none();
         if self.after_blank && !is_new {
             return false;
@@ -260,11 +290,20 @@ impl Reader {
             if is_text || is_deep || is_paragraph {
                 return false;
             }
-            let Some(flag) = Flag::read(&line.text) else {
+            if let Some(flags) = flag::table(&line.text) {
+                self.page.flags.extend(flags);
+                self.column = None;
+                return self.at(Last::None, line);
+            }
+            let column = self
+                .column_of_flags
+                .and_then(|at| at.checked_sub(line.indent));
+            let Some(flag) = Flag::read(&line.text, column) else {
                 return false;
             };
             self.flags_at.get_or_insert(line.indent);
             self.column = flag.1.map(|at| line.indent + at);
+            self.column_of_flags = self.column.or(self.column_of_flags);
             self.page.flags.push(flag.0);
             return self.at(Last::Flag, line);
         }
@@ -272,6 +311,7 @@ impl Reader {
             return false;
         }
         match self.section {
+            Section::Commands if self.page.is_manual => self.command_of_manual(line),
             Section::Commands | Section::Other | Section::About => {
                 let is_certain = self.section == Section::Commands;
                 let found = layout::commands(line, is_certain);
@@ -293,6 +333,22 @@ impl Reader {
             Section::Arguments => self.argument(line),
             Section::Name | Section::Usage | Section::Flags | Section::Ignored => false,
         }
+    }
+
+    /// Takes an entry of a manual's section about subcommands: `add [-f] <name> <url>`.
+    fn command_of_manual(&mut self, line: &Line) -> bool {
+        let (name, rest) = line.text.split_once(' ').unwrap_or((&line.text, ""));
+        let is_usage = rest.is_empty() || rest.trim_start().starts_with(['[', '<', '(', '-']);
+        let is_entry = self.after_blank && is_usage && layout::is_command(name);
+        if !is_entry || *self.flags_at.get_or_insert(line.indent) != line.indent {
+            return false;
+        }
+        self.page.commands.push(Command {
+            name: name.to_owned(),
+            about: String::new(),
+            is_certain: true,
+        });
+        self.at(Last::Command, line)
     }
 
     /// Takes an entry of a section about arguments; `{a,b}` are subcommands.

@@ -1,4 +1,6 @@
-//! The positional arguments that a usage line names.
+//! The positional arguments that a usage line names, and the flags that it alone names.
+
+use super::flag::Flag;
 
 /// A positional argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,6 +149,37 @@ pub(super) fn bare_flags(usage: &str) -> Vec<&str> {
                 ']' | ')' => depth -= 1,
                 _ => {}
             }
+        }
+    }
+    flags
+}
+
+/// The flags of a usage line in brackets: `[-v]`, `[--all | -a]`, `[-o FILE]`. With `has_clusters`, `[-alF]` are three.
+pub(super) fn flags(usage: &str, has_clusters: bool) -> Vec<Flag> {
+    let tokens = tokens(usage).unwrap_or_default();
+    let inner = tokens.iter().filter_map(|token| {
+        let inner = token.strip_prefix('[')?.strip_suffix(']')?;
+        inner.starts_with('-').then_some(inner)
+    });
+    let mut flags = Vec::new();
+    for alternative in inner.flat_map(|inner| inner.split('|')) {
+        let words: Vec<&str> = alternative.split_whitespace().collect();
+        let (name, metavar) = match words[..] {
+            [name] => (name, None),
+            [name, metavar] if !metavar.starts_with('-') => (name, Some(metavar)),
+            _ => continue,
+        };
+        let bare = name.trim_start_matches('-');
+        let is_plain =
+            !bare.is_empty() && bare.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let dashes = name.len() - bare.len();
+        if !is_plain || metavar.is_some_and(|metavar| metavar.contains(['[', '('])) {
+            continue;
+        }
+        if dashes == 2 || dashes == 1 && bare.len() == 1 {
+            flags.push(Flag::of_usage(name, metavar));
+        } else if dashes == 1 && has_clusters && metavar.is_none() {
+            flags.extend(bare.chars().map(|c| Flag::of_usage(&format!("-{c}"), None)));
         }
     }
     flags
