@@ -7,12 +7,15 @@ use serde_json::json;
 
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
+use super::printable::printable;
 use super::trial::Trial;
 use crate::config::{
     Change, Document, EntryText, Environment, Paths, Refusal, change_servers, secret_arguments,
     secret_parameters,
 };
+use crate::files;
 use crate::secret::is_secret_name;
+use crate::sources::described_servers;
 use crate::text::variable_name;
 
 /// Prefixes of the API keys of well-known services.
@@ -35,6 +38,7 @@ const KEY_STARTS: &[&str] = &[
   mcpzip add github -e 'TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
   mcpzip add kubectl --cli -- kubectl
   mcpzip add linear https://mcp.linear.app/mcp
+  mcpzip add shop --openapi https://shop.example.com/openapi.json -H 'X-Key: ${SHOP_KEY}'
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
   mcpzip add weather --from-registry io.github.user/weather --set units=metric
 
@@ -44,7 +48,7 @@ pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,
     /// A URL, or a command and its arguments after `--`, or the entry as JSON
-    #[arg(value_name = "TARGET", required_unless_present = "from_registry")]
+    #[arg(value_name = "TARGET", required_unless_present_any = ["from_registry", "openapi"])]
     target: Vec<String>,
     /// Environment variable for the command; may be given several times
     #[arg(long, short, value_name = "NAME=VALUE")]
@@ -63,6 +67,12 @@ pub(super) struct Arguments {
     /// Make tools of the command's subcommands, for a program that is not an MCP server
     #[arg(long)]
     pub(super) cli: bool,
+    /// Make tools of the operations of an HTTP interface, by its OpenAPI description: a URL or a file
+    #[arg(long, value_name = "LOCATION")]
+    pub(super) openapi: Option<String>,
+    /// URL of the interface, if the description is a file or on another server
+    #[arg(long, value_name = "URL", requires = "openapi")]
+    pub(super) base_url: Option<String>,
     /// Working directory of the command
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
@@ -249,6 +259,9 @@ impl Arguments {
 
     /// The entry as JSON, and hints about secrets in it.
     fn entry(&self) -> Result<(String, Vec<String>), Exit> {
+        if let Some(location) = &self.openapi {
+            return self.interface(location);
+        }
         let (first, rest) = self.target.split_first().expect("clap asks for one");
         if self.has_json() {
             if self.has_own_members() || !rest.is_empty() {
@@ -279,21 +292,8 @@ impl Arguments {
             }
             entry.text("type", self.kind.map(Kind::word));
             entry.text("url", Some(first));
-            let headers = pairs(&self.header, ':', "--header 'NAME: VALUE'")?;
-            entry.map("headers", &headers);
-            hints.extend(headers.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
-                let variable = variable_name(&format!("{} {name}", self.name));
-                format!("the value of the header {name} is in the file as you typed it. To keep it out, set the variable {variable} where mcpzip runs, and use --header '{name}: ${{{variable}}}'")
-            }));
-            if secret_parameters(first)
-                .iter()
-                .any(|secret| is_plain(secret.expose()))
-            {
-                hints.push(
-                    "the URL contains a secret, which is in the file as you typed it. Use `${VARIABLE}` to keep it out"
-                        .to_owned(),
-                );
-            }
+            self.add_headers(&mut entry, &mut hints)?;
+            hints.extend(secret_in_url(first));
         } else {
             if !self.header.is_empty() || matches!(self.kind, Some(Kind::Http | Kind::Sse)) {
                 return Err(Exit::failed(
@@ -333,6 +333,46 @@ impl Arguments {
         Ok((entry.to_json(), hints))
     }
 
+    /// The entry of an HTTP interface, and hints.
+    fn interface(&self, location: &str) -> Result<(String, Vec<String>), Exit> {
+        if let Some(target) = self.target.first() {
+            return Err(Exit::failed(format!(
+                "`{target}`: `--openapi` takes no command or URL; `--base-url` is the URL of the interface"
+            )));
+        }
+        if !self.env.is_empty() || self.cwd.is_some() || self.cli || self.kind.is_some() {
+            return Err(Exit::failed(
+                "`--env`, `--cwd`, `--cli` and `--type` are not for `--openapi`",
+            ));
+        }
+        let (mut entry, mut hints) = (EntryText::default(), Vec::new());
+        if location.contains("://") {
+            entry.text("openapi", Some(location));
+            hints.extend(secret_in_url(location));
+        } else {
+            let path = absolute_directory(location)?;
+            if self.base_url.is_none() {
+                return Err(Exit::failed(without_base_url(&path)));
+            }
+            entry.text("openapi", Some(&path));
+        }
+        entry.text("base_url", self.base_url.as_deref());
+        hints.extend(self.base_url.as_deref().and_then(secret_in_url));
+        self.add_headers(&mut entry, &mut hints)?;
+        self.common(&mut entry);
+        Ok((entry.to_json(), hints))
+    }
+
+    fn add_headers(&self, entry: &mut EntryText, hints: &mut Vec<String>) -> Result<(), Exit> {
+        let headers = pairs(&self.header, ':', "--header 'NAME: VALUE'")?;
+        entry.map("headers", &headers);
+        hints.extend(headers.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
+            let variable = variable_name(&format!("{} {name}", self.name));
+            format!("the value of the header {name} is in the file as you typed it. To keep it out, set the variable {variable} where mcpzip runs, and use --header '{name}: ${{{variable}}}'")
+        }));
+        Ok(())
+    }
+
     /// The absolute path of `--cwd`.
     pub(super) fn absolute_cwd(&self) -> Result<Option<String>, Exit> {
         self.cwd.as_deref().map(absolute_directory).transpose()
@@ -359,9 +399,34 @@ impl Arguments {
             || self.kind.is_some()
             || self.cli
             || self.cwd.is_some()
+            || self.openapi.is_some()
             || self.description.is_some()
             || self.timeout.is_some()
     }
+}
+
+/// The advice to name the URL of the interface that a file describes, with the URLs that it names.
+fn without_base_url(path: &str) -> String {
+    let advice = "a description in a file does not decide where requests and credentials go; name the URL of the interface with `--base-url`";
+    let bytes = files::read_regular(Path::new(path), 64 * 1024 * 1024);
+    match bytes.map(|bytes| described_servers(&bytes)) {
+        Err(error) => format!("{path} cannot be read: {error}"),
+        Ok(Err(reason)) => format!("{path} cannot be used: {reason}"),
+        Ok(Ok(servers)) => match servers.iter().find(|url| url.contains("://")) {
+            Some(url) => format!("{advice}. It says {}", printable(url)),
+            None => advice.to_owned(),
+        },
+    }
+}
+
+/// A hint if a URL has a secret in it.
+fn secret_in_url(url: &str) -> Option<String> {
+    let secrets = secret_parameters(url);
+    let is_plain_there = secrets.iter().any(|secret| is_plain(secret.expose()));
+    is_plain_there.then(|| {
+        "the URL contains a secret, which is in the file as you typed it. Use `${VARIABLE}` to keep it out"
+            .to_owned()
+    })
 }
 
 /// Whether an argument is a path relative to the working directory.

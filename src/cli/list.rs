@@ -23,6 +23,7 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
             let kind = match server.transport {
                 Transport::Stdio(ref stdio) if stdio.command_line.is_some() => "cli",
                 Transport::Stdio(_) => "stdio",
+                Transport::Http(ref remote) if remote.openapi.is_some() => "openapi",
                 Transport::Http(_) => "http",
                 Transport::Sse(_) => "sse",
             };

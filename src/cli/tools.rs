@@ -20,11 +20,16 @@ const LIST_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   mcpzip tools
-  mcpzip tools github --json | jq -r '.[].name'")]
+  mcpzip tools github --json | jq -r '.[].name'
+  mcpzip tools github --json --schemas")]
 pub(super) struct Arguments {
     /// Only tools of this server
     #[arg(add = completions::of_servers())]
     server: Option<String>,
+    /// With `--json`, add each tool's whole definition, with its schemas
+    #[arg(long)]
+    #[serde(default)]
+    schemas: bool,
     #[command(flatten)]
     pub(super) daemon: DaemonOption,
 }
@@ -109,9 +114,12 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         let name = tool.qualified_name().to_string();
         let text = render_hit(tool.server().name(), &definition);
         if output.is_json() {
-            all.push(
-                json!({ "name": name, "server": tool.server().name().as_str(), "text": text }),
-            );
+            let mut shown =
+                json!({ "name": name, "server": tool.server().name().as_str(), "text": text });
+            if arguments.schemas {
+                shown["definition"] = serde_json::from_str(json.get()).unwrap_or_default();
+            }
+            all.push(shown);
         } else {
             let rest = text.strip_prefix(&name).unwrap_or(&text);
             output.line(format!("{}{rest}", strong(&name)));

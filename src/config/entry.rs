@@ -80,8 +80,13 @@ impl Server {
                 )
             }
             Transport::Http(remote) => format!(
-                "{}{}",
+                "{}{}{}",
                 shown_url(&remote.url),
+                if remote.openapi.is_some() {
+                    " (openapi)"
+                } else {
+                    ""
+                },
                 names("headers", remote.headers.keys().collect())
             ),
             Transport::Sse(remote) => {
@@ -92,6 +97,12 @@ impl Server {
                 )
             }
         }
+    }
+
+    /// Whether it is an HTTP interface with a description, inside the program.
+    #[must_use]
+    pub(crate) fn is_interface(&self) -> bool {
+        matches!(&self.transport, Transport::Http(remote) if remote.openapi.is_some())
     }
 
     /// The way to reach it, in one line for an agent: the program's name and the number of arguments, or a URL's

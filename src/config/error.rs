@@ -151,6 +151,20 @@ pub(crate) enum EntryError {
         /// The key.
         key: &'static str,
     },
+    /// A key for a description in the entry of another kind of server.
+    #[error("`{key}` has a meaning only beside `openapi`")]
+    NeedsOpenApi {
+        /// The key.
+        key: &'static str,
+    },
+    /// A description, and a `command` or `url`.
+    #[error(
+        "has an `openapi` and a `{other}`; keep one of them (`base_url` is the URL of the interface)"
+    )]
+    OpenApiAndTarget {
+        /// The other key.
+        other: &'static str,
+    },
     /// A text that must not be empty.
     #[error("`{key}` is empty")]
     Empty {

@@ -13,6 +13,7 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 use tracing::level_filters::LevelFilter;
 
 use super::error::{ConfigWarning, EntryError};
+use super::openapi::OpenApiEntry;
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
@@ -24,7 +25,7 @@ use super::{
     CREDENTIALS_EXPECTED, CommandLine, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck,
     IdleTimeout, Management, Origin, Share, Trust, duration, log_level,
 };
-use super::{command_line, foreign, keys};
+use super::{command_line, foreign, keys, openapi};
 
 /// JSON with comments and trailing commas, and nothing else: a forgotten comma is more often a slip than intended.
 const SYNTAX: ParseOptions = ParseOptions {
@@ -59,6 +60,8 @@ const RESTRICTIONS: &[&str] = &[
     "prompts",
     "resources",
     "cli_only",
+    "include",
+    "exclude",
 ];
 
 /// The file's content.
@@ -107,6 +110,7 @@ pub(super) struct Entry {
     pub(super) cwd: Read<At<String>>,
     pub(super) command_line: Read<CommandLine>,
     pub(super) url: Read<At<String>>,
+    pub(super) openapi: Read<OpenApiEntry>,
     pub(super) headers: Read<BTreeMap<String, At<String>>>,
     pub(super) headers_command: Read<Words>,
     pub(super) headers_helper: Read<Words>,
@@ -282,6 +286,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         cwd: members.read("cwd", Field::text),
         command_line: command_line::read(&mut members),
         url: members.read("url", Field::text),
+        openapi: openapi::read(&mut members),
         headers: members.read("headers", Field::text_map),
         headers_command: members.read("headers_command", words),
         // Claude Code's name for the key, with the same meaning.

@@ -123,6 +123,10 @@ impl Parts {
             self.text(&command.program);
             command.args.iter().for_each(|word| self.text(word));
         }
+        if let Some(openapi) = &remote.openapi {
+            // Every key of it decides which tools there are.
+            self.text(&format!("{openapi:?}"));
+        }
     }
 }
 
@@ -151,6 +155,7 @@ mod tests {
             url,
             headers,
             headers_command: None,
+            openapi: None,
             proxy,
             certificates: None,
             oauth,

@@ -237,6 +237,31 @@ pub(super) const ENTRY: Table = &[
     ),
     key("url", Value::Text, "The URL of a server behind HTTP."),
     key(
+        "openapi",
+        Value::Text,
+        "The OpenAPI description of an HTTP interface, a URL or a file: its operations are the tools.",
+    ),
+    key(
+        "base_url",
+        Value::Text,
+        "The URL of the interface that `openapi` describes, in place of the server that the description names. Credentials go to its origin.",
+    ),
+    key(
+        "include",
+        Value::Texts,
+        "The only operations of `openapi` that are tools, by name, tag, path, or method and path: `\"issues_*\"`, `\"GET /repos/*\"`.",
+    ),
+    key(
+        "exclude",
+        Value::Texts,
+        "Operations of `openapi` that are no tools, in the form of `include`.",
+    ),
+    key(
+        "origins",
+        Value::Texts,
+        "Further origins that the description of `openapi` may name for its servers, and redirect to. They get `headers` too, but no login.",
+    ),
+    key(
         "headers",
         Value::TextMap,
         "Headers that are sent to the server's own origin with each request.",

@@ -37,6 +37,7 @@ mod names;
 mod nearest;
 mod network;
 mod oauth;
+mod openapi;
 mod options;
 mod override_values;
 mod paths;
@@ -87,6 +88,7 @@ pub(crate) use management::Management;
 pub(crate) use names::{safe_name, safe_names, written_name};
 pub(crate) use network::{Network, NoCertificates};
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
+pub(crate) use openapi::{DescriptionLocation, OpenApi, OperationPattern};
 pub(crate) use options::{
     AuditedArguments, Credentials, Duplicates, Era, Exposure, HealthCheck, IdleBounds, IdleTimeout,
     LOG_FORMATS, LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, ResultForm,

@@ -41,7 +41,10 @@ fn object(table: Table) -> Map<String, Json> {
 fn server() -> Json {
     let mut server = object(ENTRY);
     let has = |key: &str| json!({ "required": [key], "properties": { key: { "type": "string" } } });
-    server.insert("oneOf".to_owned(), json!([has("command"), has("url")]));
+    server.insert(
+        "oneOf".to_owned(),
+        json!([has("command"), has("url"), has("openapi")]),
+    );
     Json::Object(server)
 }
 
@@ -333,7 +336,7 @@ mod tests {
             let null = file(key.name, Json::Null);
             // An entry without either is invalid.
             assert!(
-                schema.is_valid(&null) || matches!(key.name, "command" | "url"),
+                schema.is_valid(&null) || matches!(key.name, "command" | "url" | "openapi"),
                 "{null}"
             );
         }
@@ -369,6 +372,9 @@ mod tests {
             let mut entry = json!({ target: if target == "url" { "https://x" } else { "x" } });
             if key == "type" && value.as_str().is_some_and(|kind| kind != "stdio") {
                 entry = json!({ "url": "https://x" });
+            }
+            if ["openapi", "base_url", "include", "exclude", "origins"].contains(&key) {
+                entry = json!({ "openapi": "https://x" });
             }
             entry[key] = value;
             in_entry(entry)

@@ -9,6 +9,7 @@ use super::env::{Environment, is_inherited};
 use super::error::{ConfigWarning, EntryError};
 use super::file::{Entry, Words};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
+use super::openapi::{DescriptionLocation, OpenApi, OpenApiEntry};
 use super::policy::Policy;
 use super::projects::Projects;
 use super::reader::{At, Read, Report};
@@ -53,6 +54,7 @@ struct Target {
     cwd: Option<At<String>>,
     command_line: Option<CommandLine>,
     url: Option<At<String>>,
+    openapi: Option<OpenApiEntry>,
     headers: Texts,
     headers_command: Option<Words>,
     proxy: Option<At<String>>,
@@ -113,6 +115,7 @@ impl<'a> Resolver<'a> {
             oauth: entry.oauth?,
             command: entry.command?,
             url: entry.url?,
+            openapi: entry.openapi?,
         };
         let transport = self.transport(name, offset, target)?;
         let expose = match entry.expose? {
@@ -169,7 +172,7 @@ impl<'a> Resolver<'a> {
         &mut self,
         name: &str,
         offset: usize,
-        target: Target,
+        mut target: Target,
     ) -> Result<Transport, At<EntryError>> {
         let unused = |keys: &[(&str, bool)], target| {
             for (key, _) in keys.iter().filter(|(_, is_there)| *is_there) {
@@ -186,6 +189,21 @@ impl<'a> Resolver<'a> {
             };
             Err(At::new(offset, error))
         };
+        let (url, openapi) = match &target.openapi {
+            None => (target.url.clone(), None),
+            Some(_) => {
+                let taken = [
+                    ("command", target.command.is_some()),
+                    ("url", target.url.is_some()),
+                ];
+                if let Some((other, _)) = taken.into_iter().find(|(_, is_there)| *is_there) {
+                    return Err(At::new(offset, EntryError::OpenApiAndTarget { other }));
+                }
+                let written = target.openapi.take().expect("it is there");
+                let (url, openapi) = self.openapi(written)?;
+                (Some(url), Some(Box::new(openapi)))
+            }
+        };
         let Target {
             kind,
             command,
@@ -193,7 +211,8 @@ impl<'a> Resolver<'a> {
             env,
             cwd,
             command_line,
-            url,
+            url: _,
+            openapi: _,
             headers,
             headers_command,
             proxy,
@@ -225,9 +244,13 @@ impl<'a> Resolver<'a> {
                     ("cwd", cwd.is_some()),
                     ("cli", command_line.is_some()),
                 ];
-                unused(&local_only, "url");
+                unused(
+                    &local_only,
+                    if openapi.is_some() { "openapi" } else { "url" },
+                );
                 let oauth = oauth.unwrap_or_default();
                 let mut remote = self.remote(&url, headers, proxy, ca_file, oauth)?;
+                remote.openapi = openapi;
                 remote.headers_command = headers_command
                     .map(|words| self.headers_command(words))
                     .transpose()?;
@@ -309,8 +332,66 @@ impl<'a> Resolver<'a> {
             headers_command: None,
             proxy,
             certificates,
+            openapi: None,
             oauth,
         })
+    }
+
+    /// The URL of the interface that a description describes, and the description.
+    fn openapi(&mut self, entry: OpenApiEntry) -> Result<(At<String>, OpenApi), At<EntryError>> {
+        let offset = entry.description.offset;
+        let is_at_url = entry.description.value.contains("://");
+        let description = if is_at_url {
+            let url = self.plain("openapi", &entry.description)?.trim().to_owned();
+            if !is_url(&url, &["http", "https"]) {
+                return Err(At::new(offset, EntryError::Url));
+            }
+            self.secrets.extend(secret_parameters(&url));
+            DescriptionLocation::Url(url)
+        } else {
+            let path = self.path("openapi", &entry.description)?;
+            DescriptionLocation::File(tidy(&self.directory.join(path)))
+        };
+        let has_base_url = entry.base_url.is_some();
+        let url = match entry.base_url {
+            Some(url) => url,
+            None if is_at_url => entry.description,
+            None => {
+                let problem = "is missing: a description in a file does not decide where requests and credentials go";
+                let key = "base_url".to_owned();
+                return Err(At::new(offset, EntryError::Unusable { key, problem }));
+            }
+        };
+        let origins = entry
+            .origins
+            .into_iter()
+            .enumerate()
+            .map(|(index, written)| {
+                let key = format!("origins[{index}]");
+                let origin = self
+                    .plain(&key, &written)?
+                    .trim()
+                    .trim_end_matches('/')
+                    .to_owned();
+                let rest = origin.split_once("://").map_or("", |(_, rest)| rest);
+                if !is_url(&origin, &["http", "https"]) || rest.contains(['/', '?', '#', '@']) {
+                    let problem = "must be the origin of a URL, like `https://uploads.example.com`";
+                    return Err(At::new(
+                        written.offset,
+                        EntryError::Unusable { key, problem },
+                    ));
+                }
+                Ok(origin)
+            });
+        let origins = origins.collect::<Result<_, _>>()?;
+        let openapi = OpenApi {
+            description,
+            has_base_url,
+            include: entry.include,
+            exclude: entry.exclude,
+            origins,
+        };
+        Ok((url, openapi))
     }
 
     /// Reads the command; a text is a line for the shell, which expands variables itself.

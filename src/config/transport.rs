@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::certificates::Certificates;
 use super::command_line::CommandLine;
 use super::oauth::{HeadersCommand, OAuth};
+use super::openapi::OpenApi;
 use crate::secret::Secret;
 
 /// The transport of a server. Arguments and URLs print unmasked: mask them with
@@ -48,6 +49,8 @@ pub(crate) struct Remote {
     pub proxy: Proxy,
     /// Certificates trusted in addition to the system's.
     pub certificates: Option<Certificates>,
+    /// The OpenAPI description of its operations. `None`: it is an MCP server.
+    pub openapi: Option<Box<OpenApi>>,
     /// The OAuth settings, for a server that needs a login and has no `Authorization` in `headers`.
     pub oauth: OAuth,
 }

@@ -410,12 +410,11 @@ fn pool(
     let logs = directories.logs.clone();
     let mut context = UpstreamContext::new(servers.clone(), session.clone(), logs);
     context.sharing_directory.clone_from(&directories.sharing);
-    context.sources = Some(Arc::new(Sources {
-        directory: directories
-            .cache
-            .as_ref()
-            .map(|cache| cache.join("commands")),
-    }));
+    let help = directories
+        .cache
+        .as_ref()
+        .map(|cache| cache.join("commands"));
+    context.sources = Some(Arc::new(Sources::new(help)));
     let tasks = context.tasks.clone();
     let vault = |directory: &PathBuf| {
         Arc::new(Vault::new(

@@ -1,24 +1,39 @@
-//! Servers inside the program. `command/` makes the subcommands of a program tools.
+//! Servers inside the program. `command/` makes the subcommands of a program tools, `openapi/` the operations of an HTTP
+//! interface.
 //!
 //! *Never*: knows a client or a rule; runs a shell.
 
 mod command;
+mod openapi;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::config::{CommandLine, Stdio};
+use crate::config::{CommandLine, OpenApi, Remote, Stdio};
 use crate::tool::ServerName;
 use crate::upstream::{ConnectError, OpenSource, Source, UpstreamContext};
 use command::CommandSource;
+pub(crate) use openapi::described_servers;
+use openapi::{Descriptions, OpenApiSource};
 
 /// Makes the sources of a session.
 #[derive(Debug)]
 pub(crate) struct Sources {
     /// The directory of what was read from programs' help; `None` keeps nothing.
-    pub(crate) directory: Option<PathBuf>,
+    directory: Option<PathBuf>,
+    descriptions: Descriptions,
+}
+
+impl Sources {
+    /// Sources that keep programs' help in `directory`.
+    pub(crate) fn new(directory: Option<PathBuf>) -> Self {
+        Self {
+            directory,
+            descriptions: Descriptions::default(),
+        }
+    }
 }
 
 impl OpenSource for Sources {
@@ -34,5 +49,18 @@ impl OpenSource for Sources {
             let source = CommandSource::open(server, program, command_line, kept, context)?;
             Ok(Arc::new(source) as Arc<dyn Source>)
         })
+    }
+
+    fn open_interface(
+        &self,
+        server: &ServerName,
+        remote: &Remote,
+        openapi: &OpenApi,
+        changed: Box<dyn Fn() + Send + Sync>,
+        context: &Arc<UpstreamContext>,
+    ) -> Result<Arc<dyn Source>, ConnectError> {
+        let descriptions = &self.descriptions;
+        let source = OpenApiSource::open(server, remote, openapi, changed, descriptions, context)?;
+        Ok(source)
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::handshake::Refusal;
-use super::host::Audience;
+use super::host::{Audience, Notice};
 use super::inbound::InboundRouter;
 use super::link::Link;
 use super::listing::SharedListing;
@@ -63,6 +63,7 @@ impl Connector<'_> {
                 Some(command_line) => self.inside(transport, command_line).await,
                 None => self.stdio(transport).await,
             },
+            Transport::Http(remote) if remote.openapi.is_some() => self.interface(remote),
             Transport::Http(remote) => self.streamable_http(self.peer(remote)?).await,
             Transport::Sse(remote) => {
                 let (wire, opened) = self.sse(self.peer(remote)?).await?;
@@ -85,6 +86,27 @@ impl Connector<'_> {
         let source = sources
             .open(self.server, program, command_line, self.context)
             .await?;
+        let inside = Inside::new(self.server.clone(), source);
+        let introduction = inside.introduction();
+        self.opened(Wire::Inside(inside), Ok(introduction), "")
+    }
+
+    fn interface(&self, remote: &Remote) -> Result<Connection, ConnectError> {
+        let (Some(sources), Some(openapi)) = (&self.context.sources, &remote.openapi) else {
+            return Err(ConnectError::Configuration {
+                server: self.server.to_string(),
+                reason: "it is an HTTP interface, which is not available here".to_owned(),
+            });
+        };
+        let (audience, server) = (self.audience.clone(), self.server.clone());
+        let changed = move || audience.noticed(&server, Notice::ToolsChanged);
+        let source = sources.open_interface(
+            self.server,
+            remote,
+            openapi,
+            Box::new(changed),
+            self.context,
+        )?;
         let inside = Inside::new(self.server.clone(), source);
         let introduction = inside.introduction();
         self.opened(Wire::Inside(inside), Ok(introduction), "")

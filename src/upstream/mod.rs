@@ -18,6 +18,7 @@ mod headers_command;
 mod health;
 mod host;
 mod inbound;
+mod interface;
 mod introduction;
 mod link;
 mod list_limits;
@@ -52,6 +53,7 @@ pub(crate) use error::{CallError, ConnectError, ListError, NotListed};
 #[cfg(unix)]
 pub(crate) use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
 pub(crate) use host::{Asking, Audience, Comparing, Host, Notice, Question};
+pub(crate) use interface::{Interface, InterfaceAnswer, InterfaceRequest};
 pub(crate) use introduction::Introduction;
 pub(crate) use listing::Listing;
 pub(crate) use log::ServerLog;
@@ -62,7 +64,7 @@ pub(crate) use retry::backoff;
 pub(crate) use run::{Finished, Run};
 pub(crate) use sharing::{SharedServers, list_name};
 pub(crate) use slot::ServerState;
-pub(crate) use source::{OpenSource, Source, SourceError};
+pub(crate) use source::{OpenSource, SCHEMA_MARK, SCHEMA_REQUEST, Source, SourceError};
 pub(crate) use transport::http::HttpError;
 pub(crate) use transport::http::mirrors::mirrored;
 

@@ -96,6 +96,8 @@ fn of_http(server: &ServerName, error: &HttpError) -> String {
         HttpError::Login { status, .. } => format!("requires a login (HTTP {status})"),
         HttpError::Command(_) => "cannot be called: its `headers_command` failed".to_owned(),
         HttpError::Redirect { .. } => "redirects to another address".to_owned(),
+        HttpError::Elsewhere { .. } => "is described as being at another address".to_owned(),
+        HttpError::TooLarge { .. } => "gave an answer over the size limit".to_owned(),
         HttpError::ContentType { .. } => "did not answer with JSON or an event stream".to_owned(),
         HttpError::NoEndpoint { .. } => "is not an HTTP+SSE server".to_owned(),
     };

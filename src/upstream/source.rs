@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::reply::ServerReply;
 use super::{CallError, ConnectError, Introduction, UpstreamContext};
-use crate::config::{CommandLine, Stdio};
+use crate::config::{CommandLine, OpenApi, Remote, Stdio};
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::tool::ServerName;
 
@@ -24,8 +24,8 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// The definitions of its tools, each a JSON object as in `tools/list`.
     ///
     /// # Errors
-    /// The reason why they are not known, for a person.
-    fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, String>>;
+    /// The reason why they are not known; [`SourceError::Arguments`] has a text for a person.
+    fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>>;
 
     /// Calls a tool. Returns the result, a JSON object as in the response to `tools/call`. Dropping the future cancels
     /// the call.
@@ -37,15 +37,33 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         tool: &'a str,
         arguments: &'a RawValue,
     ) -> BoxFuture<'a, Result<String, SourceError>>;
+
+    /// A part of a tool's input schema that its definition leaves out, by its path in the whole schema: `#/$defs/Pod`;
+    /// `#` is the whole one.
+    fn schema<'a>(
+        &'a self,
+        _tool: &'a str,
+        _path: &'a str,
+    ) -> BoxFuture<'a, Result<String, SourceError>> {
+        Box::pin(async { Err(SourceError::UnknownTool) })
+    }
 }
+
+/// The request for a part of a schema, which only sources answer: `{name, path}`.
+pub(crate) const SCHEMA_REQUEST: &str = "mcpzip/schema";
+
+/// The member of `_meta` of a definition that leaves out parts of its input schema: the hash of the whole schema.
+pub(crate) const SCHEMA_MARK: &str = "mcpzip/schema";
 
 /// The reason why a source did not call a tool.
 #[derive(Debug)]
 pub(crate) enum SourceError {
     /// It has no tool of this name.
     UnknownTool,
-    /// The arguments cannot be used, for this reason.
+    /// The request, or the entry, cannot be used, for this reason.
     Arguments(String),
+    /// The request failed, so the tool's server counts as failed.
+    Call(CallError),
 }
 
 /// Makes sources of entries.
@@ -58,6 +76,16 @@ pub(crate) trait OpenSource: Send + Sync {
         command_line: &'a CommandLine,
         context: &'a Arc<UpstreamContext>,
     ) -> BoxFuture<'a, Result<Arc<dyn Source>, ConnectError>>;
+
+    /// Makes the operations of an interface the tools of `server`. `changed` is called when the description has changed.
+    fn open_interface(
+        &self,
+        server: &ServerName,
+        remote: &Remote,
+        openapi: &OpenApi,
+        changed: Box<dyn Fn() + Send + Sync>,
+        context: &Arc<UpstreamContext>,
+    ) -> Result<Arc<dyn Source>, ConnectError>;
 }
 
 /// The connection to a source.
@@ -106,8 +134,9 @@ impl Inside {
         }
         let answer = async {
             match method {
-                "tools/list" => Ok(self.list().await),
+                "tools/list" => self.list().await,
                 "tools/call" => self.call(params).await,
+                SCHEMA_REQUEST => self.schema(params).await,
                 "ping" => Ok(result("{}".to_owned())),
                 _ => Ok(error(
                     ErrorCode::METHOD_NOT_FOUND,
@@ -124,33 +153,50 @@ impl Inside {
         }
     }
 
-    async fn list(&self) -> ServerReply {
+    async fn list(&self) -> Result<ServerReply, CallError> {
         match self.source.tools().await {
-            Ok(tools) => result(format!(r#"{{"tools":[{}]}}"#, tools.join(","))),
-            Err(reason) => error(ErrorCode::INTERNAL, &reason),
+            Ok(tools) => Ok(result(format!(r#"{{"tools":[{}]}}"#, tools.join(",")))),
+            Err(SourceError::Call(failure)) => Err(failure),
+            Err(SourceError::Arguments(reason)) => Ok(error(ErrorCode::INTERNAL, &reason)),
+            Err(SourceError::UnknownTool) => Ok(result(r#"{"tools":[]}"#.to_owned())),
         }
     }
 
     async fn call(&self, params: &Frame) -> Result<ServerReply, CallError> {
+        let (name, arguments) = self.params(params, "arguments")?;
+        let none =
+            RawValue::from_string("{}".to_owned()).map_err(|_| self.malformed("no arguments"))?;
+        let arguments = arguments.unwrap_or(none);
+        answered(&name, self.source.call(&name, &arguments).await)
+    }
+
+    async fn schema(&self, params: &Frame) -> Result<ServerReply, CallError> {
+        let (name, path) = self.params(params, "path")?;
+        let path: Option<String> = path.and_then(|path| serde_json::from_str(path.get()).ok());
+        let path = path.unwrap_or_else(|| "#".to_owned());
+        answered(&name, self.source.schema(&name, &path).await)
+    }
+
+    /// The tool's name and another member of a request's parameters.
+    fn params(
+        &self,
+        params: &Frame,
+        member: &str,
+    ) -> Result<(String, Option<Box<RawValue>>), CallError> {
         let bytes = [&params.head[..], &params.body, &params.tail].concat();
-        let malformed = |reason: &str| CallError::Malformed {
+        let raw: &RawValue = serde_json::from_slice(&bytes)
+            .map_err(|_| self.malformed("the request is not JSON"))?;
+        let params =
+            Object::parse(raw).map_err(|_| self.malformed("the request is not an object"))?;
+        let name = params.text("name").unwrap_or_default();
+        Ok((name, params.get(member).map(ToOwned::to_owned)))
+    }
+
+    fn malformed(&self, reason: &str) -> CallError {
+        CallError::Malformed {
             server: self.server.clone(),
             reason: reason.to_owned(),
-        };
-        let raw: &RawValue =
-            serde_json::from_slice(&bytes).map_err(|_| malformed("the request is not JSON"))?;
-        let params = Object::parse(raw).map_err(|_| malformed("the request is not an object"))?;
-        let name = params.text("name").unwrap_or_default();
-        let none = RawValue::from_string("{}".to_owned()).map_err(|_| malformed("no arguments"))?;
-        let arguments = params.get("arguments").unwrap_or(&none);
-        Ok(match self.source.call(&name, arguments).await {
-            Ok(answer) => result(answer),
-            Err(SourceError::UnknownTool) => {
-                let message = format!("there is no tool `{name}`");
-                error(ErrorCode::INVALID_PARAMS, &message)
-            }
-            Err(SourceError::Arguments(reason)) => error(ErrorCode::INVALID_PARAMS, &reason),
-        })
+        }
     }
 
     fn lost(&self, may_have_acted: bool) -> CallError {
@@ -159,6 +205,18 @@ impl Inside {
             reason: "the connection was closed".to_owned(),
             may_have_acted,
         }
+    }
+}
+
+fn answered(name: &str, answer: Result<String, SourceError>) -> Result<ServerReply, CallError> {
+    match answer {
+        Ok(answer) => Ok(result(answer)),
+        Err(SourceError::UnknownTool) => {
+            let message = format!("there is no tool `{name}`");
+            Ok(error(ErrorCode::INVALID_PARAMS, &message))
+        }
+        Err(SourceError::Arguments(reason)) => Ok(error(ErrorCode::INVALID_PARAMS, &reason)),
+        Err(SourceError::Call(failure)) => Err(failure),
     }
 }
 

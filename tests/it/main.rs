@@ -114,4 +114,5 @@ mod signatures;
 
 // Its programs are found where Unix has them.
 #[cfg(unix)]
+mod openapi;
 mod peers;

@@ -283,6 +283,8 @@ fn after_http(error: &HttpError) -> &'static str {
             ..
         } => "call again later",
         HttpError::Login { .. } => "call again when a person has done that",
+        HttpError::Elsewhere { .. } => "nothing was sent; use another tool",
+        HttpError::TooLarge { .. } => "it may have acted; ask for less, such as one page",
         HttpError::Status {
             status: 429 | 503, ..
         } => "call again later",

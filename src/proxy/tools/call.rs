@@ -9,6 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
+use super::describe::is_partial;
 use super::{Tools, builtin};
 use crate::catalog::{Adapted, Rejected, Tool};
 use crate::mcp::object::quoted;
@@ -132,7 +133,7 @@ impl Tools {
                 name: tool.qualified_name(),
             });
         }
-        let checked = self.check_arguments(&tool, call.arguments).await?;
+        let checked = self.check_arguments(view, &tool, call.arguments).await?;
         let (arguments, repairs) = match &checked {
             Checked::AsSent(raw) => (*raw, Vec::new()),
             Checked::Repaired { arguments, repairs } => (&**arguments, repairs.clone()),
@@ -172,12 +173,13 @@ impl Tools {
     /// Checks arguments against the tool's schema, and repairs unambiguous mistakes.
     async fn check_arguments<'a>(
         &self,
+        view: &View,
         tool: &Tool,
         arguments: Option<&'a RawValue>,
     ) -> Result<Checked<'a>, Failure> {
         let schema = match self.schemas.get(tool.entry().hash) {
             Some(schema) => schema,
-            None => Box::pin(self.compiled(tool)).await,
+            None => Box::pin(self.compiled(view, tool)).await,
         };
         let adapted = tool.adapted().zip(arguments);
         if let Some((adapted, Ok(sent))) =
@@ -203,9 +205,18 @@ impl Tools {
     }
 
     /// The compiled schema of a tool, created at its first call.
-    async fn compiled(&self, tool: &Tool) -> Arc<Schema> {
+    async fn compiled(&self, view: &View, tool: &Tool) -> Arc<Schema> {
         let json = self.inventory.definition(tool);
+        let whole = match json.as_deref().is_some_and(is_partial) {
+            true => self.schema_part(view, tool, "#").await.ok(),
+            false => None,
+        };
+        let whole: Option<Box<RawValue>> =
+            whole.and_then(|schema| RawValue::from_string(schema).ok());
         let compile = move || {
+            if whole.is_some() {
+                return Schema::compile(whole.as_deref());
+            }
             let definition = json
                 .as_deref()
                 .and_then(|json| Definition::parse(json).ok());

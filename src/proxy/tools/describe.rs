@@ -1,13 +1,19 @@
 //! The meta-tool `describe_tool`.
 
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 
 use super::Tools;
 use crate::catalog::Tool;
-use crate::mcp::Object;
+use crate::config::Server;
+use crate::mcp::object::quoted;
+use crate::mcp::{Frame, Object};
+use crate::proxy::relay::Relayed;
 use crate::proxy::view::View;
 use crate::proxy::{Failure, Reply};
 use crate::tool::{ServerName, is_hidden};
+use crate::upstream::{SCHEMA_MARK, SCHEMA_REQUEST, ServerReply, message_of};
 
 /// The maximum number of descriptions in one answer.
 const MOST_NAMES: usize = 50;
@@ -35,11 +41,26 @@ impl Tools {
         let mut failed = 0;
         let mut introduced: Vec<ServerName> = Vec::new();
         for name in &names {
+            if let Some((tool, path)) = name.split_once('#') {
+                match self.part(view, tool, &format!("#{path}")).await {
+                    Ok(part) => texts.push(format!("{}\n{part}", on_one_line(name))),
+                    Err(failure) => {
+                        failed += 1;
+                        texts.push(failure.text(view));
+                    }
+                }
+                continue;
+            }
             match self.describe(view, name).await {
                 Ok((tool, json)) => {
                     let server = tool.server();
                     let name = on_one_line(&tool.qualified_name().to_string());
                     let mut text = format!("{name}\n{}", json.get());
+                    if is_partial(&json) {
+                        text.push_str(&format!(
+                            "\nWhere `more` stands, describe_tool shows the rest for `{name}` followed by its path: `{name}#/…`"
+                        ));
+                    }
                     let is_held = view.snapshot().hold(server.name()).instructions;
                     if let Some(instructions) = server
                         .instructions()
@@ -68,6 +89,58 @@ impl Tools {
         }
     }
 
+    /// A part of a tool's input schema that its definition leaves out.
+    async fn part(&self, view: &View, name: &str, path: &str) -> Result<String, Failure> {
+        let tool = self.find(view, name).await?;
+        let part = self.schema_part(view, &tool, path).await;
+        part.map_err(|message| Failure::Refused {
+            name: tool.qualified_name(),
+            message,
+            data: None,
+        })
+    }
+
+    /// Asks a tool's server for a part of its input schema; `#` is all of it.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(super) fn schema_part<'a>(
+        &'a self,
+        view: &'a View,
+        tool: &'a Tool,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let is_partial = |json: Box<RawValue>| is_partial(&json);
+            let config = view.config();
+            let entry = config.servers.get(tool.server().name());
+            // Another server could show a text here that was not compared with the pins.
+            if !entry.is_some_and(Server::is_interface)
+                || !self.inventory.definition(tool).is_some_and(is_partial)
+            {
+                return Err("its definition has all of it".to_owned());
+            }
+            let name = tool.own_name();
+            let relayed = Relayed {
+                method: SCHEMA_REQUEST,
+                name: Some(name.tool.as_str()),
+                params: Frame {
+                    head: format!(r#"{{"name":{},"path":"#, quoted(name.tool.as_str()))
+                        .into_bytes(),
+                    body: Bytes::from(quoted(path)),
+                    tail: Vec::new(),
+                },
+                limit: self.relay.limit(view, &name.server),
+                is_repeatable: true,
+            };
+            match self.relay.request(&name.server, relayed, None).await {
+                Ok(ServerReply::Result(part)) => Ok(String::from_utf8_lossy(&part).into_owned()),
+                Ok(ServerReply::Error(error)) => Err(message_of(&error)),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+
     /// The tool that `name` means, and its definition in its server's own bytes.
     ///
     /// # Errors
@@ -86,6 +159,15 @@ impl Tools {
             })?;
         Ok((tool, json))
     }
+}
+
+/// Whether a definition leaves out parts of its input schema, which its server shows.
+pub(super) fn is_partial(definition: &RawValue) -> bool {
+    let object = Object::parse(definition).unwrap_or_default();
+    let meta = object
+        .get("_meta")
+        .and_then(|meta| Object::parse(meta).ok());
+    meta.is_some_and(|meta| meta.get(SCHEMA_MARK).is_some())
 }
 
 /// A text as a quotation: each line is marked, so that none can pass for mcpzip's or another server's, and characters

@@ -117,8 +117,11 @@ impl Source for CommandSource {
         }
     }
 
-    fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, String>> {
-        Box::pin(async move { Ok(self.toolset().await?.definitions()) })
+    fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>> {
+        Box::pin(async move {
+            let tools = self.toolset().await.map_err(SourceError::Arguments)?;
+            Ok(tools.definitions())
+        })
     }
 
     fn call<'a>(

@@ -274,6 +274,7 @@ mod tests {
             url: url.to_owned(),
             headers: std::collections::BTreeMap::new(),
             headers_command: None,
+            openapi: None,
             proxy: Proxy::None,
             certificates: None,
             oauth: OAuth::default(),

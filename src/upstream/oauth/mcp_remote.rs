@@ -268,6 +268,7 @@ mod tests {
             url,
             headers,
             headers_command: None,
+            openapi: None,
             proxy: Proxy::None,
             certificates: None,
             oauth,

@@ -13,7 +13,7 @@ use super::auth_required::AuthRequired;
 use super::challenge::Challenge;
 use super::issuer::IssuerChange;
 use super::token::Token;
-use crate::config::{Grant, Remote};
+use crate::config::{Grant, OAuth, Remote};
 use crate::secret::Masker;
 use crate::text::chain;
 use crate::tool::ServerName;
@@ -133,6 +133,11 @@ impl TokenSource {
     /// The step that is required after a refusal.
     pub(in crate::upstream) fn need(&self) -> AuthRequired {
         self.state().need.clone()
+    }
+
+    /// Whether there is a token, or the entry says how to log in.
+    pub(in crate::upstream) fn is_configured(&self) -> bool {
+        self.state().token.is_some() || self.account.remote.oauth != OAuth::default()
     }
 
     /// `text`, written by a server, without our token.

@@ -37,6 +37,9 @@ const UNRESTRICTING: &[&str] = &[
     "cli_help",
     "cli_depth",
     "cli_tools",
+    "openapi",
+    "base_url",
+    "origins",
 ];
 
 /// Whether an entry is disabled. A value other than `false` counts as `true`.
@@ -75,6 +78,8 @@ mod tests {
         "projects",
         "cli_only",
         "cli_read",
+        "include",
+        "exclude",
     ];
 
     #[test]

@@ -54,6 +54,22 @@ pub(crate) enum HttpError {
         /// The origin of the redirect.
         to: String,
     },
+    /// A request would go to an origin that the entry does not name. Nothing was sent.
+    #[error(
+        "is described as {origin}, to which its entry permits no requests; `origins` of the entry permits them"
+    )]
+    Elsewhere {
+        /// The origin.
+        origin: String,
+    },
+    /// The answer is larger than the limit.
+    #[error("answered with {size} bytes or more, over the limit of {limit}")]
+    TooLarge {
+        /// The bytes that arrived or were announced.
+        size: u64,
+        /// The limit.
+        limit: usize,
+    },
     /// The answer is not a message.
     #[error("answered with {found} instead of JSON or an event stream")]
     ContentType {

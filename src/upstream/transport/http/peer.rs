@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 
 use super::error::{HttpError, unsent, words};
@@ -81,6 +81,27 @@ impl HttpPeer {
             helper,
             login,
         })
+    }
+
+    /// The peer without a login, for another origin of an interface.
+    pub(in crate::upstream) fn without_login(self) -> Self {
+        Self {
+            login: None,
+            ..self
+        }
+    }
+
+    /// Whether a refusal may mean a login that mcpzip can make: one is kept, or the server says where to log in, as MCP servers
+    /// do.
+    pub(in crate::upstream) fn offers_login(&self, response: &Response) -> bool {
+        let names_authority = || {
+            let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+            let mut texts = challenges.filter_map(|value| value.to_str().ok());
+            texts.any(|text| text.contains("resource_metadata"))
+        };
+        self.login
+            .as_ref()
+            .is_some_and(|login| login.is_configured() || names_authority())
     }
 
     /// Sends a request to `url`, which has the server's origin, and waits for the head of the response. A request

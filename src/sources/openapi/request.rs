@@ -1,0 +1,152 @@
+//! The arguments of a call as a request.
+
+use http::{HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde_json::{Map, Value};
+
+use super::body::{self, Content};
+use super::operation::{Operation, Place};
+use super::reading::Given;
+use super::style::{Written, in_header, in_path, joined, pairs};
+use crate::upstream::InterfaceRequest;
+
+type Arguments = Map<String, Value>;
+
+/// The base of an interface: its URL, and the query that each request has.
+#[derive(Debug, Clone)]
+pub(super) struct Base {
+    pub(super) url: Url,
+    pub(super) query: Option<String>,
+}
+
+impl Operation {
+    /// The request of a call.
+    ///
+    /// # Errors
+    /// The reason why the arguments cannot be used.
+    pub(super) fn request(
+        &self,
+        arguments: &Arguments,
+        base: &Base,
+        given: &Given,
+    ) -> Result<InterfaceRequest, String> {
+        self.check(arguments)?;
+        let mut path = self.path.clone();
+        let (mut query, mut headers, mut cookies) = (Vec::new(), Vec::new(), Vec::new());
+        for parameter in &self.parameters {
+            let name = &parameter.argument;
+            let Some(value) = arguments.get(name).filter(|value| !value.is_null()) else {
+                if parameter.is_required {
+                    return Err(format!("`{name}` is missing"));
+                }
+                continue;
+            };
+            let written = Written {
+                style: parameter.style,
+                explode: parameter.explode,
+                allows_reserved: parameter.allows_reserved,
+            };
+            let as_json = Value::String(value.to_string());
+            let value = if parameter.is_json { &as_json } else { value };
+            match parameter.place {
+                Place::Path => {
+                    let text = in_path(parameter, value);
+                    if text.is_empty() {
+                        return Err(format!("`{name}` is empty, but stands in the path"));
+                    }
+                    path = path.replace(&format!("{{{}}}", parameter.name), &text);
+                }
+                Place::Query => query.extend(pairs(&parameter.name, value, written)),
+                Place::Header => {
+                    headers.push((parameter.name.clone(), in_header(parameter, value)));
+                }
+                Place::Cookie => cookies.extend(pairs(&parameter.name, value, written)),
+            }
+        }
+        let url = self.url(base, &path, &joined(&query))?;
+        if !cookies.is_empty() && !given.headers.iter().any(|name| name == "cookie") {
+            let cookies = cookies
+                .into_iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            headers.push(("cookie".to_owned(), cookies.collect::<Vec<_>>().join("; ")));
+        }
+        if !given.headers.iter().any(|name| name == "accept") {
+            headers.push(("accept".to_owned(), self.accepted()));
+        }
+        let content = match &self.body {
+            Some(body) => body::content(body, arguments)?,
+            None => None,
+        };
+        let Content { media, bytes } = content.unwrap_or_default();
+        if let Some(media) = media {
+            headers.push(("content-type".to_owned(), media));
+        }
+        Ok(InterfaceRequest {
+            method: Method::from_bytes(self.method.as_bytes())
+                .map_err(|_| "its method cannot be sent")?,
+            url,
+            headers: headers.into_iter().map(header).collect::<Result<_, _>>()?,
+            body: bytes.into(),
+        })
+    }
+
+    /// Checks that there is no argument that the operation does not have: the agent may know the tool as it was before.
+    fn check(&self, arguments: &Arguments) -> Result<(), String> {
+        let is_known = |name: &str| {
+            self.parameters.iter().any(|one| one.argument == name)
+                || self.body.as_ref().is_some_and(|body| match &body.argument {
+                    Some(own) => own == name,
+                    None => body.fields.contains_key(name),
+                })
+        };
+        match arguments.keys().find(|name| !is_known(name)) {
+            Some(name) => Err(format!("there is no argument `{name}`")),
+            None => Ok(()),
+        }
+    }
+
+    /// The URL. A value never changes which path is asked.
+    fn url(&self, base: &Base, path: &str, query: &str) -> Result<Url, String> {
+        let mut url = base.url.clone();
+        let whole = format!("{}{path}", base.url.path().trim_end_matches('/'));
+        let is_dotted = |segment: &str| matches!(segment, "." | "..");
+        if path.split('/').any(is_dotted) {
+            return Err("a value would lead to another path".to_owned());
+        }
+        // `?` in a path template begins a fixed query.
+        let (whole, fixed) = whole
+            .split_once('?')
+            .map_or((whole.as_str(), None), |(path, query)| (path, Some(query)));
+        url.set_path(whole);
+        let own = base.query.as_deref();
+        let parts: Vec<&str> = [fixed, own, Some(query)]
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.is_empty())
+            .collect();
+        url.set_query(Some(parts.join("&").as_str()).filter(|query| !query.is_empty()));
+        url.set_fragment(None);
+        Ok(url)
+    }
+
+    fn accepted(&self) -> String {
+        let json = self
+            .accepts
+            .iter()
+            .find(|media| super::operation::is_json(media));
+        match (json, self.accepts.first()) {
+            (Some(json), _) if !json.contains('*') => format!("{json}, */*;q=0.5"),
+            (None, Some(_)) => format!("{}, */*;q=0.5", self.accepts.join(", ")),
+            _ => "application/json, */*;q=0.5".to_owned(),
+        }
+    }
+}
+
+fn header((name, value): (String, String)) -> Result<(HeaderName, HeaderValue), String> {
+    let header = HeaderName::from_bytes(name.as_bytes());
+    let header = header.map_err(|_| format!("`{name}` is no name of a header"))?;
+    let value = HeaderValue::from_str(&value);
+    let value = value
+        .map_err(|_| format!("the value of `{name}` has a character that no header may have"))?;
+    Ok((header, value))
+}
