@@ -3,7 +3,9 @@
 use std::io;
 #[cfg(target_os = "linux")]
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
@@ -17,7 +19,9 @@ use crate::config::{
 use crate::downstream::{self, http};
 #[cfg(target_os = "linux")]
 use crate::events::Events;
-use crate::proxy::{Directories, Progress, Proxy, SURFACES, SharedLists, Start};
+use crate::proxy::{
+    Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedLists, Start,
+};
 use crate::results::Owner;
 #[cfg(target_os = "linux")]
 pub(crate) use crate::results::SessionId;
@@ -25,6 +29,7 @@ use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
 use crate::upstream::SharedServers;
 use crate::{telemetry, upstream};
+use futures_util::future::join_all;
 use tokio::sync::Notify;
 
 /// Directory of the statistics, below the state directory.
@@ -40,10 +45,13 @@ const SHORT_FLUSH: Duration = Duration::from_millis(150);
 /// Interval between two checks of the configuration file.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// A proxy with its tasks.
+/// The proxies of a run with their tasks.
 #[derive(Debug)]
 pub(crate) struct App {
+    /// The proxy of the run's own profiles.
     proxy: Arc<Proxy>,
+    /// That one, and those of clients with further profiles.
+    proxies: Arc<Proxies>,
     tasks: Tasks,
     paths: Paths,
     session: SessionEnv,
@@ -80,10 +88,10 @@ pub(crate) struct Shared {
 #[cfg(target_os = "linux")]
 impl Shared {
     /// The parts of a run that uses these servers and lists.
-    fn build(&self, surface: SurfaceRequest, owner: Owner) -> Build {
+    fn build(&self, request: Request, owner: Owner) -> Build {
         Build {
             start: Start::Serving,
-            surface,
+            request,
             tasks: Tasks::new(),
             servers: self.servers.clone(),
             lists: Some(self.lists.clone()),
@@ -104,7 +112,7 @@ impl Shared {
 /// The parameters of [`App::build`].
 struct Build {
     start: Start,
-    surface: SurfaceRequest,
+    request: Request,
     tasks: Tasks,
     servers: Arc<SharedServers>,
     lists: Option<Arc<SharedLists>>,
@@ -116,30 +124,35 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub(crate) fn new(paths: Paths, session: SessionEnv) -> Result<Self, config::Error> {
+    pub(crate) fn new(
+        paths: Paths,
+        session: SessionEnv,
+        profile: Option<String>,
+    ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
         sum(&faulty(&config), config.warnings.len(), &paths);
-        let (start, surface) = (Start::Nothing, SurfaceRequest::default());
-        Ok(Self::with_config(config, paths, session, start, surface))
+        let request = named(profile, &config)?;
+        let start = Start::Nothing;
+        Ok(Self::with_config(config, paths, session, start, request))
     }
 
-    /// Builds a run that serves clients, with the surface that `surface` makes of the configuration. `remotes` are the servers of
-    /// the command line.
+    /// Builds a run that serves clients, as `request` asks for by the configuration. `remotes` are the servers of the command line.
     ///
     /// # Errors
-    /// When the configuration cannot be used at all.
+    /// When the configuration cannot be used at all, or a profile cannot.
     pub(crate) fn serving(
         paths: Paths,
         session: SessionEnv,
         remotes: Vec<RemoteServer>,
-        surface: impl FnOnce(&Config) -> SurfaceRequest,
+        request: impl FnOnce(&Config) -> Request,
     ) -> Result<Self, config::Error> {
         let config = Config::load_with(&remotes, &paths, &session.environment)?;
         telemetry::hide(&config.masker);
         report(&config, &paths);
-        let surface = surface(&config);
-        let app = Self::with_config(config, paths, session, Start::Serving, surface);
+        let request = request(&config);
+        request.profiles.narrow(&config)?;
+        let app = Self::with_config(config, paths, session, Start::Serving, request);
         Ok(Self { remotes, ..app })
     }
 
@@ -147,11 +160,16 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    pub(crate) fn quiet(paths: Paths, session: SessionEnv) -> Result<Self, config::Error> {
+    pub(crate) fn quiet(
+        paths: Paths,
+        session: SessionEnv,
+        profile: Option<String>,
+    ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
-        let (start, surface) = (Start::Nothing, SurfaceRequest::default());
-        Ok(Self::with_config(config, paths, session, start, surface))
+        let request = named(profile, &config)?;
+        let start = Start::Nothing;
+        Ok(Self::with_config(config, paths, session, start, request))
     }
 
     /// Builds a run from a configuration whose faults the caller reports.
@@ -161,14 +179,14 @@ impl App {
         paths: Paths,
         session: SessionEnv,
         start: Start,
-        surface: SurfaceRequest,
+        request: Request,
     ) -> Self {
         write_logs(&config);
         let tasks = Tasks::new();
         let servers = SharedServers::of_one(tasks.clone());
         let build = Build {
             start,
-            surface,
+            request,
             tasks,
             servers,
             lists: None,
@@ -178,15 +196,16 @@ impl App {
     }
 
     /// Builds a run for a session that shares servers with other sessions of this process. `paths` are those of the
-    /// session's own process. `id` names the session in every process that serves it.
+    /// session's own process. `id` names the session in every process that serves it. `profile` is that of its command line.
     ///
     /// # Errors
-    /// When the configuration cannot be used at all.
+    /// When the configuration cannot be used at all, or a profile cannot.
     #[cfg(target_os = "linux")]
     pub(crate) fn for_session(
         paths: Paths,
         session: SessionEnv,
         surface: SurfaceRequest,
+        profile: Option<String>,
         id: SessionId,
         shared: &Shared,
     ) -> Result<Self, config::Error> {
@@ -194,7 +213,9 @@ impl App {
         telemetry::hide(&config.masker);
         write_logs(&config);
         report(&config, &paths);
-        let build = shared.build(surface, Owner::Session(id));
+        let request = request_of(&session, surface, profile);
+        request.profiles.narrow(&config)?;
+        let build = shared.build(request, Owner::Session(id));
         Ok(Self::build(config, paths, session, build))
     }
 
@@ -211,7 +232,11 @@ impl App {
         telemetry::hide(&config.masker);
         write_logs(&config);
         report(&config, &paths);
-        let build = shared.build(surface, Owner::default());
+        let request = Request {
+            surface,
+            ..Request::default()
+        };
+        let build = shared.build(request, Owner::default());
         Self::build(config, paths, session, build)
     }
 
@@ -224,14 +249,16 @@ impl App {
     pub(crate) fn for_command(
         paths: Paths,
         session: SessionEnv,
+        profile: Option<String>,
         id: SessionId,
         shared: &Shared,
     ) -> Result<Self, config::Error> {
         let config = Config::load(&paths, &session.environment)?;
         telemetry::hide(&config.masker);
+        let request = named(profile, &config)?;
         let build = Build {
             start: Start::Nothing,
-            surface: SurfaceRequest::default(),
+            request,
             tasks: Tasks::new(),
             servers: shared.servers.clone(),
             lists: Some(shared.lists.clone()),
@@ -245,12 +272,16 @@ impl App {
     fn build(config: Config, paths: Paths, session: SessionEnv, build: Build) -> Self {
         let Build {
             start,
-            surface,
+            request,
             tasks,
             servers,
             lists,
             owner,
         } = build;
+        // Each proxy of a run for several clients searches the same lists.
+        let is_for_many = start == Start::Serving && !request.has_one_client;
+        let shared = || Arc::new(SharedLists::new(Some(&paths.cache_dir)));
+        let lists = lists.or_else(|| is_for_many.then(shared));
         let directories = Directories {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join(LOGS)),
@@ -265,17 +296,34 @@ impl App {
             surfaces: Some(paths.state_dir.join(SURFACES)),
             shared: lists,
         };
-        let proxy = Proxy::new(
-            config,
-            &directories,
-            session.clone(),
-            &tasks,
-            &servers,
-            start,
-            surface,
-        );
+        let profiles = request.profiles.clone();
+        let (env, all_tasks) = (session.clone(), tasks.clone());
+        let is_first = AtomicBool::new(true);
+        let make = move |config, profiles| {
+            let mut directories = directories.clone();
+            if !is_first.swap(false, Ordering::Relaxed) {
+                // Results that one profile has stored cannot be read under another.
+                directories.owner = Owner::default();
+            }
+            let request = Request {
+                profiles,
+                ..request.clone()
+            };
+            let env = env.clone();
+            Proxy::new(
+                config,
+                &directories,
+                env,
+                &all_tasks,
+                &servers,
+                start,
+                request,
+            )
+        };
+        let proxies = Proxies::new(config, profiles, Box::new(make));
         Self {
-            proxy,
+            proxy: proxies.main().clone(),
+            proxies: Arc::new(proxies),
             tasks,
             paths,
             session,
@@ -295,18 +343,7 @@ impl App {
 
     /// Uses the session's project directory (`CLAUDE_PROJECT_DIR`) and its working directory as the client's workspace.
     pub(crate) fn set_workspace(&self) {
-        let project = self
-            .session
-            .environment
-            .get(config::env::CLAUDE_PROJECT_DIR.name)
-            .filter(|path| !path.is_empty());
-        self.proxy.set_workspace(
-            &project
-                .map(Into::into)
-                .into_iter()
-                .chain(self.session.directory.clone())
-                .collect::<Vec<_>>(),
-        );
+        self.proxy.set_workspace(&workspace(&self.session));
     }
 
     /// Applies the settings for serving: the log level, and where metrics and traces are sent.
@@ -409,13 +446,13 @@ impl App {
         options: http::Options,
         listening: impl FnOnce(&str),
     ) -> Result<(), http::Error> {
-        self.proxy.free_stdout();
+        self.proxies.free_stdout();
         let tracer = self.begin();
         let outcome = match http::Server::bind(options).await {
             Ok(server) => {
                 self.report_start(&server.url());
                 listening(&server.url());
-                server.start(self.proxy.clone(), &self.tasks);
+                server.start(self.proxies.clone(), &self.tasks);
                 // Listing need not wait for a handshake here.
                 self.proxy.inventory.release();
                 shutdown::signal()
@@ -434,7 +471,7 @@ impl App {
         self.refuse_stdout();
         let tracer = self.begin();
         self.report_start(&server.url());
-        server.start(self.proxy.clone(), &self.tasks);
+        server.start(self.proxies.clone(), &self.tasks);
         self.proxy.inventory.release();
         ended.cancelled().await;
         self.finish_traced(tracer, SHORT_FLUSH).await;
@@ -444,7 +481,7 @@ impl App {
     fn begin(&self) -> Option<Arc<Tracer>> {
         let tracer = self.observe();
         self.tasks.spawn(watch(
-            self.proxy.clone(),
+            self.proxies.clone(),
             self.paths.clone(),
             self.session.environment.clone(),
             self.remotes.clone(),
@@ -481,14 +518,16 @@ impl App {
                 tracer.flush(limit).await;
             }
         };
-        tokio::join!(self.proxy.close(), flushed);
+        let all = self.proxies.all();
+        let closed = join_all(all.iter().map(|proxy| proxy.close()));
+        tokio::join!(closed, flushed);
         tracing::debug!("everything has ended");
     }
 }
 
 /// Applies edits of the configuration file. An edit that cannot be used changes nothing.
 async fn watch(
-    proxy: Arc<Proxy>,
+    proxies: Arc<Proxies>,
     paths: Paths,
     environment: Environment,
     servers: Vec<RemoteServer>,
@@ -496,6 +535,7 @@ async fn watch(
     reload: Arc<Notify>,
 ) {
     let path = paths.config_file.clone();
+    let proxy = proxies.main();
     let mut file = match proxy.unscoped().config().stand_in {
         Some(_) => ConfigWatch::of_missing(path),
         None => ConfigWatch::new(path),
@@ -517,9 +557,11 @@ async fn watch(
         };
         let now = changed();
         if std::mem::replace(&mut known, now) != now {
-            ask_again(&proxy);
+            proxies.all().iter().for_each(|proxy| ask_again(proxy));
         }
-        proxy.inventory.read_pins();
+        for proxy in proxies.all() {
+            proxy.inventory.read_pins();
+        }
         let has_new_secrets = secrets.changed();
         if !file.changed() && !has_new_secrets && !is_asked {
             continue;
@@ -536,12 +578,51 @@ async fn watch(
                         "the settings of `traces` have changed; they apply from the next start on"
                     );
                 }
-                proxy.configure(config);
+                proxies.configure(&config);
             }
             Err(error) => {
                 tracing::error!(%error, "the edited configuration is not used, the one before stays");
             }
         }
+    }
+}
+
+/// The directories of a session: that of its project (`CLAUDE_PROJECT_DIR`) and its working directory.
+fn workspace(session: &SessionEnv) -> Vec<PathBuf> {
+    let project = session
+        .environment
+        .get(config::env::CLAUDE_PROJECT_DIR.name);
+    let project = project.filter(|path| !path.is_empty()).map(PathBuf::from);
+    project
+        .into_iter()
+        .chain(session.directory.clone())
+        .collect()
+}
+
+/// The request of a command, which has the profile that its command line names.
+fn named(profile: Option<String>, config: &Config) -> Result<Request, config::Error> {
+    let mut request = Request::default();
+    request.profiles.named.extend(profile);
+    request.profiles.narrow(config)?;
+    Ok(request)
+}
+
+/// The request of a process that has one client.
+#[must_use]
+pub(crate) fn request_of(
+    session: &SessionEnv,
+    surface: SurfaceRequest,
+    profile: Option<String>,
+) -> Request {
+    let directories = workspace(session);
+    let directories = directories.iter().map(|directory| config::real(directory));
+    Request {
+        surface,
+        profiles: ProfileChoice {
+            named: profile.into_iter().collect(),
+            directories: directories.collect(),
+        },
+        has_one_client: true,
     }
 }
 

@@ -177,6 +177,7 @@ impl Header<'_> {
             listed_at,
             fresh_for: self.fresh_for_ms.map(Duration::from_millis),
             source: None,
+            whole: None,
         })
     }
 

@@ -73,6 +73,7 @@ pub struct Rules {
     tools: Arc<Judge>,
     servers: Arc<ServerJudge>,
     entries: Arc<EntryJudge>,
+    hidden: Option<Arc<Judge>>,
     overrides: Arc<BTreeMap<ServerName, Arc<Overrides>>>,
 }
 
@@ -133,6 +134,13 @@ impl Catalog {
         *current = Arc::new(Snapshot::new(servers, rules, reserved.into()));
     }
 
+    /// Reserves these names of servers and no others, because clients see another part of the configuration from now on.
+    pub(crate) fn reserve_only(&self, names: BTreeSet<String>) {
+        let mut current = self.current.write();
+        let (servers, rules) = (current.servers.clone(), current.rules.clone());
+        *current = Arc::new(Snapshot::new(servers, rules, names.into()));
+    }
+
     /// Replaces the rules by which tools are withheld.
     pub fn restrict(&self, rules: Option<Rules>) {
         let mut current = self.current.write();
@@ -152,6 +160,7 @@ impl Rules {
             tools: Arc::new(is_withheld),
             servers: Arc::new(hold),
             entries: Arc::new(|_, _, _| false),
+            hidden: None,
             overrides: Arc::default(),
         }
     }
@@ -166,6 +175,16 @@ impl Rules {
         Self { entries, ..self }
     }
 
+    /// The rules, under which the tools for which `is_hidden` is true do not exist.
+    #[must_use]
+    pub(crate) fn hiding(
+        self,
+        is_hidden: impl Fn(&ServerName, &ToolEntry) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let hidden = Some(Arc::new(is_hidden) as Arc<Judge>);
+        Self { hidden, ..self }
+    }
+
     /// The rules, which also adapt the tools of servers.
     #[must_use]
     pub(crate) fn adapting(self, overrides: BTreeMap<ServerName, Arc<Overrides>>) -> Self {
@@ -176,6 +195,12 @@ impl Rules {
     /// The server as clients see it; `None` if it is that already.
     fn adapted(&self, server: &Arc<ServerTools>) -> Option<Arc<ServerTools>> {
         adapted::adapted(server, self.overrides.get(server.name()))
+    }
+
+    /// The server without the tools that do not exist for clients; `None` if it has none of those.
+    fn without_hidden(&self, server: &Arc<ServerTools>) -> Option<ServerTools> {
+        let is_hidden = self.hidden.as_ref()?;
+        server.without_tools(|entry| is_hidden(server.name(), entry.as_listed()))
     }
 }
 
@@ -198,8 +223,17 @@ impl Snapshot {
         reserved: Arc<BTreeSet<String>>,
     ) -> Self {
         for server in servers.values_mut() {
+            if let Some(whole) = server.whole.clone() {
+                *server = whole;
+            }
             if let Some(adapted) = rules.as_ref().and_then(|rules| rules.adapted(server)) {
                 *server = adapted;
+            }
+            let rest = rules
+                .as_ref()
+                .and_then(|rules| rules.without_hidden(server));
+            if let Some(rest) = rest {
+                *server = Arc::new(rest);
             }
         }
         let (mut withheld, mut holds) = (BTreeMap::new(), BTreeMap::new());

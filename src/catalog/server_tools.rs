@@ -36,6 +36,8 @@ pub struct ServerTools {
     pub(super) fresh_for: Option<Duration>,
     /// The list before it was adapted.
     pub(super) source: Option<Source>,
+    /// The server with the tools that do not exist for the clients.
+    pub(super) whole: Option<Arc<ServerTools>>,
 }
 
 /// The lists of a server as received; each entry in its own bytes.
@@ -302,6 +304,23 @@ impl ServerTools {
         Some(reduced)
     }
 
+    /// The server without the tools for which `is_hidden` is true; `None` if there are none of those.
+    pub(super) fn without_tools(
+        self: &Arc<Self>,
+        is_hidden: impl Fn(&ToolEntry) -> bool,
+    ) -> Option<Self> {
+        let shown = self.entries.iter().filter(|entry| !is_hidden(entry));
+        let entries: Vec<ToolEntry> = shown.cloned().collect();
+        (entries.len() < self.entries.len()).then(|| Self {
+            by_name: Self::order_by_name(&entries),
+            entries,
+            // They may be about hidden tools.
+            flaws: Vec::new(),
+            whole: Some(self.clone()),
+            ..Self::clone(self)
+        })
+    }
+
     /// The positions of the tools in the order of their names.
     pub(super) fn by_name(&self) -> impl Iterator<Item = usize> {
         self.by_name.iter().map(|index| *index as usize)
@@ -349,6 +368,9 @@ impl ServerTools {
     /// The server as it listed its tools.
     #[must_use]
     pub(crate) fn as_listed(&self) -> &Self {
+        if let Some(whole) = &self.whole {
+            return whole.as_listed();
+        }
         self.source.as_ref().map_or(self, |from| &from.listed)
     }
 

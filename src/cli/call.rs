@@ -12,6 +12,7 @@ use super::completions;
 use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
+use super::profile_option::ProfileOption;
 use super::question::agrees;
 use super::recorder::Recorder;
 use crate::app::App;
@@ -54,6 +55,8 @@ pub(super) struct Arguments {
     is_person: bool,
     #[command(flatten)]
     pub(super) daemon: DaemonOption,
+    #[command(flatten)]
+    pub(super) profile: ProfileOption,
 }
 
 impl Arguments {

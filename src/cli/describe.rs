@@ -8,6 +8,7 @@ use super::completions;
 use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, strong};
+use super::profile_option::ProfileOption;
 use crate::app::App;
 use crate::tool::{Definition, render_hit};
 
@@ -21,6 +22,8 @@ pub(super) struct Arguments {
     name: String,
     #[command(flatten)]
     pub(super) daemon: DaemonOption,
+    #[command(flatten)]
+    pub(super) profile: ProfileOption,
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {

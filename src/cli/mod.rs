@@ -34,6 +34,7 @@ mod migrate;
 mod output;
 mod over_daemon;
 mod printable;
+mod profile_option;
 mod question;
 mod recorder;
 mod registry;
@@ -589,10 +590,14 @@ impl Live {
             Self::Status(_) => true,
             Self::Approve(_) | Self::Reject(_) => false,
         };
+        let profile = match &self {
+            Self::Shared(command) => command.profile(&session.environment),
+            Self::Status(_) | Self::Approve(_) | Self::Reject(_) => None,
+        };
         let app = match shows_faults {
             // These commands show each fault with its server.
-            true => App::quiet(paths, session)?,
-            false => App::new(paths, session)?,
+            true => App::quiet(paths, session, profile)?,
+            false => App::new(paths, session, profile)?,
         };
         app.set_workspace();
         let outcome = tokio::select! {

@@ -12,7 +12,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, Printed};
 use super::{call, describe, search, servers, tools};
 use crate::app::{self, App};
-use crate::config::{DaemonMode, DaemonOptions, Paths, SessionEnv, is_inline};
+use crate::config::{DaemonMode, DaemonOptions, Environment, Paths, SessionEnv, is_inline};
 use crate::daemon::{self, Ran};
 
 /// Commands that need the servers.
@@ -53,6 +53,18 @@ impl Command {
         }
     }
 
+    /// The profile whose part of the configuration it uses.
+    pub(super) fn profile(&self, environment: &Environment) -> Option<String> {
+        let option = match self {
+            Self::Search(arguments) => &arguments.profile,
+            Self::Describe(arguments) => &arguments.profile,
+            Self::Call(arguments) => &arguments.profile,
+            Self::Tools(arguments) => &arguments.profile,
+            Self::Servers(arguments) => &arguments.profile,
+        };
+        option.name(environment)
+    }
+
     /// Whether it shows each fault of the configuration with its server.
     pub(super) fn shows_faults(&self) -> bool {
         matches!(self, Self::Servers(_))
@@ -90,9 +102,11 @@ pub(super) async fn run(
     {
         return Some(Err(exit));
     }
+    let profile = command.profile(&session.environment);
     let request = daemon::Request {
         env: session,
         surface: None,
+        profile: profile.as_deref(),
         idle: options.idle,
     };
     let asked = serde_json::to_string(&CommandRequest {

@@ -11,6 +11,7 @@ use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
+use super::profile_option::ProfileOption;
 use crate::app::App;
 use crate::config::BUILT_IN_SERVER;
 use crate::proxy::SearchError;
@@ -41,6 +42,8 @@ pub(super) struct Arguments {
     explain: bool,
     #[command(flatten)]
     pub(super) daemon: DaemonOption,
+    #[command(flatten)]
+    pub(super) profile: ProfileOption,
 }
 
 /// Whether a server of this name is configured, ignoring letter case and dashes as a search does.

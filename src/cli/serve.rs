@@ -8,15 +8,17 @@ use clap::Args;
 use super::daemon::url as daemon_url;
 use super::diagnostics::Exit;
 use super::output::Output;
-use crate::app::App;
+use super::profile_option::ProfileOption;
+use crate::app::{App, request_of};
 use crate::clients::{Choice, Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
-    Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress, Paths,
-    RemoteServer, SessionEnv, StandIn, Surface, SurfaceRequest, env, is_inline, older_config_file,
+    self, Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress,
+    Paths, RemoteServer, SessionEnv, StandIn, Surface, SurfaceRequest, env, is_inline,
+    older_config_file,
 };
 use crate::daemon;
 use crate::downstream::http::{self, Options, OptionsError, Origin};
-use crate::proxy::Start;
+use crate::proxy::{ProfileChoice, Request, Start};
 use crate::telemetry;
 
 #[derive(Debug, Default, Args)]
@@ -25,6 +27,7 @@ use crate::telemetry;
   mcpzip serve --http 127.0.0.1:8080 --token-file ~/.mcpzip-token
   mcpzip serve --http :9090
   mcpzip serve --server notes=https://notes.example.com/mcp
+  mcpzip serve --profile review
   mcpzip serve --surface direct --config ./mcpzip.json")]
 pub(super) struct Arguments {
     /// Serve clients over HTTP [default address: MCPZIP_HTTP_ADDRESS, `http.address` of the configuration, 127.0.0.1:8080];
@@ -51,6 +54,8 @@ pub(super) struct Arguments {
     /// The same as `--surface direct`
     #[arg(long, conflicts_with = "surface")]
     direct: bool,
+    #[command(flatten)]
+    profile: ProfileOption,
 }
 
 /// The note if no token is required.
@@ -136,8 +141,8 @@ fn without_configuration(
     paths: Paths,
     session: SessionEnv,
     has_own_config: bool,
-    surface: SurfaceRequest,
-) -> App {
+    request: Request,
+) -> Result<App, Exit> {
     let is_named = has_own_config
         || session
             .environment
@@ -148,7 +153,17 @@ fn without_configuration(
     if let Some(advice) = config.advice() {
         tracing::warn!("{advice}");
     }
-    App::with_config(config, paths, session, Start::Serving, surface)
+    request
+        .profiles
+        .narrow(&config)
+        .map_err(config::Error::from)?;
+    Ok(App::with_config(
+        config,
+        paths,
+        session,
+        Start::Serving,
+        request,
+    ))
 }
 
 /// The settings without a configuration: those of mcpzip 0.1 unless the user names a file, otherwise the defaults.
@@ -189,7 +204,12 @@ fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::R
 }
 
 /// Serves the client through the daemon, if the configuration says so and the daemon is available.
-async fn share(paths: &Paths, env: &SessionEnv, surface: Option<Surface>) -> Result<Shared, Exit> {
+async fn share(
+    paths: &Paths,
+    env: &SessionEnv,
+    surface: Option<Surface>,
+    profile: Option<&str>,
+) -> Result<Shared, Exit> {
     let options = DaemonOptions::load(paths, &env.environment);
     // The daemon reads a file. A configuration in a variable belongs to this process.
     if options.mode == DaemonMode::Off || is_inline(&paths.config_file) {
@@ -198,6 +218,7 @@ async fn share(paths: &Paths, env: &SessionEnv, surface: Option<Surface>) -> Res
     let request = daemon::Request {
         env,
         surface,
+        profile,
         idle: options.idle,
     };
     match daemon::attach(paths, &request).await? {
@@ -226,6 +247,7 @@ pub(super) async fn run(
     output: &Output,
 ) -> Result<(), Exit> {
     let (flag, may_share) = (arguments.surface(), arguments.may_share());
+    let profile = arguments.profile.name(&environment);
     let surface_of = |config: &Config| SurfaceRequest {
         flag,
         http: config
@@ -239,21 +261,30 @@ pub(super) async fn run(
     let over_http = arguments.is_over_http();
     let variables = environment.clone();
     let env = SessionEnv::here(environment);
+    let request_of = |config: &Config| match over_http {
+        false => request_of(&env, surface_of(config), profile.clone()),
+        true => Request {
+            surface: surface_of(config),
+            profiles: ProfileChoice {
+                named: profile.iter().cloned().collect(),
+                ..ProfileChoice::default()
+            },
+            has_one_client: false,
+        },
+    };
     let shared = if may_share {
-        Box::pin(share(&paths, &env, flag)).await?
+        Box::pin(share(&paths, &env, flag, profile.as_deref())).await?
     } else {
         Shared::No
     };
     if shared == Shared::Served {
         return Ok(());
     }
-    let app = match App::serving(paths.clone(), env.clone(), servers, surface_of) {
-        Err(crate::config::Error::Missing { .. }) if !over_http => without_configuration(
-            paths.clone(),
-            env,
-            has_own_config,
-            surface_of(&Config::default()),
-        ),
+    let app = match App::serving(paths.clone(), env.clone(), servers, request_of) {
+        Err(config::Error::Missing { .. }) if !over_http => {
+            let request = request_of(&Config::default());
+            without_configuration(paths.clone(), env.clone(), has_own_config, request)?
+        }
         app => app?,
     };
     let configured = app.proxy().unscoped().config().http.clone();

@@ -10,6 +10,7 @@ use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use super::printable::printable;
+use super::profile_option::ProfileOption;
 use super::status::{show_servers, show_warnings, sum};
 use crate::app::App;
 use crate::proxy::{ServerReport, counted};
@@ -35,6 +36,8 @@ pub(super) struct Arguments {
     health: bool,
     #[command(flatten)]
     pub(super) daemon: DaemonOption,
+    #[command(flatten)]
+    pub(super) profile: ProfileOption,
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {

@@ -10,6 +10,7 @@ use super::completions;
 use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
+use super::profile_option::ProfileOption;
 use crate::app::App;
 use crate::config::{BUILT_IN_SERVER, Config};
 use crate::proxy::{Progress, counted};
@@ -32,6 +33,8 @@ pub(super) struct Arguments {
     schemas: bool,
     #[command(flatten)]
     pub(super) daemon: DaemonOption,
+    #[command(flatten)]
+    pub(super) profile: ProfileOption,
 }
 
 fn is_disabled(server: &str, config: &Config) -> bool {

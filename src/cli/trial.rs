@@ -40,7 +40,7 @@ impl Trial {
         environment: &Environment,
         output: &Output,
     ) -> Result<Self, Exit> {
-        let app = App::new(paths.clone(), SessionEnv::here(environment.clone()))?;
+        let app = App::new(paths.clone(), SessionEnv::here(environment.clone()), None)?;
         let trial = {
             let _spinner = output.spinner(format!("connecting to {name}"));
             tokio::select! {

@@ -53,6 +53,11 @@ pub(crate) const DAEMON: Variable = Variable {
     name: "MCPZIP_DAEMON",
     doc: "Whether `serve` shares one set of servers with other sessions: `auto` or `off`; it goes before `daemon` in the configuration.",
 };
+/// The profile of a session.
+pub(crate) const PROFILE: Variable = Variable {
+    name: "MCPZIP_PROFILE",
+    doc: "The profile of the session or command, where `--profile` does not name one.",
+};
 /// The usual log filter of Rust programs.
 pub(crate) const RUST_LOG: Variable = Variable {
     name: "RUST_LOG",
@@ -321,6 +326,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     LOG_FORMAT,
     RUST_LOG,
     DAEMON,
+    PROFILE,
     TOKEN,
     HTTP_ADDRESS,
     HTTP_ORIGINS,

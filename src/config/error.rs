@@ -66,6 +66,9 @@ pub(crate) enum Error {
         /// The reason.
         source: io::Error,
     },
+    /// The profile that was asked for is not served.
+    #[error(transparent)]
+    Profile(#[from] super::ProfileRefusal),
     /// A path is not given, and the platform's own cannot be determined.
     #[error("no home directory is known; set HOME or {variable}")]
     NoHome {

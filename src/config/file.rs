@@ -14,6 +14,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::error::{ConfigWarning, EntryError};
 use super::openapi::OpenApiEntry;
+use super::profiles::{ProfileEntries, profiles};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
@@ -83,6 +84,7 @@ pub(super) struct File {
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
     pub(super) tools: PolicyEntry,
+    pub(super) profiles: Read<ProfileEntries>,
     pub(super) credentials: Read<Credentials>,
     pub(super) registry: Read<At<String>>,
     pub(super) log: Read<LevelFilter>,
@@ -185,6 +187,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let tools = members
         .read("tools", PolicyEntry::read)?
         .unwrap_or_default();
+    let profiles = members.read("profiles", profiles);
     let credentials = members.read("credentials", credentials);
     let registry = members.read("registry", Field::text);
     let log = members.read("log", level);
@@ -220,6 +223,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         management,
         expose,
         tools,
+        profiles,
         credentials,
         proxy,
         ca_file,

@@ -41,6 +41,8 @@ pub(super) enum Value {
     Object(Table),
     /// An object whose members, with any names, are objects.
     Objects(Table),
+    /// An object of profiles, each with these keys.
+    Profiles(Table),
     /// An object, or one of some words, which stand for it.
     ObjectOr(&'static [&'static str], Table),
     /// An object of servers' entries, each with the keys of `keys::ENTRY`.

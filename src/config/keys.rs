@@ -79,6 +79,11 @@ pub(super) const FILE: Table = &[
         Value::Object(RESULTS),
         "How results are answered.",
     ),
+    key(
+        "profiles",
+        Value::Profiles(PROFILE),
+        "Named parts of the configuration, which only narrow it.",
+    ),
     with_default(
         "management",
         Value::Words(&["off", "read", "full"]),
@@ -161,6 +166,35 @@ pub(super) const FILE: Table = &[
 
 const IDLE_TIMEOUT: Value = Value::TimeOr(&["adaptive", "never"]);
 
+/// The keys of an entry in `profiles`.
+const PROFILE: Table = &[
+    key(
+        "servers",
+        Value::Texts,
+        "The servers of the profile; `[\"*\"]` for all. Required.",
+    ),
+    key(
+        "tools",
+        Value::Object(TOOLS),
+        "Rules that apply in addition to all others.",
+    ),
+    key(
+        "surface",
+        Value::Words(super::surface::SURFACES),
+        "The surface of the profile's sessions.",
+    ),
+    key(
+        "management",
+        Value::Words(&["off", "read"]),
+        "What agents may do to mcpzip, if the file's `management` permits that much.",
+    ),
+    key(
+        "projects",
+        Value::Texts,
+        "Directories whose sessions get the profile without asking for it.",
+    ),
+];
+
 /// The keys of an entry in `clients`.
 pub(super) const CLIENT: Table = &[
     key(
@@ -177,6 +211,11 @@ pub(super) const CLIENT: Table = &[
         "form",
         Value::Words(RESULT_FORMS),
         "The form of the client's results, in place of `results.form`; a tool's own `form` goes before it.",
+    ),
+    key(
+        "profile",
+        Value::Text,
+        "The profile of the client's sessions, in addition to that of their command line or URL.",
     ),
 ];
 

@@ -42,6 +42,7 @@ mod options;
 mod override_values;
 mod paths;
 mod policy;
+mod profiles;
 mod projects;
 mod reader;
 mod remote_server;
@@ -96,6 +97,7 @@ pub(crate) use options::{
 };
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
 pub(crate) use policy::{Inspected, ListedRule, Policy, Verdict, arguments};
+pub(crate) use profiles::{ProfileRefusal, ProfileRequest, Profiles};
 pub(crate) use projects::{Projects, real};
 pub(crate) use remote_server::RemoteServer;
 pub(crate) use results::ResultOptions;

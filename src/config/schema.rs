@@ -172,6 +172,15 @@ fn value(value: &Value) -> Json {
             member.insert("type".to_owned(), json!("object"));
             json!({ "type": ["object", "null"], "additionalProperties": member })
         }
+        Value::Profiles(table) => {
+            let mut member = object(table);
+            member.insert("type".to_owned(), json!("object"));
+            member.insert("required".to_owned(), json!(["servers"]));
+            let servers = json!({ "servers": { "type": "array", "minItems": 1 } });
+            let member = json!({ "allOf": [member, { "properties": servers }] });
+            let names = json!({ "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" });
+            json!({ "type": ["object", "null"], "propertyNames": names, "additionalProperties": member })
+        }
         Value::ObjectOr(words, table) => {
             let mut schema = object(table);
             schema.insert("type".to_owned(), json!("object"));
@@ -294,6 +303,18 @@ mod tests {
                     json!([]),
                     json!({ "x": [] }),
                     json!({ "x": { "no_such": 1 } }),
+                ],
+            ),
+            Value::Profiles(_) => (
+                vec![json!({}), json!({ "x-1": { "servers": ["r"] } })],
+                vec![
+                    json!([]),
+                    json!({ "x": {} }),
+                    json!({ "x": { "servers": [] } }),
+                    json!({ "X": { "servers": ["r"] } }),
+                    json!({ "x": { "servers": ["r"], "no_such": 1 } }),
+                    json!({ "x": { "servers": ["r"], "management": "full" } }),
+                    json!({ "x": { "servers": ["r"], "surface": "wide" } }),
                 ],
             ),
             Value::ObjectOr(some, _) => (

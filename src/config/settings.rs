@@ -19,9 +19,9 @@ use super::server::{self, Resolver};
 use super::{
     ApprovalOptions, AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions,
     Environment, Exposure, HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected,
-    LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, RemoteServer, ResultForm,
-    ResultOptions, SearchOptions, Server, SurfaceOptions, Traces, Transport, Verdict, duration,
-    env, file, remote_server, secrets_file,
+    LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Profiles, RemoteServer,
+    ResultForm, ResultOptions, SearchOptions, Server, SurfaceOptions, Traces, Transport, Verdict,
+    duration, env, file, profiles, remote_server, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -82,6 +82,10 @@ pub(crate) struct Config {
     pub expose: Exposure,
     /// The rules for the tools of all servers.
     pub tools: Policy,
+    /// The profiles.
+    pub profiles: Profiles,
+    /// The rules of the profiles that this configuration is narrowed to, by name.
+    pub profile_rules: Vec<(String, Policy)>,
     /// The permission of agents to change `mcpzip` itself.
     pub management: Management,
     /// The storage of logins.
@@ -140,7 +144,9 @@ impl Config {
             .servers
             .get(&name.server)
             .map_or(Verdict::Allowed, |entry| entry.tools.judge_own(name, hints));
-        own.max(self.tools.judge(name, hints))
+        let profiles = self.profile_rules.iter();
+        let profiles = profiles.map(|(_, rules)| rules.judge(name, hints));
+        profiles.fold(own.max(self.tools.judge(name, hints)), Verdict::max)
     }
 
     /// The form of results for the client with this name: the tool's `own`, else that of the client's entry, else that of
@@ -184,7 +190,10 @@ impl Config {
     #[must_use]
     pub(crate) fn inspects(&self, server: &ServerName) -> bool {
         let own = self.servers.get(server);
-        self.tools.inspects() || own.is_some_and(|entry| entry.tools.inspects())
+        let mut profiles = self.profile_rules.iter();
+        self.tools.inspects()
+            || profiles.any(|(_, rules)| rules.inspects())
+            || own.is_some_and(|entry| entry.tools.inspects())
     }
 
     /// The judgements of the rules for all servers and of those in the server's entry, each with the path of its rules in the file.
@@ -207,7 +216,11 @@ impl Config {
                 format!("mcpServers.{}.", name.server),
             )
         });
-        std::iter::once(all).chain(own)
+        let profiles = self.profile_rules.iter().map(move |(profile, rules)| {
+            let judgement = rules.judgement(name, hints, call);
+            (rules, judgement, format!("profiles.{profile}."))
+        });
+        std::iter::once(all).chain(own).chain(profiles)
     }
 
     /// The servers that a client in `directories` (without symbolic links) does not see.
@@ -356,6 +369,7 @@ impl Config {
         for (name, written) in &renamed {
             tools.know_as(name, written);
         }
+        let profiles = profiles::of(file.profiles, &names, &renamed, environment, &report);
         let search = search(file.search, defaults.search, &mut resolver);
         let otlp = resolver.otlp(file.otlp);
         let (audit, audit_copies) = AuditOptions::of(file.audit, otlp.logs.as_ref(), &report);
@@ -404,6 +418,8 @@ impl Config {
             ),
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
+            profiles,
+            profile_rules: Vec::new(),
             credentials: credentials(environment, file.credentials, &report),
             registry: registry(environment, file.registry, &report),
             log: level(file.log, &report),
@@ -453,6 +469,8 @@ impl Default for Config {
             home: None,
             expose: Exposure::default(),
             tools: Policy::default(),
+            profiles: Ok(BTreeMap::new()),
+            profile_rules: Vec::new(),
             management: Management::default(),
             credentials: Credentials::default(),
             registry: REGISTRY.to_owned(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::error::EntryError;
 use super::keys;
 use super::options::result_form;
+use super::profiles::UNREADABLE;
 use super::reader::{At, Field, Members, Read, Report};
 use super::sections::SurfaceEntry;
 use super::shown::{Shown, shown};
@@ -30,6 +31,8 @@ pub(crate) struct SurfaceOptions {
     pub show: Shown,
     /// The settings of some clients, by the names in the file.
     pub clients: BTreeMap<String, ClientOptions>,
+    /// Whether `clients` cannot be read, so that it is unknown which clients have profiles.
+    pub is_unreadable: bool,
 }
 
 /// The settings of one client; `None` leaves the file's own.
@@ -41,6 +44,8 @@ pub(crate) struct ClientOptions {
     pub show: Option<Shown>,
     /// The form of its results.
     pub form: Option<ResultForm>,
+    /// Its profile.
+    pub profile: Option<String>,
 }
 
 /// The settings of one client as written.
@@ -48,6 +53,7 @@ pub(super) struct ClientEntry {
     surface: Read<Surface>,
     show: Read<Shown>,
     form: Read<ResultForm>,
+    profile: Read<At<String>>,
 }
 
 impl Default for SurfaceOptions {
@@ -58,6 +64,7 @@ impl Default for SurfaceOptions {
             read_tool: ReadTool::default(),
             show: Shown::default(),
             clients: BTreeMap::new(),
+            is_unreadable: false,
         }
     }
 }
@@ -85,12 +92,20 @@ impl SurfaceOptions {
             .value(show, "no tool is listed next to the three")
             .flatten())
         .unwrap_or_default();
+        options.is_unreadable = clients.is_err();
         let clients = report.value(clients, "no client has settings of its own");
         for (name, entry) in clients.flatten().unwrap_or_default() {
             let own = ClientOptions {
                 surface: (report.value(entry.surface, text(options.mode))).flatten(),
                 show: (report.value(entry.show, "the `show` of all clients")).flatten(),
                 form: (report.value(entry.form, "`results.form`")).flatten(),
+                profile: (entry.profile.unwrap_or_else(|fault| {
+                    // The client must not get more than the profile would show.
+                    let unreadable = At::new(fault.offset, UNREADABLE.to_owned());
+                    report.fall_back(fault, "sessions of the client are refused");
+                    Some(unreadable)
+                }))
+                .map(|profile| profile.value),
             };
             options.clients.insert(name, own);
         }
@@ -122,6 +137,13 @@ impl SurfaceOptions {
     #[must_use]
     pub(crate) fn form_for(&self, client: &str) -> Option<ResultForm> {
         self.own(client, |own| own.form)
+    }
+
+    /// The profiles of the client with this name, by all entries that name it.
+    pub(super) fn profiles_of(&self, client: &str) -> impl Iterator<Item = &str> {
+        let entries = self.clients.iter();
+        let own = entries.filter(move |(name, _)| is_client(name, client));
+        own.filter_map(|(_, own)| own.profile.as_deref())
     }
 
     /// A setting of the first entry that names `client` and has it.
@@ -205,6 +227,7 @@ pub(super) fn clients(field: &Field<'_>) -> Result<Vec<(String, ClientEntry)>, A
             surface: members.read("surface", surface_name),
             show: members.read("show", shown),
             form: members.read("form", result_form),
+            profile: members.read("profile", Field::text),
         };
         members.finish();
         Ok((name.to_owned(), entry))

@@ -85,8 +85,9 @@ pub(super) async fn serve(
     socket: tokio::net::UnixStream,
 ) -> io::Result<()> {
     let (mut reader, mut writer) = socket.into_split();
-    let env = session.env();
-    let app = match App::for_command(session.paths(), env, SessionId::random(), &shared.app) {
+    let (env, profile) = (session.env(), session.profile.clone());
+    let id = SessionId::random();
+    let app = match App::for_command(session.paths(), env, profile, id, &shared.app) {
         Ok(app) => app,
         // The process reports this error as it does without a daemon.
         Err(_) => return message::send_async(&mut writer, &CommandMessage::Alone).await,

@@ -22,7 +22,7 @@ use crate::config::{Environment, Paths, SessionEnv, Surface, SurfaceRequest};
 use crate::telemetry;
 
 /// The version of these messages and of the journal. Raise it with each change of either. The socket's name contains it.
-pub(super) const PROTOCOL: u32 = 5;
+pub(super) const PROTOCOL: u32 = 6;
 
 /// Maximum length of a message, in bytes. The variables of a session are the largest part.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -63,6 +63,8 @@ pub(super) struct Session {
     pub(super) variables: BTreeMap<String, String>,
     /// The surface that the command line asks for.
     pub(super) surface: Option<String>,
+    /// The profile that the command line names.
+    pub(super) profile: Option<String>,
     /// How long the daemon stays without sessions, in milliseconds.
     pub(super) idle: u64,
     /// The level of the lines on its stderr, if an argument or a variable sets it.
@@ -84,6 +86,7 @@ impl Session {
             directory,
             variables: variables(&request.env.environment),
             surface: request.surface.map(|surface| surface.text().to_owned()),
+            profile: request.profile.map(str::to_owned),
             idle: u64::try_from(request.idle.as_millis()).unwrap_or(u64::MAX),
             log: telemetry::asked_level().map(|level| level.to_string()),
         })

@@ -260,6 +260,8 @@ use crate::config::{SessionEnv, Surface};
 pub(crate) struct Request<'a> {
     pub(crate) env: &'a SessionEnv,
     pub(crate) surface: Option<Surface>,
+    /// The profile that the command line names.
+    pub(crate) profile: Option<&'a str>,
     /// How long the daemon stays without sessions.
     pub(crate) idle: Duration,
 }

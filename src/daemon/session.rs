@@ -96,9 +96,10 @@ impl SharedResources {
 /// When the session's configuration cannot be used.
 pub(super) fn build(session: &message::Session, shared: &SharedResources) -> Result<App, Error> {
     let (paths, env) = (session.paths(), session.env());
-    let surface = session.surface();
+    let (surface, profile) = (session.surface(), session.profile.clone());
     let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
-    Ok(App::for_session(paths, env, surface, id, &shared.app)?)
+    let app = App::for_session(paths, env, surface, profile, id, &shared.app)?;
+    Ok(app)
 }
 
 impl Opened {

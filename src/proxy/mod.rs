@@ -17,6 +17,8 @@ mod inbound;
 mod inventory;
 mod ledger;
 mod metrics;
+mod profile;
+mod proxies;
 mod relay;
 mod surfaces;
 mod tools;
@@ -37,6 +39,8 @@ pub(crate) use inventory::{
     Progress, ServerReport, SharedLists, Start, Status, counted, neighbours,
 };
 pub(crate) use metrics::{CONTENT_TYPE as METRICS_TYPE, ProcessMetric, ProcessMetrics};
+pub(crate) use profile::ProfileChoice;
+pub(crate) use proxies::Proxies;
 pub(crate) use relay::RequestContext;
 pub(crate) use relay::approval::wait_of as approval_wait;
 pub(crate) use relay::instrument;
@@ -65,10 +69,15 @@ use inbound::Inbound;
 use inventory::Inventory;
 use ledger::Ledger;
 use metrics::Metrics;
+use profile::ProfileScope;
 use relay::Relay;
 use surfaces::Surfaces;
 use tools::{Tools, definitions};
 use view::{ViewSource, Workspace};
+
+/// The answer to clients whose profiles cannot be used; the log has the reason.
+const REFUSED: &str = "the profile of this session cannot be used, so nothing is served: the user has to correct `profiles` in the \
+                       configuration (`mcpzip doctor` shows the reason)";
 
 /// The proxy: dispatches requests by method.
 #[derive(Debug)]
@@ -81,8 +90,22 @@ pub(crate) struct Proxy {
     features: Arc<Features>,
     relay: Arc<Relay>,
     surfaces: Surfaces,
+    profiles: ProfileScope,
+    /// Whether all clients are one, whose name and directories decide its profiles.
+    has_one_client: bool,
     /// The metrics.
     pub(crate) metrics: Metrics,
+}
+
+/// The wishes of a proxy's clients.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Request {
+    /// Their surface.
+    pub surface: SurfaceRequest,
+    /// Their profiles.
+    pub profiles: ProfileChoice,
+    /// Whether the proxy has one client.
+    pub has_one_client: bool,
 }
 
 /// The directories for data that outlive a proxy.
@@ -125,7 +148,7 @@ impl Proxy {
             tasks,
             &crate::upstream::SharedServers::of_one(tasks.clone()),
             Start::Serving,
-            SurfaceRequest::default(),
+            Request::default(),
         )
     }
 
@@ -138,8 +161,15 @@ impl Proxy {
         tasks: &Tasks,
         servers: &Arc<SharedServers>,
         start: Start,
-        request: SurfaceRequest,
+        request: Request,
     ) -> Arc<Self> {
+        let Request {
+            surface,
+            profiles,
+            has_one_client,
+        } = request;
+        let profiles = ProfileScope::new(profiles, config);
+        let config = profiles.part();
         let statistics = Statistics::new(directories.statistics.as_deref());
         statistics.start(tasks);
         statistics.live().count_calls(config.counts_calls());
@@ -196,11 +226,13 @@ impl Proxy {
             let surfaces = Surfaces::new(
                 inventory.clone(),
                 callers.clone(),
-                request,
+                surface,
                 directories.surfaces.clone(),
                 directories.owner.session().map(str::to_owned),
             );
             Self {
+                profiles,
+                has_one_client,
                 tools: Tools::new(tools),
                 features: Features::new(
                     callers.clone(),
@@ -225,13 +257,18 @@ impl Proxy {
         })
     }
 
-    /// Applies an edited configuration.
+    /// Applies an edited configuration, as far as the profiles permit.
     pub(crate) fn configure(&self, config: Config) {
-        self.tools.configure(&config);
+        let _turn = self.profiles.turn.lock();
+        self.apply(&self.profiles.part_of(config));
+    }
+
+    fn apply(&self, config: &Arc<Config>) {
+        self.tools.configure(config);
         let before = self.unscoped().config();
-        self.tools.ledger.configure(Some(&before), &config);
+        self.tools.ledger.configure(Some(&before), config);
         self.relay
-            .configure(&before, &config, &self.inventory.snapshot());
+            .configure(&before, config, &self.inventory.snapshot());
         self.inventory.configure(config);
     }
 
@@ -276,6 +313,20 @@ impl Proxy {
         self.callers.workspace()
     }
 
+    /// The reason why clients are refused, after `client` has given its name, which may have a profile.
+    fn refusal(&self, client: &Client) -> Option<Reply> {
+        let name = client
+            .software_name()
+            .filter(|_| self.has_one_client && !client.has_surface());
+        let turn = self.profiles.turn.lock();
+        if let Some(part) = name.and_then(|name| self.profiles.note_client(name)) {
+            self.apply(&part);
+        }
+        drop(turn);
+        self.profiles.refusal()?;
+        Some(Reply::error(ErrorCode::INVALID_REQUEST, REFUSED.to_owned()))
+    }
+
     /// Sets the workspace of this process, which its only client shares.
     pub(crate) fn set_workspace(&self, directories: &[PathBuf]) {
         if self.callers.set_workspace(directories) {
@@ -294,6 +345,12 @@ impl Proxy {
     /// reachable.
     fn enter(&self, client: &Client) -> View {
         let workspace = client.workspace();
+        if self.has_one_client {
+            let _turn = self.profiles.turn.lock();
+            if let Some(part) = self.profiles.note_directories(&workspace) {
+                self.apply(&part);
+            }
+        }
         if self.callers.enter(&workspace) {
             self.inventory.list_reachable();
         }
@@ -307,6 +364,9 @@ impl Proxy {
 
     /// The part of a client's `interests` that can change.
     pub(crate) async fn offered(&self, client: &Client, interests: Interests) -> Interests {
+        if self.refusal(client).is_some() {
+            return Interests::default();
+        }
         self.surfaces.settle(client);
         let view = self.callers.view(client);
         self.features.offered(&view, interests).await
@@ -320,6 +380,9 @@ impl Proxy {
         revision: Revision,
         capabilities: ClientCapabilities,
     ) -> Reply {
+        if let Some(refusal) = self.refusal(client) {
+            return refusal;
+        }
         self.callers.joined(client, capabilities);
         self.surfaces.settle(client);
         let view = self.callers.view(client);
@@ -341,6 +404,9 @@ impl Proxy {
         let modern = caller.revision.is_modern();
         if modern {
             self.callers.seen(caller.capabilities);
+        }
+        if let Some(refusal) = self.refusal(&caller.client) {
+            return refusal;
         }
         self.surfaces.settle(&caller.client);
         let view = self.view_for(caller, method).await;
@@ -368,7 +434,10 @@ impl Proxy {
     async fn view_for(&self, caller: &Caller, method: &str) -> View {
         match method {
             // The list of meta-tools does not depend on the client.
-            "tools/list" if !caller.client.surface().lists_tools_of_servers() => {
+            "tools/list"
+                if !caller.client.surface().lists_tools_of_servers()
+                    && !self.profiles.depend_on_directories() =>
+            {
                 self.callers.view(&caller.client)
             }
             "server/discover" | "ping" | "logging/setLevel" => self.callers.view(&caller.client),

@@ -302,7 +302,11 @@ pub(crate) fn decisions(state: &Path, config: &Config) -> Vec<Decision> {
 
 fn configuration(config: &Config) -> String {
     let path = config.path.as_deref().unwrap_or(Path::new(""));
-    path.display().to_string()
+    let mut text = path.display().to_string();
+    for profile in config.profile_names() {
+        text.push_str(&format!(" ({profile})"));
+    }
+    text
 }
 
 fn source_name(source: SurfaceSource) -> &'static str {

@@ -194,9 +194,9 @@ impl View {
 }
 
 impl ViewSource {
-    pub(super) fn new(config: Config, catalog: Arc<Catalog>) -> Arc<Self> {
+    pub(super) fn new(config: Arc<Config>, catalog: Arc<Catalog>) -> Arc<Self> {
         Arc::new(Self {
-            config: RwLock::new(Arc::new(config)),
+            config: RwLock::new(config),
             catalog,
             workspaces: Mutex::default(),
             scopes: Mutex::default(),
@@ -354,11 +354,11 @@ impl ViewSource {
         entry.is_none_or(|entry| entry.projects.admit(workspace))
     }
 
-    /// Whether any server belongs to a project.
+    /// Whether any server or profile belongs to a project.
     pub(super) fn has_projects(&self) -> bool {
         let config = self.config();
         let mut entries = config.servers.values();
-        entries.any(|entry| !entry.projects.is_everywhere())
+        config.has_profiles_of_directories() || entries.any(|entry| !entry.projects.is_everywhere())
     }
 
     fn scopes(&self) -> MutexGuard<'_, Vec<Scope>> {
@@ -397,7 +397,7 @@ mod tests {
                 servers.insert(server, Arc::new(listed));
             }
         });
-        ViewSource::new(config, catalog)
+        ViewSource::new(Arc::new(config), catalog)
     }
 
     /// The servers in the configuration and in the snapshot of a view.

@@ -66,6 +66,7 @@ mod notifications;
 mod pinned_entries;
 mod pins;
 mod policy;
+mod profiles;
 mod projects;
 mod prompts;
 mod prose;

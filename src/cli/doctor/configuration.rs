@@ -35,9 +35,10 @@ pub(super) fn examine(
                 Error::Read { .. } | Error::Encoding { .. } | Error::Secrets { .. } => {
                     &kinds::CONFIG_UNREADABLE
                 }
-                Error::Empty { .. } | Error::Syntax { .. } | Error::Shape { .. } => {
-                    &kinds::CONFIG_SYNTAX
-                }
+                Error::Empty { .. }
+                | Error::Syntax { .. }
+                | Error::Shape { .. }
+                | Error::Profile(_) => &kinds::CONFIG_SYNTAX,
             };
             // `{:#}` adds the causes, such as the system's error text.
             examination.add(Finding::new(

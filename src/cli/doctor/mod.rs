@@ -28,8 +28,8 @@ use super::diagnostics::Exit;
 use super::output::Output;
 use super::setup::Machine;
 use crate::app::App;
-use crate::config::{Config, SessionEnv, SurfaceRequest};
-use crate::proxy::Start;
+use crate::config::{Config, SessionEnv};
+use crate::proxy::{Request, Start};
 use crate::shutdown;
 use crate::tool::ServerName;
 use finding::Finding;
@@ -84,13 +84,7 @@ pub(super) async fn run(
     let app = config.map(|config| {
         let session = SessionEnv::here(machine.around.environment.clone());
         let paths = machine.paths.clone();
-        App::with_config(
-            config,
-            paths,
-            session,
-            Start::Nothing,
-            SurfaceRequest::default(),
-        )
+        App::with_config(config, paths, session, Start::Nothing, Request::default())
     });
     let outcome = tokio::select! {
         biased;

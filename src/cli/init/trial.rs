@@ -10,8 +10,8 @@ use super::super::setup::Machine;
 use super::super::trial::{self, Trial};
 use super::Draft;
 use crate::app::App;
-use crate::config::{Config, SessionEnv, SurfaceRequest};
-use crate::proxy::{Start, counted};
+use crate::config::{Config, SessionEnv};
+use crate::proxy::{Request, Start, counted};
 use crate::shutdown;
 
 /// The result of trying a server.
@@ -39,7 +39,7 @@ pub(super) async fn run(
         machine.paths.clone(),
         SessionEnv::here(environment.clone()),
         Start::Nothing,
-        SurfaceRequest::default(),
+        Request::default(),
     );
     let tried = {
         let progress = output.spinners(names);

@@ -19,7 +19,7 @@ pub(super) async fn live() -> Response {
 
 /// The number of servers by connection state, of tools, and of sessions, for authorized clients.
 pub(super) async fn counts(State(shared): State<Arc<Shared>>) -> Response {
-    let states = shared.proxy.metrics.connections();
+    let states = shared.main().metrics.connections();
     let servers: serde_json::Map<_, _> = states
         .iter()
         .map(|(state, count)| ((*state).to_owned(), json!(count)))
@@ -27,7 +27,7 @@ pub(super) async fn counts(State(shared): State<Arc<Shared>>) -> Response {
     let body = json!({
         "status": "ok",
         "servers": servers,
-        "tools": shared.proxy.metrics.tool_count(),
+        "tools": shared.main().metrics.tool_count(),
         "sessions": shared.sessions.count(),
     });
     refusal::json(StatusCode::OK, body.to_string())
@@ -37,7 +37,7 @@ pub(super) async fn counts(State(shared): State<Arc<Shared>>) -> Response {
 /// start on demand, so their state does not count. It stays ready after an edit of the configuration, which must not
 /// take the other servers out of service.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
-    if shared.was_ready.load(Ordering::Relaxed) || shared.proxy.inventory.is_loaded() {
+    if shared.was_ready.load(Ordering::Relaxed) || shared.main().inventory.is_loaded() {
         shared.was_ready.store(true, Ordering::Relaxed);
         return refusal::json(StatusCode::OK, r#"{"status":"ready"}"#);
     }

@@ -12,13 +12,13 @@ use super::shared::Shared;
 use crate::proxy::METRICS_TYPE;
 
 pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -> Response {
-    if !shared.proxy.unscoped().config().metrics {
+    if !shared.main().unscoped().config().metrics {
         return refusal::nothing_here();
     }
     if !matches!(method, Method::GET | Method::HEAD) {
         return refusal::method_not_allowed("GET");
     }
-    let (proxy, sessions) = (shared.proxy.clone(), shared.sessions.count());
+    let (proxy, sessions) = (shared.main().clone(), shared.sessions.count());
     // Reading the process's figures from the system may take a moment.
     let text = shared
         .tasks

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::Method;
 use axum::middleware;
 use axum::response::Response;
@@ -50,7 +50,7 @@ pub(crate) use options::{Arguments, Options, OptionsError, of_variable};
 
 use crate::config::ListenAddress;
 use crate::mcp::ByteBudget;
-use crate::proxy::Proxy;
+use crate::proxy::Proxies;
 use crate::shutdown::Tasks;
 use access::Access;
 use sessions::Sessions;
@@ -67,6 +67,8 @@ const KEPT: usize = 8 * 1024 * 1024;
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
+/// The path of the endpoint for one profile.
+const PROFILED: &str = "/mcp/p/{profile}";
 
 /// The reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -155,13 +157,13 @@ impl Server {
         format!("http://{}{ENDPOINT}", self.address)
     }
 
-    /// Serves clients with `proxy` until its run ends.
-    pub(crate) fn start(self, proxy: Arc<Proxy>, tasks: &Tasks) {
+    /// Serves clients with `proxies` until their run ends.
+    pub(crate) fn start(self, proxies: Arc<Proxies>, tasks: &Tasks) {
         let outgoing = ByteBudget::new(LARGE, SHORT);
         let kept = ByteBudget::new(KEPT, KEPT);
         let sessions = Arc::new(Sessions::new(outgoing.clone(), kept, tasks.clone()));
         let shared = Arc::new(Shared {
-            proxy,
+            proxies,
             tasks: tasks.clone(),
             access: Arc::new(self.access),
             sessions,
@@ -182,6 +184,7 @@ async fn resolve(address: &ListenAddress) -> io::Result<Vec<SocketAddr>> {
 fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route(ENDPOINT, any(endpoint))
+        .route(PROFILED, any(profiled))
         .route(sse::STREAM, any(sse::stream))
         // The path of avelino/mcp.
         .route("/mcp/sse", any(sse::stream))
@@ -200,11 +203,27 @@ fn router(shared: Arc<Shared>) -> Router {
 
 /// The endpoint of Streamable HTTP.
 async fn endpoint(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    serve(&shared, None, request).await
+}
+
+/// The endpoint of Streamable HTTP for one profile. A profile that cannot be used is not there.
+async fn profiled(
+    State(shared): State<Arc<Shared>>,
+    Path(profile): Path<String>,
+    request: Request,
+) -> Response {
+    match shared.proxies.has(&profile) {
+        true => serve(&shared, Some(&profile), request).await,
+        false => refusal::nothing_here(),
+    }
+}
+
+async fn serve(shared: &Arc<Shared>, profile: Option<&str>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     match parts.method {
-        Method::POST => post::post(&shared, &parts.headers, body).await,
-        Method::GET => listening::get(&shared, &parts.headers),
-        Method::DELETE => listening::delete(&shared, &parts.headers),
+        Method::POST => post::post(shared, profile, &parts.headers, body).await,
+        Method::GET => listening::get(shared, profile, &parts.headers),
+        Method::DELETE => listening::delete(shared, profile, &parts.headers),
         _ => refusal::method_not_allowed("GET, POST, DELETE"),
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn is_modern(map: &HeaderMap, envelope: &Envelope<'_>) -> bool {
 /// Answers a request in a session of its own.
 pub(super) async fn post(
     shared: &Arc<Shared>,
+    profile: Option<&str>,
     map: &HeaderMap,
     text: &Bytes,
     envelope: Envelope<'_>,
@@ -60,7 +61,11 @@ pub(super) async fn post(
     if let Err(refusal) = check(map, request) {
         return refusal.answer(Some(&id));
     }
-    let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
+    let proxy = match shared.proxy(profile, meta(request).get(CLIENT_KEY)) {
+        Ok(proxy) => proxy,
+        Err(refusal) => return refusal.answer(Some(&id)),
+    };
+    let session = Session::new(proxy, shared.tasks.clone());
     session.shares_as(meta(request).get(CLIENT_KEY).map_or("", RawValue::get));
     let outbox = Outbox::within(shared.outgoing.clone());
     let mut exchange = own_exchange(map, &outbox);

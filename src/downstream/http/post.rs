@@ -16,10 +16,15 @@ use super::shared::Shared;
 use super::stream::Stream;
 use super::{modern, refusal};
 use crate::downstream::Session;
-use crate::mcp::{Envelope, Message, Outbox, RequestId, Revision, headers};
+use crate::mcp::{Envelope, Message, Object, Outbox, RequestId, Revision, headers};
 
 /// Processes a POST.
-pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> Response {
+pub(super) async fn post(
+    shared: &Arc<Shared>,
+    profile: Option<&str>,
+    map: &HeaderMap,
+    body: Body,
+) -> Response {
     let Some(forms) = Forms::of(map) else {
         let message =
             "responses are `application/json` or `text/event-stream`; `Accept` allows neither";
@@ -34,15 +39,24 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
         Err(bad) => return refusal::malformed(&bad),
     };
     if modern::is_modern(map, &envelope) {
-        return modern::post(shared, map, &text, envelope, forms).await;
+        return modern::post(shared, profile, map, &text, envelope, forms).await;
     }
     if let Envelope::Single(Message::Request(request)) = &envelope
         && request.method == "initialize"
     {
         let id = request.id.clone();
-        return initialize(shared, map, &text, envelope, &id, forms).await;
+        let params = request.params.and_then(|raw| Object::parse(raw).ok());
+        let client = params.as_ref().and_then(|params| params.get("clientInfo"));
+        let proxy = match shared.proxy(profile, client) {
+            Ok(proxy) => proxy,
+            Err(refusal) => return refusal.answer(Some(&id)),
+        };
+        let session = Session::new(proxy, shared.tasks.clone());
+        let kind = Kind::StreamableHttp(profile.map(str::to_owned));
+        let opening = (session, kind);
+        return initialize(shared, opening, map, &text, envelope, &id, forms).await;
     }
-    let (guard, _) = match session_of(&shared.sessions, map) {
+    let (guard, _) = match session_of(&shared.sessions, profile, map) {
         Ok(found) => found,
         Err(refusal) => return refusal.answer(None),
     };
@@ -66,13 +80,13 @@ pub(super) async fn post(shared: &Arc<Shared>, map: &HeaderMap, body: Body) -> R
 /// Opens a session with a handshake.
 async fn initialize(
     shared: &Arc<Shared>,
+    (session, kind): (Arc<Session>, Kind),
     map: &HeaderMap,
     text: &Bytes,
     envelope: Envelope<'_>,
     id: &RequestId,
     forms: Forms,
 ) -> Response {
-    let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
     let outbox = Outbox::within(shared.outgoing.clone());
     session.receive_envelope(text, envelope, &own_exchange(map, &outbox));
     let question = PostedRequest {
@@ -83,7 +97,7 @@ async fn initialize(
     if session.legacy_revision().is_none() {
         return answer(shared, Stream::alone(outbox), question).await;
     }
-    let (name, guard) = match shared.sessions.open(session, Kind::StreamableHttp) {
+    let (name, guard) = match shared.sessions.open(session, kind) {
         Ok(opened) => opened,
         Err(Full) => return full(Some(id)),
     };

@@ -40,7 +40,7 @@ pub(super) struct Sessions {
 #[derive(Debug)]
 pub(super) struct SessionEntry {
     session: Arc<Session>,
-    /// The transport that opened it; the id is not valid for the other one.
+    /// The transport and URL that opened it; the id is not valid for others.
     kind: Kind,
     budget: ByteBudget,
     /// The outbox of the server's own messages.
@@ -53,10 +53,10 @@ pub(super) struct SessionEntry {
 }
 
 /// The two transports with sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Streamable HTTP, 2025-03-26 to 2025-11-25.
-    StreamableHttp,
+    /// Streamable HTTP, 2025-03-26 to 2025-11-25, at the URL of this profile.
+    StreamableHttp(Option<String>),
     /// HTTP+SSE, 2024-11-05.
     Sse,
 }
@@ -114,10 +114,10 @@ impl Sessions {
     }
 
     /// The session with this id.
-    pub(super) fn find(&self, id: &str, kind: Kind) -> Option<SessionGuard> {
+    pub(super) fn find(&self, id: &str, kind: &Kind) -> Option<SessionGuard> {
         self.entries()
             .get(id)
-            .filter(|entry| entry.kind == kind)
+            .filter(|entry| entry.kind == *kind)
             .cloned()
             .map(SessionGuard::new)
     }
@@ -231,6 +231,7 @@ impl Drop for SessionGuard {
 /// The session of a Streamable HTTP request, with its id.
 pub(super) fn session_of(
     sessions: &Sessions,
+    profile: Option<&str>,
     map: &HeaderMap,
 ) -> Result<(SessionGuard, String), Refusal> {
     let Some(id) = map.get(headers::SESSION) else {
@@ -239,7 +240,8 @@ pub(super) fn session_of(
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     };
     let id = id.to_str().unwrap_or_default();
-    let guard = sessions.find(id, Kind::StreamableHttp);
+    let kind = Kind::StreamableHttp(profile.map(str::to_owned));
+    let guard = sessions.find(id, &kind);
     let unknown = || {
         Refusal::new(
             StatusCode::NOT_FOUND,
@@ -268,9 +270,13 @@ mod tests {
         let proxy = Proxy::without_servers(&tasks);
         let session = || Session::new(proxy.clone(), tasks.clone());
         let sessions = Sessions::new(ByteBudget::new(0, 0), ByteBudget::new(0, 0), tasks.clone());
-        let (unused, guard) = sessions.open(session(), Kind::StreamableHttp).unwrap();
+        let (unused, guard) = sessions
+            .open(session(), Kind::StreamableHttp(None))
+            .unwrap();
         drop(guard);
-        let (used, guard) = sessions.open(session(), Kind::StreamableHttp).unwrap();
+        let (used, guard) = sessions
+            .open(session(), Kind::StreamableHttp(None))
+            .unwrap();
         let is_there = |id: &str| sessions.entries().contains_key(id);
         sessions.tidy(Instant::now() + IDLE / 2);
         assert!(is_there(&unused) && is_there(&used));

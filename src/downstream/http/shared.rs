@@ -3,16 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use axum::http::StatusCode;
+use serde_json::value::RawValue;
+
 use super::access::Access;
+use super::refusal::Refusal;
 use super::sessions::Sessions;
+use crate::downstream::session::name_of;
 use crate::mcp::ByteBudget;
-use crate::proxy::Proxy;
+use crate::proxy::{Proxies, Proxy};
 use crate::shutdown::Tasks;
 
 /// The state that all HTTP requests share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) proxy: Arc<Proxy>,
+    pub(super) proxies: Arc<Proxies>,
     pub(super) tasks: Tasks,
     pub(super) access: Arc<Access>,
     pub(super) sessions: Arc<Sessions>,
@@ -21,4 +26,30 @@ pub(super) struct Shared {
     /// The budget for messages that wait for clients.
     pub(super) outgoing: ByteBudget,
     pub(super) was_ready: AtomicBool,
+}
+
+impl Shared {
+    /// The proxy of the run's own profiles.
+    pub(super) fn main(&self) -> &Arc<Proxy> {
+        self.proxies.main()
+    }
+
+    /// The proxy for the client with this name that came by the URL of `profile`.
+    ///
+    /// # Errors
+    /// When a profile of the client cannot be used; the log has the reason.
+    pub(super) fn proxy(
+        &self,
+        profile: Option<&str>,
+        client: Option<&RawValue>,
+    ) -> Result<Arc<Proxy>, Refusal> {
+        let name = client.and_then(name_of).unwrap_or_default();
+        self.proxies.of(profile, &name).map_err(|refusal| {
+            tracing::error!(client = name, %refusal, "a client is refused");
+            Refusal::new(
+                StatusCode::FORBIDDEN,
+                "the profile of this client cannot be used; the user has to correct the configuration",
+            )
+        })
+    }
 }

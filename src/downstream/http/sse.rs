@@ -16,7 +16,7 @@ use super::shared::Shared;
 use super::stream::Stream;
 use super::{body, refusal};
 use crate::downstream::{Exchange, Session};
-use crate::mcp::Envelope;
+use crate::mcp::{Envelope, Message, Object};
 
 /// The path of the stream.
 pub(super) const STREAM: &str = "/sse";
@@ -34,7 +34,7 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) 
             "the response is `text/event-stream`, which `Accept` does not allow",
         );
     }
-    let session = Session::new(shared.proxy.clone(), shared.tasks.clone());
+    let session = Session::new(shared.main().clone(), shared.tasks.clone());
     let (id, guard) = match shared.sessions.open(session, Kind::Sse) {
         Ok(opened) => opened,
         Err(Full) => return full(None),
@@ -66,7 +66,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     let Some(id) = id else {
         return refusal::bad_request("`sessionId` is missing");
     };
-    let Some(guard) = shared.sessions.find(id, Kind::Sse) else {
+    let Some(guard) = shared.sessions.find(id, &Kind::Sse) else {
         return refusal::not_found("there is no such session; its stream has ended");
     };
     let Some(outbox) = guard.stream() else {
@@ -78,6 +78,16 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     };
     match Envelope::parse(&text) {
         Ok(envelope) => {
+            if let Envelope::Single(Message::Request(request)) = &envelope
+                && request.method == "initialize"
+            {
+                let params = request.params.and_then(|raw| Object::parse(raw).ok());
+                let client = params.as_ref().and_then(|params| params.get("clientInfo"));
+                match shared.proxy(None, client) {
+                    Ok(proxy) => guard.session().move_to(proxy),
+                    Err(refusal) => return refusal.answer(Some(&request.id)),
+                }
+            }
             guard
                 .session()
                 .receive_envelope(&text, envelope, &Exchange::Shared(outbox));

@@ -3,6 +3,8 @@
 mod in_flight;
 mod requests;
 
+pub(super) use requests::name_of;
+
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -30,7 +32,7 @@ pub(super) const CLIENT_KEY: &str = "io.modelcontextprotocol/clientInfo";
 /// The session of a client of either era. Requests of both eras may come in any order (2026-07-28, basic/versioning).
 #[derive(Debug)]
 pub(crate) struct Session {
-    proxy: Arc<Proxy>,
+    proxy: Mutex<Arc<Proxy>>,
     client: Arc<Client>,
     tasks: Tasks,
     /// The revision negotiated by `initialize`.
@@ -45,7 +47,7 @@ impl Session {
     #[must_use]
     pub(crate) fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
-            proxy,
+            proxy: Mutex::new(proxy),
             client: Client::new(),
             tasks,
             legacy: Mutex::default(),
@@ -59,9 +61,21 @@ impl Session {
         self.client.listener().attach(outbox);
     }
 
+    /// The proxy that serves it.
+    fn proxy(&self) -> Arc<Proxy> {
+        self.proxy.lock().clone()
+    }
+
+    /// Serves it by another proxy from its handshake on, because the client's name has a profile.
+    pub(super) fn move_to(&self, proxy: Arc<Proxy>) {
+        if self.legacy_revision().is_none() {
+            *self.proxy.lock() = proxy;
+        }
+    }
+
     /// Gives the client this process's workspace, because the client started the process.
     pub(crate) fn share_workspace(&self) {
-        self.client.set_workspace(self.proxy.workspace());
+        self.client.set_workspace(self.proxy().workspace());
     }
 
     /// Makes its filters share the limit of all clients with this name that have no session.
@@ -267,7 +281,7 @@ impl Session {
             "notifications/initialized" | "notifications/roots/list_changed"
         ) {
             let session = self.clone();
-            let fetching = async move { session.proxy.fetch_roots(&session.client).await };
+            let fetching = async move { session.proxy().fetch_roots(&session.client).await };
             self.tasks.spawn(
                 self.tasks
                     .stop()

@@ -40,7 +40,7 @@ impl Session {
                 method,
                 params: &params,
             };
-            let mut traced = Traced::begin(&self.proxy, &span::object(params.get("_meta")), &of);
+            let mut traced = Traced::begin(&self.proxy(), &span::object(params.get("_meta")), &of);
             let reply = self.initialize(request.params);
             traced.answered(
                 self.legacy_revision().unwrap_or(Revision::NEWEST_LEGACY),
@@ -48,7 +48,7 @@ impl Session {
             );
             answer.push(reply.into_frame(&request.id, Revision::NEWEST_LEGACY));
             // The response is queued before a task that waits for this runs.
-            return self.proxy.inventory.begin();
+            return self.proxy().inventory.begin();
         }
         // The end of the run cancels requests too: some wait for something that will never happen then.
         let cancelled = self.tasks.stop().child_token();
@@ -112,7 +112,7 @@ impl Session {
             method,
             params,
         };
-        let mut traced = Traced::begin(&self.proxy, &meta, &of);
+        let mut traced = Traced::begin(&self.proxy(), &meta, &of);
         let (revision, reply) = match self.revision_of(method, &meta) {
             Err(refusal) => (Revision::V2026_07_28, refusal),
             Ok(revision) => {
@@ -122,7 +122,7 @@ impl Session {
                     }
                     _ => {
                         let caller = self.caller(revision, &meta, exchange, traced.trace().clone());
-                        self.proxy.handle(&caller, method, params, line).await
+                        self.proxy().handle(&caller, method, params, line).await
                     }
                 };
                 (revision, reply)
@@ -228,18 +228,22 @@ impl Session {
             .get("capabilities")
             .map(ClientCapabilities::parse)
             .unwrap_or_default();
-        self.proxy.initialize(&self.client, revision, capabilities)
+        self.proxy()
+            .initialize(&self.client, revision, capabilities)
     }
 
     /// Answers a subscription (2026-07-28, basic/patterns/subscriptions): acknowledges it, and keeps it open until it
     /// is cancelled or the run ends.
     async fn listen(&self, id: &RequestId, params: &Object<'_>, outbox: &Outbox) -> Reply {
+        if let Some(info) = span::object(params.get("_meta")).get(CLIENT_KEY) {
+            self.client.note_software(|| software_of(info));
+        }
         let filter = params
             .get("notifications")
             .and_then(|raw| Object::parse(raw).ok())
             .unwrap_or_default();
         let interests = self
-            .proxy
+            .proxy()
             .offered(&self.client, Interests::parse(&filter))
             .await;
         let mark = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
@@ -255,7 +259,7 @@ impl Session {
             ))
             .await;
         let listener = Listener::for_subscription(id.as_json(), interests, outbox.clone());
-        self.proxy.listen(&listener);
+        self.proxy().listen(&listener);
         self.tasks.stopped().await;
         Reply::Ended {
             meta: format!(r#""io.modelcontextprotocol/subscriptionId":{id}"#),
@@ -288,12 +292,12 @@ impl Session {
             }
             answer.exchange.end();
         }
-        self.proxy.inventory.release();
+        self.proxy().inventory.release();
     }
 }
 
 /// The name in an `Implementation`.
-fn name_of(info: &RawValue) -> Option<String> {
+pub(in crate::downstream) fn name_of(info: &RawValue) -> Option<String> {
     Object::parse(info).ok()?.text("name")
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::listing::ListingTask;
 use super::watched::Watched;
 use super::{Inventory, Start, changes, policy, renewal};
-use crate::catalog::{Key, ServerTools};
+use crate::catalog::{Key, ServerTools, Snapshot};
 use crate::config::Config;
 use crate::mcp::Revision;
 use crate::proxy::callers::listener::ChangeNotice;
@@ -26,18 +26,24 @@ struct Difference {
 
 impl Inventory {
     /// Applies an edited configuration.
-    pub(in crate::proxy) fn configure(self: &Arc<Self>, config: Config) {
-        self.catalog.reserve(config.names.iter().cloned());
-        self.pins.require(policy::pinned(&config));
-        self.pool.configure(&config);
-        self.take_over(&self.callers.reachable(&config));
+    pub(in crate::proxy) fn configure(self: &Arc<Self>, config: &Arc<Config>) {
+        let before = self.callers.unscoped().config();
+        match before.profile_names().eq(config.profile_names()) {
+            true => self.catalog.reserve(config.names.iter().cloned()),
+            false => self.catalog.reserve_only(config.names.clone()),
+        }
+        self.pins.require(policy::pinned(config));
+        self.pool.configure(config);
+        self.take_over(&self.callers.reachable(config));
         self.index.configure(&config.search);
-        self.restrict(&config);
-        let config = Arc::new(config);
+        self.restrict(config);
         let before = self.callers.configure(config.clone());
         self.callers
-            .lists_changed(changes::by_configuration(&before, &config));
-        if before.tools != config.tools || before.servers != config.servers {
+            .lists_changed(changes::by_configuration(&before, config));
+        if before.tools != config.tools
+            || before.profile_rules != config.profile_rules
+            || before.servers != config.servers
+        {
             self.callers.lists_changed(&[ChangeNotice::Tools]);
         }
     }
@@ -65,8 +71,20 @@ impl Inventory {
         });
         let difference = self.watch(config);
         let is_first = difference.is_first;
+        let before = self.catalog.snapshot();
+        // Servers that are no longer visible must not be seen by a request that comes before the task runs.
+        let stays = |server: &ServerName| config.servers.contains_key(server);
+        let removed = difference.gone.iter().filter(|server| !stays(server));
+        let removed: Vec<&ServerName> = removed.collect();
+        if !removed.is_empty() {
+            self.catalog.update(|servers| {
+                removed
+                    .iter()
+                    .for_each(|server| drop(servers.remove(*server)));
+            });
+        }
         self.loading.send_modify(|loading| *loading += 1);
-        self.tasks.spawn(self.clone().read(difference));
+        self.tasks.spawn(self.clone().read(difference, before));
         if is_first && self.start == Start::Serving {
             let stop = self.tasks.stop().clone();
             let renewal = renewal::run(self.clone());
@@ -108,8 +126,8 @@ impl Inventory {
         difference
     }
 
-    /// Updates the catalog from the cache, then starts to list.
-    async fn read(self: Arc<Self>, difference: Difference) {
+    /// Updates the catalog from the cache, then starts to list. `before` is the catalog before the difference.
+    async fn read(self: Arc<Self>, difference: Difference, before: Arc<Snapshot>) {
         let Difference {
             fresh,
             gone,
@@ -123,10 +141,16 @@ impl Inventory {
             .iter()
             .filter(|known| known.revision().is_some_and(Revision::is_modern));
         modern.for_each(|known| self.pool.remember_modern(known.name()));
-        let before = self.catalog.snapshot();
         let snapshot = self.catalog.update(|servers| {
-            gone.iter().for_each(|server| drop(servers.remove(server)));
-            let known = known.into_iter();
+            let has_ended = |server: &ServerName| {
+                let mut fresh = fresh.iter();
+                fresh.any(|watched| watched.key.server == *server && watched.stop.is_cancelled())
+            };
+            for server in gone.iter().filter(|server| !has_ended(server)) {
+                servers.remove(server);
+            }
+            // A later configuration may have removed or changed an entry meanwhile.
+            let known = known.into_iter().filter(|tools| !has_ended(tools.name()));
             servers.extend(known.map(|tools| (tools.name().clone(), tools)));
         });
         self.index.catalog_changed();

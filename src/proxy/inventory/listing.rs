@@ -207,7 +207,10 @@ impl Inventory {
             if compared.is_ok() {
                 listing.set_compared();
             }
-            topics.note(&snapshot);
+            // Other sessions read them, and see other tools.
+            if !config.has_profile_rules() {
+                topics.note(&snapshot);
+            }
             changes::by_listing(&server, &before, &snapshot)
         });
         let changes = stored.await.map_err(|_| NotListed::NotKept)?;

@@ -9,7 +9,8 @@ use crate::catalog::{Hold, Pins, Rules, ToolEntry};
 use crate::config::{Config, Policy, Trust, Verdict};
 use crate::tool::{QualifiedName, ServerName};
 
-/// The rules that withhold tools: those that `config` denies, or that differ from their pins.
+/// The rules that withhold tools: those that `config` denies, or that differ from their pins. A tool that a profile denies does
+/// not exist.
 pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
     let servers: BTreeMap<_, _> = config
         .servers
@@ -42,9 +43,21 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
     let overridden = config.servers.iter();
     let overridden = overridden.filter(|(_, entry)| !entry.overrides.is_empty());
     let overrides = overridden.map(|(server, entry)| (server.clone(), entry.overrides.clone()));
-    Rules::new(is_withheld, hold)
+    let rules = Rules::new(is_withheld, hold)
         .withholding(move |server, kind, entry| entries.is_entry_held(server, kind, entry))
-        .adapting(overrides.collect())
+        .adapting(overrides.collect());
+    if !config.has_profile_rules() {
+        return rules;
+    }
+    let profiles = config.profile_rules.clone();
+    rules.hiding(move |server, entry| {
+        let name = QualifiedName {
+            server: server.clone(),
+            tool: entry.name.clone(),
+        };
+        let mut profiles = profiles.iter();
+        profiles.any(|(_, rules)| rules.judge(&name, entry.hints) == Verdict::Denied)
+    })
 }
 
 /// The servers whose tools are held back unless they are known to be the approved ones.

@@ -350,7 +350,11 @@ impl Inventory {
             ("elsewhere", entry.map(|entry| entry.projects.to_string()))
         };
         let reason = reason.or_else(|| self.unpinned(config, server));
-        let pending = self.pending(server);
+        let mut pending = self.pending(server);
+        if config.has_profile_rules() {
+            // Differences of tools that do not exist here.
+            pending.tools.clear();
+        }
         let shown = known.filter(|_| !is_outlined);
         ServerReport {
             name: server.to_string(),

@@ -161,6 +161,8 @@ impl Topics {
             let about = entry.description.clone().unwrap_or_else(|| {
                 words
                     .get(name.as_str())
+                    // They may be those of a tool that does not exist here.
+                    .filter(|_| !config.has_profile_rules())
                     .map(|words| words.join(", "))
                     .unwrap_or_default()
             });

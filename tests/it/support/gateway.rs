@@ -296,6 +296,12 @@ impl Call {
         self
     }
 
+    /// Sends it to another path.
+    pub(crate) fn to(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.path);
+        self
+    }
+
     pub(crate) fn body(mut self, body: &str) -> Self {
         self.body = body.as_bytes().to_vec();
         self

@@ -27,7 +27,7 @@ use crate::proxy::inventory::{Inventory, Reader};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply};
 use crate::shutdown::Tasks;
-use crate::statistics::Statistics;
+use crate::statistics::{DayRecord, Statistics};
 use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 
 /// The time limit of a refresh; after it, the answer names the missing servers.
@@ -138,7 +138,7 @@ impl Builtin {
         }
         self.inventory.loaded().await;
         match tool {
-            Tool::Stats => self.stats(arguments).await,
+            Tool::Stats => self.stats(view, arguments).await,
             Tool::TailLog => self.tail_log(view, arguments).await,
             Tool::Servers => self.servers(view, arguments).await,
             Tool::Refresh => {
@@ -209,7 +209,26 @@ impl Builtin {
         })
     }
 
-    async fn stats(&self, arguments: &Object<'_>) -> Reply {
+    /// Removes what a session with a profile does not see.
+    fn keep_visible(&self, view: &View, record: &mut DayRecord) {
+        let config = view.config();
+        if config.profile_names().next().is_none() {
+            return;
+        }
+        record.tools.retain(|server, tools| {
+            let known = ServerName::new(server).ok();
+            let known =
+                known.filter(|server| *server == name() || config.servers.contains_key(server));
+            let Some(server) = known else { return false };
+            tools.retain(|tool, _| {
+                let tool = ToolName::new(tool).ok();
+                tool.is_some_and(|tool| self.inventory.any_tool(&server, &tool).is_some())
+            });
+            true
+        });
+    }
+
+    async fn stats(&self, view: &View, arguments: &Object<'_>) -> Reply {
         let days = arguments
             .get("days")
             .and_then(|raw| raw.get().parse::<u32>().ok());
@@ -221,7 +240,9 @@ impl Builtin {
             .await;
         match history {
             Ok(Ok(history)) => {
-                Reply::text(&history.total().table(arguments.text("server").as_deref()))
+                let mut total = history.total();
+                self.keep_visible(view, &mut total);
+                Reply::text(&total.table(arguments.text("server").as_deref()))
             }
             Ok(Err(error)) => {
                 tracing::error!(%error, "no statistics");

@@ -1,0 +1,23 @@
+//! The option that names a profile.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Environment, env};
+
+#[derive(Debug, Default, Args, Serialize, Deserialize)]
+pub(super) struct ProfileOption {
+    /// Use only the part of the configuration that this entry of `profiles` permits [default: MCPZIP_PROFILE]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+}
+
+impl ProfileOption {
+    /// The profile that the command line or a variable names. An empty name counts: it is not a profile, and is refused.
+    pub(super) fn name(&self, environment: &Environment) -> Option<String> {
+        let variable = environment.get(env::PROFILE.name);
+        self.profile
+            .clone()
+            .or_else(|| variable.filter(|name| !name.is_empty()).map(str::to_owned))
+    }
+}

@@ -1,0 +1,270 @@
+//! Each way to a profile leads to the same part.
+
+use serde_json::{Value, json};
+
+use super::{PROFILE, answers, answers_of, check, whole};
+use crate::support::gateway::{Gateway, initialize};
+use crate::support::{Setup, until};
+
+/// Asks in requests of 2026-07-28 at this URL.
+fn asked_at(setup: &Setup, gateway: &Gateway, path: &str, client: &str) -> Vec<String> {
+    answers(setup, |method, params| {
+        let text = params.to_string();
+        let call = gateway.modern_of(client, method, &text[1..text.len() - 1]);
+        let call = match params["uri"].as_str() {
+            Some(uri) => call.header("Mcp-Name", uri),
+            None => call,
+        };
+        call.to(path).send().message()
+    })
+}
+
+/// Asks in a session of 2025-11-25 at this URL.
+fn in_session_at(setup: &Setup, gateway: &Gateway, path: &str) -> Vec<String> {
+    let hello = gateway
+        .post(&initialize("2025-11-25", &json!({})))
+        .to(path)
+        .send();
+    let id = hello.header("mcp-session-id").to_owned();
+    answers(setup, |method, params| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let call = gateway.post(&body.to_string()).to(path);
+        call.header("Mcp-Session-Id", &id).send().message()
+    })
+}
+
+#[test]
+fn a_url_leads_to_a_profile_in_both_eras() {
+    check(|setup| asked_at(setup, &setup.serve(&[]), "/mcp/p/review", "test"));
+    check(|setup| in_session_at(setup, &setup.serve(&[]), "/mcp/p/review"));
+}
+
+#[test]
+fn a_gateway_under_a_profile_serves_nothing_else_at_any_url() {
+    check(|setup| {
+        let gateway = setup.serve(&PROFILE[1..]);
+        let vaults = gateway.modern("tools/list", "").to("/mcp/p/vaults").send();
+        assert_eq!(vaults.status, 404, "{vaults:?}");
+        asked_at(setup, &gateway, "/mcp", "test")
+    });
+}
+
+#[test]
+fn the_name_of_a_client_leads_to_its_profile() {
+    let clients = json!({ "claude-code": { "profile": "review" } });
+    let with = |setup: &Setup| {
+        let setup = setup.clone().setting("clients", clients.clone());
+        setup.save();
+        setup
+    };
+    check(|setup| answers_of(setup, with(setup).start(), "claude-code"));
+    check(|setup| asked_at(setup, &with(setup).serve(&[]), "/mcp", "claude-code"));
+    // Another client of the same gateway is not narrowed.
+    let setup = with(&whole());
+    let gateway = setup.serve(&[]);
+    let opened = |client: &str| {
+        let arguments = r#""name":"execute_tool","arguments":{"name":"vault__read"}"#;
+        let said = gateway.modern_of(client, "tools/call", arguments).send();
+        said.message().as_str().contains("vault opened")
+    };
+    assert!(!opened("claude-code") && opened("other") && !opened("Claude-Code"));
+}
+
+#[test]
+fn a_directory_leads_to_its_profile() {
+    check(|setup| {
+        let home = setup.home().path("home");
+        let config = std::fs::read_to_string(setup.config_path()).unwrap();
+        let mut config: Value = serde_json::from_str(&config).unwrap();
+        config["profiles"]["review"]["projects"] = json!([home]);
+        let setup = setup
+            .clone()
+            .setting("profiles", config["profiles"].clone());
+        answers_of(&setup, setup.start(), "test")
+    });
+}
+
+#[test]
+fn a_variable_leads_to_a_profile() {
+    check(|setup| {
+        let setup = setup.clone().variable("MCPZIP_PROFILE", "review");
+        answers_of(&setup, setup.start(), "test")
+    });
+}
+
+#[test]
+fn the_direct_surface_lists_only_the_profile() {
+    check(|setup| {
+        let arguments = [PROFILE, &["--surface", "direct"]].concat();
+        let mut client = setup.start_with(&arguments);
+        client.shake_hands("2025-11-25");
+        let listed = client.ask("tools/list", "{}");
+        let mut all = vec![listed.as_str().to_owned()];
+        for name in [
+            "open__read",
+            "vault__read",
+            "open__drop_table",
+            "read",
+            "unseal",
+        ] {
+            all.push(client.call(name, "{}").as_str().to_owned());
+        }
+        all.extend(answers(setup, |method, params| {
+            client.ask(method, &params.to_string())
+        }));
+        client.finish();
+        all
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_daemon_keeps_the_profile_of_each_session() {
+    use crate::daemon::Shared;
+    check(|setup| {
+        let shared = Shared::new(setup.clone());
+        // A session without a profile uses the same daemon.
+        let mut other = shared.connect();
+        let answers = answers_of(&shared, shared.start_with(PROFILE), "test");
+        assert_eq!(shared.sessions(), 1);
+        assert!(!other.execute("open__read").is_tool_error());
+        other.finish();
+        answers
+    });
+}
+
+#[test]
+fn a_session_of_one_url_is_not_reachable_from_another() {
+    let setup = whole();
+    let gateway = setup.serve(&[]);
+    let opened = |path: &str| {
+        let hello = gateway
+            .post(&initialize("2025-11-25", &json!({})))
+            .to(path)
+            .send();
+        hello.header("mcp-session-id").to_owned()
+    };
+    let paths = ["/mcp", "/mcp/p/review", "/mcp/p/vaults"];
+    let ids = paths.map(opened);
+    for (path, id) in paths.iter().zip(&ids) {
+        for other in paths {
+            let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+            let call = |call: crate::support::gateway::Call| {
+                call.to(other).header("Mcp-Session-Id", id).send().status
+            };
+            let expected = if *path == other { 200 } else { 404 };
+            assert_eq!(call(gateway.post(list)), expected, "{path} at {other}");
+            if expected == 404 {
+                assert_eq!(call(gateway.call("DELETE", "/mcp")), 404);
+                let stream = gateway
+                    .call("GET", "/mcp")
+                    .header("Accept", "text/event-stream");
+                assert_eq!(call(stream), 404);
+            }
+        }
+    }
+}
+
+#[test]
+fn results_stored_under_one_profile_are_not_read_under_another() {
+    let setup = whole().setting("results", json!({ "budget": 1000, "kept_for": "1h" }));
+    let long = crate::support::script::answer(&"x".repeat(5000));
+    let setup = setup.server("vault", crate::support::Server::new().tool("read", [long]));
+    let gateway = setup.serve(&[]);
+    let text = |path: &str, name: &str, arguments: &str| {
+        let members = format!(
+            r#""name":"execute_tool","arguments":{{"name":"{name}","arguments":{arguments}}}"#
+        );
+        let said = gateway.modern("tools/call", &members).to(path).send();
+        said.message().as_str().to_owned()
+    };
+    let stored = text("/mcp", "vault__read", "{}");
+    let id = regex::Regex::new(r"\br[0-9a-z]{6,}\b").unwrap();
+    let id = id
+        .find(&stored)
+        .unwrap_or_else(|| panic!("{stored}"))
+        .as_str();
+    let arguments = format!(r#"{{"id":"{id}"}}"#);
+    assert!(text("/mcp", "mcpzip__read_result", &arguments).contains("xxx"));
+    for path in ["/mcp/p/review", "/mcp/p/vaults"] {
+        let said = text(path, "mcpzip__read_result", &arguments);
+        assert!(said.contains("there is no stored result"), "{path}: {said}");
+    }
+}
+
+#[test]
+fn an_edit_of_the_file_narrows_a_running_session_and_never_widens_it_past_its_profile() {
+    let setup = whole();
+    super::know_all(&setup);
+    let mut client = setup.start_with(PROFILE);
+    client.shake_hands("2025-11-25");
+    until("the tool", || {
+        (!client.execute("open__read").is_tool_error()).then_some(())
+    });
+    let profiles = |value: Value| setup.clone().setting("profiles", value).save();
+    profiles(json!({ "review": { "servers": ["open"], "tools": { "deny": ["open__read"] } } }));
+    until("the rule", || {
+        client.execute("open__read").is_tool_error().then_some(())
+    });
+    // The profile is gone: nothing is served, not everything.
+    profiles(json!({}));
+    until("the refusal", || {
+        let said = client.ask("tools/list", "{}");
+        said.as_str().contains("cannot be used").then_some(())
+    });
+    for name in ["open__read", "vault__read", "mcpzip__status"] {
+        let said = client.ask(
+            "tools/call",
+            &json!({ "name": "execute_tool", "arguments": { "name": name } }).to_string(),
+        );
+        assert!(
+            said.as_str()
+                .contains("the profile of this session cannot be used"),
+            "{}",
+            said.as_str()
+        );
+    }
+    profiles(json!({ "review": { "servers": ["open"] } }));
+    until("the tool again", || {
+        let said = client.ask(
+            "tools/call",
+            r#"{"name":"execute_tool","arguments":{"name":"open__read"}}"#,
+        );
+        said.as_str().contains("opened").then_some(())
+    });
+    assert!(client.execute("vault__read").is_tool_error());
+    client.finish();
+}
+
+#[test]
+fn changes_outside_the_profile_are_not_announced() {
+    let setup = whole().setting("surface", json!("direct"));
+    super::know_all(&setup);
+    let mut client = setup.start_with(PROFILE);
+    client.shake_hands("2025-11-25");
+    until("the tools", || {
+        client
+            .ask("tools/list", "{}")
+            .as_str()
+            .contains("open__read")
+            .then_some(())
+    });
+    let config = std::fs::read_to_string(setup.config_path()).unwrap();
+    // The entry is there after the next look at the file; a session without the profile hears of it.
+    let mut other = setup.connect();
+    other.ask("tools/list", "{}");
+    setup.clone().server("more", super::vault()).save();
+    assert_ne!(
+        std::fs::read_to_string(setup.config_path()).unwrap(),
+        config
+    );
+    other.expect("the change", |message| {
+        message.is_notification("notifications/tools/list_changed")
+    });
+    other.finish();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    client.ask("tools/list", "{}");
+    let heard = client.left_over();
+    assert!(heard.is_empty(), "{heard:?}");
+    client.finish();
+}
