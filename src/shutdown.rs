@@ -2,10 +2,20 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// Time limit for the tasks of a run that ends. Blocking work, such as a read from a disk that does not answer, cannot be
+/// interrupted; the process ends without it.
+const ENDING: Duration = Duration::from_secs(3);
+
+/// Whether the blocking pool has a thread. The runtime keeps its threads, so that from then on work is queued for them when the system
+/// starts no more.
+static HAS_THREAD: AtomicBool = AtomicBool::new(false);
 
 /// Receives the log lines of the tasks that run for it, in addition to the log of the process.
 pub(crate) trait LogLines: Send + Sync {
@@ -62,16 +72,23 @@ impl Tasks {
         }
     }
 
-    /// Runs blocking or computing work on the blocking pool.
+    /// Runs blocking or computing work on the blocking pool, or as a task if the system starts no thread.
     pub fn spawn_blocking<F, T>(&self, work: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        if !HAS_THREAD.load(Ordering::Relaxed) && !can_start_thread() {
+            tracing::warn!("the system starts no thread, so work blocks this one");
+            return self.spawn(async move { work() });
+        }
         let lines = log_lines();
-        self.tracker.spawn_blocking(move || match lines {
-            Some(lines) => LOG_LINES.sync_scope(lines, work),
-            None => work(),
+        self.tracker.spawn_blocking(move || {
+            HAS_THREAD.store(true, Ordering::Relaxed);
+            match lines {
+                Some(lines) => LOG_LINES.sync_scope(lines, work),
+                None => work(),
+            }
         })
     }
 
@@ -86,11 +103,17 @@ impl Tasks {
         self.stop.cancelled().await;
     }
 
-    /// Ends all tasks and waits for them.
+    /// Ends all tasks and waits for them, at most [`ENDING`].
     pub async fn finish(&self) {
         self.stop.cancel();
         self.tracker.close();
-        self.tracker.wait().await;
+        if tokio::time::timeout(ENDING, self.tracker.wait())
+            .await
+            .is_err()
+        {
+            let tasks = self.tracker.len();
+            tracing::warn!(tasks, "work that does not end is left behind");
+        }
     }
 }
 
@@ -107,6 +130,11 @@ pub(crate) fn spawn_thread<T: Send + 'static>(
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)
+}
+
+/// Whether the system starts threads now. The runtime panics if the first thread of its pool cannot be started.
+fn can_start_thread() -> bool {
+    spawn_thread("probe", || ()).is_ok_and(|thread| thread.join().is_ok())
 }
 
 /// Resolves when the system asks the process to end: SIGINT, SIGTERM or SIGHUP; on Windows Ctrl-C, Ctrl-Break, or the

@@ -54,6 +54,18 @@ impl Log {
 }
 
 #[test]
+fn a_chain_stays_whole_when_the_clock_is_set_back() {
+    let log = Log::new();
+    log.write(&["a"]);
+    let chain = log.directories.chains.join("1");
+    let later = chain::Segment::first(Day::parse("2999-01-01").unwrap()).file(&chain);
+    fs::rename(log.file("1"), later).unwrap();
+    log.write(&["b"]);
+    assert_eq!(log.faults(), Vec::<String>::new());
+    assert_eq!(log.tools(), ["a", "b"]);
+}
+
+#[test]
 fn a_chain_is_continued_by_the_next_process_and_shared_with_none() {
     let log = Log::new();
     log.write(&["a", "b"]);

@@ -119,8 +119,9 @@ impl Writer {
             return Ok(None);
         }
         let newest = segments.last().map(|(segment, _)| *segment);
+        // After the clock was set back, the newest file is of a later day.
         let segment = newest
-            .filter(|newest| newest.day == today)
+            .filter(|newest| newest.day >= today)
             .unwrap_or(Segment::first(today));
         let (file, length) = open_segment(&directory, segment)?;
         let mut writer = Self {

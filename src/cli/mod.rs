@@ -436,6 +436,8 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
+        // Its first thread stays, because the system may refuse to start it again.
+        .thread_keep_alive(Duration::MAX)
         .build()
 }
 

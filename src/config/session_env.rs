@@ -14,6 +14,8 @@ pub(crate) struct SessionEnv {
     pub directory: Option<PathBuf>,
     /// All variables.
     pub environment: Environment,
+    /// The soft limit of open files that its servers get, if it is not that of this process.
+    pub open_files: Option<u64>,
 }
 
 impl SessionEnv {
@@ -23,6 +25,7 @@ impl SessionEnv {
         Self {
             directory: std::env::current_dir().ok(),
             environment,
+            open_files: None,
         }
     }
 }

@@ -4,14 +4,15 @@
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
+use rustix::net::SocketType;
+use rustix::net::sockopt::socket_type;
 use tokio_util::sync::CancellationToken;
 
-use super::election::{self, Reached};
+use super::election;
 use super::journal::Files;
 use super::message::{self, FromSession, Hello, ToSession};
 use super::session::{self, Descriptors, Opened, SharedResources};
@@ -41,8 +42,6 @@ struct Attachment<'a> {
     location: SocketLocation,
     session: message::Session,
     files: Files,
-    /// The daemons that this process started. They have to be reaped.
-    started: Vec<Child>,
     /// The times at which daemons died, within the last minute.
     deaths: VecDeque<Instant>,
 }
@@ -57,6 +56,8 @@ enum Error {
     Stream { name: &'static str, source: Errno },
     #[error("{0} is neither a pipe nor a socket")]
     StreamKind(&'static str),
+    #[error("{0} is a datagram socket")]
+    Datagrams(&'static str),
     #[error("the working directory is gone, or its name is no Unicode")]
     Directory,
     #[error("the session's journal cannot be made: {0}")]
@@ -137,7 +138,6 @@ impl<'a> Attachment<'a> {
             location: location.map_err(election::Error::from)?,
             session,
             files: Files::new().map_err(Error::Journal)?,
-            started: Vec::new(),
             deaths: VecDeque::new(),
         })
     }
@@ -147,9 +147,7 @@ impl<'a> Attachment<'a> {
         let mut attempt = 1;
         loop {
             let environment = &self.request.env.environment;
-            let Reached { socket, started } =
-                election::reach(&self.location, self.paths, environment)?;
-            self.started.extend(started);
+            let socket = election::reach(&self.location, self.paths, environment)?;
             match self.hand_over(&socket) {
                 Ok(()) => {
                     let connected = socket
@@ -172,7 +170,6 @@ impl<'a> Attachment<'a> {
                         return Err(Error::Ending(error));
                     }
                     attempt += 1;
-                    self.reap();
                 }
                 Err(error) => return Err(Error::Silent(error)),
             }
@@ -244,7 +241,6 @@ impl<'a> Attachment<'a> {
     /// # Errors
     /// When no daemon can be reached, or too many have died.
     fn take_over(&mut self, has_died: bool) -> Result<tokio::net::UnixStream, Error> {
-        self.reap();
         self.session.generation += 1;
         if has_died {
             tracing::warn!("the daemon is gone; another takes the session over");
@@ -255,12 +251,6 @@ impl<'a> Attachment<'a> {
             }
         }
         self.connect()
-    }
-
-    /// Reaps the daemons that this process started and that have ended.
-    fn reap(&mut self) {
-        self.started
-            .retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
     }
 
     /// Serves the client in this process, from the point at which the last daemon stopped.
@@ -302,7 +292,9 @@ impl<'a> Attachment<'a> {
 /// Checks that `descriptor` is a pipe or a socket, which a daemon can serve.
 fn check_kind(descriptor: BorrowedFd<'_>, name: &'static str) -> Result<(), Error> {
     let stat = fstat(descriptor).map_err(|source| Error::Stream { name, source })?;
+    let is_datagram = || socket_type(descriptor).is_ok_and(|kind| kind == SocketType::DGRAM);
     match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Socket if is_datagram() => Err(Error::Datagrams(name)),
         FileType::Fifo | FileType::Socket => Ok(()),
         _ => Err(Error::StreamKind(name)),
     }

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, flock};
@@ -54,15 +54,8 @@ pub(crate) enum Error {
     Ended,
 }
 
-/// A connection to the daemon. The daemon may not have accepted it yet.
-#[derive(Debug)]
-pub(super) struct Reached {
-    pub(super) socket: UnixStream,
-    /// The daemon if this process started it.
-    pub(super) started: Option<Child>,
-}
-
-/// Connects to the daemon, and starts it if there is none.
+/// Connects to the daemon, and starts it if there is none. The daemon may not have accepted the connection yet. Needs the runtime, which
+/// reaps a daemon that this process started.
 ///
 /// # Errors
 /// When the daemon cannot be reached or started.
@@ -70,31 +63,21 @@ pub(super) fn reach(
     location: &SocketLocation,
     paths: &Paths,
     environment: &Environment,
-) -> Result<Reached, Error> {
+) -> Result<UnixStream, Error> {
     if let Some(socket) = connect(location)? {
-        return Ok(Reached {
-            socket,
-            started: None,
-        });
+        return Ok(socket);
     }
     let _lock = lock(location)?;
     // Another process may have started it in the meantime.
     if let Some(socket) = connect(location)? {
-        return Ok(Reached {
-            socket,
-            started: None,
-        });
+        return Ok(socket);
     }
     let listener = bind(location).map_err(|source| Error::Bind {
         path: location.socket(),
         source,
     })?;
-    let started = start(listener, paths, environment).map_err(Error::Start)?;
-    let socket = connect(location)?.ok_or(Error::Ended)?;
-    Ok(Reached {
-        socket,
-        started: Some(started),
-    })
+    start(listener, paths, environment).map_err(Error::Start)?;
+    connect(location)?.ok_or(Error::Ended)
 }
 
 /// Connects to a running daemon. `None` if there is none.
@@ -176,14 +159,15 @@ pub(super) fn bind(location: &SocketLocation) -> io::Result<UnixListener> {
 }
 
 /// Starts a daemon. It inherits only the listener, the paths and the variables that it needs to find its files.
-fn start(listener: UnixListener, paths: &Paths, environment: &Environment) -> io::Result<Child> {
+fn start(listener: UnixListener, paths: &Paths, environment: &Environment) -> io::Result<()> {
     // Descriptors that the client left open would otherwise stay open as long as the daemon.
     close_fds::set_fds_cloexec(3, &[]);
     let logs = paths.state_dir.join(super::LOGS);
     let variables = env::OF_DAEMON
         .iter()
         .filter_map(|name| Some((name, environment.get(name)?)));
-    executable::command()?
+    let mut command = executable::command()?;
+    command
         .arg(COMMAND)
         .arg("--config")
         .arg(&paths.config_file)
@@ -195,8 +179,9 @@ fn start(listener: UnixListener, paths: &Paths, environment: &Environment) -> io
         .envs(variables)
         .stdin(OwnedFd::from(listener))
         .stdout(Stdio::null())
-        .stderr(log(&logs).map_or_else(|_| Stdio::null(), Stdio::from))
-        .spawn()
+        .stderr(log(&logs).map_or_else(|_| Stdio::null(), Stdio::from));
+    // The runtime reaps it when it ends.
+    tokio::process::Command::from(command).spawn().map(drop)
 }
 
 /// Opens the daemon's stderr log, for messages that no other log gets.

@@ -50,6 +50,8 @@ pub(super) struct Http {
     shared: Shared,
     events: Arc<Events>,
     session: watch::Sender<Option<Origin>>,
+    /// The soft limit of open files for servers.
+    open_files: Option<u64>,
     reload: Notify,
     state: Mutex<Option<HttpState>>,
     handle: Mutex<Option<Handle>>,
@@ -95,8 +97,14 @@ struct Running {
 }
 
 impl Http {
-    pub(super) fn new(paths: Paths, shared: Shared, events: Arc<Events>) -> Self {
+    pub(super) fn new(
+        paths: Paths,
+        shared: Shared,
+        events: Arc<Events>,
+        open_files: Option<u64>,
+    ) -> Self {
         Self {
+            open_files,
             paths,
             shared,
             events,
@@ -116,7 +124,7 @@ impl Http {
             let is_first = known.is_none();
             if is_first {
                 *known = Some(Origin {
-                    session: session(&environment()),
+                    session: session(&environment(), self.open_files),
                     process,
                 });
             }
@@ -303,7 +311,7 @@ impl Http {
 }
 
 /// The session of HTTP clients: these variables without those of a project, and the home directory.
-fn session(environment: &Environment) -> SessionEnv {
+fn session(environment: &Environment, open_files: Option<u64>) -> SessionEnv {
     let own = environment.iter();
     let environment: Environment = own
         .filter(|(name, _)| *name != env::CLAUDE_PROJECT_DIR.name)
@@ -311,6 +319,7 @@ fn session(environment: &Environment) -> SessionEnv {
     SessionEnv {
         directory: Some(environment.home().unwrap_or_else(|| "/".into())),
         environment,
+        open_files,
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use rustix::process::{Resource, getrlimit};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -69,6 +70,8 @@ pub(super) struct Session {
     pub(super) idle: u64,
     /// The level of the lines on its stderr, if an argument or a variable sets it.
     pub(super) log: Option<String>,
+    /// The soft limit of open files of its process, for its servers. The daemon raises its own.
+    pub(super) open_files: Option<u64>,
 }
 
 impl Session {
@@ -89,6 +92,7 @@ impl Session {
             profile: request.profile.map(str::to_owned),
             idle: u64::try_from(request.idle.as_millis()).unwrap_or(u64::MAX),
             log: telemetry::asked_level().map(|level| level.to_string()),
+            open_files: getrlimit(Resource::Nofile).current,
         })
     }
 
@@ -97,6 +101,7 @@ impl Session {
         SessionEnv {
             directory: Some(self.directory.clone()),
             environment: environment(&self.variables),
+            open_files: self.open_files,
         }
     }
 

@@ -192,6 +192,7 @@ mod linux {
     ) -> io::Result<()> {
         use rustix::process::{Resource, getrlimit, setrlimit};
         let mut limit = getrlimit(Resource::Nofile);
+        let open_files = limit.current;
         limit.current = limit.maximum;
         // With fewer descriptors the daemon serves fewer servers.
         let _ = setrlimit(Resource::Nofile, limit);
@@ -207,6 +208,7 @@ mod linux {
             commands,
             owns_socket,
             variables,
+            open_files,
         };
         let next = server::run(listener, start).await?;
         // The supervisor of a daemon in the foreground restarts it.
@@ -223,8 +225,8 @@ mod linux {
         environment: &Environment,
         hello: &message::Hello,
     ) -> io::Result<()> {
-        let reached = election::reach(location, paths, environment).map_err(io::Error::other)?;
-        message::send(&reached.socket, hello, &[])
+        let socket = election::reach(location, paths, environment).map_err(io::Error::other)?;
+        message::send(&socket, hello, &[])
     }
 }
 

@@ -48,7 +48,7 @@ const DRAINING: Duration = Duration::from_secs(3);
 const LAST_LINE: Duration = Duration::from_millis(250);
 
 /// Time limit for sessions to disconnect from a daemon that ends.
-const PARTING: Duration = Duration::from_secs(5);
+const PARTING: Duration = Duration::from_secs(8);
 
 /// The id of the HTTP clients among the sessions.
 const HTTP: &str = "http";
@@ -90,6 +90,8 @@ pub(super) struct Start<'a> {
     pub(super) owns_socket: bool,
     /// The variables for HTTP clients, unless they are those of the first session.
     pub(super) variables: Option<&'a Environment>,
+    /// The soft limit of open files that the daemon was started with.
+    pub(super) open_files: Option<u64>,
 }
 
 /// A session in the list of the daemon.
@@ -112,6 +114,7 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
         commands,
         owns_socket,
         variables,
+        open_files,
     } = start;
     listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(listener)?;
@@ -127,7 +130,13 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
     })?;
     let events = Events::new(KEPT_EVENTS);
     let shared = SharedResources::new(events.clone(), &paths.cache_dir);
-    let http = Arc::new(Http::new(paths.clone(), shared.app.clone(), events.clone()));
+    let http = Http::new(
+        paths.clone(),
+        shared.app.clone(),
+        events.clone(),
+        open_files,
+    );
+    let http = Arc::new(http);
     let records = Records::new(paths.state_dir.clone(), tasks.clone());
     let daemon = Arc::new_cyclic(|this: &Weak<Daemon>| Daemon {
         paths,

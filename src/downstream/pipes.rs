@@ -38,6 +38,8 @@ mod unix {
     use std::os::fd::OwnedFd;
 
     use rustix::fs::{FileType, fstat};
+    use rustix::net::SocketType;
+    use rustix::net::sockopt::socket_type;
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
 
@@ -52,6 +54,12 @@ mod unix {
     fn kind(descriptor: &OwnedFd) -> io::Result<Kind> {
         Ok(match FileType::from_raw_mode(fstat(descriptor)?.st_mode) {
             FileType::Fifo => Kind::Pipe,
+            // It neither has an end, nor keeps the bytes of a message that exceed a read.
+            FileType::Socket if socket_type(descriptor)? == SocketType::DGRAM => {
+                return Err(io::Error::other(
+                    "stdin and stdout cannot be datagram sockets: use pipes or stream sockets",
+                ));
+            }
             FileType::Socket => Kind::Socket,
             _ => Kind::Other,
         })

@@ -110,6 +110,25 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     }
 }
 
+/// The number of objects and arrays of `json`, which is valid, that are open at its deepest point.
+#[must_use]
+pub(crate) fn nesting(json: &str) -> usize {
+    let (mut deepest, mut open, mut is_text, mut bytes) = (0_usize, 0_usize, false, json.bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_text = !is_text,
+            b'\\' if is_text => drop(bytes.next()),
+            b'{' | b'[' if !is_text => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b'}' | b']' if !is_text => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 /// `text` as a JSON string.
 #[must_use]
 pub(crate) fn quoted(text: &str) -> String {

@@ -91,6 +91,8 @@ pub(crate) struct UpstreamContext {
     pub variables: Environment,
     /// The session's directory, the default working directory of servers.
     pub directory: Option<PathBuf>,
+    /// The soft limit of open files of servers, if it is not that of this process.
+    pub open_files: Option<u64>,
     /// The directory of the servers' stderr logs; `None` keeps none.
     pub log_directory: Option<PathBuf>,
     /// The directory of the records of servers that asked for roots; `None` keeps none.
@@ -139,6 +141,7 @@ impl UpstreamContext {
             clients: Clients::new(Network::of(&session.environment)),
             variables: session.environment,
             directory: session.directory,
+            open_files: session.open_files,
             log_directory,
             sharing_directory: None,
             logins: None,

@@ -123,6 +123,7 @@ mod tests {
         let session = SessionEnv {
             directory: Some(directory.to_owned()),
             environment: Environment::default(),
+            open_files: None,
         };
         let server = config.servers.values().next().unwrap();
         let Sharing { scope, reason, .. } = server.sharing(&session, asked);

@@ -20,7 +20,7 @@ use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::headers::Mismatch;
-use crate::mcp::object::quoted;
+use crate::mcp::object::{nesting, quoted};
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
@@ -35,6 +35,10 @@ use crate::upstream::{self, mirrored};
 
 /// The number of snapshots whose names are held.
 const MOST_NAMED: usize = 8;
+
+/// The nesting of a definition above which it is not listed. Parsers with a limit, such as those of Python and Rust, would refuse the whole
+/// list.
+const DEEPEST: usize = 100;
 
 /// The tools of the latest snapshots by the names that clients see; computed on first use.
 #[derive(Debug, Default)]
@@ -167,6 +171,10 @@ impl Tools {
         let name = direct_name(tool, view.surface().longest_name);
         named.get(&name)?;
         let json = self.inventory.definition(tool)?;
+        if nesting(json.get()) > DEEPEST {
+            tracing::warn!(server = %tool.server().name(), tool = name, "its definition is nested so deeply that clients could not read the list; it is left out");
+            return None;
+        }
         // An entry in the catalog was parsed as an object.
         Some(Object::parse(&json).ok()?.with("name", &quoted(&name)))
     }

@@ -219,6 +219,7 @@ pub(super) fn sharing(entry: &Server, session: &UpstreamContext) -> Sharing {
     let session = SessionEnv {
         directory: session.directory.clone(),
         environment: session.variables.clone(),
+        open_files: None,
     };
     entry.sharing(&session, asked)
 }

@@ -78,6 +78,25 @@ pub(in crate::upstream) fn widen(stdout: &ChildStdout, is_large: bool) {
     let _ = (stdout, is_large);
 }
 
+/// Gives a server that has just started, and inherited the daemon's limits, the soft limit of open files of its session. The hard limit stays;
+/// some programs raise the soft one to it.
+#[cfg(target_os = "linux")]
+fn limit_open_files(child: &Child, soft: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: soft,
+        maximum,
+    };
+    let process = child
+        .id()
+        .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    if let (Some(_), Some(_)) = (soft, process) {
+        // If this fails, the process has ended.
+        let _ = prlimit(process, Resource::Nofile, limit);
+    }
+}
+
 impl Process {
     /// Starts the server. Returns its stdin and stdout for the link.
     pub(in crate::upstream) fn start(
@@ -107,6 +126,8 @@ impl Process {
                     source,
                 }
             })?;
+        #[cfg(target_os = "linux")]
+        limit_open_files(&child, context.open_files);
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = Stderr::default();

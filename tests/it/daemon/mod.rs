@@ -11,6 +11,7 @@ mod equal;
 mod faults;
 mod http;
 mod killing;
+mod limits;
 mod load;
 mod log_lines;
 mod orders;
