@@ -52,7 +52,7 @@ pub(super) struct Selection {
     /// Server whose tools differ from the approved ones
     #[arg(required_unless_present = "all", add = completions::of_servers())]
     server: Option<String>,
-    /// Only these tools
+    /// Only these tools, or prompts and resources by their labels (`prompt: review`)
     tools: Vec<String>,
     /// Show every server with differences
     #[arg(long, conflicts_with = "server")]
@@ -132,7 +132,10 @@ pub(super) async fn run(
     output.line(good(format!("{word}: {decided}")));
     let expected: usize = all
         .iter()
-        .map(|(_, pending)| pending.tools.len() + usize::from(is_approval) * others(pending))
+        .map(|(_, pending)| match is_approval {
+            true => counted(pending),
+            false => pending.tools.len() + pending.entries.len(),
+        })
         .sum();
     match expected - decided.min(expected) {
         0 => Ok(()),
@@ -253,7 +256,8 @@ async fn pending_of(
         })
     };
     for tool in &selection.tools {
-        if !pending.tools.contains_key(tool) && !is_known(tool) {
+        let is_pending = pending.tools.contains_key(tool) || pending.entries.contains_key(tool);
+        if !is_pending && !is_known(tool) {
             let tool = printable(tool);
             return Err(Exit::failed(format!(
                 "no tool `{tool}` of `{server}` is known: `mcpzip tools {server}` and `mcpzip approve {server}` show the names"
@@ -264,7 +268,9 @@ async fn pending_of(
         pending
             .tools
             .retain(|name, _| selection.tools.contains(name));
-        pending.entries.clear();
+        pending
+            .entries
+            .retain(|label, _| selection.tools.contains(label));
         pending.instructions = None;
         pending.features = None;
         pending.is_quarantined = false;
@@ -291,7 +297,7 @@ fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
     });
     let entries = pending.entries.iter().map(|(label, change)| {
         json!({ "server": server.as_str(), "entry": label, "change": change.kind.word(),
-            "before": change.before, "after": change.after, "digest": change.now })
+            "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected })
     });
     let texts = instructions.chain(features);
     let mut shown: Vec<Value> = tools.chain(entries).chain(texts).collect();
@@ -314,11 +320,7 @@ fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, o
             }
             kind => kind.word().to_owned(),
         };
-        let rejected = if change.is_rejected {
-            ", rejected before"
-        } else {
-            ""
-        };
+        let rejected = rejected(change);
         output.line(format!(
             "{}__{} {}",
             strong(server),
@@ -340,7 +342,7 @@ fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, o
             "{}: {} {}",
             strong(server),
             strong(printable(label)),
-            faint(format!("({})", change.kind.word()))
+            faint(format!("({}{})", change.kind.word(), rejected(change)))
         ));
         output.verbatim(text_of(change));
         show_findings(change.after.as_deref().map(scan::instructions), output);
@@ -370,6 +372,14 @@ fn show_findings(findings: Option<Vec<scan::Finding>>, output: &Output) {
     }
 }
 
+fn rejected(change: &Change) -> &'static str {
+    if change.is_rejected {
+        ", rejected before"
+    } else {
+        ""
+    }
+}
+
 fn text_of(change: &Change) -> String {
     match (&change.before, &change.after, &change.kind) {
         (None, Some(now), ChangeKind::New) => whole(now, "new:"),
@@ -389,7 +399,7 @@ async fn decides(count: usize, is_approval: bool) -> Result<bool, Exit> {
     };
     let question = match is_approval {
         true => format!("Show {these} to agents from now on?"),
-        false => format!("Withhold the tools of {these} from agents?"),
+        false => format!("Withhold {these} from agents?"),
     };
     confirmed(&question).await
 }

@@ -13,9 +13,10 @@ use crate::secret::Secret;
 /// Changes with everything that may change which server answers. The order of keys, comments, times, descriptions and
 /// proxies do not count.
 ///
-/// Prints as 16 hexadecimal digits. Secrets are part of it and cannot be derived from it.
+/// Prints as 64 hexadecimal digits: approvals are bound to it, so no two entries may be found that have the same one. Secrets are part
+/// of it and cannot be derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ConfigHash([u8; 8]);
+pub(crate) struct ConfigHash([u8; 32]);
 
 impl ConfigHash {
     /// Computes the hash of a transport with its variables expanded.
@@ -48,8 +49,7 @@ impl ConfigHash {
             Transport::Http(remote) => parts.remote("http", remote),
             Transport::Sse(remote) => parts.remote("sse", remote),
         }
-        let digest = parts.0.finalize();
-        Self(std::array::from_fn(|index| digest[index]))
+        Self(parts.0.finalize().into())
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
     fn the_encoding_is_stable() {
         assert_eq!(
             stdio("npx", &["-y", "x"], &[("A", "b")], None).to_string(),
-            "5f63028c42cbbb9b"
+            "5f63028c42cbbb9b6033a329647c29efb6527ad52127fb138e47055a74dec990"
         );
     }
 }

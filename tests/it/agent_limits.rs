@@ -421,3 +421,43 @@ fn a_server_that_an_agent_added_or_redirected_is_not_started_before_a_person_app
     );
     assert_eq!(other.home().starts("b"), 0);
 }
+
+/// The entries of these two URLs are the same in the first 64 bits of their SHA-256, which six billion hashes have found.
+#[cfg(unix)]
+#[test]
+fn an_approval_of_an_entry_is_none_of_another_whose_hash_begins_alike() {
+    use crate::support::closed_port::ClosedPort;
+    use crate::support::terminal::Terminal;
+    let nothing = ClosedPort::new();
+    let setup = Setup::new()
+        .variable("HTTPS_PROXY", &format!("http://{}", nothing.address()))
+        .setting("management", json!("full"));
+    let mut client = setup.connect();
+    let mut change = |arguments: Value| {
+        let answer = client.execute_with("mcpzip__servers", &arguments.to_string());
+        answer.text()
+    };
+    let add = |url: &str| json!({ "operation": "add", "servers": { "docs": { "type": "http", "url": url } } });
+    let (shown, other) = (
+        "https://docs.example/mcp/v1/?state=c5329c6247f747e6",
+        "https://evil.example/mcp/v1/?state=ef1553789a4ee14f",
+    );
+    let added = change(add(shown));
+    assert!(added.starts_with("docs: unapproved"), "{added}");
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "docs"])) else {
+        return;
+    };
+    terminal.shows("docs.example");
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("docs: no tool of it waits");
+    terminal.types("n");
+    terminal.shows("[exit 1]");
+    let remove = json!({ "operation": "remove", "names": ["docs"] });
+    change(remove.clone());
+    let same = change(add(shown));
+    assert!(!same.starts_with("docs: unapproved"), "{same}");
+    change(remove);
+    let redirected = change(add(other));
+    assert!(redirected.starts_with("docs: unapproved"), "{redirected}");
+}

@@ -224,3 +224,50 @@ fn after_the_approval_of_a_whole_server_in_quarantine_new_prompts_and_resources_
     are_held(&mut client);
     client.finish();
 }
+
+#[test]
+fn rejected_prompts_and_resources_are_withheld_whatever_the_trust_until_they_are_approved() {
+    let setup = under("pin", growing());
+    refreshed(&setup).finish();
+    let decide = |setup: &Setup, command: &[&str], outcome: &str| {
+        let terminal = Terminal::run(&setup.command(command))?;
+        terminal.shows("[y/N]");
+        terminal.types("y");
+        let screen = terminal.shows("[exit 0]");
+        assert!(screen.contains(outcome), "{screen}");
+        Some(screen)
+    };
+    if decide(&setup, &["reject", "web"], "rejected: 4").is_none() {
+        return;
+    }
+    let mut client = setup.start();
+    let greeted = client.shake_hands("2025-11-25");
+    assert!(
+        !greeted.as_str().contains("Waiting"),
+        "{}",
+        greeted.as_str()
+    );
+    client.finish();
+    let mut client = setup.connect();
+    are_held(&mut client);
+    client.finish();
+    let shown_now = setup.run(&["approve", "web", "--json"]).code(0).json();
+    let shown_now = shown_now.as_array().unwrap();
+    assert_eq!(shown_now.len(), 4, "{shown_now:?}");
+    assert!(shown_now.iter().all(|one| one["rejected"] == true));
+    let mut entry = entry_of(&setup, "web");
+    entry["trust"] = json!("report");
+    let setup = setup.entry("web", &entry.to_string());
+    let mut client = refreshed(&setup);
+    are_held(&mut client);
+    client.finish();
+    let screen = decide(&setup, &["approve", "web", "prompt: added"], "approved: 1").unwrap();
+    assert!(screen.contains("new, rejected before"), "{screen}");
+    let mut client = setup.connect();
+    let lists = shown(&mut client);
+    assert!(lists.contains("web__added"), "{lists}");
+    for held in ["evil.example", "web__turning", NEW, "log:///"] {
+        assert!(!lists.contains(held), "{held}: {lists}");
+    }
+    client.finish();
+}

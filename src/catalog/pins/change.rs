@@ -99,12 +99,12 @@ impl Pending {
             && !self.is_quarantined
     }
 
-    /// Whether an agent misses something until a person decides. Rejected tools are decided on.
+    /// Whether an agent misses something until a person decides. Rejections are decisions.
     #[must_use]
     pub(super) fn waits(&self) -> bool {
         let mut tools = self.tools.values();
         tools.any(|change| change.kind != ChangeKind::Vanished && !change.is_rejected)
-            || !self.entries.is_empty()
+            || self.entries.values().any(|change| !change.is_rejected)
             || self.instructions.is_some()
             || self.features.is_some()
             || self.is_quarantined
@@ -144,7 +144,7 @@ impl Pending {
         let parts = (
             tools.collect::<Vec<_>>(),
             entries
-                .map(|(label, change)| (label, &change.now))
+                .map(|(label, change)| (label, &change.now, change.is_rejected))
                 .collect::<Vec<_>>(),
             now(&self.instructions),
             now(&self.features),
@@ -296,17 +296,24 @@ pub(super) fn differences(record: &mut Record, listed: &Listed, trust: Trust) ->
     pending
 }
 
-/// The prompts, resources and templates that are new or differ. In quarantine all of them wait as one, and under `Trust::Report` none.
+/// The prompts, resources and templates that are new, differ, or were rejected. In quarantine all of them wait as one, and under
+/// `Trust::Report` only rejected ones.
 fn changed_entries(record: &mut Record, listed: &Listed, trust: Trust) -> Changes {
-    if trust == Trust::Report || record.is_quarantined(trust) {
+    if record.is_quarantined(trust) {
         return Changes::new();
+    }
+    let mut changes = rejected_entries(record, listed);
+    if trust == Trust::Report {
+        return changes;
     }
     let Some(known) = &mut record.entries else {
         record.entries = Some(listed.pinned_entries(|_| true));
-        return Changes::new();
+        return changes;
     };
-    let mut changes = Changes::new();
-    for (label, (hash, json)) in &listed.entries {
+    let others = listed.entries.iter();
+    for (label, (hash, json)) in
+        others.filter(|(label, _)| !record.rejected_entries.contains(*label))
+    {
         let kind = match known.get_mut(label) {
             Some(known) if known.hash == *hash => continue,
             Some(known) if known.is_alike(json.as_deref(), is_same) => {
@@ -329,6 +336,24 @@ fn changed_entries(record: &mut Record, listed: &Listed, trust: Trust) -> Change
         changes.insert(label.clone(), change);
     }
     changes
+}
+
+/// The listed prompts, resources and templates that a person has rejected.
+fn rejected_entries(record: &Record, listed: &Listed) -> Changes {
+    let all = listed.entries.iter();
+    let rejected = all.filter(|(label, _)| record.rejected_entries.contains(*label));
+    let changes = rejected.map(|(label, (hash, json))| {
+        let known = record.entries.as_ref().and_then(|known| known.get(label));
+        let change = Change {
+            kind: known.map_or(ChangeKind::New, |_| ChangeKind::Changed),
+            now: hash.clone(),
+            before: known.and_then(|known| known.json.clone()),
+            after: json.clone(),
+            is_rejected: true,
+        };
+        (label.clone(), change)
+    });
+    changes.collect()
 }
 
 /// Adds the approved tools that are not listed.

@@ -17,7 +17,7 @@ use parking_lot::RwLock;
 
 pub(crate) use self::change::{Change, ChangeKind, Pending};
 use self::change::{Listed, approved_entries, differences, label};
-use self::record::{FORM, Record, Store};
+use self::record::{FORM, Record, Rejections, Store};
 use super::{Entry, Key, Kind, ServerTools, ToolEntry};
 use crate::config::Trust;
 use crate::tool::ServerName;
@@ -51,6 +51,8 @@ struct Known {
     may_start: bool,
     /// The tools that a person has rejected; `None` where they are not known.
     rejected: Option<BTreeSet<String>>,
+    /// The labels of prompts, resources and templates that a person has rejected; `None` where they are not known.
+    rejected_entries: Option<BTreeSet<String>>,
     /// The error, if there was one.
     fault: Option<String>,
 }
@@ -63,6 +65,7 @@ impl Known {
         held(self) == held(other)
             && self.pending == other.pending
             && self.rejected == other.rejected
+            && self.rejected_entries == other.rejected_entries
             && self.fault == other.fault
             && (trust == Trust::Report
                 || free(self) == free(other)
@@ -89,10 +92,13 @@ impl Known {
             .filter(|(_, change)| change.is_rejected)
             .map(|(name, _)| name)
             .chain(&record.rejected);
+        let is_free = |label: &String| !record.rejected_entries.contains(label);
         let entries = record.entries.iter().flatten();
+        let entries = entries.filter(|(label, _)| is_free(label));
         let entries = entries.map(|(label, pinned)| (label.clone(), pinned.hash.clone()));
         Self {
             rejected: Some(rejected.cloned().collect()),
+            rejected_entries: Some(record.rejected_entries.clone()),
             free: free.collect(),
             free_entries: entries.collect(),
             has_free_instructions: pending.instructions.is_none() && fault.is_none(),
@@ -141,12 +147,16 @@ impl Pins {
     /// Whether a prompt, resource or template must not be used as things stand.
     #[must_use]
     pub(crate) fn is_entry_held(&self, server: &ServerName, kind: Kind, entry: &Entry) -> bool {
+        let (label, known) = (label(kind, &entry.key), self.known.read());
+        let known = known.get(server);
         if self.trust(server) == Trust::Report {
-            return false;
+            let is_rejected = |known: &Known| {
+                let rejected = known.rejected_entries.as_ref();
+                rejected.is_none_or(|rejected| rejected.contains(&label))
+            };
+            return known.is_some_and(is_rejected);
         }
-        let known = self.known.read();
-        let entries = known.get(server).map(|known| &known.free_entries);
-        let free = entries.and_then(|entries| entries.get(&label(kind, &entry.key)));
+        let free = known.and_then(|known| known.free_entries.get(&label));
         free != Some(&entry.hash.to_string())
     }
 
@@ -290,10 +300,14 @@ impl Pins {
             let pending = store.read_pending::<Pending>();
             // Of a server whose changes are reported only, no more of its record is needed before it is listed.
             let record = match trust {
-                Trust::Report => store.rejected().map(|rejected| {
-                    let rejected = rejected.unwrap_or_default();
-                    (!rejected.is_empty()).then(|| Record {
+                Trust::Report => store.rejections().map(|rejections| {
+                    let Rejections {
                         rejected,
+                        rejected_entries,
+                    } = rejections?;
+                    Some(Record {
+                        rejected,
+                        rejected_entries,
                         ..Record::default()
                     })
                 }),
@@ -310,6 +324,7 @@ impl Pins {
             let mut known = Known::of(&record, pending, trust, fault);
             if is_unknown {
                 known.rejected = None;
+                known.rejected_entries = None;
             }
             all.insert(key.server.clone(), known);
         }
@@ -387,9 +402,10 @@ impl Pins {
         let current: Vec<_> = seen.tools.iter().filter(is_current).collect();
         let entries = seen.entries.iter().filter(|(label, change)| {
             let current = pending.entries.get(*label);
-            current.is_some_and(|current| current.now == change.now)
+            let shown = (&change.now, change.is_rejected);
+            current.is_some_and(|current| (&current.now, current.is_rejected) == shown)
         });
-        let entries: Vec<_> = entries.filter(|_| is_approved).collect();
+        let entries: Vec<_> = entries.collect();
         let same = |one: &Option<Change>| one.as_ref().map(|change| change.now.clone());
         let has_same_instructions =
             seen.instructions.is_some() && same(&seen.instructions) == same(&pending.instructions);
@@ -418,8 +434,15 @@ impl Pins {
         }
         for (label, change) in entries {
             decided.push(label.clone());
-            pending.entries.remove(label);
-            record.approve_entry_of(label, change);
+            if is_approved {
+                pending.entries.remove(label);
+                record.approve_entry_of(label, change);
+            } else {
+                record.rejected_entries.insert(label.clone());
+                if let Some(current) = pending.entries.get_mut(label) {
+                    current.is_rejected = true;
+                }
+            }
         }
         if has_same_instructions && is_approved {
             let approved = pending.instructions.take();
@@ -459,6 +482,7 @@ impl Record {
 
     /// Takes the current definition of a prompt, resource or template for the approved one.
     fn approve_entry_of(&mut self, label: &str, change: &Change) {
+        self.rejected_entries.remove(label);
         let pinned = record::Pinned {
             hash: change.now.clone(),
             json: change.after.clone(),
@@ -546,6 +570,7 @@ fn first_sight(
     }
     for other in others {
         record.rejected.extend(other.rejected);
+        record.rejected_entries.extend(other.rejected_entries);
         record.instructions = record.instructions.or(other.instructions);
         for (name, pinned) in other.tools {
             let is_other = |known: &record::Pinned| known.hash != pinned.hash;

@@ -57,6 +57,9 @@ pub(super) struct Record {
     /// Tools that a person has rejected. The server's record has those of every directory.
     #[serde(default)]
     pub(super) rejected: BTreeSet<String>,
+    /// Prompts, resources and templates that a person has rejected, by their labels, as above.
+    #[serde(default)]
+    pub(super) rejected_entries: BTreeSet<String>,
     /// Whether `approved` is the entry in force.
     #[serde(skip)]
     pub(super) is_approved_here: bool,
@@ -66,6 +69,15 @@ pub(super) struct Record {
     /// Whether `started` is the entry in force.
     #[serde(skip)]
     pub(super) may_start: bool,
+}
+
+/// The part of a record that holds whatever the trust.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Rejections {
+    #[serde(default)]
+    pub(super) rejected: BTreeSet<String>,
+    #[serde(default)]
+    pub(super) rejected_entries: BTreeSet<String>,
 }
 
 /// The definition of a tool that counts as unchanged.
@@ -181,8 +193,9 @@ impl<'a> Store<'a> {
         let mut record: Option<Record> = read(&self.path(self.place()))?;
         match &mut record {
             Some(record) => {
-                if let Some(rejected) = self.rejected()? {
-                    record.rejected = rejected;
+                if let Some(rejections) = self.rejections()? {
+                    record.rejected = rejections.rejected;
+                    record.rejected_entries = rejections.rejected_entries;
                 }
             }
             None => record = read(&self.path(None))?,
@@ -193,18 +206,12 @@ impl<'a> Store<'a> {
         Ok(record.map(|record: Record| record.for_entry(self.entry())))
     }
 
-    /// The tools that a person has rejected, in any directory.
+    /// Everything that a person has rejected, in any directory.
     ///
     /// # Errors
     /// When the file that there is cannot be read.
-    pub(super) fn rejected(&self) -> io::Result<Option<BTreeSet<String>>> {
-        #[derive(Deserialize)]
-        struct Rejections {
-            #[serde(default)]
-            rejected: BTreeSet<String>,
-        }
-        let rejections: Option<Rejections> = read(&self.path(None))?;
-        Ok(rejections.map(|it| it.rejected))
+    pub(super) fn rejections(&self) -> io::Result<Option<Rejections>> {
+        read(&self.path(None))
     }
 
     /// Keeps `record`. Tools that no directory has had before are added to the server's record; with `whole`, that becomes the same.
@@ -371,9 +378,11 @@ impl<'a> Store<'a> {
             let Some(configuration) = older_configuration(&name, &self.key.server) else {
                 continue;
             };
-            let rank = match configuration {
-                exact if exact == self.key.configuration => 2,
-                entry if entry == self.entry() => 1,
+            let (entry, place) = configuration.split_once('-').unzip();
+            let entry = entry.unwrap_or(configuration);
+            let rank = match (self.entry().starts_with(entry), place) {
+                (true, place) if place == self.place() => 2,
+                (true, None) => 1,
                 _ => 0,
             };
             let written = file.metadata()?.modified()?;

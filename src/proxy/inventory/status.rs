@@ -146,7 +146,7 @@ impl Difference {
             entry: Some(label.clone()),
             change: change.kind.word(),
             from: None,
-            rejected: false,
+            rejected: change.is_rejected,
         });
         let texts = instructions.into_iter().chain(features);
         tools.chain(entries).chain(texts).collect()
