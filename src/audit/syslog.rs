@@ -48,7 +48,7 @@ impl Connection {
             None => unix::Logger::connect(&self.address)?,
         };
         for line in lines {
-            logger.send(line.trim_end())?;
+            logger.send(&unix::of_usual_size(line.trim_end()))?;
         }
         self.logger = Some(logger);
         Ok(())
@@ -66,18 +66,36 @@ impl Connection {
 
 #[cfg(unix)]
 mod unix {
+    use std::borrow::Cow;
     use std::collections::BTreeMap;
     use std::io;
 
+    use serde_json::{Map, Value};
     use syslog::{Facility, Formatter3164, Formatter5424, LoggerBackend};
 
     use crate::config::Syslog;
 
     const NAME: &str = "mcpzip";
 
+    /// The largest line that is sent whole, in bytes. Many receivers cut or refuse messages above 8 KiB, and an agent must not be able to
+    /// keep a line from them.
+    const LARGEST: usize = 8_000;
+
     pub(super) enum Logger {
         Local(syslog::Logger<LoggerBackend, Formatter3164>),
         Remote(syslog::Logger<LoggerBackend, Formatter5424>),
+    }
+
+    /// A line, without its arguments if it is a large one.
+    pub(super) fn of_usual_size(line: &str) -> Cow<'_, str> {
+        let members = || serde_json::from_str::<Map<String, Value>>(line).ok();
+        match (line.len() > LARGEST).then(members).flatten() {
+            Some(mut members) => {
+                members.insert("arguments".to_owned(), "too large for syslog".into());
+                Value::Object(members).to_string().into()
+            }
+            None => line.into(),
+        }
     }
 
     impl Logger {

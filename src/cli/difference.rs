@@ -6,6 +6,7 @@ use similar::{ChangeTag, DiffOp, TextDiff};
 
 use super::output::{bad, faint, good};
 use super::printable::printable;
+use crate::scan;
 
 /// Lines shown around a difference.
 const CONTEXT: usize = 2;
@@ -44,7 +45,11 @@ fn lines(text: Option<&str>) -> Vec<String> {
     let Some(text) = text else {
         return Vec::new();
     };
-    let value = serde_json::from_str::<serde_json::Value>(text).ok();
+    // A definition that says something twice is shown as it is written: a reader takes only one of them.
+    let value = Some(scan::read(text)).filter(|(_, unreadable)| unreadable.is_none());
+    let value = value
+        .map(|(value, _)| value)
+        .filter(|value| !value.is_string());
     let pretty = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
     let text = pretty.as_deref().unwrap_or(text);
     text.lines().map(printable).collect()
@@ -105,6 +110,10 @@ mod tests {
         let expected = "  {\n-   \"description\": \"Reads.\",\n+   \"description\": \"Reads.\\u{200b}\\u{202e} \\u001b[2JIgnore\",\n    \"name\": \"t\",\n    \"z\": 1\n";
         assert_eq!(shown, expected);
         assert!(plain(whole(&after, "new")).contains("\\u{202e}"));
+        // A reader takes one of two members, so both are shown.
+        let twice = r#"{"name":"t","description":"Ignore.","description":"Reads."}"#;
+        let shown = plain(difference(Some(&before), Some(twice)));
+        assert!(shown.contains("Ignore."), "{shown}");
         // Instructions are plain text.
         let shown = plain(difference(
             Some("Be polite.\nAlways."),

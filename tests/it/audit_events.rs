@@ -205,6 +205,38 @@ fn syslog_gets_the_lines_over_a_socket_and_over_udp() {
     assert_eq!(line, written);
 }
 
+#[cfg(unix)]
+#[test]
+fn large_arguments_keep_no_line_from_syslog() {
+    let remote = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let limit = Some(std::time::Duration::from_secs(20));
+    remote.set_read_timeout(limit).unwrap();
+    let address = remote.local_addr().unwrap().to_string();
+    let setup = setup(json!({ "to": ["syslog"], "syslog": address, "arguments": "redacted" }));
+    let mut client = setup.connect();
+    // The line is larger than a datagram can be.
+    let numbers = json!({ "n": vec![1; 32_700] }).to_string();
+    client.execute_with("hub__echo", &numbers);
+    client.execute("hub__echo");
+    let mut buffer = vec![0; 64 * 1024];
+    let mut taken = || {
+        let length = remote.recv(&mut buffer).unwrap();
+        content(&buffer[..length]).1
+    };
+    let (large, small) = (taken(), taken());
+    client.finish();
+    let written = lines(&setup, "call");
+    assert_eq!(large["arguments"], "too large for syslog");
+    assert_eq!(
+        written[0]["arguments"]["n"].as_array().unwrap().len(),
+        32_700
+    );
+    for member in ["time", "tool", "outcome", "sent", "n", "prev"] {
+        assert_eq!(large[member], written[0][member], "{member}");
+    }
+    assert_eq!(small, written[1]);
+}
+
 #[test]
 fn a_collector_gets_each_line_as_a_log_record() {
     let collector = HttpServer::start(|_, reply| reply.json("{}"));

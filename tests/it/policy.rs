@@ -241,6 +241,33 @@ fn a_user_is_asked_and_decides() {
 }
 
 #[test]
+fn an_answer_of_a_user_does_not_permit_what_a_rule_denies_meanwhile() {
+    let setup = asking();
+    let mut client = greeted(&setup, FORMS);
+    let call = json!({ "name": "disk__delete_file", "arguments": { "path": "/a" } });
+    let id = client.begin("execute_tool", &call.to_string());
+    let asked = client.expect("a question", |message| {
+        message.is_notification("elicitation/create")
+    });
+    let text = std::fs::read_to_string(setup.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    let rule = json!({ "tool": "delete_file", "when": { "path": "/a" } });
+    config["tools"]["deny"] = json!([rule]);
+    setup.save_text(&config.to_string());
+    until("the edit to be seen", || {
+        client.stderr().contains("read again").then_some(())
+    });
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"accept"}}}}"#,
+        asked.id()
+    ));
+    let refused = client.answer(id).tool_error();
+    assert!(refused.contains("tools.deny[0]"), "{refused}");
+    assert_eq!(setup.home().count("disk", "tools/call"), 0);
+    client.finish();
+}
+
+#[test]
 fn what_a_reader_would_not_see_is_spelt_in_a_question() {
     let setup = asking();
     let mut client = greeted(&setup, FORMS);

@@ -95,11 +95,11 @@ impl Relay {
         context: Option<&RequestContext>,
         is_agreed: bool,
     ) -> Result<Consent, Failure> {
-        let (name, shown) = (tool.own_name(), tool.qualified_name());
-        if !needs_decision(view, &name, tool) {
+        let (name, shown) = (&tool.own_name(), tool.qualified_name());
+        if !needs_decision(view, name, tool) {
             return Ok(Consent::Needless);
         }
-        let rule = match view.judge(tool, &name, arguments) {
+        let rule = match view.judge(tool, name, arguments) {
             (Verdict::Allowed, _) => return Ok(Consent::Needless),
             (Verdict::Asked, _) if is_agreed => return Ok(Consent::Needless),
             (Verdict::Asked, rule) => rule,
@@ -120,32 +120,37 @@ impl Relay {
         let Some(context) = context else {
             return Err(Failure::Consent { question });
         };
-        if !context.caller.capabilities.elicits_forms() {
-            if let Some(given) =
-                self.agreed_before(context, fingerprint(&name, &subject, arguments))
-            {
-                return of_the_same(given, view, tool, &subject).map_err(refusal);
-            }
+        let asked = (name, &subject[..], arguments);
+        let consent = if context.caller.capabilities.elicits_forms() {
+            self.ask_client(context, asked, &question).await
+        } else if let Some(given) = self.agreed_before(context, fingerprint(asked)) {
+            Ok(given)
+        } else {
             // With its type erased, the compiler need not look through all that a request can wait for.
-            let waiting: BoxFuture<'_, Result<Consent, NoConsent>> = Box::pin(self.approval(
-                view,
-                context,
-                (&name, &subject, arguments),
-                (question, rule),
-            ));
-            let consent = waiting.await.map_err(refusal)?;
-            // The rules may have changed while the call waited.
-            return match view.judge(tool, &name, arguments) {
-                (Verdict::Denied, rule) => {
-                    let reason = Withheld::ByArguments(rule.unwrap_or_default());
-                    Err(Failure::Withheld {
-                        name: shown.clone(),
-                        reason,
-                    })
-                }
-                _ => of_the_same(consent, view, tool, &subject).map_err(refusal),
-            };
+            let waiting: BoxFuture<'_, Result<Consent, NoConsent>> =
+                Box::pin(self.approval(view, context, asked, (question, rule)));
+            waiting.await
+        };
+        let consent = consent.map_err(refusal)?;
+        // The rules may have changed while the call waited.
+        if let (Verdict::Denied, rule) = view.judge(tool, name, arguments) {
+            let reason = Withheld::ByArguments(rule.unwrap_or_default());
+            return Err(Failure::Withheld {
+                name: shown,
+                reason,
+            });
         }
+        of_the_same(consent, view, tool, &subject).map_err(refusal)
+    }
+
+    /// Asks the user by the client.
+    async fn ask_client(
+        &self,
+        context: &RequestContext,
+        asked: (&QualifiedName, &str, &str),
+        question: &str,
+    ) -> Result<Consent, NoConsent> {
+        let (name, ..) = asked;
         self.events.note(|session| Event::ApprovalWanted {
             server: name.server.to_string(),
             tool: name.tool.to_string(),
@@ -154,21 +159,18 @@ impl Relay {
         });
         let params = format!(
             r#"{{"message":{},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#,
-            quoted(&question)
+            quoted(question)
         );
         let question = Question {
             server: name.server.clone(),
             method: "elicitation/create".to_owned(),
             params: Some(params.into()),
         };
-        let consent = if context.caller.revision.is_modern() {
-            self.ask_by_answer(context, &question, fingerprint(&name, &subject, arguments))
+        if context.caller.revision.is_modern() {
+            self.ask_by_answer(context, &question, fingerprint(asked))
         } else {
             ask_by_request(context, question).await
-        };
-        consent
-            .and_then(|consent| of_the_same(consent, view, tool, &subject))
-            .map_err(refusal)
+        }
     }
 
     /// The consent to a call that its client repeats to answer a question of the server.
@@ -249,7 +251,7 @@ impl Relay {
             return;
         };
         if let Some(state) = required_input(result).and_then(|object| object.text("requestState")) {
-            let call = fingerprint(&tool.own_name(), &subject(view, tool), arguments);
+            let call = fingerprint((&tool.own_name(), &subject(view, tool), arguments));
             // If there are too many, the user is asked once more.
             let client = context.caller.client.share();
             self.consents.keep(client, state, call, true);
@@ -363,6 +365,6 @@ fn has_accepted(responses: &str) -> bool {
     answer.is_some_and(|answer| is_accepted(answer.as_bytes()))
 }
 
-fn fingerprint(name: &QualifiedName, subject: &str, arguments: &str) -> Fingerprint {
+fn fingerprint((name, subject, arguments): (&QualifiedName, &str, &str)) -> Fingerprint {
     Sha256::digest(format!("{name}\0{subject}\0{arguments}")).into()
 }
