@@ -12,6 +12,7 @@ use time::macros::format_description;
 use super::chain::hash;
 use crate::config::{AuditedArguments, arguments, shown_url};
 use crate::secret::{MASK, is_secret_name};
+use crate::tool::is_hidden;
 
 /// UTC with microseconds, so that the lines of several chains can be sorted as text.
 pub(super) const TIME: &[BorrowedFormatItem<'_>] =
@@ -194,7 +195,7 @@ impl<'a> Event<'a> {
             (AuditedArguments::None, _) | (_, None) => {}
             (AuditedArguments::Hash, Some(raw)) => line.hash_of(raw),
             (AuditedArguments::Redacted, Some(raw)) => {
-                let redacted = redacted(raw);
+                let redacted = visible(&redacted(raw)).into_owned();
                 if redacted.len() <= LARGEST_ARGUMENTS {
                     line.raw("arguments", &redacted);
                 } else {
@@ -257,7 +258,7 @@ impl Members {
             self.0.push_str(&value);
             self.0.push('"');
         } else {
-            self.raw(key, &crate::mcp::object::quoted(&value));
+            self.raw(key, &visible(&crate::mcp::object::quoted(&value)));
         }
     }
 
@@ -269,6 +270,27 @@ impl Members {
             let _ = write!(self.0, "{value}");
         }
     }
+}
+
+/// JSON in which characters that control a terminal or hide text are escaped: people read the files and their copies with other programs, too.
+fn visible(json: &str) -> Cow<'_, str> {
+    use std::fmt::Write as _;
+    let is_odd = |c: char| c.is_control() || is_hidden(c);
+    if !json.contains(is_odd) {
+        return json.into();
+    }
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_odd(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string does not fail.
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    shown.into()
 }
 
 /// A text truncated to `longest` characters.

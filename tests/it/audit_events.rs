@@ -205,6 +205,27 @@ fn syslog_gets_the_lines_over_a_socket_and_over_udp() {
     assert_eq!(line, written);
 }
 
+#[test]
+fn no_line_has_a_character_that_controls_a_terminal_or_hides_text() {
+    let setup = setup(json!({ "arguments": "redacted" }));
+    let mut client = setup.connect();
+    let odd = "x\u{9b}2J\u{1b}[2J\u{202e}y\u{7f}\u{e0041}\n{\"kind\":\"call\"}";
+    let arguments = json!({ "text": odd, odd: 1 });
+    client.execute_with("hub__echo", &arguments.to_string());
+    client.call("execute_tool", &json!({ "name": odd }).to_string());
+    client.finish();
+    let known = lines(&setup, "call");
+    assert_eq!(known.len(), 1, "{known:?}");
+    assert_eq!(known[0]["arguments"], arguments);
+    assert_eq!(lines(&setup, "refusal")[0]["tool"], odd);
+    let text = std::fs::read_dir(setup.home().path("state/audit/1")).unwrap();
+    let files = text.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let text: String = files.collect();
+    let is_odd = |c: char| c != '\n' && c.is_control() || "\u{202e}\u{e0041}".contains(c);
+    assert!(!text.contains(is_odd), "{text:?}");
+    let _ = run(&setup, &["audit", "verify"]).code(0);
+}
+
 #[cfg(unix)]
 #[test]
 fn large_arguments_keep_no_line_from_syslog() {

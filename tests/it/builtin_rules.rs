@@ -15,6 +15,7 @@ fn setup(rules: Value) -> Setup {
         .server("shop", server)
         .setting("results", json!({ "budget": 1000 }))
         .setting("management", json!("full"))
+        .setting("approvals", json!({ "wait": "1s" }))
         .setting("tools", rules)
 }
 

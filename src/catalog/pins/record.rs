@@ -71,7 +71,7 @@ pub(super) struct Record {
     pub(super) may_start: bool,
 }
 
-/// The part of a record that holds whatever the trust.
+/// The part of a record that is in force under every value of `trust`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Rejections {
     #[serde(default)]
