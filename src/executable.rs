@@ -23,6 +23,16 @@ pub(crate) fn remember() {
     AT_START.get_or_init(|| Identity::now().ok());
 }
 
+/// Refuses to start a program again that is not mcpzip: in another program, each copy would start the next one.
+fn own() -> io::Result<()> {
+    if AT_START.get().is_some() || cfg!(test) {
+        return Ok(());
+    }
+    Err(io::Error::other(
+        "it needs a process of mcpzip, and mcpzip is a library in this program",
+    ))
+}
+
 /// The path of this program, for the user's files and commands.
 ///
 /// # Errors
@@ -35,12 +45,13 @@ pub(crate) fn path() -> io::Result<PathBuf> {
 /// A command that starts this program again, even if its file was replaced or removed.
 ///
 /// # Errors
-/// When `/proc` is not mounted.
+/// When `/proc` is not mounted, or the program is not mcpzip.
 #[cfg(target_os = "linux")]
 pub(crate) fn command() -> io::Result<Command> {
     use std::os::unix::process::CommandExt as _;
     /// Refers to the running program, not to the file that is now at its path.
     const RUNNING: &str = "/proc/self/exe";
+    own()?;
     let mut command = Command::new(RUNNING);
     // The name that `ps` shows.
     command.arg0(std::fs::read_link(RUNNING)?);
@@ -53,6 +64,7 @@ pub(crate) fn command() -> io::Result<Command> {
 /// When the file was replaced or removed since the start. These systems cannot start the running program again.
 #[cfg(not(target_os = "linux"))]
 pub fn command() -> io::Result<Command> {
+    own()?;
     path().map(Command::new)
 }
 

@@ -1,19 +1,59 @@
-//! mcpzip: one MCP server in front of all the others.
+//! Many MCP servers in one Rust program: start them from a configuration, search their tools, call them, and serve them
+//! on. It is the engine of the program `mcpzip`, which is one MCP server in front of all of a user's.
 //!
-//! To an agent's client, mcpzip is a server with three tools. To every configured server, it is a client. The modules,
-//! from the edge inwards:
+//! ```no_run
+//! use mcpzip::{Runner, Server};
+//! use serde_json::json;
 //!
-//! [`cli`] is the command line. [`app`] builds a run and ends it. [`downstream`] serves clients, and [`proxy`] decides
-//! what they see. Below are [`catalog`] (the known tools), [`search`] (finding tools), [`upstream`] (connections to
-//! servers), [`results`] and [`statistics`], [`clients`] (the configuration files of clients) and [`registry`] (servers
-//! that can be installed). At the bottom are [`mcp`] (messages), [`config`], [`tool`] and small shared modules. A layer
-//! uses only lower ones, which a test checks.
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), mcpzip::Error> {
+//! let runner = Runner::builder()
+//!     .config_file("mcp.json")
+//!     .server("time", Server::stdio("uvx").args(["mcp-server-time"]))
+//!     .environment(std::env::vars())
+//!     .build()
+//!     .await?;
+//! let found = runner.search("what time is it in Tokyo", 5).await?;
+//! println!("{}", found[0].signature);
+//! let result = runner.execute(&found[0].name, json!({ "timezone": "Asia/Tokyo" })).await?;
+//! println!("{}", result.text());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guide
+//!
+//! **Configuration.** [`Builder`] takes a file with `mcpServers`, as other MCP clients have it, its content as a string, single
+//! servers ([`Server`]), or all of these. Rules for tools, time limits and search are those of
+//! mcpzip's own configuration file. Nothing is read from the environment of the process: pass what
+//! servers may have, such as `PATH`, to [`Builder::environment`]. Nothing is written to disk without
+//! [`Builder::directories`]. Any number of runners may exist side by side, on any tokio runtime.
+//!
+//! **Lifecycle.** A server starts at its first use, and ends when it was idle for as long as the configuration says. [`Runner::start`],
+//! [`Runner::stop`] and [`Runner::restart`] do so at once; [`Runner::statuses`] and [`Runner::events`] say what happens. Dropping
+//! the runner ends everything that it started; [`Runner::shutdown`] also waits for that.
+//!
+//! **Calls.** [`Runner::search`], [`Runner::describe`] and [`Runner::execute`] take the tools of all servers together, as an agent
+//! wants them. [`Runner::client`] is one server: tools with typed arguments and results, prompts, resources and completions. A
+//! request is cancelled at its server when its future is dropped.
+//!
+//! **Questions.** Servers may ask for a person, a model or directories, and send progress and log messages: a [`Handler`] answers.
+//!
+//! **Serving on.** [`Runner::serve_stdio`] and [`Runner::serve_http`] make one MCP server of all. An agent's `select` needs the
+//! filter process of the program `mcpzip`, and is refused in other programs; that of [`Execute::select`] runs in the process.
+//!
+//! **Errors.** There is one [`Error`], with an [`ErrorKind`] to act on. Its texts and causes have no secrets of the configuration.
+//!
+//! **Logs.** The library uses `tracing`, with the target `mcpzip`. Install your subscriber before [`Builder::build`]: the runner
+//! sends it its lines with its secrets masked.
 
 mod cli;
 
 mod daemon;
 
 mod app;
+mod runner;
+
 mod downstream;
 
 mod proxy;
@@ -50,6 +90,12 @@ mod tool;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+
+pub use runner::{
+    Builder, Capabilities, Client, Error, ErrorKind, Event, Events, Execute, Found, Handler,
+    HttpOptions, HttpServer, LogMessage, Progress, Prompt, Resource, Runner, Server, State, Status,
+    Tool, ToolResult,
+};
 
 use std::ffi::OsString;
 use std::process::ExitCode;

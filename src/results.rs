@@ -30,7 +30,8 @@ const LARGEST_TOTAL: u64 = 512 * 1024 * 1024;
 /// The results of this run.
 #[derive(Debug)]
 pub(crate) struct Results {
-    root: PathBuf,
+    /// `None` stores nothing.
+    root: Option<PathBuf>,
     owner: Owner,
     counter: AtomicU64,
 }
@@ -82,6 +83,9 @@ pub(crate) enum Error {
         /// The id as it was written.
         id: String,
     },
+    /// There is no directory for results.
+    #[error("the result cannot be kept: no directory is set for results")]
+    Nowhere,
     /// The disk failed.
     #[error("the result cannot be kept: {source}")]
     Disk {
@@ -96,8 +100,18 @@ impl Results {
     #[must_use]
     pub(crate) fn new(root: &Path, owner: Owner) -> Self {
         Self {
-            root: root.to_owned(),
+            root: Some(root.to_owned()),
             owner,
+            counter: AtomicU64::new(0),
+        }
+    }
+
+    /// Creates a store that keeps nothing.
+    #[must_use]
+    pub(crate) fn absent() -> Self {
+        Self {
+            root: None,
+            owner: Owner::default(),
             counter: AtomicU64::new(0),
         }
     }
@@ -109,8 +123,9 @@ impl Results {
     pub(crate) fn keep(&self, shelf: Shelf, result: &[u8]) -> Result<ResultId, Error> {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
         let id = ResultId(format!("r{}", base36(random(number) >> 4)));
-        files::replace(&self.path(shelf, &id), &[result])?;
-        self.tidy(shelf);
+        let root = self.root.as_deref().ok_or(Error::Nowhere)?;
+        files::replace(&self.path(root, shelf, &id), &[result])?;
+        tidy(root, shelf);
         Ok(id)
     }
 
@@ -130,55 +145,58 @@ impl Results {
         };
         // Only the characters of an id reach the disk.
         let id = ResultId::parse(id).ok_or_else(unknown)?;
-        fs::read(self.path(shelf, &id)).map_err(|error| match error.kind() {
+        let root = self.root.as_deref().ok_or_else(unknown)?;
+        fs::read(self.path(root, shelf, &id)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => unknown(),
             _ => error.into(),
         })
     }
 
-    fn path(&self, shelf: Shelf, id: &ResultId) -> PathBuf {
+    fn path(&self, root: &Path, shelf: Shelf, id: &ResultId) -> PathBuf {
         let directory = match shelf {
             Shelf::Client(number) if matches!(self.owner, Owner::Run(_)) => {
-                self.root.join(self.owner.name()).join(number.to_string())
+                root.join(self.owner.name()).join(number.to_string())
             }
-            Shelf::Client(_) | Shelf::Run => self.root.join(self.owner.name()),
-            Shelf::Common(_) => self.root.join(COMMON),
+            Shelf::Client(_) | Shelf::Run => root.join(self.owner.name()),
+            Shelf::Common(_) => root.join(COMMON),
         };
         directory.join(format!("{id}.json"))
-    }
-
-    /// Removes expired results of all runs, and then the oldest ones beyond the total.
-    fn tidy(&self, shelf: Shelf) {
-        let common = self.root.join(COMMON);
-        let mut kept = Vec::new();
-        files_below(&self.root, 3, &mut kept);
-        kept.sort_unstable_by(|a, b| b.cmp(a));
-        let mut total = 0;
-        for (written, length, path) in kept {
-            total += length;
-            let limit = match shelf {
-                Shelf::Common(limit) if path.starts_with(&common) => limit,
-                _ if path.starts_with(&common) => COMMON_KEPT_FOR,
-                _ => KEPT_FOR,
-            };
-            let is_old = written.elapsed().is_ok_and(|age| age > limit);
-            if is_old || total > LARGEST_TOTAL {
-                // Another process may have removed it first. An emptied directory is removed with its last file.
-                let _ = fs::remove_file(&path);
-                let _ = path
-                    .ancestors()
-                    .skip(1)
-                    .take_while(|path| *path != self.root)
-                    .try_for_each(fs::remove_dir);
-            }
-        }
     }
 }
 
 impl Drop for Results {
     fn drop(&mut self) {
         // Results belong to the client that is leaving; there may be none, and then no directory.
-        let _ = fs::remove_dir_all(self.root.join(self.owner.name()));
+        if let Some(root) = &self.root {
+            let _ = fs::remove_dir_all(root.join(self.owner.name()));
+        }
+    }
+}
+
+/// Removes expired results of all runs, and then the oldest ones beyond the total.
+fn tidy(root: &Path, shelf: Shelf) {
+    let common = root.join(COMMON);
+    let mut kept = Vec::new();
+    files_below(root, 3, &mut kept);
+    kept.sort_unstable_by(|a, b| b.cmp(a));
+    let mut total = 0;
+    for (written, length, path) in kept {
+        total += length;
+        let limit = match shelf {
+            Shelf::Common(limit) if path.starts_with(&common) => limit,
+            _ if path.starts_with(&common) => COMMON_KEPT_FOR,
+            _ => KEPT_FOR,
+        };
+        let is_old = written.elapsed().is_ok_and(|age| age > limit);
+        if is_old || total > LARGEST_TOTAL {
+            // Another process may have removed it first. An emptied directory is removed with its last file.
+            let _ = fs::remove_file(&path);
+            let _ = path
+                .ancestors()
+                .skip(1)
+                .take_while(|path| *path != root)
+                .try_for_each(fs::remove_dir);
+        }
     }
 }
 

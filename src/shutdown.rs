@@ -1,5 +1,6 @@
 //! The tasks of a run, and the signals that end it.
 
+use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::instrument::WithSubscriber as _;
 
 /// Time limit for the tasks of a run that ends. Blocking work, such as a read from a disk that does not answer, cannot be
 /// interrupted; the process ends without it.
@@ -27,6 +29,16 @@ pub(crate) trait LogLines: Send + Sync {
 
     /// Sets the level of the configuration.
     fn configure(&self, level: Option<tracing::level_filters::LevelFilter>);
+
+    /// The log that the tasks have instead of that of the process.
+    fn dispatch(&self) -> Option<tracing::Dispatch> {
+        None
+    }
+
+    /// What its implementation keeps for the log of the tasks.
+    fn state(&self) -> Option<&(dyn Any + Send + Sync)> {
+        None
+    }
 }
 
 tokio::task_local! {
@@ -38,12 +50,33 @@ pub(crate) fn log_lines() -> Option<Arc<dyn LogLines>> {
     LOG_LINES.try_with(Clone::clone).ok()
 }
 
+/// Calls `read` with what the receiver of the current task's log lines keeps for it.
+pub(crate) fn with_log_state<S: 'static, T>(read: impl FnOnce(Option<&S>) -> T) -> T {
+    let lines = log_lines();
+    let state = lines.as_deref().and_then(LogLines::state);
+    read(state.and_then(|state| state.downcast_ref()))
+}
+
 /// Runs `work` with a receiver for its log lines, and those of all tasks that it starts.
 pub(crate) fn with_log_lines<F: Future>(
     lines: Arc<dyn LogLines>,
     work: F,
 ) -> impl Future<Output = F::Output> {
     LOG_LINES.scope(lines, work)
+}
+
+/// Like [`with_log_lines`], for work that does not wait.
+pub(crate) fn with_log_lines_now<T>(lines: Arc<dyn LogLines>, work: impl FnOnce() -> T) -> T {
+    let dispatch = lines.dispatch();
+    for_log_lines(lines, || match dispatch {
+        Some(dispatch) => tracing::dispatcher::with_default(&dispatch, work),
+        None => work(),
+    })
+}
+
+/// Runs `work` with this receiver, but with the current log.
+pub(crate) fn for_log_lines<T>(lines: Arc<dyn LogLines>, work: impl FnOnce() -> T) -> T {
+    LOG_LINES.sync_scope(lines, work)
 }
 
 /// The tasks of one run. Every task is spawned here, so that the end of the run can wait for all of them.
@@ -67,7 +100,13 @@ impl Tasks {
         F::Output: Send + 'static,
     {
         match log_lines() {
-            Some(lines) => self.tracker.spawn(LOG_LINES.scope(lines, task)),
+            Some(lines) => match lines.dispatch() {
+                Some(dispatch) => {
+                    let task = LOG_LINES.scope(lines, task);
+                    self.tracker.spawn(task.with_subscriber(dispatch))
+                }
+                None => self.tracker.spawn(LOG_LINES.scope(lines, task)),
+            },
             None => self.tracker.spawn(task),
         }
     }
@@ -86,7 +125,7 @@ impl Tasks {
         self.tracker.spawn_blocking(move || {
             HAS_THREAD.store(true, Ordering::Relaxed);
             match lines {
-                Some(lines) => LOG_LINES.sync_scope(lines, work),
+                Some(lines) => with_log_lines_now(lines, work),
                 None => work(),
             }
         })

@@ -35,6 +35,7 @@ pub(crate) use callers::caller::Caller;
 pub(crate) use callers::client::{Client, Shows};
 pub(crate) use callers::listener::{ChangeNotice, Interests, Listener};
 pub(crate) use failure::{Failure, Withheld};
+pub(crate) use features::told_apart;
 pub(crate) use inventory::{
     Progress, ServerReport, SharedLists, Start, Status, counted, neighbours,
 };
@@ -115,7 +116,7 @@ pub(crate) struct Directories {
     pub cache: Option<PathBuf>,
     /// The servers' logs; `None` keeps none.
     pub logs: Option<PathBuf>,
-    /// Stored results; `None` uses a temporary directory.
+    /// Stored results; `None` stores none.
     pub results: Option<PathBuf>,
     /// The owner of these results.
     pub owner: Owner,
@@ -173,10 +174,11 @@ impl Proxy {
         let statistics = Statistics::new(directories.statistics.as_deref());
         statistics.start(tasks);
         statistics.live().count_calls(config.counts_calls());
-        let results = directories.results.clone();
-        let results = results.unwrap_or_else(|| std::env::temp_dir().join("mcpzip"));
+        let owner = || directories.owner.clone();
+        let results = directories.results.as_deref();
+        let results = results.map_or_else(Results::absent, |root| Results::new(root, owner()));
         let answers = Arc::new(Answers::new(
-            Arc::new(Results::new(&results, directories.owner.clone())),
+            Arc::new(results),
             statistics.clone(),
             tasks.clone(),
         ));

@@ -2,12 +2,14 @@
 //! line names.
 //!
 //! Logging is global in `tracing`, so this is the one module with global state: the directory and the secrets, which
-//! are known only after the first lines. Every line passes the masker, including those of libraries.
+//! are known only after the first lines. Every line passes the masker, including those of libraries. In another program,
+//! each runner has a [`Scope`] of its own instead.
 
 pub(crate) mod collector;
 mod file;
 mod lines;
 pub(crate) mod metrics;
+mod scope;
 mod tail;
 pub(crate) mod trace;
 mod withheld;
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -46,6 +48,7 @@ use crate::tool::{ServerName, is_hidden};
 
 pub(crate) use file::{Limits, LogFile};
 use lines::Lines;
+pub(crate) use scope::Scope;
 pub(crate) use tail::{Follow, tail};
 pub(crate) use withheld::{is_withheld, withhold};
 
@@ -65,7 +68,6 @@ const TIME: &[BorrowedFormatItem<'_>] =
 
 static LEVEL: OnceLock<Level> = OnceLock::new();
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
-static MASKER: RwLock<Option<Masker>> = RwLock::new(None);
 static FILES: Mutex<Option<HashMap<String, LogFile>>> = Mutex::new(None);
 
 /// Starts logging to stderr at a level, and to files at `info` once their directory is known. Libraries, which know no
@@ -234,33 +236,34 @@ pub(crate) fn limit_files(limits: Limits) {
 /// Hides these secrets in every line from now on. Earlier ones stay hidden: a server that is ending may still write
 /// them.
 pub(crate) fn hide(masker: &Masker) {
-    let mut known = MASKER.write();
-    *known = Some(match &*known {
-        Some(known) => known.and(masker),
-        None => masker.clone(),
+    scope::known(|known| {
+        let mut known = known.masker.write();
+        *known = Some(match &*known {
+            Some(known) => known.and(masker),
+            None => masker.clone(),
+        });
     });
 }
 
 /// `text` without the known secrets.
 pub(crate) fn masked(text: &str) -> Cow<'_, str> {
-    match &*MASKER.read() {
+    scope::known(|known| match &*known.masker.read() {
         Some(masker) => masker.mask(text),
         None => Cow::Borrowed(text),
-    }
+    })
 }
 
 /// Like [`masked`], for a text that was cut off: it also hides a secret that begins at the end.
 pub(crate) fn masked_cut(text: &str) -> String {
-    match &*MASKER.read() {
+    scope::known(|known| match &*known.masker.read() {
         Some(masker) => masker.mask_cut(text),
         None => text.to_owned(),
-    }
+    })
 }
 
 /// The length of the longest secret that is hidden, in bytes.
 pub(crate) fn longest_secret() -> usize {
-    let masker = MASKER.read();
-    masker.as_ref().map_or(0, Masker::longest)
+    scope::known(|known| known.masker.read().as_ref().map_or(0, Masker::longest))
 }
 
 /// A line as it is written: secrets masked, and control and invisible characters escaped, because a server's text may

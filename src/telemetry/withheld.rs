@@ -4,21 +4,24 @@ use parking_lot::RwLock;
 use serde_json::{Map, Value};
 use tracing::Level;
 
+use super::scope;
 use crate::tool::ServerName;
 
 /// Whether a server's words are withheld; `None` once that is no longer known.
-type Rule = Box<dyn Fn(&ServerName) -> Option<bool> + Send + Sync>;
+pub(super) type Rule = Box<dyn Fn(&ServerName) -> Option<bool> + Send + Sync>;
 
 /// The rules of all sessions.
-static RULES: RwLock<Vec<Rule>> = RwLock::new(Vec::new());
+pub(super) type Rules = RwLock<Vec<Rule>>;
 
 /// Withholds the words of the servers for which `rule` returns true, until it returns `None`.
 pub(crate) fn withhold(rule: impl Fn(&ServerName) -> Option<bool> + Send + Sync + 'static) {
-    let mut rules = RULES.write();
-    if let Ok(any) = ServerName::new("a") {
-        rules.retain(|rule| rule(&any).is_some());
-    }
-    rules.push(Box::new(rule));
+    scope::known(|known| {
+        let mut rules = known.rules.write();
+        if let Ok(any) = ServerName::new("a") {
+            rules.retain(|rule| rule(&any).is_some());
+        }
+        rules.push(Box::new(rule));
+    });
 }
 
 /// Whether the words of this server are withheld. After the last session, those of all servers are.
@@ -26,10 +29,12 @@ pub(crate) fn is_withheld(server: &str) -> bool {
     let Ok(server) = ServerName::new(server) else {
         return true;
     };
-    let rules = RULES.read();
-    let mut answers = rules.iter().filter_map(|rule| rule(&server)).peekable();
-    let has_ended = answers.peek().is_none() && !rules.is_empty();
-    has_ended || answers.any(|is_withheld| is_withheld)
+    scope::known(|known| {
+        let rules = known.rules.read();
+        let mut answers = rules.iter().filter_map(|rule| rule(&server)).peekable();
+        let has_ended = answers.peek().is_none() && !rules.is_empty();
+        has_ended || answers.any(|is_withheld| is_withheld)
+    })
 }
 
 /// Removes from a line's fields the texts that the server may have written, and says where they are. Returns whether it did.

@@ -154,7 +154,13 @@ impl Server {
     /// The URL for clients.
     #[must_use]
     pub(crate) fn url(&self) -> String {
-        format!("http://{}{ENDPOINT}", self.address)
+        url(self.address)
+    }
+
+    /// The address that it is bound to.
+    #[must_use]
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Serves clients with `proxies` until their run ends.
@@ -174,6 +180,11 @@ impl Server {
         let router = router(shared.clone());
         tasks.spawn(accepting::accept(self.listener, router, shared));
     }
+}
+
+/// The URL for clients of a server at this address.
+pub(crate) fn url(address: SocketAddr) -> String {
+    format!("http://{address}{ENDPOINT}")
 }
 
 async fn resolve(address: &ListenAddress) -> io::Result<Vec<SocketAddr>> {

@@ -9,6 +9,8 @@ mod resources;
 mod subscriptions;
 mod uri;
 
+pub(crate) use self::uri::disambiguated as told_apart;
+
 use std::sync::Arc;
 
 use self::page::List;

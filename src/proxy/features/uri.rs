@@ -36,7 +36,7 @@ enum Part<'a> {
 }
 
 /// The disambiguated form of `uri` of `server`.
-pub(in crate::proxy) fn disambiguated(server: &ServerName, uri: &str) -> String {
+pub(crate) fn disambiguated(server: &ServerName, uri: &str) -> String {
     format!("{SCHEME}{server}/{}", encoded(uri))
 }
 

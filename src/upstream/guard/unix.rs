@@ -70,6 +70,14 @@ impl Guard {
         }
     }
 
+    /// A guard without a process, for a program that cannot be started again as one.
+    pub(in crate::upstream) fn absent() -> Self {
+        Self {
+            state: Mutex::new(State::Missing),
+            ..Self::new()
+        }
+    }
+
     /// The environment variable for servers.
     pub(in crate::upstream) fn variable(&self) -> Option<(String, String)> {
         Some((MARK.to_owned(), self.mark.clone()))

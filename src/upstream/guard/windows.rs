@@ -8,14 +8,22 @@ use win32job::{ExtendedLimitInfo, Job, JobError};
 /// system ends them when the last handle is closed, and only mcpzip has one. No guard process and no messages are
 /// needed.
 #[derive(Debug)]
-pub(in crate::upstream) struct Guard;
+pub(in crate::upstream) struct Guard {
+    /// Whether the process may be put into a job.
+    has_job: bool,
+}
 
 /// The only job. It is never dropped, because closing it would end mcpzip as well.
 static JOB: OnceLock<Option<Job>> = OnceLock::new();
 
 impl Guard {
     pub(in crate::upstream) fn new() -> Self {
-        Self
+        Self { has_job: true }
+    }
+
+    /// A guard without a job, for a process that is not mcpzip's own.
+    pub(in crate::upstream) fn absent() -> Self {
+        Self { has_job: false }
     }
 
     /// The environment variable for servers: `None`, since no mark is needed.
@@ -24,8 +32,10 @@ impl Guard {
     }
 
     /// Joins the job. Call it before starting a server.
-    #[expect(clippy::unused_self, reason = "as on Unix")]
     pub(in crate::upstream) fn start(&self) {
+        if !self.has_job {
+            return;
+        }
         JOB.get_or_init(|| {
             enter()
                 // Each server also has a job of its own, which ends with mcpzip, except for processes that it starts

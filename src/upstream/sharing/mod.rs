@@ -70,10 +70,20 @@ impl SharedServers {
         Self::with(tasks, Events::new(0), false)
     }
 
+    /// Creates the servers of a run inside another program, which must not be started again as their guard process.
+    #[must_use]
+    pub(crate) fn of_library(tasks: Tasks, events: Arc<Events>) -> Arc<Self> {
+        Self::guarded(tasks, events, false, Guard::absent())
+    }
+
     fn with(tasks: Tasks, events: Arc<Events>, is_shared: bool) -> Arc<Self> {
+        Self::guarded(tasks, events, is_shared, Guard::new())
+    }
+
+    fn guarded(tasks: Tasks, events: Arc<Events>, is_shared: bool, guard: Guard) -> Arc<Self> {
         Arc::new(Self {
             tasks,
-            guard: Arc::new(Guard::new()),
+            guard: Arc::new(guard),
             events,
             is_shared,
             known: Mutex::default(),

@@ -335,8 +335,10 @@ impl Slot {
                 context
                     .events()
                     .note(|| Event::ServerStarting { server: server() });
-                // Its log lines, and those of its connection, are for all sessions that use it.
-                let lines = context.log_lines.is_some().then(|| self.users.clone());
+                // Its log lines, and those of its connection, are for all sessions that use it; a runner has its own log.
+                let lines = context.log_lines.as_ref();
+                let is_passed_on = lines.is_some_and(|lines| lines.dispatch().is_none());
+                let lines = is_passed_on.then(|| self.users.clone());
                 let running = async move { slot.attempt(&context, &outcome).await };
                 match lines {
                     Some(lines) => tasks.spawn(with_log_lines(lines, running)),

@@ -125,6 +125,23 @@ impl Projection {
     }
 }
 
+/// Runs `filter` in this process, without limits: for a filter of the program itself.
+///
+/// # Errors
+/// When it fails or has no output.
+pub(crate) fn run_here(filter: &str, data: &[u8]) -> Result<String, String> {
+    let mut output = Vec::new();
+    match worker::filtered(filter, data, &mut output) {
+        Ok(()) if output.is_empty() => Err(Error::Empty.to_string()),
+        Ok(()) => {
+            let text = output.strip_suffix(b"\n").unwrap_or(&output);
+            Ok(String::from_utf8_lossy(text).into_owned())
+        }
+        Err(worker::Stopped::Filter(reason)) => Err(reason),
+        Err(worker::Stopped::Output(error)) => Err(error.to_string()),
+    }
+}
+
 async fn run(filter: &str, data: &RawValue) -> Result<String, Error> {
     let mut child = Command::from(executable::command()?)
         .arg(COMMAND)

@@ -1,0 +1,287 @@
+//! The settings of a runner.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::error::{Error, ErrorKind};
+use super::events;
+use super::exchange::Exchange;
+use super::handler::{AnyHandler, Handler, NoHandler};
+use super::server::Server;
+use super::{Inner, Runner};
+use crate::approvals::Approvals;
+use crate::config::{
+    Config, Environment, LARGEST_FILE, Management, SessionEnv, SurfaceRequest, Trust,
+};
+use crate::events::Events;
+use crate::files::read_regular;
+use crate::mcp::{ClientCapabilities, Outbox, Revision};
+use crate::proxy::{Client, Directories, Proxy, Start};
+use crate::shutdown::{self, Tasks};
+use crate::telemetry::Scope;
+use crate::upstream::SharedServers;
+use crate::upstream::oauth;
+
+/// The settings of a [`Runner`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), mcpzip::Error> {
+/// use mcpzip::{Runner, Server};
+///
+/// let runner = Runner::builder()
+///     .config_str(r#"{ "mcpServers": { "time": { "command": "uvx", "args": ["mcp-server-time"] } } }"#)
+///     .server("docs", Server::http("https://example.com/mcp"))
+///     .environment([("PATH", "/usr/bin:/bin")])
+///     .build()
+///     .await?;
+/// assert_eq!(runner.servers(), ["docs", "time"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct Builder {
+    source: Source,
+    servers: Map<String, Value>,
+    environment: Environment,
+    directory: Option<PathBuf>,
+    directories: Option<(PathBuf, PathBuf)>,
+    handler: Option<Arc<dyn AnyHandler>>,
+}
+
+#[derive(Default)]
+enum Source {
+    #[default]
+    None,
+    File(PathBuf),
+    Text(String),
+}
+
+impl Builder {
+    /// Reads the servers and settings from a configuration file of mcpzip, or of another program that has `mcpServers`.
+    #[must_use]
+    pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source = Source::File(path.into());
+        self
+    }
+
+    /// Uses the content of a configuration file.
+    #[must_use]
+    pub fn config_str(mut self, text: impl Into<String>) -> Self {
+        self.source = Source::Text(text.into());
+        self
+    }
+
+    /// Adds a server. It replaces one of the same name in the configuration.
+    #[must_use]
+    pub fn server(mut self, name: impl Into<String>, server: Server) -> Self {
+        self.servers.insert(name.into(), server.into_entry());
+        self
+    }
+
+    /// Sets the variables that the configuration may refer to and that servers may inherit, such as `PATH`. There are none
+    /// by default; `std::env::vars()` passes those of the program.
+    #[must_use]
+    pub fn environment<N: Into<String>, V: Into<String>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let variables = variables.into_iter();
+        self.environment = variables
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        self
+    }
+
+    /// Sets the directory in which servers start that have none of their own. By default it is that of the program.
+    #[must_use]
+    pub fn working_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Keeps lists and indexes in `cache`; and logs, statistics, approvals, logins and the audit log in `state`. Without
+    /// directories, nothing is written to disk.
+    #[must_use]
+    pub fn directories(mut self, cache: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Self {
+        self.directories = Some((cache.into(), state.into()));
+        self
+    }
+
+    /// Answers the questions of servers with `handler`, which also receives their messages.
+    #[must_use]
+    pub fn handler(mut self, handler: impl Handler) -> Self {
+        self.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Builds the runner, within a tokio runtime of either flavor. A server starts at its first use.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] when the configuration, or the entry of one of its servers, cannot be used.
+    #[expect(
+        clippy::unused_async,
+        reason = "it needs a runtime, and may come to wait"
+    )]
+    pub async fn build(self) -> Result<Runner, Error> {
+        let config = self.config()?;
+        let program = tracing::dispatcher::get_default(Clone::clone);
+        let scope = Scope::new(&program);
+        let directories = self.data();
+        check(&config, self.directories.is_some())?;
+        let session = SessionEnv {
+            directory: self.directory,
+            environment: self.environment,
+        };
+        let handler = self.handler;
+        let inner = shutdown::with_log_lines_now(scope.clone(), || {
+            let (tasks, events) = (Tasks::new(), Events::new(events::KEPT));
+            let servers = SharedServers::of_library(tasks.clone(), events.clone());
+            let surface = SurfaceRequest::default();
+            let start = Start::Nothing;
+            let proxy = Proxy::new(
+                config,
+                &directories,
+                session,
+                &tasks,
+                &servers,
+                start,
+                surface,
+            );
+            let client = Client::new();
+            let capabilities = capabilities(handler.as_deref());
+            let has_handler = handler.is_some();
+            let handler = handler.unwrap_or_else(|| Arc::new(NoHandler));
+            if has_handler {
+                listen(&proxy, &client, &handler, capabilities, &tasks);
+            }
+            Inner {
+                proxy,
+                tasks,
+                scope,
+                events,
+                client,
+                handler,
+                capabilities,
+                ended: CancellationToken::new(),
+            }
+        });
+        Ok(Runner {
+            inner: Arc::new(inner),
+        })
+    }
+
+    fn config(&self) -> Result<Config, Error> {
+        let (text, path) = match &self.source {
+            Source::None => ("{}".to_owned(), Path::new("")),
+            Source::Text(text) => (text.clone(), Path::new("")),
+            Source::File(path) => (read(path)?, path.as_path()),
+        };
+        let mut config = parse(&text, path, &self.environment)?;
+        if !self.servers.is_empty() {
+            let text = json!({ "mcpServers": self.servers }).to_string();
+            let added = parse(&text, path, &self.environment)?;
+            config.names.extend(added.names);
+            config.masker = config.masker.and(&added.masker);
+            config.servers.extend(added.servers);
+        }
+        // The program manages the configuration; its tools are those of the servers.
+        config.management = Management::Off;
+        Ok(config)
+    }
+
+    fn data(&self) -> Directories {
+        let Some((cache, state)) = &self.directories else {
+            return Directories::default();
+        };
+        Directories {
+            cache: Some(cache.clone()),
+            logs: Some(state.join("logs")),
+            results: Some(state.join("results")),
+            statistics: Some(state.join("statistics")),
+            pins: Some(state.join("pins")),
+            sharing: Some(state.join("sharing")),
+            audit: Some(state.clone()),
+            approvals: Some(Approvals::below(state)),
+            logins: Some(state.join(oauth::DIRECTORY)),
+            ..Directories::default()
+        }
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("servers", &self.servers.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Passes the messages of servers outside of any request to the handler.
+fn listen(
+    proxy: &Arc<Proxy>,
+    client: &Arc<Client>,
+    handler: &Arc<dyn AnyHandler>,
+    capabilities: ClientCapabilities,
+    tasks: &Tasks,
+) {
+    // The result is for a client that speaks the protocol.
+    let _ = proxy.initialize(client, Revision::NEWEST_LEGACY, capabilities);
+    let outbox = Outbox::new();
+    client.listener().attach(outbox.clone());
+    let exchange = Exchange {
+        outbox,
+        client: client.clone(),
+        handler: handler.clone(),
+    };
+    let serve = async move { exchange.serve().await };
+    tasks.spawn(tasks.stop().clone().run_until_cancelled_owned(serve));
+}
+
+fn capabilities(handler: Option<&dyn AnyHandler>) -> ClientCapabilities {
+    let json = handler.map(|handler| handler.capabilities().to_json());
+    let raw = json.and_then(|json| serde_json::value::RawValue::from_string(json).ok());
+    raw.map_or(ClientCapabilities::NONE, |raw| {
+        ClientCapabilities::parse(&raw)
+    })
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    let fault = |problem: &str| {
+        let message = format!("{}: {problem}", path.display());
+        Error::new(ErrorKind::Config, message)
+    };
+    let bytes =
+        read_regular(path, LARGEST_FILE).map_err(|error| fault(&error.to_string()).with(error))?;
+    String::from_utf8(bytes).map_err(|error| fault("it is not UTF-8").with(error.utf8_error()))
+}
+
+/// Reads a configuration; a server that cannot be used is an error.
+fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Config, Error> {
+    let fault = |problem: String| Error::new(ErrorKind::Config, problem);
+    let config = Config::parse(text, path, environment);
+    let config = config.map_err(|error| fault(error.to_string()))?;
+    match config.faults.first() {
+        Some(found) => Err(fault(config.masker.mask(&found.to_string()).into_owned())),
+        None => Ok(config),
+    }
+}
+
+/// Refuses a configuration whose rules need directories that there are not.
+fn check(config: &Config, has_directories: bool) -> Result<(), Error> {
+    let pinned = config.servers.iter();
+    let mut pinned = pinned.filter(|(_, entry)| entry.trust != Trust::Report);
+    let need = match pinned.next() {
+        Some((name, _)) => format!("the `trust` of server `{name}`"),
+        None if config.audit.is_on => "the audit log".to_owned(),
+        None => return Ok(()),
+    };
+    if has_directories {
+        return Ok(());
+    }
+    let message = format!("{need} needs a place on disk: set `Builder::directories`");
+    Err(Error::new(ErrorKind::Config, message))
+}

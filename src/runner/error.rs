@@ -1,0 +1,239 @@
+//! The error of the library.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::proxy::{Failure, View};
+use crate::upstream::{CallError, code_of, message_of};
+
+type Source = Arc<dyn StdError + Send + Sync>;
+
+/// A failure of the library. Its texts have no secrets of the configuration.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), mcpzip::Error> {
+/// use mcpzip::{ErrorKind, Runner};
+///
+/// let runner = Runner::builder().build().await?;
+/// let error = runner.start("github").await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::UnknownServer);
+/// assert!(error.to_string().contains("github"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Source>,
+}
+
+/// The kind of an [`Error`], for a program that acts on it.
+///
+/// ```
+/// use mcpzip::ErrorKind;
+///
+/// assert!(ErrorKind::Unavailable.is_retryable());
+/// assert!(!ErrorKind::Denied.is_retryable());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The configuration cannot be used.
+    Config,
+    /// No server has this name.
+    UnknownServer,
+    /// No tool has this name, or several have.
+    UnknownTool,
+    /// The arguments do not fit the tool. Nothing was sent.
+    Arguments,
+    /// A rule, a person or a handler refused it. Nothing was sent.
+    Denied,
+    /// The server cannot be reached. Nothing was sent.
+    Unavailable,
+    /// The server needs a login.
+    Login,
+    /// The server gave no answer in time.
+    Timeout,
+    /// The connection ended during the request, which may have acted.
+    Lost,
+    /// The server answered with an error.
+    Server,
+    /// The tool answered that it failed.
+    Tool,
+    /// The answer cannot be read as what was asked for.
+    Answer,
+    /// The tools cannot be searched now.
+    Search,
+    /// The filter of a `select` failed.
+    Filter,
+    /// The audit log, or a directory, cannot be written; or an address cannot be used.
+    Io,
+    /// The runner has ended.
+    Ended,
+}
+
+impl ErrorKind {
+    /// Whether a repetition may succeed and cannot act twice.
+    #[must_use]
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::Unavailable | Self::Search)
+    }
+}
+
+impl Error {
+    /// An error for a server's question that a [`Handler`](crate::Handler) does not answer. The server reads the message.
+    ///
+    /// ```
+    /// let error = mcpzip::Error::refusal("there is nobody to ask");
+    /// assert_eq!(error.kind(), mcpzip::ErrorKind::Denied);
+    /// ```
+    pub fn refusal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Denied, message)
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    pub(super) fn with(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        Self {
+            source: Some(Arc::new(source)),
+            ..self
+        }
+    }
+
+    /// With the causes of `source` as masked texts, because those may name secrets.
+    pub(super) fn with_masked(self, source: &dyn StdError, mask: impl Fn(&str) -> String) -> Self {
+        Self {
+            source: Cause::of(source, &mask).map(|cause| Arc::new(cause) as Source),
+            ..self
+        }
+    }
+
+    pub(super) fn unknown_server(name: &str) -> Self {
+        let message = format!("there is no server `{name}` in the configuration");
+        Self::new(ErrorKind::UnknownServer, message)
+    }
+
+    pub(super) fn ended() -> Self {
+        Self::new(ErrorKind::Ended, "the runner has ended")
+    }
+
+    pub(super) fn of_failure(failure: &Failure, view: &View) -> Self {
+        let error = Self::new(kind_of(failure), failure.text(view));
+        match failure {
+            Failure::Call { error: cause, .. } => {
+                error.with_masked(cause, |text| view.config().masker.mask(text).into_owned())
+            }
+            _ => error,
+        }
+    }
+
+    /// The error response of a server; `error` is a JSON-RPC error object.
+    pub(super) fn of_server(error: &[u8], view: &View) -> Self {
+        let message = view.config().masker.mask(&message_of(error)).into_owned();
+        let code = code_of(error).map(|code| format!(" ({code})"));
+        let message = format!("{message}{}", code.unwrap_or_default());
+        Self::new(ErrorKind::Server, message)
+    }
+}
+
+fn kind_of(failure: &Failure) -> ErrorKind {
+    match failure {
+        Failure::Unknown {
+            server: Some(_), ..
+        } => ErrorKind::UnknownServer,
+        Failure::Unknown { .. } | Failure::Ambiguous { .. } | Failure::NotShown { .. } => {
+            ErrorKind::UnknownTool
+        }
+        Failure::Withheld { .. }
+        | Failure::NotReadOnly { .. }
+        | Failure::Consent { .. }
+        | Failure::NoConsent { .. } => ErrorKind::Denied,
+        Failure::Unlisted { .. } | Failure::DefinitionLost { .. } => ErrorKind::Unavailable,
+        Failure::Faulty { .. } => ErrorKind::Config,
+        Failure::Arguments { .. } | Failure::Preset { .. } | Failure::Unreadable { .. } => {
+            ErrorKind::Arguments
+        }
+        Failure::Call { error, .. } => kind_of_call(error),
+        Failure::Refused { .. } => ErrorKind::Server,
+        Failure::Malformed { .. } => ErrorKind::Answer,
+        Failure::Unlogged { .. } => ErrorKind::Io,
+    }
+}
+
+fn kind_of_call(error: &CallError) -> ErrorKind {
+    match error {
+        _ if error.wants_login() => ErrorKind::Login,
+        CallError::Lost { .. } => ErrorKind::Lost,
+        CallError::Timeout { .. } => ErrorKind::Timeout,
+        CallError::TooLarge { .. } | CallError::Malformed { .. } => ErrorKind::Answer,
+        CallError::Uncompared { .. } | CallError::Withheld { .. } => ErrorKind::Denied,
+        _ if error.is_unsent() => ErrorKind::Unavailable,
+        _ => ErrorKind::Lost,
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.kind)
+            .field("message", &self.message)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// A cause without secrets.
+#[derive(Debug)]
+struct Cause {
+    text: String,
+    source: Option<Box<Cause>>,
+}
+
+impl Cause {
+    /// The causes of `error`.
+    fn of(error: &dyn StdError, mask: &impl Fn(&str) -> String) -> Option<Self> {
+        let cause = error.source()?;
+        Some(Self {
+            text: mask(&cause.to_string()),
+            source: Self::of(cause, mask).map(Box::new),
+        })
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl StdError for Cause {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

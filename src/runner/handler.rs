@@ -1,0 +1,220 @@
+//! Questions and messages of servers, for the program.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use futures_util::FutureExt as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::error::Error;
+
+/// Answers the questions of servers and receives their messages. Each method has a default that refuses or ignores.
+///
+/// A panic in a handler refuses the one question; the call that it belongs to goes on.
+///
+/// ```
+/// use mcpzip::{Capabilities, Error, Handler};
+/// use serde_json::{Value, json};
+///
+/// struct Terminal;
+///
+/// impl Handler for Terminal {
+///     fn capabilities(&self) -> Capabilities {
+///         Capabilities::default().elicitation()
+///     }
+///
+///     async fn elicit(&self, server: &str, request: Value) -> Result<Value, Error> {
+///         println!("{server} asks: {}", request["message"]);
+///         Ok(json!({ "action": "decline" }))
+///     }
+/// }
+/// # let _ = mcpzip::Runner::builder().handler(Terminal);
+/// ```
+pub trait Handler: Send + Sync + 'static {
+    /// The questions that it answers. Servers are told, and ask no others.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// Answers `elicitation/create`: `request` are the parameters, and the answer is the result with its `action`.
+    fn elicit(
+        &self,
+        server: &str,
+        request: Value,
+    ) -> impl Future<Output = Result<Value, Error>> + Send {
+        let _ = (server, request);
+        async { Err(Error::refusal("questions to a person are not answered")) }
+    }
+
+    /// Answers `sampling/createMessage`: `request` are the parameters, and the answer is the message of the model.
+    fn sample(
+        &self,
+        server: &str,
+        request: Value,
+    ) -> impl Future<Output = Result<Value, Error>> + Send {
+        let _ = (server, request);
+        async { Err(Error::refusal("there is no model")) }
+    }
+
+    /// The directories that a server may work in.
+    fn roots(&self, server: &str) -> impl Future<Output = Result<Vec<PathBuf>, Error>> + Send {
+        let _ = server;
+        async { Ok(Vec::new()) }
+    }
+
+    /// Receives the progress of a call. It must not block.
+    fn progress(&self, progress: Progress) {
+        let _ = progress;
+    }
+
+    /// Receives a log message of a server. It must not block.
+    fn log(&self, message: LogMessage) {
+        let _ = message;
+    }
+}
+
+/// The kinds of questions that a [`Handler`] answers.
+///
+/// ```
+/// let all = mcpzip::Capabilities::default().elicitation().sampling().roots();
+/// assert_ne!(all, mcpzip::Capabilities::default());
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    elicitation: bool,
+    sampling: bool,
+    roots: bool,
+}
+
+impl Capabilities {
+    /// With questions to a person.
+    #[must_use]
+    pub fn elicitation(self) -> Self {
+        Self {
+            elicitation: true,
+            ..self
+        }
+    }
+
+    /// With questions to a language model.
+    #[must_use]
+    pub fn sampling(self) -> Self {
+        Self {
+            sampling: true,
+            ..self
+        }
+    }
+
+    /// With questions for directories.
+    #[must_use]
+    pub fn roots(self) -> Self {
+        Self {
+            roots: true,
+            ..self
+        }
+    }
+
+    pub(super) fn to_json(self) -> String {
+        let members = [
+            (self.elicitation, r#""elicitation":{}"#),
+            (self.sampling, r#""sampling":{}"#),
+            (self.roots, r#""roots":{}"#),
+        ];
+        let members = members.into_iter().filter(|(is_there, _)| *is_there);
+        let members: Vec<_> = members.map(|(_, member)| member).collect();
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+/// The progress of a call.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct Progress {
+    /// How much is done.
+    #[serde(default)]
+    pub progress: f64,
+    /// How much there is to do, if the server knows.
+    pub total: Option<f64>,
+    /// What the server does now.
+    pub message: Option<String>,
+}
+
+/// A log message of a server.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct LogMessage {
+    /// The level: `debug`, `info`, `notice`, `warning`, `error`, `critical`, `alert` or `emergency`.
+    pub level: String,
+    /// The server, and its own name for the logger after a slash.
+    #[serde(default)]
+    pub logger: String,
+    /// The content.
+    #[serde(default)]
+    pub data: Value,
+}
+
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send + 'a>>;
+
+/// A [`Handler`] of any type.
+pub(super) trait AnyHandler: Send + Sync {
+    fn capabilities(&self) -> Capabilities;
+
+    /// Answers a question of this method.
+    fn answer<'a>(&'a self, method: &'a str, server: &'a str, params: Value) -> Answer<'a>;
+
+    /// Receives a notification of this method.
+    fn notice(&self, method: &str, params: Value);
+}
+
+impl<H: Handler> AnyHandler for H {
+    fn capabilities(&self) -> Capabilities {
+        Handler::capabilities(self)
+    }
+
+    fn answer<'a>(&'a self, method: &'a str, server: &'a str, params: Value) -> Answer<'a> {
+        let answer = async move {
+            match method {
+                "elicitation/create" => self.elicit(server, params).await,
+                "sampling/createMessage" => self.sample(server, params).await,
+                "roots/list" => {
+                    let roots = self.roots(server).await?;
+                    let urls = roots
+                        .iter()
+                        .filter_map(|path| reqwest::Url::from_file_path(path).ok());
+                    let roots: Vec<Value> =
+                        urls.map(|url| json!({ "uri": url.as_str() })).collect();
+                    Ok(json!({ "roots": roots }))
+                }
+                _ => Err(Error::refusal(format!("`{method}` is not supported"))),
+            }
+        };
+        let caught = AssertUnwindSafe(answer).catch_unwind();
+        let panicked = |_| Err(Error::refusal("the handler panicked"));
+        Box::pin(caught.map(move |answer| answer.unwrap_or_else(panicked)))
+    }
+
+    fn notice(&self, method: &str, params: Value) {
+        // A message that is none of a known form is of no use to the program. A panic loses this message only.
+        let _ = std::panic::catch_unwind(AssertUnwindSafe(|| match method {
+            "notifications/progress" => {
+                if let Ok(progress) = serde_json::from_value(params) {
+                    self.progress(progress);
+                }
+            }
+            "notifications/message" => {
+                if let Ok(message) = serde_json::from_value(params) {
+                    self.log(message);
+                }
+            }
+            _ => {}
+        }));
+    }
+}
+
+/// The handler of a program that has none.
+pub(super) struct NoHandler;
+
+impl Handler for NoHandler {}

@@ -1,0 +1,468 @@
+//! The library: many MCP servers in another Rust program.
+//!
+//! A [`Runner`] has no global state and reads no environment variable. Its tasks run with a scope of their own for secrets and
+//! log lines ([`crate::telemetry::Scope`]), and no process is started except the servers.
+
+mod builder;
+mod client;
+mod error;
+mod events;
+mod exchange;
+mod execute;
+mod handler;
+mod serve;
+mod server;
+mod status;
+mod tool;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::instrument::WithSubscriber as _;
+
+pub use builder::Builder;
+pub use client::Client;
+pub use error::{Error, ErrorKind};
+pub use events::{Event, Events};
+pub use execute::Execute;
+pub use handler::{Capabilities, Handler, LogMessage, Progress};
+pub use serve::{HttpOptions, HttpServer};
+pub use server::Server;
+pub use status::{State, Status};
+pub use tool::{Found, Prompt, Resource, Tool, ToolResult};
+
+use self::client::{LIST_LIMIT, unreadable, with_progress};
+use self::exchange::{Exchange, object};
+use self::handler::AnyHandler;
+use crate::catalog;
+use crate::mcp::{ClientCapabilities, Outbox, Revision};
+use crate::proxy::{self, Call, Caller, Proxy, Reply, RequestContext};
+use crate::shutdown::{self, LogLines, Tasks};
+use crate::telemetry::Scope;
+use crate::telemetry::trace::Trace;
+use crate::tool::ServerName;
+
+/// Many MCP servers, as one. Dropping it ends the servers that it started.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), mcpzip::Error> {
+/// use mcpzip::{Runner, Server};
+///
+/// let runner = Runner::builder()
+///     .server("time", Server::stdio("uvx").args(["mcp-server-time"]))
+///     .environment(std::env::vars())
+///     .build()
+///     .await?;
+/// assert_eq!(runner.servers(), ["time"]);
+/// runner.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Runner {
+    inner: Arc<Inner>,
+}
+
+/// The part of a runner that its clients share.
+struct Inner {
+    proxy: Arc<Proxy>,
+    tasks: Tasks,
+    scope: Arc<Scope>,
+    events: Arc<crate::events::Events>,
+    /// The program, as a client of the proxy.
+    client: Arc<proxy::Client>,
+    handler: Arc<dyn AnyHandler>,
+    capabilities: ClientCapabilities,
+    /// Cancelled when the runner has ended.
+    ended: CancellationToken,
+}
+
+impl Runner {
+    /// Begins the settings of a runner.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The names of the configured servers, sorted.
+    #[must_use]
+    pub fn servers(&self) -> Vec<String> {
+        let config = self.inner.proxy.unscoped().config();
+        config.servers.keys().map(ToString::to_string).collect()
+    }
+
+    /// A client of one server, which starts at the first request.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownServer`] when it is not configured.
+    pub fn client(&self, server: &str) -> Result<Client, Error> {
+        Ok(Client {
+            server: self.inner.server(server)?,
+            inner: self.inner.clone(),
+        })
+    }
+
+    /// Connects a server, which starts it if it is a program, and lists its tools.
+    ///
+    /// # Errors
+    /// When it is not configured, or cannot be used.
+    pub async fn start(&self, server: &str) -> Result<(), Error> {
+        let server = self.inner.server(server)?;
+        self.inner.start(&server).await
+    }
+
+    /// Starts all servers side by side, and returns the outcome of each.
+    pub async fn start_all(&self) -> Vec<(String, Result<(), Error>)> {
+        let servers = self.servers().into_iter();
+        let started = servers.map(async |server| {
+            let outcome = self.start(&server).await;
+            (server, outcome)
+        });
+        join_all(started).await
+    }
+
+    /// Ends the connection of a server, and its process, with the calls that it has. The next use starts it again. Returns whether
+    /// it was connected.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownServer`] when it is not configured.
+    pub async fn stop(&self, server: &str) -> Result<bool, Error> {
+        let server = self.inner.server(server)?;
+        let inner = &self.inner;
+        Ok(inner
+            .within(async { inner.proxy.inventory.stop(&server) })
+            .await)
+    }
+
+    /// Ends the connections of all servers; see [`Runner::stop`].
+    pub async fn stop_all(&self) {
+        for server in self.servers() {
+            // Removed meanwhile is stopped, too.
+            let _ = self.stop(&server).await;
+        }
+    }
+
+    /// Stops a server and starts it again.
+    ///
+    /// # Errors
+    /// Like [`Runner::start`].
+    pub async fn restart(&self, server: &str) -> Result<(), Error> {
+        self.stop(server).await?;
+        self.start(server).await
+    }
+
+    /// The state of one server.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownServer`] when it is not configured.
+    pub fn status(&self, server: &str) -> Result<Status, Error> {
+        let mut statuses = self.statuses().into_iter();
+        let found = statuses.find(|status| status.server == server);
+        found.ok_or_else(|| Error::unknown_server(server))
+    }
+
+    /// The state of every server.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<Status> {
+        let proxy = &self.inner.proxy;
+        let status = proxy.inventory.status(&proxy.unscoped());
+        status.servers.into_iter().map(Status::of).collect()
+    }
+
+    /// What happens to the servers, with the last events before.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events::of(&self.inner.events, self.inner.ended.clone())
+    }
+
+    /// Finds tools of all servers by what is needed, best first. Servers whose tools are not known yet are started.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Search`] when the tools cannot be searched.
+    pub async fn search(&self, need: &str, limit: usize) -> Result<Vec<Found>, Error> {
+        let inner = &self.inner;
+        inner.check()?;
+        let work = async {
+            inner.proxy.inventory.known(None, LIST_LIMIT).await;
+            let view = inner.proxy.unscoped();
+            let answer = inner.proxy.tools.search(&view, need, limit, None).await;
+            let answer = answer.map_err(|error| {
+                let message = error.to_string();
+                Error::new(ErrorKind::Search, message).with(error)
+            })?;
+            let found = answer.found.into_iter().map(|found| Found {
+                name: found.name,
+                score: found.score,
+                signature: found.text,
+            });
+            Ok(found.collect())
+        };
+        inner.within(work).await
+    }
+
+    /// The whole definition of the tool `server__tool`.
+    ///
+    /// # Errors
+    /// When there is no such tool.
+    pub async fn describe(&self, name: &str) -> Result<Tool, Error> {
+        let inner = &self.inner;
+        inner.check()?;
+        let work = async {
+            let view = inner.proxy.unscoped();
+            let described = inner.proxy.tools.describe(&view, name).await;
+            let (tool, json) = described.map_err(|failure| Error::of_failure(&failure, &view))?;
+            inner.tool(&tool, || Ok(json))
+        };
+        inner.within(work).await
+    }
+
+    /// Calls the tool `server__tool` when it is awaited.
+    pub fn execute<'a>(&'a self, name: &'a str, arguments: impl Serialize) -> Execute<'a> {
+        Execute {
+            runner: self,
+            name,
+            arguments: to_raw_value(&arguments).map_err(unreadable),
+            select: None,
+            timeout: None,
+        }
+    }
+
+    /// Ends all servers and waits for their end.
+    pub async fn shutdown(self) {
+        let inner = self.inner.clone();
+        let end = async {
+            inner.tasks.finish().await;
+            inner.proxy.close().await;
+        };
+        inner.within(end).await;
+        inner.ended.cancel();
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        self.inner.tasks.stop().cancel();
+        self.inner.ended.cancel();
+    }
+}
+
+impl Inner {
+    /// Runs `work` with this runner's secrets and log. It is boxed, so that the program's compiler need not look into it.
+    fn within<'a, F>(&self, work: F) -> Pin<Box<dyn Future<Output = F::Output> + Send + 'a>>
+    where
+        F: Future + Send + 'a,
+        F::Output: Send,
+    {
+        let scope: Arc<dyn LogLines> = self.scope.clone();
+        let log = self
+            .scope
+            .dispatch()
+            .unwrap_or_else(tracing::Dispatch::none);
+        Box::pin(shutdown::with_log_lines(scope, work).with_subscriber(log))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        match self.tasks.stop().is_cancelled() {
+            true => Err(Error::ended()),
+            false => Ok(()),
+        }
+    }
+
+    fn server(&self, name: &str) -> Result<ServerName, Error> {
+        let config = self.proxy.unscoped().config();
+        let found = config.servers.keys().find(|server| server.as_str() == name);
+        found.cloned().ok_or_else(|| Error::unknown_server(name))
+    }
+
+    async fn start(&self, server: &ServerName) -> Result<(), Error> {
+        self.check()?;
+        let work = async {
+            self.proxy.inventory.list(Some(server), LIST_LIMIT).await;
+            self.listed(server)
+        };
+        self.within(work).await
+    }
+
+    /// Waits until the lists of `server` are known.
+    async fn known(&self, server: &ServerName) -> Result<(), Error> {
+        self.check()?;
+        let work = async {
+            self.proxy.inventory.known(Some(server), LIST_LIMIT).await;
+            let snapshot = self.proxy.unscoped().snapshot();
+            match snapshot.server(server) {
+                Some(_) => Ok(()),
+                None => self.listed(server),
+            }
+        };
+        self.within(work).await
+    }
+
+    /// The outcome of the last listing of `server`.
+    fn listed(&self, server: &ServerName) -> Result<(), Error> {
+        let mask = |text: &str| {
+            let config = self.proxy.unscoped().config();
+            config.masker.mask(text).into_owned()
+        };
+        let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
+        match self.proxy.inventory.progress().remove(server) {
+            Some(proxy::Progress::Listed) => Ok(()),
+            Some(proxy::Progress::Failed(reason)) => {
+                let kind = match self.proxy.inventory.wants_login(server) {
+                    true => ErrorKind::Login,
+                    false => ErrorKind::Unavailable,
+                };
+                Err(Error::new(kind, mask(&reason.to_string())).with_masked(&*reason, mask))
+            }
+            Some(_) => Err(unavailable(format!(
+                "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
+            ))),
+            None => Err(unavailable(format!(
+                "server `{server}` is disabled in the configuration"
+            ))),
+        }
+    }
+
+    /// The definition of a tool.
+    fn tool(
+        &self,
+        tool: &catalog::Tool,
+        json: impl FnOnce() -> Result<Box<RawValue>, catalog::ReadError>,
+    ) -> Result<Tool, Error> {
+        Ok(Tool {
+            server: tool.server().name().to_string(),
+            ..self.read(json())?
+        })
+    }
+
+    /// Reads a definition of a server.
+    fn read<T: serde::de::DeserializeOwned>(
+        &self,
+        json: Result<Box<RawValue>, catalog::ReadError>,
+    ) -> Result<T, Error> {
+        let unusable = |text: String| Error::new(ErrorKind::Answer, text);
+        let json = json.map_err(|error| unusable(error.to_string()).with(error))?;
+        serde_json::from_str(json.get()).map_err(|error| unusable(error.to_string()).with(error))
+    }
+
+    /// The program as the caller of a request, and its exchange with the handler meanwhile.
+    fn caller(&self) -> (Caller, Exchange) {
+        let outbox = Outbox::new();
+        let caller = Caller {
+            client: self.client.clone(),
+            revision: Revision::NEWEST_LEGACY,
+            shows: None,
+            capabilities: self.capabilities,
+            outbox: outbox.clone(),
+            log_level: None,
+            params: None,
+            receipt: None,
+            trace: Trace::None,
+        };
+        let exchange = Exchange {
+            outbox,
+            client: self.client.clone(),
+            handler: self.handler.clone(),
+        };
+        (caller, exchange)
+    }
+
+    async fn call(
+        &self,
+        name: &str,
+        arguments: &RawValue,
+        limit: Option<Duration>,
+        select: Option<String>,
+    ) -> Result<ToolResult, Error> {
+        self.check()?;
+        let span = tracing::info_span!(target: "mcpzip", "call", tool = name);
+        let work = async {
+            let view = self.proxy.unscoped();
+            let (caller, exchange) = self.caller();
+            let params = RawValue::from_string(with_progress(Map::new())).map_err(unreadable)?;
+            let context = RequestContext::of(&caller, &view, &object(&params));
+            let call = Call {
+                name,
+                arguments: Some(arguments),
+                line: None,
+                limit,
+                view: &view,
+                context: Some(&context),
+                is_agreed: false,
+                is_read_only: false,
+            };
+            let reply = exchange.around(self.proxy.tools.call_unshaped(call)).await;
+            let reply = reply.map_err(|failure| Error::of_failure(&failure, &view))?;
+            let result = self.value_of(reply)?;
+            match select {
+                Some(filter) => self.selected(result, filter).await,
+                None => Ok(ToolResult(result)),
+            }
+        };
+        self.within(work).instrument(span).await
+    }
+
+    async fn request(&self, method: &str, params: Map<String, Value>) -> Result<Value, Error> {
+        let span = tracing::info_span!(target: "mcpzip", "request", method);
+        let work = async {
+            let (caller, exchange) = self.caller();
+            let line = bytes::Bytes::from(with_progress(params));
+            let raw: &RawValue = serde_json::from_slice(&line).map_err(unreadable)?;
+            let params = object(raw);
+            let reply = self.proxy.handle(&caller, method, &params, &line);
+            self.value_of(exchange.around(reply).await)
+        };
+        self.within(work).instrument(span).await
+    }
+
+    fn value_of(&self, reply: Reply) -> Result<Value, Error> {
+        let view = self.proxy.unscoped();
+        match reply {
+            Reply::Result(result) | Reply::Relayed(result) | Reply::RelayedContent(result) => {
+                serde_json::from_slice(&result).map_err(|error| {
+                    let message = format!("the answer of the server is not JSON: {error}");
+                    Error::new(ErrorKind::Answer, message).with(error)
+                })
+            }
+            Reply::RelayedError(error) => Err(Error::of_server(&error, &view)),
+            Reply::Error { message, .. } => Err(Error::new(ErrorKind::Server, message)),
+            Reply::Ended { .. } => Err(Error::ended()),
+        }
+    }
+
+    /// What a filter of the program selects from a result.
+    async fn selected(&self, result: Value, filter: String) -> Result<ToolResult, Error> {
+        let result = ToolResult(result);
+        if result.is_error() {
+            return Ok(result);
+        }
+        let text = result.text();
+        let data = match result.structured() {
+            Some(structured) => structured.to_string(),
+            None => match serde_json::from_str::<&RawValue>(&text) {
+                Ok(_) => text,
+                Err(_) => Value::String(text).to_string(),
+            },
+        };
+        let run = move || proxy::projection::run_here(&filter, data.as_bytes());
+        let ended = self.tasks.spawn_blocking(run).await;
+        let text = ended
+            .map_err(|error| Error::new(ErrorKind::Filter, "the filter panicked").with(error))?
+            .map_err(|reason| Error::new(ErrorKind::Filter, reason))?;
+        let content = serde_json::json!([{ "type": "text", "text": text }]);
+        Ok(ToolResult(serde_json::json!({ "content": content })))
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").finish_non_exhaustive()
+    }
+}

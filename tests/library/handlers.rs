@@ -1,0 +1,149 @@
+//! Questions and messages of servers.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use mcpzip::{Capabilities, Error, Handler, LogMessage, Progress, Runner};
+use serde_json::{Value, json};
+
+use crate::support::{one_tool, scripted, tool};
+
+#[derive(Default, Clone)]
+struct Recorder(Arc<Mutex<Vec<String>>>);
+
+impl Recorder {
+    fn note(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Handler for Recorder {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default().elicitation().sampling().roots()
+    }
+
+    async fn elicit(&self, server: &str, request: Value) -> Result<Value, Error> {
+        assert!(
+            !request["message"].to_string().contains("panic"),
+            "on purpose"
+        );
+        self.note(format!("{server} elicits {}", request["message"]));
+        Ok(json!({ "action": "accept", "content": { "name": "Ada" } }))
+    }
+
+    async fn sample(&self, server: &str, _: Value) -> Result<Value, Error> {
+        Err(Error::refusal(format!("{server} may not use the model")))
+    }
+
+    async fn roots(&self, _: &str) -> Result<Vec<PathBuf>, Error> {
+        Ok(vec![PathBuf::from(if cfg!(windows) {
+            "C:\\work"
+        } else {
+            "/work"
+        })])
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.note(format!("progress {}", progress.progress));
+    }
+
+    fn log(&self, message: LogMessage) {
+        self.note(format!(
+            "{} {} {}",
+            message.logger, message.level, message.data
+        ));
+    }
+}
+
+fn ask(method: &str, params: &Value) -> Value {
+    json!([
+        { "ask": ["q", method, params] },
+        { "line": r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[],"structuredContent":{"answer":$answer}}}"# },
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_answers_the_questions_of_a_call() {
+    let home = tempfile::tempdir().unwrap();
+    let script = json!({
+        "tools": [tool("elicit", "e"), tool("sample", "s"), tool("roots", "r"), tool("work", "w")],
+        "calls": {
+            "elicit": ask("elicitation/create", &json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } })),
+            "sample": ask("sampling/createMessage", &json!({ "messages": [], "maxTokens": 1 })),
+            "roots": ask("roots/list", &json!({})),
+            "work": [
+                { "line": r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":0.5}}"# },
+                { "line": r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":"db","data":"opened"}}"# },
+                { "result": { "content": [] } },
+            ],
+        },
+    });
+    let recorder = Recorder::default();
+    let runner = Runner::builder()
+        .server("x", scripted(home.path(), "x", &script))
+        .handler(recorder.clone())
+        .build()
+        .await
+        .unwrap();
+    let text = async |tool: &str| {
+        let client = runner.client("x").unwrap();
+        client
+            .call_raw(tool, &json!({}))
+            .await
+            .unwrap()
+            .into_value()
+            .to_string()
+    };
+    let elicited = text("elicit").await;
+    assert!(elicited.contains("Ada"), "{elicited}");
+    let sampled = text("sample").await;
+    assert!(sampled.contains("x may not use the model"), "{sampled}");
+    let roots = text("roots").await;
+    assert!(
+        roots.contains("file:///") && roots.contains("work"),
+        "{roots}"
+    );
+    text("work").await;
+    let lines = recorder.0.lock().unwrap().clone();
+    assert!(
+        lines.iter().any(|line| line.starts_with("x elicits")),
+        "{lines:?}"
+    );
+    assert!(lines.contains(&"progress 0.5".to_owned()), "{lines:?}");
+    assert!(
+        lines.contains(&r#"x/db info "opened""#.to_owned()),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_panic_in_a_handler_fails_its_question_only() {
+    let home = tempfile::tempdir().unwrap();
+    let question =
+        json!({ "message": "panic", "requestedSchema": { "type": "object", "properties": {} } });
+    let server = one_tool(home.path(), "elicit", &ask("elicitation/create", &question));
+    let runner = Runner::builder()
+        .server("x", server)
+        .handler(Recorder::default())
+        .build()
+        .await
+        .unwrap();
+    let client = runner.client("x").unwrap();
+    for _ in 0..2 {
+        let answer = client.call_raw("elicit", &json!({})).await.unwrap();
+        let answer = answer.into_value().to_string();
+        assert!(answer.contains("the handler panicked"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_handler_servers_are_told_that_they_cannot_ask() {
+    let home = tempfile::tempdir().unwrap();
+    let server = one_tool(home.path(), "roots", &ask("roots/list", &json!({})));
+    let runner = Runner::builder().server("x", server).build().await.unwrap();
+    let answer = runner.execute("x__roots", json!({})).await.unwrap();
+    let answer = answer.into_value().to_string();
+    assert!(answer.contains("no client declares support"), "{answer}");
+    let log = crate::support::log(home.path(), "roots");
+    assert!(log.contains(r#""capabilities":{}"#), "{log}");
+}

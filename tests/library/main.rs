@@ -1,0 +1,18 @@
+//! The library, used as another program uses it: through its public names only.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod api;
+mod calls;
+mod handlers;
+mod isolation;
+mod lifecycle;
+mod mcp_runner;
+mod serving;
+mod support;
