@@ -34,7 +34,7 @@
 //! the runner ends everything that it started; [`Runner::shutdown`] also waits for that.
 //!
 //! **Calls.** [`Runner::search`], [`Runner::describe`] and [`Runner::execute`] take the tools of all servers together, as an agent
-//! wants them. [`Runner::client`] is one server: tools with typed arguments and results, prompts, resources and completions. A
+//! needs them. [`Runner::client`] is one server: tools with typed arguments and results, prompts, resources and completions. A
 //! request is cancelled at its server when its future is dropped.
 //!
 //! **Questions.** Servers may ask for a person, a model or directories, and send progress and log messages: a [`Handler`] answers.

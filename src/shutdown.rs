@@ -35,7 +35,7 @@ pub(crate) trait LogLines: Send + Sync {
         None
     }
 
-    /// What its implementation keeps for the log of the tasks.
+    /// State that its implementation keeps for the log of the tasks.
     fn state(&self) -> Option<&(dyn Any + Send + Sync)> {
         None
     }

@@ -7,6 +7,7 @@
 
 pub(crate) mod collector;
 mod file;
+mod known;
 mod lines;
 pub(crate) mod metrics;
 mod scope;
@@ -236,7 +237,7 @@ pub(crate) fn limit_files(limits: Limits) {
 /// Hides these secrets in every line from now on. Earlier ones stay hidden: a server that is ending may still write
 /// them.
 pub(crate) fn hide(masker: &Masker) {
-    scope::known(|known| {
+    known::known(|known| {
         let mut known = known.masker.write();
         *known = Some(match &*known {
             Some(known) => known.and(masker),
@@ -247,7 +248,7 @@ pub(crate) fn hide(masker: &Masker) {
 
 /// `text` without the known secrets.
 pub(crate) fn masked(text: &str) -> Cow<'_, str> {
-    scope::known(|known| match &*known.masker.read() {
+    known::known(|known| match &*known.masker.read() {
         Some(masker) => masker.mask(text),
         None => Cow::Borrowed(text),
     })
@@ -255,7 +256,7 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
 
 /// Like [`masked`], for a text that was cut off: it also hides a secret that begins at the end.
 pub(crate) fn masked_cut(text: &str) -> String {
-    scope::known(|known| match &*known.masker.read() {
+    known::known(|known| match &*known.masker.read() {
         Some(masker) => masker.mask_cut(text),
         None => text.to_owned(),
     })
@@ -263,7 +264,7 @@ pub(crate) fn masked_cut(text: &str) -> String {
 
 /// The length of the longest secret that is hidden, in bytes.
 pub(crate) fn longest_secret() -> usize {
-    scope::known(|known| known.masker.read().as_ref().map_or(0, Masker::longest))
+    known::known(|known| known.masker.read().as_ref().map_or(0, Masker::longest))
 }
 
 /// A line as it is written: secrets masked, and control and invisible characters escaped, because a server's text may

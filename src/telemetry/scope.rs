@@ -1,10 +1,9 @@
-//! The secrets and rules that log lines obey: those of the process, or those of one runner in another program.
+//! The log of one runner in another program.
 
 use std::any::Any;
 use std::io;
 use std::sync::{Arc, Weak};
 
-use parking_lot::RwLock;
 use tracing::callsite::{Callsite, Identifier};
 use tracing::field::{FieldSet, Value};
 use tracing::level_filters::LevelFilter;
@@ -15,28 +14,10 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format;
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use super::known::Known;
 use super::lines::Lines;
-use super::withheld::Rules;
 use super::{wanted, written};
-use crate::secret::Masker;
 use crate::shutdown::{self, LogLines};
-
-/// What log lines must not contain.
-#[derive(Default)]
-pub(super) struct Known {
-    pub(super) masker: RwLock<Option<Masker>>,
-    pub(super) rules: Rules,
-}
-
-static PROCESS: Known = Known {
-    masker: RwLock::new(None),
-    rules: RwLock::new(Vec::new()),
-};
-
-/// Calls `use_it` with what the lines of the current task must not contain.
-pub(super) fn known<T>(use_it: impl FnOnce(&Known) -> T) -> T {
-    shutdown::with_log_state::<Known, T>(|own| use_it(own.unwrap_or(&PROCESS)))
-}
 
 /// The log of a runner in another program. Its lines are events of that program's subscriber, without the secrets of the
 /// runner's own configuration.
@@ -126,7 +107,7 @@ impl<'a> MakeWriter<'a> for Program {
 
 impl io::Write for ProgramLine<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // A thread that is no task of the runner has its log, but not its secrets.
+        // A thread outside the runner's tasks has its log, but not its secrets.
         let Some(scope) = self.program.scope.upgrade() else {
             return Ok(line.len());
         };

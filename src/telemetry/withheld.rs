@@ -1,21 +1,14 @@
 //! Servers whose words are in no lines but those of their own logs: an agent may read stderr and the main log.
 
-use parking_lot::RwLock;
 use serde_json::{Map, Value};
 use tracing::Level;
 
-use super::scope;
+use super::known::known;
 use crate::tool::ServerName;
-
-/// Whether a server's words are withheld; `None` once that is no longer known.
-pub(super) type Rule = Box<dyn Fn(&ServerName) -> Option<bool> + Send + Sync>;
-
-/// The rules of all sessions.
-pub(super) type Rules = RwLock<Vec<Rule>>;
 
 /// Withholds the words of the servers for which `rule` returns true, until it returns `None`.
 pub(crate) fn withhold(rule: impl Fn(&ServerName) -> Option<bool> + Send + Sync + 'static) {
-    scope::known(|known| {
+    known(|known| {
         let mut rules = known.rules.write();
         if let Ok(any) = ServerName::new("a") {
             rules.retain(|rule| rule(&any).is_some());
@@ -29,7 +22,7 @@ pub(crate) fn is_withheld(server: &str) -> bool {
     let Ok(server) = ServerName::new(server) else {
         return true;
     };
-    scope::known(|known| {
+    known(|known| {
         let rules = known.rules.read();
         let mut answers = rules.iter().filter_map(|rule| rule(&server)).peekable();
         let has_ended = answers.peek().is_none() && !rules.is_empty();
