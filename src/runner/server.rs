@@ -31,7 +31,7 @@ impl Server {
         }
     }
 
-    /// A server at a URL, over Streamable HTTP or SSE.
+    /// A server at a URL, over Streamable HTTP; with `.setting("type", "sse")` over the older HTTP+SSE.
     #[must_use]
     pub fn http(url: impl Into<String>) -> Self {
         let url: String = url.into();

@@ -117,6 +117,7 @@ async fn its_proxy_is_served_with_its_settings() {
         .await
         .unwrap();
     let sse = Server::http(format!("http://{}/sse", server.address()))
+        .setting("type", "sse")
         .header("Authorization", format!("Bearer {token}"));
     let client = Runner::builder()
         .server("proxy", sse)
