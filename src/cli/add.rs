@@ -38,7 +38,7 @@ const KEY_STARTS: &[&str] = &[
   mcpzip add github -e 'TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
   mcpzip add kubectl --cli -- kubectl
   mcpzip add linear https://mcp.linear.app/mcp
-  mcpzip add shop --openapi https://shop.example.com/openapi.json -H 'X-Key: ${SHOP_KEY}'
+  mcpzip add shop --openapi https://shop.example.com/api.json -H 'Key: ${KEY}'
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
   mcpzip add weather --from-registry io.github.user/weather --set units=metric
 

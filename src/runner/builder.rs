@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -13,13 +14,12 @@ use super::handler::{AnyHandler, Handler, NoHandler};
 use super::server::Server;
 use super::{Inner, Runner};
 use crate::approvals::Approvals;
-use crate::config::{
-    Config, Environment, LARGEST_FILE, Management, SessionEnv, SurfaceRequest, Trust,
-};
+use crate::config::{Config, Environment, LARGEST_FILE, Management, SessionEnv, Trust};
 use crate::events::Events;
 use crate::files::read_regular;
 use crate::mcp::{ClientCapabilities, Outbox, Revision};
-use crate::proxy::{Client, Directories, Proxy, Start};
+use crate::proxy::{Client, Directories, ProfileChoice, Proxies, Proxy, Request, Start};
+use crate::results::Owner;
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::Scope;
 use crate::upstream::SharedServers;
@@ -140,17 +140,32 @@ impl Builder {
         let inner = shutdown::with_log_lines_now(scope.clone(), || {
             let (tasks, events) = (Tasks::new(), Events::new(events::KEPT));
             let servers = SharedServers::of_library(tasks.clone(), events.clone());
-            let surface = SurfaceRequest::default();
-            let start = Start::Nothing;
-            let proxy = Proxy::new(
-                config,
-                &directories,
-                session,
-                &tasks,
-                &servers,
-                start,
-                surface,
-            );
+            let is_first = AtomicBool::new(true);
+            let all_tasks = tasks.clone();
+            let make = move |config, profiles| {
+                let mut directories = directories.clone();
+                if !is_first.swap(false, Ordering::Relaxed) {
+                    // Results that one profile has stored cannot be read under another.
+                    directories.owner = Owner::default();
+                }
+                let request = Request {
+                    profiles,
+                    ..Request::default()
+                };
+                let session = session.clone();
+                let start = Start::Nothing;
+                Proxy::new(
+                    config,
+                    &directories,
+                    session,
+                    &all_tasks,
+                    &servers,
+                    start,
+                    request,
+                )
+            };
+            let proxies = Proxies::new(config, ProfileChoice::default(), Box::new(make));
+            let proxy = proxies.main().clone();
             let client = Client::new();
             let capabilities = capabilities(handler.as_deref());
             let has_handler = handler.is_some();
@@ -160,6 +175,7 @@ impl Builder {
             }
             Inner {
                 proxy,
+                proxies: Arc::new(proxies),
                 tasks,
                 scope,
                 events,

@@ -74,6 +74,8 @@ pub struct Runner {
 /// The part of a runner that its clients share.
 struct Inner {
     proxy: Arc<Proxy>,
+    /// It, and those for clients with a profile.
+    proxies: Arc<proxy::Proxies>,
     tasks: Tasks,
     scope: Arc<Scope>,
     events: Arc<crate::events::Events>,

@@ -142,7 +142,7 @@ impl Inner {
         })?;
         self.list_soon();
         let (address, tasks) = (server.address(), Tasks::new());
-        server.start(self.proxy.clone(), &tasks);
+        server.start(self.proxies.clone(), &tasks);
         let (ended, stop) = (CancellationToken::new(), tasks.stop().clone());
         let (runner, end) = (self.tasks.stop().clone(), ended.clone());
         self.tasks.spawn(async move {
