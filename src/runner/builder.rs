@@ -135,6 +135,7 @@ impl Builder {
         let session = SessionEnv {
             directory: self.directory,
             environment: self.environment,
+            open_files: None,
         };
         let handler = self.handler;
         let inner = shutdown::with_log_lines_now(scope.clone(), || {
