@@ -359,7 +359,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "max_concurrent",
         Value::Number(1, None),
-        "How many calls the server gets at once; more wait.",
+        "How many calls the server gets at once; more wait. For `@modelcontextprotocol/server-memory` one by default, because parallel calls overwrite each other's changes.",
     ),
     with_default(
         "era",

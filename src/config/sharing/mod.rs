@@ -4,6 +4,7 @@
 
 mod table;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::options::{Scope, Share};
@@ -21,6 +22,17 @@ pub(crate) struct Sharing {
 }
 
 impl Server {
+    /// The number of calls that the server gets at once.
+    #[must_use]
+    pub(crate) fn calls_at_once(&self) -> Option<NonZeroUsize> {
+        self.max_concurrent.or_else(|| match &self.transport {
+            Transport::Stdio(stdio) if table::row(stdio).is_some_and(|row| row.is_serial) => {
+                Some(NonZeroUsize::MIN)
+            }
+            _ => None,
+        })
+    }
+
     /// Whether the handshake with the server declares what its client can be asked. Without that, clients that differ in it share a
     /// process.
     #[must_use]

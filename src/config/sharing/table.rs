@@ -6,8 +6,9 @@ use crate::config::{Scope, Stdio, program_name};
 
 const TABLE: &str = include_str!("packages.tsv");
 
-/// The fifth column of a package that never asks its client anything.
+/// The notes of the fifth column.
 const ASKS_NOTHING: &str = "asks nothing";
+const SERIAL: &str = "one call at a time";
 
 /// The kinds of packages in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub(super) struct Row {
     pub(super) reason: &'static str,
     /// Whether it never asks its client anything.
     pub(super) asks_nothing: bool,
+    /// Whether calls at the same time spoil its state.
+    pub(super) is_serial: bool,
 }
 
 /// The row of the package that a runner (`npx`, `bunx`, `uvx`, `docker run` and others) starts. A program that is started without one
@@ -63,12 +66,17 @@ pub(super) fn mounts(stdio: &Stdio) -> bool {
 fn rows() -> impl Iterator<Item = Row> {
     TABLE.lines().filter_map(|line| {
         let mut columns = line.split('\t');
+        let kind = columns.next().filter(|kind| !kind.starts_with('#'))?;
+        let (package, scope, reason) = (columns.next()?, columns.next()?, columns.next()?);
+        let notes = columns.next().unwrap_or_default();
+        let has = |wanted: &str| notes.split(", ").any(|note| note == wanted);
         Some(Row {
-            kind: columns.next().filter(|kind| !kind.starts_with('#'))?,
-            package: columns.next()?,
-            scope: Scope::parse(columns.next()?)?,
-            reason: columns.next()?,
-            asks_nothing: columns.next().is_some_and(|column| column == ASKS_NOTHING),
+            kind,
+            package,
+            scope: Scope::parse(scope)?,
+            reason,
+            asks_nothing: has(ASKS_NOTHING),
+            is_serial: has(SERIAL),
         })
     })
 }

@@ -130,7 +130,7 @@ impl Slot {
         users: Arc<Users>,
     ) -> Arc<Self> {
         let limit = entry
-            .max_concurrent
+            .calls_at_once()
             .map(|total| Arc::new(ConcurrencyLimit::new(total.get())));
         Self::with(server, entry, idle, limit, users, Arc::default())
     }

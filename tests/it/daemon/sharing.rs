@@ -146,8 +146,13 @@ fn clients_that_can_be_asked_different_things_share_a_process_that_asks_nothing(
 }
 
 #[test]
-fn a_package_that_asks_nothing_has_one_process_for_all_clients() {
-    let setup = shared(json!({}));
+fn a_package_with_one_file_has_one_process_for_all_clients_and_one_call_at_a_time() {
+    let server = Server::new()
+        .tool("t", [surroundings()])
+        .tool("slow", [sleep(400), answer("done")]);
+    let setup = Setup::new().server("a", server);
+    std::fs::create_dir(setup.home().path("one")).unwrap();
+    let setup = Shared::new(setup);
     let script = setup.home().path("a.script.json");
     // `npx` of the session leads to the fake server, which gets the name of the package.
     let path = path_with(&setup, "bin");
@@ -168,6 +173,20 @@ fn a_package_that_asks_nothing_has_one_process_for_all_clients() {
     let setup = Shared(setup.0.clone().entry("a", &entry.to_string()));
     setup.0.save();
     assert_eq!(processes(&setup), 1);
+    let mut clients =
+        ["{}", r#"{"elicitation":{}}"#, r#"{"roots":{}}"#].map(|kind| that_can(&setup, kind));
+    let start = std::time::Instant::now();
+    let calls = clients
+        .each_mut()
+        .map(|client| client.begin_execute("a__slow"));
+    for (client, call) in clients.iter_mut().zip(calls) {
+        assert_eq!(client.answer(call).text(), "done");
+    }
+    assert!(
+        start.elapsed().as_millis() >= 1_200,
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[test]
