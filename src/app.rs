@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
@@ -20,7 +19,8 @@ use crate::downstream::{self, http};
 #[cfg(target_os = "linux")]
 use crate::events::Events;
 use crate::proxy::{
-    Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedLists, Start,
+    Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
+    SharedLists, Start,
 };
 use crate::results::Owner;
 #[cfg(target_os = "linux")]
@@ -66,11 +66,22 @@ pub(crate) struct App {
 #[derive(Debug, Clone)]
 pub(crate) struct Handle {
     pub(crate) proxy: Arc<Proxy>,
+    proxies: Arc<Proxies>,
     reload: Arc<Notify>,
 }
 
 #[cfg(target_os = "linux")]
 impl Handle {
+    /// A handle for each proxy of the run.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Self> {
+        let all = self.proxies.all().into_iter();
+        let handle = self.clone();
+        all.map(move |proxy| Self {
+            proxy,
+            ..handle.clone()
+        })
+    }
+
     /// Reads the configuration again, soon.
     pub(crate) fn reload(&self) {
         self.reload.notify_one();
@@ -298,15 +309,15 @@ impl App {
         };
         let profiles = request.profiles.clone();
         let (env, all_tasks) = (session.clone(), tasks.clone());
-        let is_first = AtomicBool::new(true);
-        let make = move |config, profiles| {
+        let make = move |config, profiles, figures: Option<SharedFigures>| {
             let mut directories = directories.clone();
-            if !is_first.swap(false, Ordering::Relaxed) {
+            if figures.is_some() {
                 // Results that one profile has stored cannot be read under another.
                 directories.owner = Owner::default();
             }
             let request = Request {
                 profiles,
+                figures,
                 ..request.clone()
             };
             let env = env.clone();
@@ -337,6 +348,7 @@ impl App {
     pub(crate) fn handle(&self) -> Handle {
         Handle {
             proxy: self.proxy.clone(),
+            proxies: self.proxies.clone(),
             reload: self.reload.clone(),
         }
     }
@@ -623,6 +635,7 @@ pub(crate) fn request_of(
             directories: directories.collect(),
         },
         has_one_client: true,
+        figures: None,
     }
 }
 

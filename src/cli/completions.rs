@@ -97,6 +97,16 @@ pub(super) fn of_servers() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| offered(current, servers))
 }
 
+/// Completes the name of a profile.
+pub(super) fn of_profiles() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        offered(current, |_, config, _| {
+            let profiles = config.profiles.iter().flat_map(|profiles| profiles.keys());
+            profiles.cloned().collect()
+        })
+    })
+}
+
 /// Completes the id of a call that waits for approval.
 pub(super) fn of_approvals() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use super::setup::{
@@ -12,12 +13,14 @@ use crate::clients::{
     Client, CodexApproval, ConfigLocation, Connected, Disconnected, Edit, Launch, RunState, Scope,
     Survey, barrier, connect, disconnect,
 };
+use crate::config::{self, Config};
 use crate::secret::Masker;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip connect claude-code
-  mcpzip connect cursor --scope project --dry-run")]
+  mcpzip connect cursor --scope project --dry-run
+  mcpzip connect codex --profile review")]
 pub(super) struct ConnectArguments {
     #[command(flatten)]
     location: LocationArguments,
@@ -27,6 +30,9 @@ pub(super) struct ConnectArguments {
     /// Codex's approval mode for mcpzip's tools: ask before each call (`auto`), or call without asking (`approve`)
     #[arg(long, value_name = "MODE", value_parser = approvals())]
     codex_approval: Option<String>,
+    /// Profile of the client's sessions, an entry of `profiles` in the configuration
+    #[arg(long, value_name = "NAME", add = completions::of_profiles())]
+    profile: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +64,12 @@ pub(super) fn run_connect(
 ) -> Result<(), Exit> {
     let location = arguments.location.find(machine)?;
     let mut launch = machine.launch()?;
+    if let Some(profile) = &arguments.profile {
+        let config = Config::load(&machine.paths, &machine.around.environment)?;
+        let usable = config.narrowed(std::slice::from_ref(profile));
+        usable.map_err(config::Error::from)?;
+        launch = launch.under(profile);
+    }
     launch.approval = arguments
         .codex_approval
         .as_deref()
@@ -106,6 +118,14 @@ pub(super) fn run_connect(
                 None,
                 &format!("is already connected, as `{name}`"),
             );
+        }
+        Connected::OtherProfile(name) => {
+            let title = location.client.title();
+            return Err(Exit::failed(format!(
+                "{title} is connected by the entry `{name}`, which does not have this profile; nothing was changed. `mcpzip disconnect \
+                 {}` removes the entry, then connect again",
+                location.client.name()
+            )));
         }
         Connected::Taken => {
             let (name, path) = (&arguments.name, location.path.display());

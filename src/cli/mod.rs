@@ -47,6 +47,7 @@ mod setup;
 mod since;
 mod stats;
 mod status;
+mod status_profiles;
 mod tokens;
 mod tools;
 mod trial;

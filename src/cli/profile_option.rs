@@ -3,12 +3,13 @@
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use super::completions;
 use crate::config::{Environment, env};
 
 #[derive(Debug, Default, Args, Serialize, Deserialize)]
 pub(super) struct ProfileOption {
     /// Use only the part of the configuration that this entry of `profiles` permits [default: MCPZIP_PROFILE]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completions::of_profiles())]
     profile: Option<String>,
 }
 

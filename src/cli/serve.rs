@@ -269,7 +269,7 @@ pub(super) async fn run(
                 named: profile.iter().cloned().collect(),
                 ..ProfileChoice::default()
             },
-            has_one_client: false,
+            ..Request::default()
         },
     };
     let shared = if may_share {

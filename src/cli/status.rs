@@ -12,6 +12,7 @@ use super::daemon;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
+use super::status_profiles::{self, ShownProfile};
 use crate::app::App;
 use crate::approvals::Approvals;
 use crate::audit::{Audit, Directories};
@@ -30,6 +31,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let daemon = Daemon::of(app);
     let secrets = Secrets::of(&app.paths().config_file);
     let surfaces = Surfaces::of(app);
+    let profiles = status_profiles::all(&app.proxy().unscoped().config());
     let audit = AuditLog::of(app).await;
     let calls = Approvals::below(&app.paths().state_dir).pending();
     let calls = calls.map_or(0, |calls| calls.len());
@@ -38,6 +40,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             status: &status,
             secrets: secrets.as_ref(),
             surface: &surfaces,
+            profiles: &profiles,
             audit: audit.as_ref(),
             waiting_calls: calls,
             daemon: &daemon,
@@ -45,6 +48,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     } else {
         show(&status, output);
         surfaces.show(output);
+        status_profiles::show(&profiles, output);
         if let Some(secrets) = &secrets {
             secrets.show(output);
         }
@@ -76,6 +80,8 @@ struct Shown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     secrets: Option<&'a Secrets>,
     surface: &'a Surfaces,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    profiles: &'a [ShownProfile],
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<&'a AuditLog>,
     /// Calls that wait for a person (`mcpzip approvals`).
@@ -151,10 +157,14 @@ impl Surfaces {
                 "" => "clients without a name",
                 name => name,
             };
+            let profile = match decision.profiles.is_empty() {
+                true => String::new(),
+                false => printable(&format!(" ({})", decision.profiles.join(", "))),
+            };
             output.row(
                 "  ",
                 format!(
-                    "{}: {} since {}, because of {reason}",
+                    "{}{profile}: {} since {}, because of {reason}",
                     printable(client),
                     printable(&decision.surface),
                     printable(&decision.since)

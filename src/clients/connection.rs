@@ -15,6 +15,8 @@ pub(crate) enum Connected {
     Edit(Vec<Edit>, Option<String>, Masker),
     /// The client is connected by the entry with this name; with a note for the user.
     Already(String, Option<String>),
+    /// The client is connected by the entry with this name, which does not name the profile that was asked for.
+    OtherProfile(String),
     /// The name belongs to another server.
     Taken,
 }
@@ -42,6 +44,9 @@ pub(crate) fn connect(
     let source = read_source(&location.path, location.syntax)
         .map_err(PlanError::unreadable(&location.path))?;
     if let Some(known) = own_entries(location, source.text.node()).into_iter().next() {
+        if !has_profile(source.text.node(), location, &known, launch) {
+            return Ok(Connected::OtherProfile(known));
+        }
         let warning = entry::refusal(source.text.node(), location, &known);
         let masker = secrets::masker(&source.text);
         return Ok(
@@ -76,6 +81,16 @@ pub(crate) fn connect(
     } else {
         Connected::Edit(edits, warning, secrets::masker(&source.text))
     })
+}
+
+/// Whether our entry `name` of `servers` has the profile of `launch`, if that has one.
+fn has_profile(servers: &Node, location: &ConfigLocation, name: &str, launch: &Launch) -> bool {
+    let Some(profile) = &launch.profile else {
+        return true;
+    };
+    let entry = servers.at(&location.path_of(name));
+    let entry = entry.and_then(|entry| reading::read(location.client, entry, None).ok());
+    entry.is_some_and(|entry| entry.has_arguments(&["--profile", profile]))
 }
 
 /// The edit of the client's list of permitted servers, if it lacks our entry `name` of `servers`.

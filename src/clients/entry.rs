@@ -111,6 +111,8 @@ pub(crate) struct Launch {
     pub variables: Vec<String>,
     /// The behaviour of Codex before each call. `None` chooses the one that fits its file.
     pub approval: Option<CodexApproval>,
+    /// The profile of the sessions, which is in `args`, too.
+    pub profile: Option<String>,
 }
 
 impl Launch {
@@ -137,7 +139,17 @@ impl Launch {
             args,
             variables: Vec::new(),
             approval: None,
+            profile: None,
         }
+    }
+
+    /// The way to start `mcpzip` for sessions under `profile`.
+    #[must_use]
+    pub(crate) fn under(mut self, profile: &str) -> Self {
+        let words = ["--profile", profile].map(str::to_owned);
+        self.args.extend(words);
+        self.profile = Some(profile.to_owned());
+        self
     }
 
     /// The reason why the entry of `client` has the whole path of the program, if the name alone works in a shell.

@@ -73,7 +73,7 @@ pub(crate) enum ProfileRefusal {
     Unknown { name: String, known: String },
     #[error("the profile `{name}` cannot be used: {fault}")]
     Fault { name: String, fault: EntryError },
-    #[error("{names} leave no server: add one to `servers`, or choose another profile")]
+    #[error("no server is left under {names}: add one to `servers`, or choose another profile")]
     Empty { names: String },
 }
 
@@ -279,7 +279,7 @@ impl Config {
         if config.servers.is_empty() {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             return Err(ProfileRefusal::Empty {
-                names: names.join(", "),
+                names: names.join(" and "),
             });
         }
         // They are about all servers, and agents read them.

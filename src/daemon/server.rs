@@ -405,7 +405,9 @@ impl Daemon {
 
     /// The ids and handles of all sessions that are ready, and of the HTTP clients, which are one session here.
     fn handles(&self) -> Vec<(String, Handle)> {
-        let http = self.http.handle().map(|handle| (HTTP.to_owned(), handle));
+        let http = self.http.handle();
+        let http = http.iter().flat_map(Handle::each);
+        let http = http.map(|handle| (HTTP.to_owned(), handle));
         let sessions = self.sessions.lock();
         let served = sessions.values();
         served
@@ -459,6 +461,7 @@ impl control::Daemon for Daemon {
             {
                 let known = instances.iter().position(|one| *one == report.instance);
                 match known.filter(|_| report.instance != 0) {
+                    Some(at) if servers[at].sessions.contains(&session) => {}
                     Some(at) => servers[at].sessions.push(session.clone()),
                     None => {
                         instances.push(report.instance);

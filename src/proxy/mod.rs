@@ -94,6 +94,7 @@ pub(crate) struct Proxy {
     profiles: ProfileScope,
     /// Whether all clients are one, whose name and directories decide its profiles.
     has_one_client: bool,
+    figures: SharedFigures,
     /// The metrics.
     pub(crate) metrics: Metrics,
 }
@@ -107,6 +108,15 @@ pub(crate) struct Request {
     pub profiles: ProfileChoice,
     /// Whether the proxy has one client.
     pub has_one_client: bool,
+    /// The figures of the run's first proxy, which the others add to.
+    pub figures: Option<SharedFigures>,
+}
+
+/// The figures that the proxies of one run have together.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedFigures {
+    statistics: Arc<Statistics>,
+    surfaces: Arc<surfaces::Figures>,
 }
 
 /// The directories for data that outlive a proxy.
@@ -168,11 +178,19 @@ impl Proxy {
             surface,
             profiles,
             has_one_client,
+            figures,
         } = request;
         let profiles = ProfileScope::new(profiles, config);
         let config = profiles.part();
-        let statistics = Statistics::new(directories.statistics.as_deref());
-        statistics.start(tasks);
+        let figures = figures.unwrap_or_else(|| {
+            let statistics = Statistics::new(directories.statistics.as_deref());
+            statistics.start(tasks);
+            SharedFigures {
+                statistics,
+                surfaces: Arc::default(),
+            }
+        });
+        let statistics = figures.statistics.clone();
         statistics.live().count_calls(config.counts_calls());
         let owner = || directories.owner.clone();
         let results = directories.results.as_deref();
@@ -231,10 +249,12 @@ impl Proxy {
                 surface,
                 directories.surfaces.clone(),
                 directories.owner.session().map(str::to_owned),
+                figures.surfaces.clone(),
             );
             Self {
                 profiles,
                 has_one_client,
+                figures,
                 tools: Tools::new(tools),
                 features: Features::new(
                     callers.clone(),
@@ -313,6 +333,11 @@ impl Proxy {
     #[must_use]
     pub(crate) fn workspace(&self) -> Workspace {
         self.callers.workspace()
+    }
+
+    /// The figures that other proxies of the run add to.
+    pub(super) fn figures(&self) -> SharedFigures {
+        self.figures.clone()
     }
 
     /// The reason why clients are refused, after `client` has given its name, which may have a profile.

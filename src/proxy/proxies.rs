@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::{ProfileChoice, Proxy};
+use super::{ProfileChoice, Proxy, SharedFigures};
 use crate::config::{Config, ProfileRefusal, ProfileRequest};
 
-/// Creates a proxy with a configuration and these profiles.
-type Make = dyn Fn(Config, ProfileChoice) -> Arc<Proxy> + Send + Sync;
+/// Creates a proxy with a configuration, these profiles, and the figures of the first one.
+type Make = dyn Fn(Config, ProfileChoice, Option<SharedFigures>) -> Arc<Proxy> + Send + Sync;
 
 /// The proxies of one run.
 pub(crate) struct Proxies {
@@ -25,7 +25,7 @@ impl Proxies {
     /// Creates the proxies; the first one has `config` and these profiles.
     pub(crate) fn new(config: Config, profiles: ProfileChoice, make: Box<Make>) -> Self {
         Self {
-            main: make(config, profiles),
+            main: make(config, profiles, None),
             make,
             narrower: Mutex::default(),
             is_stdout_free: OnceLock::new(),
@@ -81,7 +81,7 @@ impl Proxies {
             named,
             ..ProfileChoice::default()
         };
-        let proxy = (self.make)((*whole).clone(), choice);
+        let proxy = (self.make)((*whole).clone(), choice, Some(self.main.figures()));
         if self.is_stdout_free.get().is_some() {
             proxy.free_stdout();
         }

@@ -78,6 +78,9 @@ pub(crate) struct Decision {
     pub(crate) client: String,
     /// The configuration file.
     pub(crate) configuration: String,
+    /// The profiles of the session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) profiles: Vec<String>,
     /// `tools` or `direct`.
     pub(crate) surface: String,
     /// Whether `execute_read_tool` is listed.
@@ -130,9 +133,10 @@ impl Surfaces {
         request: SurfaceRequest,
         directory: Option<PathBuf>,
         session: Option<String>,
+        figures: Arc<Figures>,
     ) -> Self {
         Self {
-            figures: Arc::default(),
+            figures,
             inventory,
             callers,
             request,
@@ -254,6 +258,7 @@ impl Surfaces {
                 version: VERSION,
                 client: name.chars().take(LONGEST_CLIENT).collect(),
                 configuration: configuration(config),
+                profiles: config.profile_names().map(str::to_owned).collect(),
                 surface: name_of(mode).to_owned(),
                 read_tool: mode == Mode::MetaTools
                     && has_read_tool(config.surface.read_tool, true, name),
@@ -269,7 +274,11 @@ impl Surfaces {
     }
 
     fn decision_file(&self, config: &Config, name: &str) -> Option<PathBuf> {
-        let id = Sha256::digest(format!("{}\0{name}", configuration(config)));
+        let mut key = format!("{}\0{name}", configuration(config));
+        for profile in config.profile_names() {
+            key.push_str(&format!("\0{profile}"));
+        }
+        let id = Sha256::digest(key);
         let file = format!("{}.json", HEXLOWER.encode(&id[..12]));
         Some(self.directory.as_ref()?.join(file))
     }
@@ -292,7 +301,10 @@ pub(crate) fn decisions(state: &Path, config: &Config) -> Vec<Decision> {
                 flag: None,
                 http: http.filter(|_| decision.asked_by == source_name(SurfaceSource::Http)),
             };
-            let (surface, _) = config.surface.of_client(&decision.client, request);
+            let Ok(part) = config.narrowed(&decision.profiles) else {
+                return false;
+            };
+            let (surface, _) = part.surface.of_client(&decision.client, request);
             surface == Surface::Auto || decision.asked_by == source_name(SurfaceSource::Flag)
         })
         .collect();
@@ -302,11 +314,7 @@ pub(crate) fn decisions(state: &Path, config: &Config) -> Vec<Decision> {
 
 fn configuration(config: &Config) -> String {
     let path = config.path.as_deref().unwrap_or(Path::new(""));
-    let mut text = path.display().to_string();
-    for profile in config.profile_names() {
-        text.push_str(&format!(" ({profile})"));
-    }
-    text
+    path.display().to_string()
 }
 
 fn source_name(source: SurfaceSource) -> &'static str {

@@ -57,6 +57,8 @@ enum Way {
     #[cfg(target_os = "linux")]
     Daemon,
     Http,
+    /// A session under a profile with all servers but one.
+    Profile,
 }
 
 enum Line {
@@ -355,6 +357,13 @@ fn home(surface: Surface, way: Way, authority: &Authority) -> Setup {
     let setup = surface.configure(setup);
     let setup = match way {
         Way::Alone | Way::Http => setup.alone(),
+        Way::Profile => {
+            let servers = ["files", "held", "pinned", "tracker", "web"];
+            let setup = setup.server("beside", tracker());
+            let profiles = json!({ "most": { "servers": servers } });
+            let setup = setup.setting("profiles", profiles).alone();
+            setup.variable("MCPZIP_PROFILE", "most")
+        }
         #[cfg(target_os = "linux")]
         Way::Daemon => setup
             .setting("daemon", json!({ "mode": "auto", "idle": "60s" }))
@@ -390,7 +399,7 @@ fn check(surface: Surface, way: Way) {
     }
     drop(session);
     each_call_is_in_the_audit_log(&setup);
-    if cfg!(target_os = "linux") && way != Way::Alone && way != Way::Http {
+    if cfg!(target_os = "linux") && !matches!(way, Way::Alone | Way::Http | Way::Profile) {
         let _ = setup.run(&["daemon", "stop"]);
     }
 }
@@ -442,6 +451,9 @@ matrix! {
         tools = Tools, read_tool = ReadTool, direct = Direct, auto_small = AutoSmall, auto_large = AutoLarge, shown = Shown,
     }
     Http: over_http {
+        tools = Tools, read_tool = ReadTool, direct = Direct, auto_small = AutoSmall, auto_large = AutoLarge, shown = Shown,
+    }
+    Profile: under_a_profile {
         tools = Tools, read_tool = ReadTool, direct = Direct, auto_small = AutoSmall, auto_large = AutoLarge, shown = Shown,
     }
 }

@@ -132,6 +132,9 @@ kinds! {
     RULE_UNMATCHED: Warning "rule-unmatched", "a rule matches no tool",
         why "A misspelt rule under `deny` or `ask` protects nothing.",
         advice "Correct the rule; `mcpzip tools SERVER` prints the names, and `mcpzip rules check` says what applies.";
+    PROFILE_UNUSABLE: Error "profile-unusable", "a profile cannot be used",
+        why "Its sessions are refused, because a profile must never show more than it says.",
+        advice "Correct the entry of `profiles`, or the `profile` of the client; `servers` needs at least one server that can be used.";
     SHOW_UNUSED: Warning "show-unused", "a pattern of `show` lists no tool",
         why "The tools that you expect next to the three are not there: the server or tool has another name, is denied or held back, or the surface lists every tool anyway.",
         advice "Correct `show`; `mcpzip tools` prints the tools as agents know them.";

@@ -16,6 +16,7 @@ mod fix;
 mod kinds;
 mod logins;
 mod notify;
+mod profiles;
 mod programs;
 mod report;
 mod servers;
@@ -126,6 +127,7 @@ async fn examine(
     }
     if arguments.server.is_none() {
         if let Some(app) = app {
+            profiles::examine(&app.proxy().unscoped().config(), examination);
             shown::examine(app, examination);
             audit::examine(app, machine, examination).await;
             notify::examine(app, machine, examination).await;

@@ -10,8 +10,10 @@ use super::{Check, listed, meant};
 use crate::catalog::Key;
 use crate::cli::diagnostics::Exit;
 use crate::cli::output::{Output, bad, faint, good, strong};
+use crate::cli::printable::printable;
 use crate::config::{
-    Config, Environment, Inspected, Paths, Server, Transport, Verdict, arguments, real,
+    Config, Environment, Inspected, Paths, ProfileRequest, Server, Transport, Verdict, arguments,
+    introduced, real,
 };
 use crate::tool::{Hints, QualifiedName, ServerName};
 use crate::upstream::list_name;
@@ -29,6 +31,8 @@ struct Answer {
     findings: Vec<String>,
     looks_further: bool,
     client: Option<ForClient>,
+    /// The profiles of the session.
+    profiles: Vec<String>,
 }
 
 pub(super) fn run(
@@ -84,8 +88,21 @@ fn answer(
         tool,
     };
     let call = asked.arguments.as_ref().map(|_| &call);
-    let (verdict, rule) = config.decide(&name, hints.unwrap_or_default(), call);
+    let profiles = profiles(asked, config, project.as_deref());
+    let part = config.narrowed(&profiles);
+    let (verdict, rule) = match &part {
+        Ok(part) => part.decide(&name, hints.unwrap_or_default(), call),
+        Err(refusal) => (Verdict::Denied, Some(refusal.to_string())),
+    };
+    let is_outside = part.is_ok_and(|part| !part.servers.contains_key(server));
+    let outside = || {
+        format!(
+            "the server is outside of the session's profile ({})",
+            profiles.join(", ")
+        )
+    };
     let unreachable = unreachable(server, entry, config, project.as_deref());
+    let unreachable = unreachable.or_else(|| is_outside.then(outside));
     let withheld = withheld::of(&key, entry, known, paths);
     let (verdict, reason) = match (unreachable, verdict, &withheld) {
         (Some(reason), ..) => (Verdict::Denied, Some(reason)),
@@ -111,6 +128,7 @@ fn answer(
             .client
             .as_deref()
             .map(|client| ForClient::of(client, config)),
+        profiles,
     })
 }
 
@@ -137,6 +155,17 @@ fn project(asked: &Check) -> Result<Option<PathBuf>, Exit> {
             whole.display()
         ))),
     }
+}
+
+/// The profiles of the session that makes the call.
+fn profiles(asked: &Check, config: &Config, project: Option<&Path>) -> Vec<String> {
+    let named: Vec<String> = asked.profile.iter().cloned().collect();
+    let directories: Vec<PathBuf> = project.iter().map(|project| real(project)).collect();
+    config.profiles_of(ProfileRequest {
+        named: &named,
+        client: asked.client.as_deref().map(introduced),
+        directories: &directories,
+    })
 }
 
 /// The reason why agents reach nothing of a server.
@@ -178,6 +207,7 @@ impl Answer {
             "texts_suggest": hints.guess,
             "arguments_matter": self.looks_further,
             "client": self.client.as_ref().map(ForClient::json),
+            "profiles": self.profiles,
         })
     }
 
@@ -204,6 +234,10 @@ impl Answer {
             output.line(faint(
                 "some rules inspect arguments: pass them with --arguments",
             ));
+        }
+        if !self.profiles.is_empty() {
+            let profiles = printable(&self.profiles.join(", "));
+            output.line(faint(format!("judged under the profile {profiles}")));
         }
         if let Some(client) = &self.client {
             for line in client.lines(self.verdict) {

@@ -44,6 +44,7 @@ enum Command {
   mcpzip rules check github__delete_repository
   mcpzip rules check files write --arguments '{\"path\": \"../notes.md\"}'
   mcpzip rules check github delete_issue --client cursor --project ~/site
+  mcpzip rules check github delete_issue --profile review
 
 The exit code is 0 if the call would run, 1 if it would not, and 6 if you would be asked.")]
 pub(super) struct Check {
@@ -61,6 +62,9 @@ pub(super) struct Check {
     /// Client that makes the call, by its name in `clients` or the one by which it introduces itself
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
+    /// Profile of the session that makes the call, in addition to those of the directory and the client
+    #[arg(long, value_name = "NAME", add = completions::of_profiles())]
+    profile: Option<String>,
 }
 
 pub(super) fn run(

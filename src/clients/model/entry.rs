@@ -161,6 +161,14 @@ impl Entry {
         }
     }
 
+    /// Whether its program gets these arguments, one after the other.
+    #[must_use]
+    pub(crate) fn has_arguments(&self, arguments: &[&str]) -> bool {
+        self.words()
+            .windows(arguments.len())
+            .any(|words| words == arguments)
+    }
+
     /// Whether it starts `mcpzip`, by any command.
     #[must_use]
     pub(crate) fn is_mcpzip(&self) -> bool {

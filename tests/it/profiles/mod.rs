@@ -37,6 +37,8 @@ fn with_exposure(setup: Setup) -> Setup {
     setup
         .setting("expose", json!({ "prompts": true, "resources": true }))
         .setting("management", json!("full"))
+        // Vectors are made in the background, and change what a search finds.
+        .setting("search", json!({ "semantic": false }))
 }
 
 /// A configuration with servers and tools outside the profile `review`.

@@ -13,7 +13,7 @@ fn an_unknown_empty_or_faulty_profile_is_refused_at_the_start() {
             "there is no profile `other`; the configuration has empty, gone, review, vaults",
         ),
         ("empty", "the profile `empty` cannot be used"),
-        ("gone", "`gone` leave no server"),
+        ("gone", "no server is left under `gone`"),
         ("", "there is no profile ``"),
         ("../review", "there is no profile `../review`"),
     ] {
@@ -104,4 +104,105 @@ fn commands_use_the_part_of_a_profile() {
         .run(&["describe", "open__drop_table", "--profile", "review"])
         .code(1);
     assert!(!described.stdout.contains("drop"), "{described}");
+}
+
+#[test]
+fn connect_writes_a_profile_and_refuses_one_that_cannot_be_used() {
+    let setup = whole();
+    let refused = setup
+        .run(&["connect", "cursor", "--profile", "gone"])
+        .code(3);
+    assert!(
+        refused.stderr.contains("no server is left under `gone`"),
+        "{refused}"
+    );
+    let file = setup.home().path("home/.cursor/mcp.json");
+    assert!(!file.exists());
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let _ = setup
+        .run(&["connect", "cursor", "--profile", "review"])
+        .code(0);
+    let written = std::fs::read_to_string(&file).unwrap();
+    let written: serde_json::Value = serde_json::from_str(&written).unwrap();
+    let arguments = written["mcpServers"]["mcpzip"]["args"].to_string();
+    assert!(arguments.contains(r#""--profile","review""#), "{written}");
+    let _ = setup
+        .run(&["connect", "cursor", "--profile", "review"])
+        .code(0);
+    // An entry without the profile would show more than is asked for.
+    let other = setup
+        .run(&["connect", "cursor", "--profile", "vaults"])
+        .code(1);
+    assert!(
+        other.stderr.contains("does not have this profile"),
+        "{other}"
+    );
+    let _ = setup.run(&["doctor", "--fix"]);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(kept.contains("--profile"), "{kept}");
+}
+
+#[test]
+fn rules_check_judges_a_call_under_profiles() {
+    let setup = whole().setting("clients", json!({ "cursor": { "profile": "review" } }));
+    super::know_all(&setup);
+    for (arguments, code, reason) in [
+        (&["open__read"][..], 0, ""),
+        (&["open__drop_table"], 0, ""),
+        (&["vault__read"], 0, ""),
+        (&["open__read", "--profile", "review"], 0, ""),
+        (
+            &["open__drop_table", "--profile", "review"],
+            1,
+            "profiles.review.tools",
+        ),
+        (
+            &["vault__read", "--profile", "review"],
+            1,
+            "outside of the session's profile (review)",
+        ),
+        (
+            &["vault__read", "--client", "cursor"],
+            1,
+            "outside of the session's profile (review)",
+        ),
+        (
+            &["open__read", "--client", "cursor", "--profile", "vaults"],
+            1,
+            "no server is left under `vaults` and `review`",
+        ),
+        (
+            &["open__read", "--profile", "other"],
+            1,
+            "there is no profile `other`",
+        ),
+    ] {
+        let command = [&["--json", "rules", "check"], arguments].concat();
+        let said = setup.run(&command).code(code).json();
+        let rule = said["rule"].as_str().unwrap_or_default();
+        assert!(rule.contains(reason), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn status_and_doctor_show_profiles_and_their_faults() {
+    let setup = whole().setting("clients", json!({ "cursor": { "profile": "other" } }));
+    super::know_all(&setup);
+    let status = setup.run(&["status", "--json"]).code(0).json();
+    assert_eq!(
+        status["profiles"][2]["servers"],
+        json!(["open"]),
+        "{status}"
+    );
+    let doctor = setup.run(&["doctor", "--json"]).code(1).json();
+    let findings = doctor["findings"].as_array().unwrap().iter();
+    let about: Vec<&str> = findings
+        .filter(|finding| finding["code"] == "profile-unusable")
+        .filter_map(|finding| finding["subject"].as_str())
+        .collect();
+    assert_eq!(
+        about,
+        ["empty", "gone", "clients.cursor.profile"],
+        "{doctor}"
+    );
 }

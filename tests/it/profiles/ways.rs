@@ -268,3 +268,17 @@ fn changes_outside_the_profile_are_not_announced() {
     assert!(heard.is_empty(), "{heard:?}");
     client.finish();
 }
+
+#[test]
+fn calls_under_every_profile_of_a_gateway_are_counted() {
+    let gateway = whole()
+        .setting("http", json!({ "metrics": true }))
+        .serve(&[]);
+    for path in ["/mcp", "/mcp/p/review"] {
+        let said = gateway.modern_execute("open__read", "").to(path).send();
+        assert_eq!(said.message().text(), "opened");
+    }
+    let metrics = gateway.call("GET", "/metrics").send().body;
+    let count = r#"mcpzip_calls_total{server="open",outcome="ok"} 2"#;
+    assert!(metrics.contains(count), "{metrics}");
+}

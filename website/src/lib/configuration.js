@@ -41,6 +41,7 @@ export function fromForm(servers, general) {
       management: general.management,
       surface: general.surface,
       show: lines(general.show),
+      profiles: general.profile && { [general.profile]: { servers: lines(general.profileServers ?? '').length ? lines(general.profileServers) : ['*'] } },
       daemon: general.daemon,
       http: filled({ address: general.http }),
       tools: filled({ ask: lines(general.ask), deny: lines(general.deny) }),
