@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +17,9 @@ use crate::config::{Config, Environment, LARGEST_FILE, Management, SessionEnv, T
 use crate::events::Events;
 use crate::files::read_regular;
 use crate::mcp::{ClientCapabilities, Outbox, Revision};
-use crate::proxy::{Client, Directories, ProfileChoice, Proxies, Proxy, Request, Start};
+use crate::proxy::{
+    Client, Directories, ProfileChoice, Proxies, Proxy, Request, SharedFigures, Start,
+};
 use crate::results::Owner;
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::Scope;
@@ -141,16 +142,16 @@ impl Builder {
         let inner = shutdown::with_log_lines_now(scope.clone(), || {
             let (tasks, events) = (Tasks::new(), Events::new(events::KEPT));
             let servers = SharedServers::of_library(tasks.clone(), events.clone());
-            let is_first = AtomicBool::new(true);
             let all_tasks = tasks.clone();
-            let make = move |config, profiles| {
+            let make = move |config, profiles, figures: Option<SharedFigures>| {
                 let mut directories = directories.clone();
-                if !is_first.swap(false, Ordering::Relaxed) {
+                if figures.is_some() {
                     // Results that one profile has stored cannot be read under another.
                     directories.owner = Owner::default();
                 }
                 let request = Request {
                     profiles,
+                    figures,
                     ..Request::default()
                 };
                 let session = session.clone();
