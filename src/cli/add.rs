@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,
     /// A URL, or a command and its arguments after `--`, or the entry as JSON
-    #[arg(value_name = "TARGET", required_unless_present_any = ["from_registry", "openapi"])]
+    #[arg(value_name = "TARGET", required_unless_present_any = ["from_registry", "openapi", "graphql"])]
     target: Vec<String>,
     /// Environment variable for the command; may be given several times
     #[arg(long, short, value_name = "NAME=VALUE")]
@@ -70,6 +70,9 @@ pub(super) struct Arguments {
     /// Make tools of the operations of an HTTP interface, by its OpenAPI description: a URL or a file
     #[arg(long, value_name = "LOCATION")]
     pub(super) openapi: Option<String>,
+    /// Make tools of the queries and mutations of a GraphQL interface
+    #[arg(long, value_name = "URL", conflicts_with = "openapi")]
+    pub(super) graphql: Option<String>,
     /// URL of the interface, if the description is a file or on another server
     #[arg(long, value_name = "URL", requires = "openapi")]
     pub(super) base_url: Option<String>,
@@ -259,7 +262,7 @@ impl Arguments {
 
     /// The entry as JSON, and hints about secrets in it.
     fn entry(&self) -> Result<(String, Vec<String>), Exit> {
-        if let Some(location) = &self.openapi {
+        if let Some(location) = self.openapi.as_ref().or(self.graphql.as_ref()) {
             return self.interface(location);
         }
         let (first, rest) = self.target.split_first().expect("clap asks for one");
@@ -337,17 +340,22 @@ impl Arguments {
     fn interface(&self, location: &str) -> Result<(String, Vec<String>), Exit> {
         if let Some(target) = self.target.first() {
             return Err(Exit::failed(format!(
-                "`{target}`: `--openapi` takes no command or URL; `--base-url` is the URL of the interface"
+                "`{target}`: `--openapi` and `--graphql` take no command or other URL; `--base-url` is the URL of the interface"
             )));
         }
         if !self.env.is_empty() || self.cwd.is_some() || self.cli || self.kind.is_some() {
             return Err(Exit::failed(
-                "`--env`, `--cwd`, `--cli` and `--type` are not for `--openapi`",
+                "`--env`, `--cwd`, `--cli` and `--type` are not for `--openapi` and `--graphql`",
             ));
         }
         let (mut entry, mut hints) = (EntryText::default(), Vec::new());
-        if location.contains("://") {
-            entry.text("openapi", Some(location));
+        if self.graphql.is_some() || location.contains("://") {
+            let key = if self.graphql.is_some() {
+                "graphql"
+            } else {
+                "openapi"
+            };
+            entry.text(key, Some(location));
             hints.extend(secret_in_url(location));
         } else {
             let path = absolute_directory(location)?;
@@ -400,6 +408,7 @@ impl Arguments {
             || self.cli
             || self.cwd.is_some()
             || self.openapi.is_some()
+            || self.graphql.is_some()
             || self.description.is_some()
             || self.timeout.is_some()
     }

@@ -155,16 +155,22 @@ pub(crate) enum EntryError {
         key: &'static str,
     },
     /// A key for a description in the entry of another kind of server.
-    #[error("`{key}` has a meaning only beside `openapi`")]
+    #[error("`{key}` has a meaning only beside `openapi` or `graphql`")]
     NeedsOpenApi {
         /// The key.
         key: &'static str,
     },
+    /// `graphql`, and a key of a description.
+    #[error("has a `graphql` and an `{other}`; keep one of them")]
+    GraphQlAndOther {
+        /// The other key.
+        other: &'static str,
+    },
     /// A description, and a `command` or `url`.
-    #[error(
-        "has an `openapi` and a `{other}`; keep one of them (`base_url` is the URL of the interface)"
-    )]
+    #[error("has an `{key}` and a `{other}`; keep one of them")]
     OpenApiAndTarget {
+        /// The key of the interface.
+        key: &'static str,
         /// The other key.
         other: &'static str,
     },

@@ -281,6 +281,11 @@ pub(super) const ENTRY: Table = &[
         "The OpenAPI description of an HTTP interface, a URL or a file: its operations are the tools.",
     ),
     key(
+        "graphql",
+        Value::Text,
+        "The URL of a GraphQL interface: its queries and mutations are the tools, found by introspection.",
+    ),
+    key(
         "base_url",
         Value::Text,
         "The URL of the interface that `openapi` describes, in place of the server that the description names. Credentials go to its origin.",
@@ -288,12 +293,12 @@ pub(super) const ENTRY: Table = &[
     key(
         "include",
         Value::Texts,
-        "The only operations of `openapi` that are tools, by name, tag, path, or method and path: `\"issues_*\"`, `\"GET /repos/*\"`.",
+        "The only operations of `openapi` or `graphql` that are tools, by name, tag, path, or method and path: `\"issues_*\"`, `\"GET /repos/*\"`.",
     ),
     key(
         "exclude",
         Value::Texts,
-        "Operations of `openapi` that are no tools, in the form of `include`.",
+        "Operations of `openapi` or `graphql` that are no tools, in the form of `include`.",
     ),
     key(
         "origins",

@@ -1,5 +1,4 @@
-//! A server that an OpenAPI description describes: the keys `openapi`, `base_url`, `include`, `exclude` and `origins` of an
-//! entry.
+//! An HTTP interface: the keys `openapi`, `graphql`, `base_url`, `include`, `exclude` and `origins` of an entry.
 //!
 //! `include` and `exclude` restrict what agents may call, so a pattern that is not understood is a fault of the entry.
 
@@ -33,6 +32,8 @@ pub(crate) enum DescriptionLocation {
     Url(String),
     /// An absolute path.
     File(PathBuf),
+    /// The interface itself, by GraphQL's introspection.
+    Introspection,
 }
 
 /// A pattern of operations: a tool's name, a tag, a path, or a method and a path, with `*` and `?`.
@@ -102,7 +103,9 @@ impl OperationPattern {
 /// The keys as written.
 #[derive(Debug)]
 pub(super) struct OpenApiEntry {
+    /// The description; with `is_graphql`, the URL of the interface.
     pub(super) description: At<String>,
+    pub(super) is_graphql: bool,
     pub(super) base_url: Option<At<String>>,
     pub(super) include: Vec<OperationPattern>,
     pub(super) exclude: Vec<OperationPattern>,
@@ -114,14 +117,27 @@ const PATTERNS: &str = "a list of names of tools, tags, paths, or methods with p
 /// Reads the keys of an entry. `None` if the entry has no description.
 pub(super) fn read(members: &mut Members<'_>) -> Result<Option<OpenApiEntry>, At<EntryError>> {
     let description = members.read("openapi", Field::text);
+    let graphql = members.read("graphql", Field::text);
     let base_url = members.read("base_url", Field::text);
     let include = members.read("include", patterns);
     let exclude = members.read("exclude", patterns);
     let origins = members.read("origins", Field::texts);
     // All are read before the first fault is reported.
-    let (description, base_url) = (description?, base_url?);
+    let (description, graphql, base_url) = (description?, graphql?, base_url?);
     let (include, exclude, origins) = (include?, exclude?, origins?);
-    let Some(description) = description else {
+    let is_graphql = graphql.is_some();
+    if let (Some(graphql), true) = (&graphql, description.is_some() || base_url.is_some()) {
+        let other = if description.is_some() {
+            "openapi"
+        } else {
+            "base_url"
+        };
+        return Err(At::new(
+            graphql.offset,
+            EntryError::GraphQlAndOther { other },
+        ));
+    }
+    let Some(description) = description.or(graphql) else {
         let stray = [
             ("base_url", base_url.map(|at| at.offset)),
             ("include", include.map(|(offset, _)| offset)),
@@ -135,6 +151,7 @@ pub(super) fn read(members: &mut Members<'_>) -> Result<Option<OpenApiEntry>, At
     };
     Ok(Some(OpenApiEntry {
         description,
+        is_graphql,
         base_url,
         include: include.unwrap_or_default().1,
         exclude: exclude.unwrap_or_default().1,

@@ -43,7 +43,7 @@ fn server() -> Json {
     let has = |key: &str| json!({ "required": [key], "properties": { key: { "type": "string" } } });
     server.insert(
         "oneOf".to_owned(),
-        json!([has("command"), has("url"), has("openapi")]),
+        json!([has("command"), has("url"), has("openapi"), has("graphql")]),
     );
     Json::Object(server)
 }
@@ -357,7 +357,8 @@ mod tests {
             let null = file(key.name, Json::Null);
             // An entry without either is invalid.
             assert!(
-                schema.is_valid(&null) || matches!(key.name, "command" | "url" | "openapi"),
+                schema.is_valid(&null)
+                    || matches!(key.name, "command" | "url" | "openapi" | "graphql"),
                 "{null}"
             );
         }
@@ -396,6 +397,9 @@ mod tests {
             }
             if ["openapi", "base_url", "include", "exclude", "origins"].contains(&key) {
                 entry = json!({ "openapi": "https://x" });
+            }
+            if key == "graphql" {
+                entry = json!({});
             }
             entry[key] = value;
             in_entry(entry)

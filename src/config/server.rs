@@ -191,13 +191,18 @@ impl<'a> Resolver<'a> {
         };
         let (url, openapi) = match &target.openapi {
             None => (target.url.clone(), None),
-            Some(_) => {
+            Some(written) => {
+                let key = if written.is_graphql {
+                    "graphql"
+                } else {
+                    "openapi"
+                };
                 let taken = [
                     ("command", target.command.is_some()),
                     ("url", target.url.is_some()),
                 ];
                 if let Some((other, _)) = taken.into_iter().find(|(_, is_there)| *is_there) {
-                    return Err(At::new(offset, EntryError::OpenApiAndTarget { other }));
+                    return Err(At::new(offset, EntryError::OpenApiAndTarget { key, other }));
                 }
                 let written = target.openapi.take().expect("it is there");
                 let (url, openapi) = self.openapi(written)?;
@@ -340,8 +345,10 @@ impl<'a> Resolver<'a> {
     /// The URL of the interface that a description describes, and the description.
     fn openapi(&mut self, entry: OpenApiEntry) -> Result<(At<String>, OpenApi), At<EntryError>> {
         let offset = entry.description.offset;
-        let is_at_url = entry.description.value.contains("://");
-        let description = if is_at_url {
+        let is_at_url = entry.is_graphql || entry.description.value.contains("://");
+        let description = if entry.is_graphql {
+            DescriptionLocation::Introspection
+        } else if is_at_url {
             let url = self.plain("openapi", &entry.description)?.trim().to_owned();
             if !is_url(&url, &["http", "https"]) {
                 return Err(At::new(offset, EntryError::Url));
@@ -352,7 +359,7 @@ impl<'a> Resolver<'a> {
             let path = self.path("openapi", &entry.description)?;
             DescriptionLocation::File(tidy(&self.directory.join(path)))
         };
-        let has_base_url = entry.base_url.is_some();
+        let has_base_url = entry.base_url.is_some() || entry.is_graphql;
         let url = match entry.base_url {
             Some(url) => url,
             None if is_at_url => entry.description,

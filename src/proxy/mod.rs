@@ -506,11 +506,7 @@ fn pool(
     let logs = directories.logs.clone();
     let mut context = UpstreamContext::new(servers.clone(), session.clone(), logs);
     context.sharing_directory.clone_from(&directories.sharing);
-    let help = directories
-        .cache
-        .as_ref()
-        .map(|cache| cache.join("commands"));
-    context.sources = Some(Arc::new(Sources::new(help)));
+    context.sources = Some(Arc::new(Sources::new(directories.cache.clone())));
     let tasks = context.tasks.clone();
     let vault = |directory: &PathBuf| {
         Arc::new(Vault::new(

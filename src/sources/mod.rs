@@ -1,9 +1,10 @@
 //! Servers inside the program. `command/` makes the subcommands of a program tools, `openapi/` the operations of an HTTP
-//! interface.
+//! interface, `graphql/` the queries and mutations of a GraphQL interface.
 //!
 //! *Never*: knows a client or a rule; runs a shell.
 
 mod command;
+mod graphql;
 mod openapi;
 
 use std::path::PathBuf;
@@ -11,23 +12,24 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::config::{CommandLine, OpenApi, Remote, Stdio};
+use crate::config::{CommandLine, DescriptionLocation, OpenApi, Remote, Stdio};
 use crate::tool::ServerName;
 use crate::upstream::{ConnectError, OpenSource, Source, UpstreamContext};
 use command::CommandSource;
+use graphql::GraphQlSource;
 pub(crate) use openapi::described_servers;
 use openapi::{Descriptions, OpenApiSource};
 
 /// Makes the sources of a session.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    /// The directory of what was read from programs' help; `None` keeps nothing.
+    /// The cache directory, in which programs' help and descriptions are kept; `None` keeps nothing.
     directory: Option<PathBuf>,
     descriptions: Descriptions,
 }
 
 impl Sources {
-    /// Sources that keep programs' help in `directory`.
+    /// Sources that keep what they have read in the cache directory.
     pub(crate) fn new(directory: Option<PathBuf>) -> Self {
         Self {
             directory,
@@ -45,7 +47,8 @@ impl OpenSource for Sources {
         context: &'a Arc<UpstreamContext>,
     ) -> BoxFuture<'a, Result<Arc<dyn Source>, ConnectError>> {
         Box::pin(async move {
-            let kept = self.directory.as_deref();
+            let kept = self.directory.as_ref().map(|cache| cache.join("commands"));
+            let kept = kept.as_deref();
             let source = CommandSource::open(server, program, command_line, kept, context)?;
             Ok(Arc::new(source) as Arc<dyn Source>)
         })
@@ -59,8 +62,15 @@ impl OpenSource for Sources {
         changed: Box<dyn Fn() + Send + Sync>,
         context: &Arc<UpstreamContext>,
     ) -> Result<Arc<dyn Source>, ConnectError> {
-        let descriptions = &self.descriptions;
-        let source = OpenApiSource::open(server, remote, openapi, changed, descriptions, context)?;
+        if openapi.description == DescriptionLocation::Introspection {
+            return Ok(GraphQlSource::open(server, remote, openapi, context)?);
+        }
+        let kept = self
+            .directory
+            .as_ref()
+            .map(|cache| cache.join("descriptions"));
+        let (known, kept) = (&self.descriptions, kept.as_deref());
+        let source = OpenApiSource::open(server, remote, openapi, changed, known, kept, context)?;
         Ok(source)
     }
 }

@@ -73,6 +73,9 @@ impl Hints {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolHash([u8; 16]);
 
+/// The member of a list entry that has no tool, with the reason.
+pub(crate) const FAULT: &str = "mcpzip/fault";
+
 impl<'a> Definition<'a> {
     /// Parses one entry of a `tools/list` result.
     ///
@@ -80,7 +83,13 @@ impl<'a> Definition<'a> {
     /// When it is not an object or has no usable name, so that it cannot be called.
     pub fn parse(raw: &'a RawValue) -> Result<Self, DefinitionError> {
         let object = Object::parse(raw).map_err(|_| DefinitionError::NotAnObject)?;
-        let name = ToolName::new(&object.text("name").ok_or(DefinitionError::NoName)?)?;
+        let Some(name) = object.text("name") else {
+            return Err(match object.text(FAULT) {
+                Some(fault) => DefinitionError::Fault(fault),
+                None => DefinitionError::NoName,
+            });
+        };
+        let name = ToolName::new(&name)?;
         let annotations = object
             .get("annotations")
             .and_then(|raw| Object::parse(raw).ok())
@@ -124,6 +133,9 @@ pub enum DefinitionError {
     /// It has no name, or one that is not a string.
     #[error("the entry has no name")]
     NoName,
+    /// A server inside the program says why it has no tool here.
+    #[error("{0}")]
+    Fault(String),
     /// Its name is empty.
     #[error(transparent)]
     Name(#[from] NameError),

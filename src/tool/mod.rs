@@ -14,8 +14,8 @@ mod shown;
 mod signature;
 
 pub(crate) use definition::DefinitionError;
-pub(crate) use definition::Hints;
 pub use definition::{Definition, Parameter, ToolHash};
+pub(crate) use definition::{FAULT, Hints};
 pub use effect::Effect;
 pub(crate) use hidden::is_hidden;
 pub(crate) use name::{NameError, QualifiedName, SEPARATOR};

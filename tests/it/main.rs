@@ -37,6 +37,7 @@ mod fidelity;
 mod malformed;
 mod meaning;
 
+mod graphql;
 mod headers_command;
 mod health;
 mod hostile_server;

@@ -1,9 +1,12 @@
 //! Interfaces whose operations are tools (`"openapi": …`).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::authority::{Authority, Manner};
 use crate::support::command::Outcome;
 use crate::support::http::{HttpServer, Reply, Request};
 use crate::support::{Client, Setup, until};
@@ -32,7 +35,7 @@ fn description() -> Value {
         "openapi": "3.0.3",
         "info": { "title": "Pets", "version": "1" },
         "components": {
-            "schemas": { "Pet": pet, "Owner": owner },
+            "schemas": { "Pet": pet, "Owner": owner, "Number": { "type": "integer", "readOnly": true } },
             "securitySchemes": { "key": { "type": "apiKey", "in": "header", "name": "X-Key" } },
         },
         "paths": {
@@ -62,6 +65,9 @@ fn description() -> Value {
                 "a": { "type": "string" }, "list": { "type": "array", "items": { "type": "string" } } } } } } }, "responses": {} } },
             "/twice/{id}": { "get": { "operationId": "twice", "parameters": [id, { "name": "id", "in": "query", "schema": { "type": "string" } }], "responses": {} } },
             "/broken": { "get": { "operationId": "broken", "parameters": [{ "$ref": "#/components/parameters/Gone" }], "responses": {} } },
+            "/numbers/{number}": { "put": { "operationId": "number", "parameters": [
+                { "name": "number", "in": "path", "required": true, "schema": { "$ref": "#/components/schemas/Number" } },
+            ], "requestBody": { "content": { "application/xml": { "schema": { "$ref": "#/components/schemas/Pet" } } } }, "responses": {} } },
             "/slow": { "get": { "operationId": "slow", "responses": {} } },
         },
     })
@@ -171,6 +177,7 @@ fn operations_are_found_described_and_called() {
         [
             "form",
             "get_pets_id_photo",
+            "number",
             "pets_create",
             "pets_delete",
             "pets_get",
@@ -272,6 +279,19 @@ fn parameters_are_sent_where_and_as_the_description_says() {
         json!({ "a": "x y", "list": ["1", "2"] }),
     );
     assert_eq!(sent["text"], "a=x%20y&list=1&list=2");
+    let sent = echoed(
+        &mut client,
+        "number",
+        json!({ "number": 4, "body": "<pet/>" }),
+    );
+    assert_eq!(
+        (&sent["path"], &sent["text"], &sent["type"]),
+        (
+            &json!("/numbers/4"),
+            &json!("<pet/>"),
+            &json!("application/xml")
+        )
+    );
     let sent = echoed(
         &mut client,
         "photo",
@@ -390,10 +410,117 @@ fn a_fault_costs_its_operation_alone_and_says_why() {
     let web = HttpServer::start(pets);
     let setup = setup(&web);
     assert!(!names(&setup).contains(&"broken".to_owned()));
+    for command in ["status", "doctor"] {
+        let said = said_by(&setup.run(&[command]));
+        let why = "`GET /broken` is left out: a parameter: `#/components/parameters/Gone` refers to nothing";
+        assert!(said.contains(why), "{command}: {said}");
+    }
+}
+
+#[test]
+fn a_client_that_checks_answers_gets_no_schema_for_them() {
+    let web = HttpServer::start(pets);
+    let mut client = setup(&web).start_with(&["serve", "--surface", "direct"]);
+    client.shake_hands("2025-11-25");
+    let listed = client.ask("tools/list", "{}").value();
+    let tools = listed["tools"].as_array().unwrap();
+    assert!(
+        tools.iter().all(|tool| tool["outputSchema"].is_null()),
+        "{listed}"
+    );
+    let called = client.ask(
+        "tools/call",
+        r#"{"name":"zoo__pets_get","arguments":{"id":"1"}}"#,
+    );
+    assert_eq!(called.value()["structuredContent"]["path"], "/pets/1");
+}
+
+#[test]
+fn a_description_is_fetched_again_by_its_tag() {
+    let version = std::sync::Arc::new(std::sync::Mutex::new("one"));
+    let current = version.clone();
+    let web = HttpServer::start(move |request, reply| {
+        let version = *current.lock().unwrap();
+        if request.header("if-none-match") == version {
+            return reply.whole("304 Not Modified", "", "");
+        }
+        let paths = json!({ "/a": { "get": { "operationId": version, "summary": format!("Number {version}") } } });
+        let body = json!({ "openapi": "3.1.0", "paths": paths }).to_string();
+        reply.whole(
+            "200 OK",
+            &format!("content-type: application/json\r\netag: {version}\r\n"),
+            &body,
+        );
+    });
+    let setup = setup(&web).setting("catalog", json!({ "max_age": "2s" }));
     let mut client = setup.connect();
-    client.execute("zoo__pets_list");
-    client.wait_for_stderr("`#/components/parameters/Gone` refers to nothing");
-    client.wait_for_stderr("/broken");
+    assert!(client.search("number").contains("zoo__one"));
+    let asked = |status: &str| {
+        web.requests()
+            .iter()
+            .filter(|one| one.header("if-none-match") == status)
+            .count()
+    };
+    until("it is asked by its tag", || {
+        client.search("number");
+        (asked("one") > 1).then_some(())
+    });
+    *version.lock().unwrap() = "two";
+    until("the new tool is there", || {
+        client.search("number").contains("zoo__two").then_some(())
+    });
+}
+
+#[test]
+fn a_new_process_calls_without_fetching_the_description() {
+    let web = HttpServer::start(pets);
+    let setup = setup(&web);
+    assert_eq!(names(&setup).len(), 11);
+    let mut client = setup.connect();
+    assert_eq!(
+        echoed(&mut client, "pets_get", json!({ "id": "1" }))["path"],
+        "/pets/1"
+    );
+    let fetched = web
+        .requests()
+        .iter()
+        .filter(|one| one.path == "/openapi.json")
+        .count();
+    assert_eq!(fetched, 1);
+}
+
+#[test]
+fn a_login_is_made_for_an_interface_too() {
+    let known = Some(("me", "hand-made-secret"));
+    let authority = Authority::start(Manner {
+        method: "client_secret_basic",
+        known,
+        ..Manner::default()
+    });
+    let setup = Setup::new();
+    let path = setup.home().path("api.json");
+    let body = json!({ "content": { "application/json": { "schema": {} } } });
+    let description = json!({ "openapi": "3.0.0", "paths": { "/": { "post": { "operationId": "do", "requestBody": body } } } });
+    std::fs::write(&path, description.to_string()).unwrap();
+    let entry = |oauth: Value| {
+        json!({ "openapi": path, "base_url": authority.web.url("/mcp"), "oauth": oauth })
+            .to_string()
+    };
+    let call = json!({ "body": { "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "t" } } }).to_string();
+    let person = setup
+        .clone()
+        .variable("MCPZIP_BROWSER", "none")
+        .entry("zoo", &entry(json!({})));
+    let refused = person.connect().execute_with("zoo__do", &call);
+    assert!(
+        refused.is_tool_error() && refused.text().contains("mcpzip login zoo"),
+        "{}",
+        refused.text()
+    );
+    let machine = json!({ "grant": "client_credentials", "client_id": "me", "client_secret": "hand-made-secret" });
+    let mut client = setup.entry("zoo", &entry(machine)).connect();
+    let answer = client.execute_with("zoo__do", &call);
+    assert!(answer.text().contains("fine"), "{}", answer.text());
 }
 
 #[test]
@@ -406,7 +533,10 @@ fn included_and_excluded_operations() {
     assert_eq!(names(&only), ["pets_get", "pets_list"]);
     for (members, said) in [
         (json!({ "exclude": ["[a"] }), "`exclude`"),
-        (json!({ "url": "http://a" }), "has an `openapi` and a `url`"),
+        (
+            json!({ "url": "http://a" }),
+            "has an `openapi` and a `url`; keep one of them",
+        ),
         (json!({ "exclud": ["a"] }), "did you mean `exclude`"),
         (json!({ "origins": ["http://a/b"] }), "origin"),
     ] {
@@ -425,13 +555,33 @@ fn included_and_excluded_operations() {
 
 #[test]
 fn a_call_ends_with_its_limit_and_when_it_is_cancelled() {
-    let web = HttpServer::start(pets);
+    let left = Arc::new(AtomicUsize::new(0));
+    let seen = left.clone();
+    let web = HttpServer::start(move |request, reply| {
+        if request.path != "/slow" {
+            pets(request, reply);
+        } else if reply.hang() {
+            seen.fetch_add(1, Ordering::SeqCst);
+        }
+    });
     let mut client = setup_with(&web, json!({ "timeout": "1s" })).connect();
     client.execute("zoo__pets_list");
     let start = Instant::now();
     let answer = client.execute("zoo__slow");
     assert!(answer.is_tool_error(), "{}", answer.text());
     assert!(start.elapsed() < Duration::from_secs(10));
+
+    let mut client = setup(&web).connect();
+    client.execute("zoo__pets_list");
+    let before = left.load(Ordering::SeqCst);
+    let id = client.begin_execute("zoo__slow");
+    until("the request", || {
+        (web.requests().last()?.path == "/slow").then_some(())
+    });
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string());
+    until("the interface sees that the client has gone", || {
+        (left.load(Ordering::SeqCst) > before).then_some(())
+    });
 }
 
 #[test]
@@ -632,7 +782,7 @@ fn an_interface_is_added_by_a_command() {
     let setup = Setup::new();
     let url = web.url("/openapi.json");
     let added = setup.run(&["add", "zoo", "--openapi", &url, "-H", "X-Key: ${NO_KEY:-k}"]);
-    assert_eq!(added.json()["check"]["tools"], 10, "{added}");
+    assert_eq!(added.json()["check"]["tools"], 11, "{added}");
     let listed = setup.command(&["list", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed["servers"][0]["type"], "openapi", "{listed}");

@@ -18,7 +18,7 @@ use super::Tools;
 use super::call::{completed, without_secrets};
 use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
-use crate::config::BUILT_IN_SERVER;
+use crate::config::{BUILT_IN_SERVER, Server};
 use crate::mcp::headers::Mismatch;
 use crate::mcp::object::{nesting, quoted};
 use crate::mcp::{ErrorCode, Frame, Object};
@@ -176,7 +176,15 @@ impl Tools {
             return None;
         }
         // An entry in the catalog was parsed as an object.
-        Some(Object::parse(&json).ok()?.with("name", &quoted(&name)))
+        let named = Object::parse(&json).ok()?.with("name", &quoted(&name));
+        let config = view.config();
+        let entry = config.servers.get(tool.server().name());
+        if !entry.is_some_and(Server::is_interface) {
+            return Some(named);
+        }
+        // Clients refuse an answer that differs from its schema, and those of HTTP interfaces may.
+        let raw: &RawValue = serde_json::from_str(&named).ok()?;
+        Some(Object::parse(raw).ok()?.without("outputSchema"))
     }
 
     /// Calls a tool with the client's arguments, and returns the server's response.

@@ -16,7 +16,7 @@ use crate::upstream::InterfaceAnswer;
 pub(super) fn result(answer: &InterfaceAnswer, url: &Url, logins: &[String]) -> String {
     let status = answer.status;
     if let Some(target) = &answer.refused_redirect {
-        return error(&format!(
+        return refusal(&format!(
             "HTTP {status}: it redirects to {target}, which is not followed. `origins` in the server's entry permits other origins"
         ));
     }
@@ -41,7 +41,7 @@ pub(super) fn result(answer: &InterfaceAnswer, url: &Url, logins: &[String]) -> 
                 logins.join(", or ")
             ));
         }
-        return error(&text);
+        return refusal(&text);
     }
     if answer.body.is_empty() {
         return texts(&[&empty(answer)], None);
@@ -64,7 +64,7 @@ pub(super) fn result(answer: &InterfaceAnswer, url: &Url, logins: &[String]) -> 
 }
 
 /// A result with an error.
-pub(super) fn error(text: &str) -> String {
+pub(in crate::sources) fn refusal(text: &str) -> String {
     json!({ "content": [{ "type": "text", "text": text }], "isError": true }).to_string()
 }
 
@@ -127,7 +127,7 @@ fn is_text(media: &str) -> bool {
 }
 
 /// A result of texts, and the object of the first in the bytes that it came in.
-fn texts(all: &[&str], object: Option<&RawValue>) -> String {
+pub(in crate::sources) fn texts(all: &[&str], object: Option<&RawValue>) -> String {
     let content = all
         .iter()
         .map(|text| format!(r#"{{"type":"text","text":{}}}"#, quoted(text)));

@@ -3,24 +3,22 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use reqwest::header::{ACCEPT, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
 use reqwest::{Method, StatusCode, Url};
 
+use super::kept::{Kept, LARGEST, Version};
 use super::reading::{Api, Given};
 use crate::config::{DescriptionLocation, OAuth, OpenApi, Remote};
 use crate::files;
 use crate::tool::ServerName;
 use crate::upstream::{ConnectError, Interface, InterfaceRequest, SourceError, UpstreamContext};
 
-/// The size limit of a description, in bytes.
-const LARGEST: usize = 64 * 1024 * 1024;
-
 /// How long a fetched description is used without asking whether it has changed.
-const FRESH: Duration = Duration::from_secs(10);
+const FRESH: Duration = Duration::from_secs(1);
 
 /// The place of a description.
 #[derive(Debug)]
@@ -30,6 +28,7 @@ pub(super) enum Description {
         url: Url,
         /// The interface that has it: without credentials if it is not the described one.
         interface: Arc<Interface>,
+        kept: Arc<Kept>,
     },
 }
 
@@ -55,16 +54,6 @@ pub(super) struct Known {
     checked: Instant,
 }
 
-/// The state of a description when it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Version {
-    File(Option<(SystemTime, u64)>),
-    Answer {
-        tag: Option<HeaderValue>,
-        modified: Option<HeaderValue>,
-    },
-}
-
 impl Description {
     /// # Errors
     /// When the entry cannot be used.
@@ -73,11 +62,13 @@ impl Description {
         remote: &Remote,
         openapi: &OpenApi,
         described: &Arc<Interface>,
+        kept: Kept,
         context: &Arc<UpstreamContext>,
     ) -> Result<Self, ConnectError> {
         let written = match &openapi.description {
             DescriptionLocation::File(path) => return Ok(Self::File(path.clone())),
             DescriptionLocation::Url(url) => url,
+            DescriptionLocation::Introspection => &remote.url,
         };
         let url = Url::parse(written).map_err(|error| ConnectError::Configuration {
             server: server.to_string(),
@@ -95,7 +86,12 @@ impl Description {
             };
             Arc::new(Interface::without_login(server, &bare, context)?)
         };
-        Ok(Self::Url { url, interface })
+        let kept = Arc::new(kept);
+        Ok(Self::Url {
+            url,
+            interface,
+            kept,
+        })
     }
 
     /// The state of its file; the same for each URL.
@@ -141,21 +137,48 @@ impl Description {
                 })?;
                 (bytes, version)
             }
-            Self::Url { url, interface } => {
+            Self::Url {
+                url,
+                interface,
+                kept,
+            } => {
                 let is_fresh = |known: &&Known| !is_listing || known.checked.elapsed() < FRESH;
                 if let Some(known) = known.filter(is_fresh) {
                     return Ok(known.clone());
                 }
-                match fetch(url, interface, known).await? {
-                    Some(fetched) => fetched,
+                let place = kept.clone();
+                let stored = match known {
+                    Some(_) => None,
                     None => {
-                        let known = known
-                            .cloned()
-                            .ok_or_else(|| unread("it answers that nothing has changed"))?;
+                        let loaded = context.tasks.spawn_blocking(move || place.load()).await;
+                        loaded.ok().flatten()
+                    }
+                };
+                let version = known.map(|known| &known.version);
+                let version = version.or(stored.as_ref().map(|(_, version)| version));
+                let fetched = match &stored {
+                    Some(_) if !is_listing => None,
+                    _ => fetch(url, interface, version).await?,
+                };
+                match (fetched, stored, known) {
+                    (Some((bytes, version)), ..) => {
+                        let place = kept.clone();
+                        let storing = move || {
+                            place.store(&bytes, &version);
+                            (bytes, version)
+                        };
+                        let stored = context.tasks.spawn_blocking(storing).await;
+                        stored.map_err(|_| unread("it cannot be read"))?
+                    }
+                    (None, Some(stored), _) => stored,
+                    (None, None, Some(known)) => {
                         return Ok(Known {
                             checked: Instant::now(),
-                            ..known
+                            ..known.clone()
                         });
+                    }
+                    (None, None, None) => {
+                        return Err(unread("it answers that nothing has changed"));
                     }
                 }
             }
@@ -188,17 +211,13 @@ fn version_of(path: &Path) -> Version {
 async fn fetch(
     url: &Url,
     interface: &Interface,
-    known: Option<&Known>,
+    known: Option<&Version>,
 ) -> Result<Option<(Vec<u8>, Version)>, SourceError> {
     let mut headers: Vec<(HeaderName, HeaderValue)> = vec![(
         ACCEPT,
         HeaderValue::from_static("application/json, application/yaml, text/yaml, */*;q=0.5"),
     )];
-    if let Some(Known {
-        version: Version::Answer { tag, modified },
-        ..
-    }) = known
-    {
+    if let Some(Version::Answer { tag, modified }) = known {
         headers.extend(tag.iter().map(|tag| (IF_NONE_MATCH, tag.clone())));
         headers.extend(
             modified

@@ -9,13 +9,21 @@ const LONGEST_CHAIN: usize = 16;
 
 /// A description.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(in crate::sources) struct Document {
     root: Value,
     /// Whether it is of Swagger 2.
     pub(super) is_older: bool,
 }
 
 impl Document {
+    /// A description of OpenAPI 3 that was made in the program.
+    pub(in crate::sources) fn made(root: Value) -> Self {
+        Self {
+            root,
+            is_older: false,
+        }
+    }
+
     /// Reads a description in JSON or YAML.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod description;
 mod document;
+mod kept;
 mod names;
 mod operation;
 mod reading;
@@ -17,6 +18,7 @@ mod style;
 mod swagger;
 mod yaml;
 
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -33,14 +35,16 @@ use crate::tool::ServerName;
 use crate::upstream::{
     ConnectError, Interface, Introduction, Source, SourceError, UpstreamContext,
 };
+pub(super) use answer::{refusal, texts};
 use description::Description;
 pub(super) use description::Descriptions;
-use document::Document;
-use reading::{Api, Given};
+pub(super) use document::Document;
+use kept::Kept;
+pub(super) use reading::{Api, Given};
 use request::Base;
 
 /// The size limit of an answer, in bytes.
-const LARGEST: usize = 32 * 1024 * 1024;
+pub(super) const LARGEST: usize = 32 * 1024 * 1024;
 
 /// The interval at which a description in a file is looked at.
 const LOOK: Duration = Duration::from_secs(2);
@@ -56,7 +60,6 @@ pub(crate) fn described_servers(bytes: &[u8]) -> Result<Vec<String>, String> {
 /// An interface, opened as a server.
 #[derive(Debug)]
 pub(super) struct OpenApiSource {
-    server: ServerName,
     openapi: Arc<OpenApi>,
     interface: Arc<Interface>,
     description: Description,
@@ -81,10 +84,17 @@ impl OpenApiSource {
         openapi: &OpenApi,
         changed: Box<dyn Fn() + Send + Sync>,
         descriptions: &Descriptions,
+        directory: Option<&Path>,
         context: &Arc<UpstreamContext>,
     ) -> Result<Arc<Self>, ConnectError> {
         let interface = Arc::new(Interface::of(server, remote, &openapi.origins, context)?);
-        let description = Description::of(server, remote, openapi, &interface, context)?;
+        let key = format!(
+            "{server} {} {openapi:?} {:?}",
+            remote.url,
+            remote.headers.keys()
+        );
+        let kept = Kept::of(directory, &key);
+        let description = Description::of(server, remote, openapi, &interface, kept, context)?;
         let query = interface
             .url()
             .query_pairs()
@@ -98,7 +108,6 @@ impl OpenApiSource {
             query: query.map(|(name, _)| name.into_owned()).collect(),
         };
         let source = Arc::new(Self {
-            server: server.clone(),
             openapi: Arc::new(openapi.clone()),
             interface,
             description,
@@ -106,11 +115,7 @@ impl OpenApiSource {
             masker: masker(remote),
             context: context.clone(),
             descriptions: descriptions.clone(),
-            key: format!(
-                "{server} {} {openapi:?} {:?}",
-                remote.url,
-                remote.headers.keys()
-            ),
+            key,
             reading: Mutex::default(),
         });
         if source.description.file_version().is_some() {
@@ -138,16 +143,7 @@ impl OpenApiSource {
             &self.context,
         );
         let read = read.await?;
-        let is_new = known.is_none_or(|known| !Arc::ptr_eq(&known.api, &read.api));
         self.descriptions.insert(&self.key, read.clone());
-        if is_new {
-            for fault in &read.api.faults {
-                tracing::warn!(
-                    server = %self.server, method = fault.method, path = fault.path, reason = fault.reason,
-                    "an operation is no tool"
-                );
-            }
-        }
         Ok(read.api)
     }
 
@@ -182,25 +178,24 @@ impl OpenApiSource {
         Ok(Base { url, query: None })
     }
 
-    /// The base of an operation that has a server of its own.
-    fn base_of(&self, server: Option<&str>, base: Base) -> Result<Base, SourceError> {
+    /// The base of an operation that has a server of its own. `base_url` takes the place of it, too, if the description has no other
+    /// server.
+    fn base_of(&self, server: Option<&str>, base: Base, api: &Api) -> Result<Base, SourceError> {
         let Some(server) = server else {
             return Ok(base);
         };
         let own = self.description.url().unwrap_or(&base.url);
-        let url = own
-            .join(server)
-            .ok()
-            .filter(|url| self.interface.permits(url));
-        let url = url.ok_or_else(|| {
-            SourceError::Arguments(format!(
-                "the description names another server for this operation, {server}; `origins` in the server's entry permits requests to it"
-            ))
-        })?;
-        Ok(Base {
-            url,
-            query: base.query,
-        })
+        let url = own.join(server).ok();
+        if let Some(url) = url.filter(|url| self.interface.permits(url)) {
+            let query = base.query;
+            return Ok(Base { url, query });
+        }
+        if self.openapi.has_base_url && api.servers.is_empty() {
+            return Ok(base);
+        }
+        Err(SourceError::Arguments(format!(
+            "the description names another server for this operation, {server}; `origins` in the server's entry permits requests to it"
+        )))
     }
 
     async fn answer(&self, tool: &str, arguments: &RawValue) -> Result<String, SourceError> {
@@ -208,7 +203,7 @@ impl OpenApiSource {
         let operation = api.operation(tool).ok_or(SourceError::UnknownTool)?;
         let arguments: Map<String, Value> = serde_json::from_str(arguments.get())
             .map_err(|_| SourceError::Arguments("the arguments must be an object".to_owned()))?;
-        let base = self.base_of(operation.server.as_deref(), self.base(&api)?)?;
+        let base = self.base_of(operation.server.as_deref(), self.base(&api)?, &api)?;
         let request = operation
             .request(&arguments, &base, &self.given)
             .map_err(SourceError::Arguments)?;
@@ -225,16 +220,7 @@ impl OpenApiSource {
 
 impl Source for OpenApiSource {
     fn introduction(&self) -> Introduction {
-        let capabilities: Option<Box<RawValue>> =
-            serde_json::from_str(r#"{"tools":{"listChanged":true}}"#).ok();
-        Introduction {
-            revision: Revision::NEWEST_LEGACY,
-            software: None,
-            instructions: None,
-            capabilities: capabilities
-                .map(|json| ServerCapabilities::new(&json))
-                .unwrap_or_default(),
-        }
+        introduction()
     }
 
     fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>> {
@@ -271,8 +257,22 @@ impl Source for OpenApiSource {
     }
 }
 
+/// The introduction of an interface.
+pub(super) fn introduction() -> Introduction {
+    let capabilities: Option<Box<RawValue>> =
+        serde_json::from_str(r#"{"tools":{"listChanged":true}}"#).ok();
+    Introduction {
+        revision: Revision::NEWEST_LEGACY,
+        software: None,
+        instructions: None,
+        capabilities: capabilities
+            .map(|json| ServerCapabilities::new(&json))
+            .unwrap_or_default(),
+    }
+}
+
 /// The values of headers, and the tokens in them.
-fn masker(remote: &Remote) -> Masker {
+pub(super) fn masker(remote: &Remote) -> Masker {
     let values = remote.headers.values().flat_map(|value| {
         let token = value.expose().split_whitespace().last();
         [

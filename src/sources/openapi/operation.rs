@@ -16,10 +16,10 @@ const BODY: &str = "body";
 
 /// An operation. It is kept as JSON, and read when it is needed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Operation {
-    pub(super) method: String,
+pub(in crate::sources) struct Operation {
+    pub(in crate::sources) method: String,
     /// The path with `{name}` for path parameters.
-    pub(super) path: String,
+    pub(in crate::sources) path: String,
     /// Its own server, if the description names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) server: Option<String>,
@@ -224,7 +224,15 @@ impl Operation {
     pub(super) fn input(&self) -> Value {
         let (mut properties, mut required) = (Map::new(), Vec::new());
         for parameter in &self.parameters {
-            properties.insert(parameter.argument.clone(), parameter.schema.clone());
+            let mut schema = parameter.schema.clone();
+            if let Value::Object(members) = &mut schema {
+                // A parameter is written also if its schema is that of a member which only the server writes.
+                match members.contains_key("$ref") {
+                    true => members.insert("readOnly".to_owned(), false.into()),
+                    false => members.remove("readOnly"),
+                };
+            }
+            properties.insert(parameter.argument.clone(), schema);
             if parameter.is_required {
                 required.push(parameter.argument.clone());
             }
@@ -232,7 +240,7 @@ impl Operation {
         if let Some(body) = &self.body {
             match &body.argument {
                 Some(argument) => {
-                    properties.insert(argument.clone(), body.schema.clone());
+                    properties.insert(argument.clone(), body.whole());
                     if body.is_required {
                         required.push(argument.clone());
                     }
@@ -296,6 +304,19 @@ impl Operation {
 }
 
 impl Body {
+    /// The schema of the whole body as an argument: a text or bytes, unless mcpzip writes its form.
+    fn whole(&self) -> Value {
+        if !matches!(self.form, Form::Text | Form::Binary) {
+            return self.schema.clone();
+        }
+        json!({
+            "type": ["string", "object"],
+            "description": format!(
+                "The body ({}): its text, or {{\"base64\": …}}", self.media
+            ),
+        })
+    }
+
     /// The schema of a field as an argument: a file is given as text, or as an object with its bytes.
     fn field(&self, schema: &Value) -> Value {
         if self.form != Form::Multipart || !is_file(schema) {

@@ -29,7 +29,7 @@ const OWN_HEADERS: &[&str] = &[
 
 /// The tools of a description.
 #[derive(Debug)]
-pub(super) struct Api {
+pub(in crate::sources) struct Api {
     /// The credentials that the description asks for, each as part of a sentence.
     pub(super) logins: Vec<String>,
     /// The servers that the description names.
@@ -50,7 +50,7 @@ pub(super) struct Fault {
 
 /// What the entry adds to each request. A parameter of that name is no argument.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(in crate::sources) struct Given {
     /// Names of headers, in lower case.
     pub(super) headers: Vec<String>,
     /// Names of query parameters.
@@ -73,9 +73,13 @@ impl Api {
     /// # Errors
     /// The reason why it is none.
     pub(super) fn read(bytes: &[u8], openapi: &OpenApi, given: &Given) -> Result<Self, String> {
-        let document = Document::parse(bytes)?;
+        Ok(Self::of(&Document::parse(bytes)?, openapi, given))
+    }
+
+    /// The tools of a description.
+    pub(in crate::sources) fn of(document: &Document, openapi: &OpenApi, given: &Given) -> Self {
         let mut faults = Vec::new();
-        let found = found(&document, &mut faults);
+        let found = found(document, &mut faults);
         let id = |one: &Found<'_>| {
             one.operation
                 .get("operationId")
@@ -99,7 +103,7 @@ impl Api {
             .map(|one| {
                 document
                     .is_older
-                    .then(|| older(one, &document))
+                    .then(|| older(one, document))
                     .and_then(Result::ok)
             })
             .collect();
@@ -123,10 +127,7 @@ impl Api {
             {
                 continue;
             }
-            let reader = Reader {
-                document: &document,
-                given,
-            };
+            let reader = Reader { document, given };
             let (members, parameters) = match older {
                 Some((members, parameters)) => (members, Ok(parameters.iter().collect())),
                 None => (one.operation, reader.parameters(one)),
@@ -150,17 +151,17 @@ impl Api {
                 tools.insert(name, json.into());
             }
         }
-        Ok(Self {
+        Self {
             logins: document.logins(),
             servers: document.servers(),
             tools,
             schemas,
             faults,
-        })
+        }
     }
 
     /// The operation of a tool.
-    pub(super) fn operation(&self, name: &str) -> Option<Operation> {
+    pub(in crate::sources) fn operation(&self, name: &str) -> Option<Operation> {
         serde_json::from_slice(self.tools.get(name)?).ok()
     }
 }
@@ -365,10 +366,11 @@ impl<'r> Reader<'r> {
         let schema = kind
             .get("schema")
             .map_or_else(|| serde_json::json!({}), |schema| converter.schema(schema));
-        let media = if media == "*/*" {
-            "application/json"
-        } else {
-            media
+        let is_text = schema.get("type").is_some_and(|kind| kind == "string");
+        let media = match (media.as_str(), is_text) {
+            ("*/*", true) => "application/octet-stream",
+            ("*/*", false) => "application/json",
+            (media, _) => media,
         };
         Ok(Some(Body {
             argument: None,

@@ -4,8 +4,10 @@
 use serde_json::{Map, Value, json};
 
 use super::operation::Operation;
-use super::reading::Api;
+use super::reading::{Api, Fault};
 use super::schema::{DEFS, Schemas, escaped, referred, unescaped};
+use crate::text::shortened;
+use crate::tool::FAULT;
 use crate::upstream::SCHEMA_MARK;
 
 /// The size that a shown schema should have, in bytes.
@@ -13,6 +15,9 @@ const USUAL_SIZE: usize = 4096;
 
 /// The sizes of all definitions of a description, in bytes, beyond which each becomes smaller.
 const MOST_OF_ALL: usize = 26 * 1024 * 1024;
+
+/// The maximum number of operations whose faults are listed.
+const MOST_FAULTS: usize = 100;
 
 /// The deepest nesting of what is shown, with lists and alternatives, which are no levels.
 const DEEPEST: usize = 24;
@@ -67,8 +72,9 @@ const DETAILS: &[Detail] = &[
 ];
 
 impl Api {
-    /// The definitions of all tools. They are smaller if they would be too much together.
-    pub(super) fn definitions(&self) -> Vec<String> {
+    /// The definitions of all tools, and after them the faults of operations that are none. Definitions are smaller if they
+    /// would be too much together.
+    pub(in crate::sources) fn definitions(&self) -> Vec<String> {
         let mut all = Vec::new();
         for (size, has_output) in [
             (USUAL_SIZE, true),
@@ -93,6 +99,15 @@ impl Api {
                 break;
             }
         }
+        all.extend(self.faults.iter().take(MOST_FAULTS).map(|fault| {
+            let Fault {
+                method,
+                path,
+                reason,
+            } = fault;
+            json!({ FAULT: shortened(&format!("`{method} {path}` is left out: {reason}"), 300) })
+                .to_string()
+        }));
         all
     }
 
@@ -133,7 +148,7 @@ impl Api {
     }
 
     /// A part of a tool's input schema: two levels of it at `path`. `#` is all of it, with the components that it reaches.
-    pub(super) fn part(&self, operation: &Operation, path: &str) -> Option<String> {
+    pub(in crate::sources) fn part(&self, operation: &Operation, path: &str) -> Option<String> {
         let whole = operation.input();
         if path == "#" {
             return Some(self.complete(&whole).to_string());
@@ -227,11 +242,11 @@ fn is_left_to_other(schema: &Value, schemas: &Schemas, direction: Direction) -> 
         Direction::Request => "readOnly",
         Direction::Answer => "writeOnly",
     };
-    let is_set = |schema: &Value| schema.get(flag) == Some(&Value::Bool(true));
-    is_set(schema)
-        || referred(schema)
-            .and_then(|name| schemas.get(&name))
-            .is_some_and(|schema| is_set(&schema))
+    let own = schema.get(flag).and_then(Value::as_bool);
+    own.unwrap_or_else(|| {
+        let component = referred(schema).and_then(|name| schemas.get(&name));
+        component.is_some_and(|schema| schema.get(flag) == Some(&Value::Bool(true)))
+    })
 }
 
 fn require_less(members: &mut Map<String, Value>, removed: &[String]) {
@@ -467,6 +482,6 @@ impl Shower<'_> {
             below
         };
         let words: Vec<&str> = text.split_whitespace().collect();
-        (longest > 0).then(|| crate::text::shortened(&words.join(" "), longest))
+        (longest > 0).then(|| shortened(&words.join(" "), longest))
     }
 }

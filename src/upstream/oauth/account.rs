@@ -33,7 +33,8 @@ pub(crate) struct Account {
     pub(super) context: Arc<UpstreamContext>,
     pub(super) store: Store,
     era: Era,
-    is_sse: bool,
+    /// Whether the server is asked for a login by a GET: one of HTTP+SSE, or an HTTP interface, where a POST could act.
+    opens_with_get: bool,
 }
 
 /// The time limit of the request that finds out whether a server requires a login.
@@ -94,7 +95,7 @@ impl Account {
             context,
             store,
             era: Era::Auto,
-            is_sse: false,
+            opens_with_get: false,
         }))
     }
 
@@ -107,14 +108,14 @@ impl Account {
         entry: &config::Server,
         context: &Arc<UpstreamContext>,
     ) -> Result<Option<Self>, LoginError> {
-        let (remote, is_sse) = match &entry.transport {
+        let (remote, opens_with_get) = match &entry.transport {
             Transport::Stdio(_) => return Ok(None),
-            Transport::Http(remote) => (remote, false),
+            Transport::Http(remote) => (remote, remote.openapi.is_some()),
             Transport::Sse(remote) => (remote, true),
         };
         Ok(Self::of(server, remote, context)?.map(|account| Self {
             era: entry.era,
-            is_sse,
+            opens_with_get,
             ..account
         }))
     }
@@ -425,7 +426,7 @@ impl Account {
                 .map(|value| (AUTHORIZATION, value)),
         );
         let mut requests = Vec::new();
-        if self.is_sse {
+        if self.opens_with_get {
             requests.push(
                 client
                     .get(self.url.clone())

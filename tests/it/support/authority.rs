@@ -267,7 +267,7 @@ fn answer(state: &Mutex<State>, request: &Request, reply: &mut Reply) {
     {
         std::thread::sleep(Duration::from_millis(10));
     }
-    if path == "/mcp" {
+    if path.trim_end_matches('/') == "/mcp" {
         return mcp(state, &origin, request, reply);
     }
     if path == "/.well-known/oauth-protected-resource/mcp" {

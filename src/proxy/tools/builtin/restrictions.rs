@@ -38,6 +38,7 @@ const UNRESTRICTING: &[&str] = &[
     "cli_depth",
     "cli_tools",
     "openapi",
+    "graphql",
     "base_url",
     "origins",
 ];
