@@ -32,6 +32,8 @@ mod metrics;
 #[cfg(target_os = "linux")]
 mod records;
 #[cfg(target_os = "linux")]
+mod scope;
+#[cfg(target_os = "linux")]
 mod server;
 #[cfg(target_os = "linux")]
 mod session;
@@ -55,8 +57,8 @@ mod linux {
     use std::sync::Arc;
 
     use super::{
-        Commands, Outcome, Ran, Request, alone, attachment, command, election, message, server,
-        socket_location,
+        Commands, Outcome, Ran, Request, alone, attachment, command, election, message, scope,
+        server, socket_location,
     };
     use crate::config::{Environment, Paths};
 
@@ -123,6 +125,7 @@ mod linux {
     ) -> io::Result<()> {
         // Leaves the client's terminal and process group.
         rustix::process::setsid()?;
+        scope::leave_control_group(environment);
         let listener = UnixListener::from(io::stdin().as_fd().try_clone_to_owned()?);
         run(listener, paths, environment, commands, Way::Started).await
     }

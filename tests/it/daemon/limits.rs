@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Shared, is_gone};
 use crate::support::command::through;
+use crate::support::notifications::Notifications;
 use crate::support::script::{answer, surroundings};
 use crate::support::{Client, Server, Setup, tool, until};
 
@@ -113,6 +114,24 @@ fn a_daemon_that_waits_for_a_disk_ends_when_it_is_stopped_and_leaves_no_zombie()
     until("it was reaped", || {
         (!std::path::Path::new(&stat).exists()).then_some(())
     });
+}
+
+#[test]
+fn a_daemon_asks_the_users_systemd_for_a_scope_of_its_own() {
+    let Some(systemd) = Notifications::start_as("org.freedesktop.systemd1") else {
+        return;
+    };
+    let setup = Setup::new().server("a", Server::new().tool("t", [answer("done")]));
+    let runtime = setup.home().path("runtime");
+    std::fs::create_dir(&runtime).unwrap();
+    std::os::unix::fs::symlink(systemd.socket(), runtime.join("bus")).unwrap();
+    let setup = Shared::new(setup.variable("XDG_RUNTIME_DIR", runtime.to_str().unwrap()));
+    let mut client = setup.connect();
+    assert_eq!(client.execute("a__t").text(), "done");
+    let asked = until("systemd is asked", || systemd.shown().pop());
+    let daemon = setup.process();
+    let expected = [format!("mcpzip-{daemon}.scope"), "fail true".to_owned()];
+    assert_eq!(asked, expected);
 }
 
 #[test]

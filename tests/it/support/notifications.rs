@@ -30,6 +30,12 @@ impl Notifications {
     /// Starts the service. `None` if the test is skipped.
     #[track_caller]
     pub(crate) fn start() -> Option<Self> {
+        Self::start_as("org.freedesktop.Notifications")
+    }
+
+    /// Starts it under another name, for example as the manager of units, whose scopes it keeps: the name, and what was asked.
+    #[track_caller]
+    pub(crate) fn start_as(service: &str) -> Option<Self> {
         let bus = Keyring::without_daemon()?;
         let path = bus.address.strip_prefix("unix:path=").unwrap();
         let path = path.split(',').next().unwrap();
@@ -47,7 +53,7 @@ impl Notifications {
         let own = |member, signature, body| order(member, signature, body);
         stream.write_all(&own("Hello", "", &[])).unwrap();
         let mut name = Vec::new();
-        text(&mut name, "org.freedesktop.Notifications");
+        text(&mut name, service);
         number(&mut name, 0);
         stream.write_all(&own("RequestName", "su", &name)).unwrap();
         // The answers to both.
@@ -64,6 +70,12 @@ impl Notifications {
     /// A copy of `setup` that has this service on its desktop.
     pub(crate) fn around(&self, setup: &Setup) -> Setup {
         self.bus.around(setup)
+    }
+
+    /// The socket of the bus.
+    pub(crate) fn socket(&self) -> &str {
+        let path = self.bus.address.strip_prefix("unix:path=").unwrap();
+        path.split(',').next().unwrap()
     }
 
     /// The notifications so far: title and text.
@@ -95,6 +107,20 @@ fn serve(mut stream: UnixStream, shown: &Mutex<Vec<[String; 2]>>) {
             let title = take_text(&message.body, &mut at);
             let said = take_text(&message.body, &mut at);
             shown.lock().push([title, said]);
+        }
+        if of(3) == "StartTransientUnit" {
+            let mut at = 0;
+            let unit = take_text(&message.body, &mut at);
+            let mode = take_text(&message.body, &mut at);
+            let process = unit
+                .trim_start_matches("mcpzip-")
+                .trim_end_matches(".scope");
+            let process: u32 = process.parse().unwrap();
+            // An array of one process.
+            let list = [4_u32.to_le_bytes(), process.to_le_bytes()].concat();
+            let has_it = message.body.windows(8).any(|part| part == list);
+            let asked = format!("{mode} {has_it}");
+            shown.lock().push([unit, asked]);
         }
         let mut body = Vec::new();
         number(&mut body, 1);
