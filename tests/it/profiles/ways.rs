@@ -282,3 +282,34 @@ fn calls_under_every_profile_of_a_gateway_are_counted() {
     let count = r#"mcpzip_calls_total{server="open",outcome="ok"} 2"#;
     assert!(metrics.contains(count), "{metrics}");
 }
+
+#[test]
+fn a_client_of_the_older_transport_gets_the_profile_of_its_name() {
+    let clients = json!({ "claude-code": { "profile": "review" } });
+    let gateway = whole().setting("clients", clients).serve(&[]);
+    for (name, is_reached) in [("claude-code", false), ("other", true)] {
+        let mut stream = gateway
+            .call("GET", "/sse")
+            .header("Accept", "text/event-stream")
+            .open();
+        let path = stream.event().unwrap().data;
+        let mut ask = |method: &str, params: Value| {
+            let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+            let sent = gateway.post(&body.to_string()).to(&path).send();
+            assert_eq!(sent.status, 202, "{sent:?}");
+            let mut said = stream.message();
+            while !said.is_answer() {
+                said = stream.message();
+            }
+            said
+        };
+        ask(
+            "initialize",
+            json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": { "name": name, "version": "1" } }),
+        );
+        let call = json!({ "name": "execute_tool", "arguments": { "name": "vault__read" } });
+        let said = ask("tools/call", call);
+        let is_opened = said.as_str().contains("vault opened");
+        assert_eq!(is_opened, is_reached, "{name}: {}", said.as_str());
+    }
+}
