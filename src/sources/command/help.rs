@@ -32,7 +32,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 const LARGEST: usize = 1024 * 1024;
 
 /// The number of pages that are read at the same time.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
+
+/// The number of pages after which they are stored.
+const KEPT: usize = 16;
 
 /// The largest number of pages. Subcommands beyond it are no tools.
 const MOST: usize = 1000;
@@ -57,17 +60,21 @@ impl Help<'_> {
         let mut texts = directory
             .map(|directory| kept::load(directory, program))
             .unwrap_or_default();
-        let known = texts.len();
-        let pages = self.read(&mut texts).await;
-        if texts.len() > known
-            && let Some(directory) = directory
-        {
-            kept::store(directory, program, &texts);
-        }
-        pages
+        self.read(&mut texts, |texts| {
+            if let Some(directory) = directory {
+                kept::store(directory, program, texts);
+            }
+        })
+        .await
     }
 
-    async fn read(&self, texts: &mut BTreeMap<Vec<String>, String>) -> Result<Pages, String> {
+    /// Reads the pages that `texts` lacks. `keep` stores what is read so far: if there are many pages, the time limit of a
+    /// listing may pass, and the next listing goes on from there.
+    async fn read(
+        &self,
+        texts: &mut BTreeMap<Vec<String>, String>,
+        keep: impl Fn(&BTreeMap<Vec<String>, String>),
+    ) -> Result<Pages, String> {
         let empty = tempfile::tempdir()
             .map_err(|error| format!("no empty directory for its help could be made: {error}"))?;
         let mut pages = Pages::new();
@@ -86,15 +93,23 @@ impl Help<'_> {
                 };
                 (path, text)
             });
-            let found: Vec<_> = stream::iter(reads)
+            let mut found = stream::iter(reads)
                 .buffer_unordered(AT_ONCE)
-                .collect()
-                .await;
-            texts.extend(
-                found
-                    .into_iter()
-                    .filter_map(|(path, text)| Some((path, text?))),
-            );
+                .ready_chunks(KEPT);
+            let mut unkept = 0;
+            while let Some(some) = found.next().await {
+                unkept += some.len();
+                let some = some.into_iter();
+                texts.extend(some.filter_map(|(path, text)| Some((path, text?))));
+                if unkept >= KEPT {
+                    keep(texts);
+                    unkept = 0;
+                }
+            }
+            drop(found);
+            if unkept > 0 {
+                keep(texts);
+            }
             let mut next = Vec::new();
             let mut repeating = Vec::new();
             for path in level {
@@ -150,16 +165,17 @@ impl Help<'_> {
     /// The program's own help, with the list of all subcommands where the help names a way to it.
     async fn own_text(&self, directory: &Path) -> Option<String> {
         let mut text = self.text(&[], directory).await?;
-        let ways: [(&str, &[&str]); 2] = [
-            (" help -a", &["help", "-a"]),
-            ("commands with --list", &["--list"]),
+        let ways: [(&str, &[&str], &str); 3] = [
+            (" help -a", &["help", "-a"], "All commands"),
+            ("commands with --list", &["--list"], "All commands"),
+            ("--help all", &["--help", "all"], "All options"),
         ];
-        for (words, arguments) in ways {
+        for (words, arguments, title) in ways {
             if text.contains(words) {
                 let arguments: Vec<String> =
                     arguments.iter().map(|&word| word.to_owned()).collect();
                 let more = self.run(&arguments, directory).await;
-                text.extend(more.map(|(more, _)| format!("\n\nAll commands:\n{more}")));
+                text.extend(more.map(|(more, _)| format!("\n\n{title}:\n{more}")));
             }
         }
         Some(text)

@@ -6,6 +6,8 @@
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod agents;
 mod clients;
+#[cfg(target_os = "linux")]
+mod command_help;
 mod conformance;
 mod direct;
 mod example;

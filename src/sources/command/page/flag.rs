@@ -278,6 +278,13 @@ pub(super) fn table(line: &str) -> Option<Vec<Flag>> {
     Some(flags)
 }
 
+/// The column of the long spelling in `-o FILE    --output=FILE`.
+pub(super) fn column_of_long(line: &str) -> Option<usize> {
+    let at = line.find("  --")?;
+    let gap = line[at..].find('-')?;
+    Some(line[..at + gap].chars().count())
+}
+
 /// Splits a line where the texts of other flags begin.
 fn split_at(line: &str, column: usize) -> Option<(&str, Option<&str>)> {
     let (at, _) = line.char_indices().nth(column)?;
@@ -297,8 +304,21 @@ fn split(line: &str) -> (&str, Option<&str>) {
             _ => {}
         }
         blanks = if c == ' ' { blanks + 1 } else { 0 };
+        // curl separates value and text by one blank: `--cacert <file> CA certificate`.
+        let after = line[at..].strip_prefix("> ").filter(|_| depth == 0);
+        if let Some(text) = after.filter(|text| text.starts_with(|c: char| c.is_ascii_uppercase()))
+        {
+            return (line[..=at].trim(), Some(text.trim()));
+        }
         if blanks == 2 && depth <= 0 {
             let text = line[at..].trim();
+            // `-e,  --execute=COMMAND`, `-o FILE    --output=FILE`
+            let is_spelling = text
+                .strip_prefix('-')
+                .is_some_and(|rest| rest.starts_with(|c: char| c == '-' || c.is_alphabetic()));
+            if is_spelling {
+                continue;
+            }
             return (line[..at].trim(), (!text.is_empty()).then_some(text));
         }
     }

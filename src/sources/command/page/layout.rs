@@ -157,6 +157,16 @@ pub(super) fn commands(line: &Line, is_certain: bool) -> Vec<(String, String, Op
     if text.starts_with('-') {
         return Vec::new();
     }
+    // Names in columns, without texts.
+    let cells: Vec<&str> = text
+        .split("  ")
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .collect();
+    if is_certain && cells.len() > 2 && cells.iter().all(|cell| is_command(cell)) {
+        let named = |name: &&str| ((*name).to_owned(), String::new(), None);
+        return cells.iter().map(named).collect();
+    }
     if let Some((head, about)) = columns(text) {
         let at = Some(text.chars().count() - about.chars().count());
         let mut words = head.split([' ', ',']).filter(|word| !word.is_empty());

@@ -64,6 +64,8 @@ struct Reader {
     column: Option<usize>,
     /// The column in which the texts of flags begin.
     column_of_flags: Option<usize>,
+    /// The column of long spellings, where short and long ones have a column each.
+    long_at: Option<usize>,
     /// The indentation of the section's first flag.
     flags_at: Option<usize>,
     after_blank: bool,
@@ -85,6 +87,7 @@ impl Page {
             indent: 0,
             column: None,
             column_of_flags: None,
+            long_at: None,
             flags_at: None,
             after_blank: true,
             has_begun: false,
@@ -282,7 +285,8 @@ impl Reader {
         let is_text = self.column.is_some_and(|column| line.indent >= column);
         if line.text.starts_with('-') && self.section != Section::Ignored {
             let most = if self.page.is_manual { 0 } else { 6 };
-            let is_deep = self.flags_at.is_some_and(|at| line.indent > at + most);
+            let is_deep = self.flags_at.is_some_and(|at| line.indent > at + most)
+                && self.long_at != Some(line.indent);
             // In a manual, a line of a paragraph may begin with a flag.
             let is_paragraph = self.page.is_manual
                 && !self.after_blank
@@ -302,6 +306,9 @@ impl Reader {
                 return false;
             };
             self.flags_at.get_or_insert(line.indent);
+            if let Some(at) = flag::column_of_long(&line.text) {
+                self.long_at = Some(line.indent + at);
+            }
             self.column = flag.1.map(|at| line.indent + at);
             self.column_of_flags = self.column.or(self.column_of_flags);
             self.page.flags.push(flag.0);
