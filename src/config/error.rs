@@ -9,6 +9,19 @@ use std::path::{Path, PathBuf};
 
 use crate::tool::NameError;
 
+/// The reason for which a profile is not served.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProfileRefusal {
+    #[error("the profile that `clients` of the configuration gives to this client cannot be read")]
+    Unreadable,
+    #[error("there is no profile `{name}`; {known}")]
+    Unknown { name: String, known: String },
+    #[error("the profile `{name}` cannot be used: {fault}")]
+    Fault { name: String, fault: EntryError },
+    #[error("no server is left under {names}: add one to `servers`, or choose another profile")]
+    Empty { names: String },
+}
+
 /// A configuration that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -68,7 +81,7 @@ pub(crate) enum Error {
     },
     /// The profile that was asked for is not served.
     #[error(transparent)]
-    Profile(#[from] super::ProfileRefusal),
+    Profile(#[from] ProfileRefusal),
     /// A path is not given, and the platform's own cannot be determined.
     #[error("no home directory is known; set HOME or {variable}")]
     NoHome {

@@ -224,7 +224,11 @@ fn assert_tests_exist(table: &str, least: usize) {
         .collect();
     assert!(named.len() > least, "{named:?}");
     let mut sources = String::new();
-    let mut directories = vec![root.join("src"), root.join("tests/it")];
+    let mut directories = vec![
+        root.join("src"),
+        root.join("tests/it"),
+        root.join("tests/library"),
+    ];
     while let Some(directory) = directories.pop() {
         for path in std::fs::read_dir(directory)
             .unwrap()
