@@ -251,7 +251,7 @@ fn run(program: &Path, more: Value, command: &[&str]) -> Result<Value, String> {
     let ended = setup.run(command);
     match ended.code {
         Some(0) => Ok(ended.json()),
-        _ => Err(ended.stderr.clone()),
+        _ => Err(ended.stderr),
     }
 }
 
