@@ -2,9 +2,15 @@
 
 use crate::text::nearest;
 
-/// The text for a name that is not among `known`.
+/// The text for a name that is not among `known`, or that cannot be used though it is.
 pub(super) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
-    let advice = match nearest(name, known) {
+    let known: Vec<&str> = known.collect();
+    if known.contains(&name) {
+        return format!(
+            "the server `{name}` is configured, but not available here; `mcpzip status` says why"
+        );
+    }
+    let advice = match nearest(name, known.into_iter()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`mcpzip list` shows the configured servers".to_owned(),
     };

@@ -206,6 +206,7 @@ impl Plan {
         if choice.scopes.is_empty() && choice.only.is_empty() {
             items.extend(survey.fixed.iter().map(Item::of));
         }
+        let of_equals = servers.share_rules();
         let of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
         let launch = Launch {
             variables: servers.variables(),
@@ -248,6 +249,7 @@ impl Plan {
         let of_entries = of_entries.flat_map(Entry::secrets);
         let masker = Masker::new(of_entries.chain(of_files).chain(stored));
         warnings.splice(0..0, approval::warning(&items));
+        warnings.extend(of_equals);
         warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
             let (title, barrier) = (client.title(), barrier.as_ref()?);

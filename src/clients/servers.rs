@@ -315,6 +315,40 @@ impl Servers {
         }
     }
 
+    /// Gives equal servers with different names the tool rules of each other, if one of them is new: otherwise a rule of one would
+    /// be avoided by the other's name. Returns notes for the user.
+    pub(super) fn share_rules(&mut self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let before = self.all.clone();
+        for (at, (name, node)) in before.iter().enumerate() {
+            let own = Rights::read(node);
+            let mut both = own.clone();
+            let mut others = Vec::new();
+            for (other, (other_name, other_node)) in before.iter().enumerate() {
+                let is_new = self.new.contains(name) || self.new.contains(other_name);
+                let difference = self.difference(other, node);
+                if other == at || !is_new || difference.is_none_or(|difference| difference.is_open)
+                {
+                    continue;
+                }
+                let joined = both.with_tools_of(&Rights::read(other_node));
+                if joined != both {
+                    others.push(format!("`{other_name}`"));
+                    both = joined;
+                }
+            }
+            if !others.is_empty() {
+                self.all[at].1 = both.write(node);
+                self.changed.insert(name.clone());
+                notes.push(format!(
+                    "`{name}` also gets the rules of {}, which is the same server under another name",
+                    others.join(" and ")
+                ));
+            }
+        }
+        notes
+    }
+
     fn known(&self, name: &str) -> Known {
         if self.new.contains(name) {
             Known::InThisRun

@@ -213,7 +213,7 @@ fn a_user_is_asked_and_decides() {
             message.is_notification("elicitation/create")
         });
         let message = serde_json::from_str::<Value>(asked.params()).unwrap()["message"].to_string();
-        for part in ["disk: ", "`delete_file`", r#"{\"path\":\"/a b\"}"#] {
+        for part in ["disk: ", "`disk__delete_file`", r#"{\"path\":\"/a b\"}"#] {
             assert!(
                 message.replace(r"\\", r"\").contains(part),
                 "`{part}` is not in {message}"

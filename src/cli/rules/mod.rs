@@ -144,8 +144,16 @@ fn list(config: &Config, paths: &Paths, output: &Output) {
             }
         }
     }
-    if all.is_empty() {
+    if all.is_empty() && config.faults.is_empty() {
         output.line("there are no rules: every tool of every server may be called");
+    } else if all.is_empty() {
+        let entries = match config.faults.len() {
+            1 => "an entry of the configuration".to_owned(),
+            count => format!("{count} entries of the configuration"),
+        };
+        output.line(bad(format!(
+            "there are no rules that can be read: {entries} cannot be used; `mcpzip doctor` says why"
+        )));
     }
 }
 

@@ -171,6 +171,7 @@ impl Import {
             secrets.extend(server.secrets());
             items.push(server.into_item(wanted, &mut servers, &mut twins, &mut blocking));
         }
+        notes.extend(servers.share_rules());
         let of_servers = SecretsPlan::of(twins, &mut servers, wanted.choice.extracts_secrets);
         secrets.extend(servers.stored().secrets());
         let failed = PlanError::edit(config_file);

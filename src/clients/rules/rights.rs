@@ -134,6 +134,16 @@ impl Rights {
         }
     }
 
+    /// These rights with the stricter of both tool rules.
+    pub(in super::super) fn with_tools_of(&self, other: &Self) -> Self {
+        let both = self.and(other);
+        Self {
+            within: self.within.clone(),
+            outside: self.outside.clone(),
+            ..both
+        }
+    }
+
     /// Whether the server is available in all projects, or in all but the excluded ones.
     pub(in super::super) fn is_for_all(&self) -> bool {
         self.within.is_empty()

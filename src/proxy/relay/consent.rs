@@ -116,7 +116,7 @@ impl Relay {
             reason,
         };
         let subject = subject(view, tool);
-        let question = question(name.tool.as_str(), arguments).map_err(refusal)?;
+        let question = question(&shown.to_string(), arguments).map_err(refusal)?;
         let Some(context) = context else {
             return Err(Failure::Consent { question });
         };

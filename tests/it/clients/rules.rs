@@ -262,6 +262,30 @@ fn a_rule_that_protects_nothing_is_listed_and_stops_nothing() {
 }
 
 #[test]
+fn a_rule_holds_for_the_same_server_under_another_name() {
+    let machine = claude(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__github__delete_repo"]}}"#,
+    );
+    let all: Value = serde_json::from_str(GITHUB).unwrap();
+    let mut entry = all["mcpServers"]["github"].clone();
+    entry["disabledTools"] = json!(["merge"]);
+    let other = json!({ "mcpServers": { "hub": entry, "x": { "command": "x" } } });
+    machine.put(user_file("kiro"), &other.to_string());
+    let report = machine.migrate(&[]);
+    let servers = machine.servers();
+    let both = json!(["delete_repo", "merge"]);
+    assert_eq!(servers["github"]["tools"]["deny"], both, "{report:#}");
+    assert_eq!(servers["hub"]["tools"]["deny"], both, "{report:#}");
+    assert!(servers["x"]["tools"].is_null());
+    let warnings = report["warnings"].to_string();
+    assert!(
+        warnings.contains("`hub` also gets the rules of `github`"),
+        "{warnings}"
+    );
+}
+
+#[test]
 fn a_rule_that_was_carried_over_is_no_reason_for_a_warning() {
     let machine = claude(
         ".claude/settings.json",

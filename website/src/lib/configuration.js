@@ -64,6 +64,9 @@ export function parse(text) {
   }
 }
 
+/** The keys of which a server has one. */
+const TARGETS = ['command', 'url', 'openapi', 'graphql'];
+
 /** What the page says of a configuration without a fault. */
 export const VALID = 'Valid: every key and value is as the schema of this release says.';
 
@@ -91,7 +94,7 @@ function sentence({ instancePath, keyword, params }, value) {
     case 'type': return `${here} has to be ${[params.type].flat().filter((type) => type !== 'null').map((type) => KINDS[type]).join(' or ')}, and is ${kindOf(found)}`;
     case 'enum': return `${here} is \`${found}\`, and has to be one of: ${params.allowedValues.filter((choice) => choice !== null).join(', ')}`;
     // That a server lacks both is said of it as a whole.
-    case 'required': return ['command', 'url'].includes(params.missingProperty) ? undefined : `${here} lacks \`${params.missingProperty}\``;
+    case 'required': return TARGETS.includes(params.missingProperty) ? undefined : `${here} lacks \`${params.missingProperty}\``;
     case 'minimum': case 'exclusiveMinimum': return `${here} has to be at least ${params.limit}, and is ${found}`;
     case 'maximum': case 'exclusiveMaximum': return `${here} may be ${params.limit} at most, and is ${found}`;
     case 'minLength': case 'minItems': return `${here} is empty`;
@@ -108,8 +111,8 @@ export function problems(validate, value) {
   for (const [name, entry] of Object.entries(servers)) {
     if (!/^(?!.*__)[A-Za-z0-9._-]{1,64}$/.test(name)) found.push(`The name \`${name}\` cannot be used: a name has 1 to 64 letters, digits, -, _ and ., without __`);
     if (name.toLowerCase() === 'mcpzip') found.push('The name `mcpzip` is reserved for the built-in server');
-    const targets = [entry?.command, entry?.url].filter((target) => target !== undefined).length;
-    if (targets !== 1) found.push(`The server \`${name}\` needs ${targets ? 'one of `command` and `url`, not both' : 'a `command` (a local server) or a `url` (a remote one)'}`);
+    const targets = TARGETS.filter((target) => entry?.[target] !== undefined).length;
+    if (targets !== 1) found.push(`The server \`${name}\` needs ${targets ? `one of ${TARGETS.map((target) => `\`${target}\``).join(', ')}, not several` : 'a `command` (a local server) or a `url` (a remote one)'}`);
     else if (entry.command === '' || entry.url === '') found.push(`${entry.command === '' ? '`command`' : '`url`'} of the server \`${name}\` is empty`);
     else if (typeof entry.url === 'string' && !entry.url.startsWith('${')) {
       if (!/^https?:\/\//i.test(entry.url)) found.push(`\`url\` of the server \`${name}\` has to begin with https:// or http://`);
