@@ -104,7 +104,7 @@ fn a_user_is_asked_before_a_built_in_tool_where_the_rules_say_so() {
         let asked = client.expect("a question", |message| {
             message.is_notification("elicitation/create")
         });
-        assert!(asked.params().contains("`servers`") && asked.params().contains("shop"));
+        assert!(asked.params().contains("`mcpzip__servers`") && asked.params().contains("shop"));
         client.send(&format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"{action}"}}}}"#,
             asked.id()
