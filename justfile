@@ -28,6 +28,10 @@ bench *ARGUMENTS:
     cargo build --locked --release
     cargo run --locked --release -p mcpzip-bench -- {{ ARGUMENTS }}
 
+# The Python package: builds a wheel, installs it and tests it.
+python *ARGUMENTS:
+    python/test {{ ARGUMENTS }}
+
 # A fuzz target, for so many seconds (nightly, cargo-fuzz).
 fuzz TARGET SECONDS="600":
     cargo +nightly fuzz run {{ TARGET }} -- -max_total_time={{ SECONDS }}

@@ -1,13 +1,11 @@
 //! One run of the program: builds its parts from a configuration, serves, and ends everything.
 
 use std::io;
-#[cfg(target_os = "linux")]
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(target_os = "linux")]
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
@@ -16,14 +14,12 @@ use crate::config::{
     secrets_file,
 };
 use crate::downstream::{self, http};
-#[cfg(target_os = "linux")]
 use crate::events::Events;
 use crate::proxy::{
     Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
     SharedLists, Start,
 };
 use crate::results::Owner;
-#[cfg(target_os = "linux")]
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::trace::Tracer;
@@ -62,7 +58,6 @@ pub(crate) struct App {
 }
 
 /// A reference to a session's run, for the daemon that serves it.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Clone)]
 pub(crate) struct Handle {
     pub(crate) proxy: Arc<Proxy>,
@@ -70,7 +65,6 @@ pub(crate) struct Handle {
     reload: Arc<Notify>,
 }
 
-#[cfg(target_os = "linux")]
 impl Handle {
     /// A handle for each proxy of the run.
     pub(crate) fn each(&self) -> impl Iterator<Item = Self> {
@@ -89,14 +83,12 @@ impl Handle {
 }
 
 /// The servers, lists and indexes that the sessions of one process share.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub(crate) servers: Arc<SharedServers>,
     lists: Arc<SharedLists>,
 }
 
-#[cfg(target_os = "linux")]
 impl Shared {
     /// The parts of a run that uses these servers and lists.
     fn build(&self, request: Request, owner: Owner) -> Build {
@@ -211,7 +203,6 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all, or a profile cannot.
-    #[cfg(target_os = "linux")]
     pub(crate) fn for_session(
         paths: Paths,
         session: SessionEnv,
@@ -232,7 +223,6 @@ impl App {
 
     /// Builds a run for HTTP clients that share servers with the sessions of this process. `config` was read for
     /// `session`.
-    #[cfg(target_os = "linux")]
     pub(crate) fn for_http(
         config: Config,
         paths: Paths,
@@ -243,8 +233,13 @@ impl App {
         telemetry::hide(&config.masker);
         write_logs(&config);
         report(&config, &paths);
+        let profiles = ProfileChoice {
+            is_over_http: true,
+            ..ProfileChoice::default()
+        };
         let request = Request {
             surface,
+            profiles,
             ..Request::default()
         };
         let build = shared.build(request, Owner::default());
@@ -256,7 +251,6 @@ impl App {
     ///
     /// # Errors
     /// When the configuration cannot be used at all.
-    #[cfg(target_os = "linux")]
     pub(crate) fn for_command(
         paths: Paths,
         session: SessionEnv,
@@ -303,13 +297,15 @@ impl App {
             sharing: Some(paths.state_dir.join("sharing")),
             audit: Some(paths.state_dir.clone()),
             approvals: Some(Approvals::below(&paths.state_dir)),
-            logins: Some(paths.state_dir.join(upstream::oauth::DIRECTORY)),
+            logins: Some(upstream::oauth::Place::Directory(
+                paths.state_dir.join(upstream::oauth::DIRECTORY),
+            )),
             surfaces: Some(paths.state_dir.join(SURFACES)),
             shared: lists,
         };
         let profiles = request.profiles.clone();
         let (env, all_tasks) = (session.clone(), tasks.clone());
-        let make = move |config, profiles, figures: Option<SharedFigures>| {
+        let make = move |config, profiles, figures: Option<SharedFigures>, own: Option<&Tasks>| {
             let mut directories = directories.clone();
             if figures.is_some() {
                 // Results that one profile has stored cannot be read under another.
@@ -325,7 +321,7 @@ impl App {
                 config,
                 &directories,
                 env,
-                &all_tasks,
+                own.unwrap_or(&all_tasks),
                 &servers,
                 start,
                 request,
@@ -344,7 +340,6 @@ impl App {
     }
 
     /// A reference to it.
-    #[cfg(target_os = "linux")]
     pub(crate) fn handle(&self) -> Handle {
         Handle {
             proxy: self.proxy.clone(),
@@ -426,7 +421,6 @@ impl App {
     ///
     /// # Errors
     /// When a stream cannot be used.
-    #[cfg(target_os = "linux")]
     pub(crate) async fn serve_streams(
         self,
         streams: downstream::stdio::Streams,
@@ -464,12 +458,13 @@ impl App {
             Ok(server) => {
                 self.report_start(&server.url());
                 listening(&server.url());
-                server.start(self.proxies.clone(), &self.tasks);
+                let (proxies, tasks) = (self.proxies.clone(), &self.tasks);
+                let running = server.start(proxies, tasks, &self.paths.state_dir);
                 // Listing need not wait for a handshake here.
                 self.proxy.inventory.release();
-                shutdown::signal()
-                    .await
-                    .map_err(|source| http::Error::Signals { source })
+                let signal = shutdown::signal().await;
+                running.drain(shutdown::signal()).await;
+                signal.map_err(|source| http::Error::Signals { source })
             }
             Err(error) => Err(error),
         };
@@ -478,12 +473,12 @@ impl App {
     }
 
     /// Serves clients over HTTP until `ended` is cancelled, then ends their sessions.
-    #[cfg(target_os = "linux")]
     pub(crate) async fn serve_http_until(self, server: http::Server, ended: CancellationToken) {
         self.refuse_stdout();
         let tracer = self.begin();
         self.report_start(&server.url());
-        server.start(self.proxies.clone(), &self.tasks);
+        // A daemon that is to end does not wait for calls.
+        let _ = server.start(self.proxies.clone(), &self.tasks, &self.paths.state_dir);
         self.proxy.inventory.release();
         ended.cancelled().await;
         self.finish_traced(tracer, SHORT_FLUSH).await;
@@ -525,6 +520,7 @@ impl App {
     /// Ends all tasks, connections and servers, and sends the remaining spans within `limit`.
     async fn finish_traced(self, tracer: Option<Arc<Tracer>>, limit: Duration) {
         self.tasks.finish().await;
+        self.proxies.finish().await;
         let flushed = async {
             if let Some(tracer) = tracer {
                 tracer.flush(limit).await;
@@ -633,6 +629,7 @@ pub(crate) fn request_of(
         profiles: ProfileChoice {
             named: profile.into_iter().collect(),
             directories: directories.collect(),
+            ..ProfileChoice::default()
         },
         has_one_client: true,
         figures: None,

@@ -3,14 +3,6 @@
 //! An event is built only if it is kept or has a listener. Nothing waits for a slow listener: it loses events, and gets
 //! their number.
 
-#![cfg_attr(
-    not(target_os = "linux"),
-    allow(
-        dead_code,
-        reason = "only the control interface listens, which exists on Linux only"
-    )
-)]
-
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;

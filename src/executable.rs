@@ -1,4 +1,4 @@
-//! Starts this program again as the guard, the filter worker or a server of the demo.
+//! Starts this program again as the guard, the worker of filters, that of scripts, or a server of the demo.
 //!
 //! An upgrade may replace or remove the file while `serve` runs. A child process must still be the same program,
 //! because the two talk to each other.
@@ -63,9 +63,40 @@ pub(crate) fn command() -> io::Result<Command> {
 /// # Errors
 /// When the file was replaced or removed since the start. These systems cannot start the running program again.
 #[cfg(not(target_os = "linux"))]
-pub fn command() -> io::Result<Command> {
+pub(crate) fn command() -> io::Result<Command> {
     own()?;
     path().map(Command::new)
+}
+
+/// The identity of the program's file, which differs between builds.
+///
+/// # Errors
+/// When the system does not report it.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn identity() -> io::Result<String> {
+    let Identity {
+        path,
+        length,
+        modified,
+    } = Identity::now()?;
+    Ok(format!("{} {length} {modified:?}", path.display()))
+}
+
+/// The identity of the program's file, which differs between builds.
+///
+/// # Errors
+/// When `/proc` is not mounted.
+#[cfg(target_os = "linux")]
+pub(crate) fn identity() -> io::Result<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let file = std::fs::metadata("/proc/self/exe")?;
+    Ok(format!(
+        "{} {} {} {}",
+        file.dev(),
+        file.ino(),
+        file.len(),
+        file.mtime_nsec().wrapping_add(file.mtime() << 32)
+    ))
 }
 
 fn intact() -> io::Result<()> {

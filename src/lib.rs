@@ -39,7 +39,12 @@
 //!
 //! **Questions.** Servers may ask for a person, a model or directories, and send progress and log messages: a [`Handler`] answers.
 //!
-//! **Serving on.** [`Runner::serve_stdio`] and [`Runner::serve_http`] make one MCP server of all. An agent's `select` needs the
+//! **Parts of your own.** [`Server::inside`] makes closures ([`Tools`]) or a [`ToolSource`] a server, [`Server::over`] reaches a
+//! server by a [`Transport`] of the program, [`Builder::embedder`] searches with a model of it, and [`Builder::login_store`] keeps
+//! the tokens of logins in a store of the program.
+//!
+//! **Serving on.** [`Runner::serve_stdio`] and [`Runner::serve_http`] make one MCP server of all, and [`Runner::router`] a part of the
+//! program's own web service. An agent's `select` needs the
 //! filter process of the program `mcpzip`, and is refused in other programs; that of [`Execute::select`] runs in the process.
 //!
 //! **Errors.** There is one [`Error`], with an [`ErrorKind`] to act on. Its texts and causes have no secrets of the configuration.
@@ -47,10 +52,19 @@
 //! **Logs.** The library uses `tracing`, with the target `mcpzip`. Install your subscriber before [`Builder::build`]: the runner
 //! sends it its lines with its secrets masked.
 
+// The engine has parts that only commands use. A lean build leaves those out when it links, not by conditions all over the code.
+#![cfg_attr(
+    not(feature = "cli"),
+    expect(dead_code, unused_imports, reason = "used by the feature `cli`")
+)]
+
+#[cfg(feature = "cli")]
 mod cli;
 
+#[cfg(feature = "cli")]
 mod daemon;
 
+#[cfg(feature = "cli")]
 mod app;
 mod runner;
 
@@ -58,15 +72,20 @@ mod downstream;
 
 mod proxy;
 
+mod identity;
 mod sources;
 
 mod approvals;
 mod audit;
 mod catalog;
+#[cfg(feature = "cli")]
 mod clients;
+mod limits;
+#[cfg(feature = "cli")]
 mod registry;
 mod results;
 mod scan;
+mod scripts;
 mod search;
 mod statistics;
 mod upstream;
@@ -87,22 +106,20 @@ mod telemetry;
 mod text;
 mod tool;
 
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(all(test, feature = "cli"), feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 
 pub use runner::{
-    Builder, Capabilities, Client, Error, ErrorKind, Event, Events, Execute, Found, Handler,
-    HttpOptions, HttpServer, LogMessage, Progress, Prompt, Resource, Runner, Server, State, Status,
-    Tool, ToolResult,
+    BoxFuture, Builder, Capabilities, Client, Embedder, Error, ErrorKind, Event, Events, Execute,
+    Found, Handler, HttpOptions, HttpServer, LogMessage, LoginStore, Progress, Prompt, Resource,
+    Runner, Server, State, Status, Streams, Tool, ToolResult, ToolSource, Tools, Transport,
 };
 
-use std::ffi::OsString;
-use std::process::ExitCode;
-
 /// Runs the program. `arguments` begin with the program's name.
+#[cfg(feature = "cli")]
 #[must_use]
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
     executable::remember();
     cli::run(arguments)
 }

@@ -29,6 +29,7 @@ use crate::config::Environment;
 use crate::shutdown::Tasks;
 
 /// The time that the notification service gets for its answer.
+#[cfg(all(unix, not(target_os = "macos")))]
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// The maximum length of a name that is shown.

@@ -36,10 +36,6 @@ pub(crate) struct Results {
     counter: AtomicU64,
 }
 
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "sessions share a daemon on Linux only")
-)]
 /// The session or run that results are stored for.
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
@@ -49,10 +45,6 @@ pub(crate) enum Owner {
     Session(SessionId),
 }
 
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "sessions share a daemon on Linux only")
-)]
 /// The random name of a session, the same for every process that serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionId(String);
@@ -127,6 +119,20 @@ impl Results {
         files::replace(&self.path(root, shelf, &id), &[result])?;
         tidy(root, shelf);
         Ok(id)
+    }
+
+    /// Removes the results of this run's clients.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        let Some(root) = &self.root else {
+            return Ok(());
+        };
+        match fs::remove_dir_all(root.join(self.owner.name())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            forgotten => forgotten,
+        }
     }
 
     /// The number of results that this run has stored or tried to store.
@@ -224,10 +230,6 @@ impl Owner {
     }
 }
 
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "sessions share a daemon on Linux only")
-)]
 impl SessionId {
     /// A new name.
     #[must_use]

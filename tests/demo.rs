@@ -180,7 +180,7 @@ fn a_demo_that_is_interrupted_cleans_up() {
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "error: interrupted\n"

@@ -20,8 +20,8 @@ const sidebar = [
   { label: 'Try it here', items: ['try/token-calculator', 'try/configuration-builder', 'try/recorded-searches'] },
   { label: 'Recipes', items: ['recipes/github-files-notes', 'recipes/team', 'recipes/ci', 'recipes/two-accounts'] },
   { label: 'Guides', items: [
-    'guides/migrate', 'guides/servers', 'guides/commands', 'guides/openapi', 'guides/search', 'guides/small-answers', 'guides/transports', 'guides/oauth',
-    'guides/daemon', 'guides/rules', 'guides/profiles', 'guides/approvals', 'guides/scanner', 'guides/audit', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/observability', 'guides/troubleshooting',
+    'guides/migrate', 'guides/servers', 'guides/commands', 'guides/openapi', 'guides/search', 'guides/small-answers', 'guides/scripts', 'guides/transports', 'guides/oauth',
+    'guides/daemon', 'guides/rules', 'guides/profiles', 'guides/identities', 'guides/approvals', 'guides/scanner', 'guides/audit', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/observability', 'guides/troubleshooting',
   ] },
   { label: 'Clients', collapsed: true, autogenerate: { directory: 'clients' } },
   { label: 'Reference', items: ['reference/meta-tools', 'reference/commands', 'reference/configuration', 'reference/environment', 'reference/glossary'] },

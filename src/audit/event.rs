@@ -28,10 +28,6 @@ const LINE: usize = 768;
 const LARGEST_ARGUMENTS: usize = 64 * 1024;
 
 /// The kind of an event.
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "sessions share a daemon on Linux only")
-)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A call that was sent to a server, or to a built-in tool.
@@ -46,6 +42,8 @@ pub(crate) enum Kind {
     Approval,
     /// A login to a server, or its end.
     Login,
+    /// A token for clients over HTTP was made or revoked.
+    Identity,
     /// The configuration was loaded again.
     Configuration,
     /// The tools of a server differ from the approved ones.
@@ -117,6 +115,7 @@ impl Kind {
             Self::Resource => "\"resource\"",
             Self::Approval => "\"approval\"",
             Self::Login => "\"login\"",
+            Self::Identity => "\"identity\"",
             Self::Configuration => "\"configuration\"",
             Self::Trust => "\"trust\"",
             Self::Finding => "\"finding\"",

@@ -62,10 +62,12 @@ impl Filter {
     fn fits(&self, line: &Line) -> bool {
         let is =
             |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|it| it == value);
+        // An identity is `kind:name`.
+        let name = line.identity.split_once(':').map_or("", |(_, name)| name);
         is(&self.server, &line.server)
             && is(&self.tool, &line.tool)
             && is(&self.client, &line.client)
-            && is(&self.user, &line.identity)
+            && (is(&self.user, &line.identity) || is(&self.user, name))
             && (!self.denied || line.outcome == "refused")
             && (!self.errors || matches!(line.outcome.as_str(), "error" | "failed" | "cancelled"))
     }

@@ -41,7 +41,7 @@ pub use server_tools::Listed;
 pub(crate) use server_tools::{ReadError, ServerTools, ToolEntry};
 
 use crate::config::Overrides;
-use crate::tool::{QualifiedName, ServerName, ToolHash, ToolName};
+use crate::tool::{Definition, QualifiedName, ServerName, ToolHash, ToolName};
 
 /// The current snapshot, and the way to replace it.
 #[derive(Debug, Default)]
@@ -490,5 +490,14 @@ impl Tool {
     /// When its cache file can no longer be read.
     pub fn json(&self) -> Result<Box<RawValue>, ReadError> {
         self.server.json(self.entry())
+    }
+
+    /// Whether it has an interface (MCP Apps). A definition that cannot be read has none.
+    #[must_use]
+    pub(crate) fn has_interface(&self) -> bool {
+        let names_one = |raw: Box<RawValue>| {
+            Definition::parse(&raw).is_ok_and(|definition| !definition.interfaces.is_empty())
+        };
+        self.server.has_interfaces() && self.json().is_ok_and(names_one)
     }
 }

@@ -168,6 +168,12 @@ impl ServerTools {
         self.resources.has(uri) || self.interfaces.contains(uri)
     }
 
+    /// Whether one of its tools has an interface.
+    #[must_use]
+    pub(crate) fn has_interfaces(&self) -> bool {
+        !self.interfaces.is_empty()
+    }
+
     /// Entries of the lists that cannot be used.
     #[must_use]
     pub fn flaws(&self) -> &[InvalidEntry] {

@@ -127,7 +127,15 @@ pub(super) async fn run(
         || arguments.way.is_some()
         || arguments.yes
     {
-        return Err(Exit::failed(
+        if arguments.yes && !arguments.target.is_empty() {
+            let command = arguments.target.join(" ");
+            return Err(Exit::bad_usage(format!(
+                "`-y` before `--` is a flag of `mcpzip add`, for the registry alone: put the command after `--`, with all of its \
+                 flags, as in `mcpzip add {} -- {command} …`",
+                arguments.name
+            )));
+        }
+        return Err(Exit::bad_usage(
             "`--set`, `--version`, `--use` and `--yes` go with `--from-registry`",
         ));
     }
@@ -268,7 +276,7 @@ impl Arguments {
         let (first, rest) = self.target.split_first().expect("clap asks for one");
         if self.has_json() {
             if self.has_own_members() || !rest.is_empty() {
-                return Err(Exit::failed(
+                return Err(Exit::bad_usage(
                     "an entry in JSON has all settings; remove the other options",
                 ));
             }
@@ -279,7 +287,7 @@ impl Arguments {
         let mut hints = Vec::new();
         if is_url {
             if !rest.is_empty() {
-                return Err(Exit::failed(format!(
+                return Err(Exit::bad_usage(format!(
                     "`{}`: a URL takes no arguments",
                     rest.join(" ")
                 )));
@@ -289,7 +297,7 @@ impl Arguments {
                 || self.cli
                 || self.kind == Some(Kind::Stdio)
             {
-                return Err(Exit::failed(
+                return Err(Exit::bad_usage(
                     "`--env`, `--cwd`, `--cli` and `--type stdio` are for commands, not for URLs",
                 ));
             }
@@ -299,10 +307,11 @@ impl Arguments {
             hints.extend(secret_in_url(first));
         } else {
             if !self.header.is_empty() || matches!(self.kind, Some(Kind::Http | Kind::Sse)) {
-                return Err(Exit::failed(
+                return Err(Exit::bad_usage(
                     "`--header` and `--type http` or `sse` are for URLs, not for commands",
                 ));
             }
+            check_program(first)?;
             entry.text("type", self.kind.map(Kind::word));
             entry.text("command", Some(&absolute(first)?));
             entry.texts("args", rest);
@@ -496,6 +505,20 @@ pub(super) fn pairs(
         }
     }
     Ok(pairs)
+}
+
+/// Rejects a URL without its scheme, such as `mcp.linear.app/mcp`, which would be a program in a directory of that name.
+fn check_program(program: &str) -> Result<(), Exit> {
+    let host = program.split_once('/').map(|(host, _)| host);
+    let is_host = |host: &str| {
+        host.contains('.') && !host.starts_with(['.', '~', '$']) && !host.ends_with('.')
+    };
+    match host.is_some_and(is_host) && !Path::new(program).exists() {
+        true => Err(Exit::bad_usage(format!(
+            "there is no program `{program}`; if it is a URL, write `https://{program}`"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Makes a program's path absolute. A relative path means the user's directory here, but the file's directory in the

@@ -173,10 +173,11 @@ pub(super) async fn read(
         words => return Err(several(words)),
     };
     let text = match text {
-        Some(_) if !flags.is_empty() => {
-            return Err(Exit::failed(
-                "give the arguments as JSON or as flags, not both",
-            ));
+        Some(text) if !flags.is_empty() => {
+            return Err(Exit::failed(format!(
+                "give the arguments as JSON or as flags, not both. If `{text}` is the value of a flag that mcpzip has, too, put the tool's \
+                 flags after `--`: `mcpzip call {tool} -- --name value`"
+            )));
         }
         Some("-") => match input {
             Some(Input::Text(text)) => Some(text.clone()),
@@ -331,11 +332,13 @@ fn is_whole(bytes: &[u8]) -> bool {
     text.ends_with(b"}") && serde_json::from_slice::<&RawValue>(text).is_ok()
 }
 
-/// The definition of a tool. Its server is listed first if it is not in the catalog.
+/// The definition of a tool that is to be called. Its server is listed first if it is not in the catalog.
 async fn definition(tool: &str, app: &App) -> Result<Box<RawValue>, Exit> {
     let view = app.proxy().unscoped();
-    let described = app.proxy().tools.describe(&view, tool).await;
-    let (_, json) = described.map_err(|failure| Exit::of_call(&failure, &view))?;
+    let tools = &app.proxy().tools;
+    let described = tools.describe(&view, tool).await;
+    let refused = |failure| Exit::of_call(&tools.refused(&view, None, tool, failure), &view);
+    let (_, json) = described.map_err(refused)?;
     Ok(json)
 }
 

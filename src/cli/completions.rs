@@ -4,6 +4,7 @@
 //! configuration and the cache; no server is connected. The script passes its request in the variable
 //! [`env::COMPLETE`].
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use super::output::Output;
 use crate::approvals::Approvals;
 use crate::catalog::{Cache, Key, ToolEntry};
 use crate::config::{Config, Environment, PathFlags, Paths, Server, Verdict, env};
+use crate::identity::TokenFile;
 use crate::tool::{Definition, QualifiedName, SEPARATOR, ServerName};
 
 /// Up to this number of matching servers, their tools are offered. Above it, only the server prefixes.
@@ -103,6 +105,32 @@ pub(super) fn of_profiles() -> ArgValueCompleter {
         offered(current, |_, config, _| {
             let profiles = config.profiles.iter().flat_map(|profiles| profiles.keys());
             profiles.cloned().collect()
+        })
+    })
+}
+
+/// Completes the name of a role.
+pub(super) fn of_roles() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        offered(current, |_, config, _| {
+            let roles = config.roles.iter().flatten().flat_map(|roles| roles.keys());
+            roles.cloned().collect()
+        })
+    })
+}
+
+/// Completes the name or the id of a token.
+pub(super) fn of_tokens() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        offered(current, |_, _, paths| {
+            let tokens = TokenFile::below(&paths.state_dir)
+                .read()
+                .unwrap_or_default();
+            let valid = tokens.list().iter().filter(|token| token.is_valid());
+            let names: BTreeSet<String> = valid
+                .flat_map(|token| [token.name.clone(), token.id.clone()])
+                .collect();
+            names.into_iter().collect()
         })
     })
 }

@@ -64,6 +64,13 @@ pub(super) fn run_connect(
 ) -> Result<(), Exit> {
     let location = arguments.location.find(machine)?;
     let mut launch = machine.launch()?;
+    let config_file = &machine.paths.config_file;
+    if !config::is_inline(config_file) && !config_file.exists() {
+        output.note(&format!(
+            "there is no configuration at {} yet; until `mcpzip add` or `mcpzip init` makes one, the client finds no servers",
+            config_file.display()
+        ));
+    }
     if let Some(profile) = &arguments.profile {
         let config = Config::load(&machine.paths, &machine.around.environment)?;
         let usable = config.narrowed(std::slice::from_ref(profile));

@@ -203,7 +203,6 @@ pub(super) fn status(paths: &Paths, environment: &Environment) -> anyhow::Result
 }
 
 /// A server of the running daemon.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Deserialize)]
 pub(super) struct Server {
     pub(super) server: String,
@@ -212,7 +211,6 @@ pub(super) struct Server {
 }
 
 /// The servers of the running daemon; none without a daemon, or if it does not answer.
-#[cfg(target_os = "linux")]
 pub(super) fn servers(paths: &Paths, environment: &Environment) -> Vec<Server> {
     #[derive(Deserialize)]
     struct Servers {

@@ -11,6 +11,7 @@ use crate::downstream::http;
 use crate::proxy::{Failure, View, Withheld};
 use crate::registry;
 use crate::text::chain;
+use crate::upstream::CallError;
 
 /// The reason why a command failed.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ enum Kind {
     Unavailable = 4,
     ToolError = 5,
     Warnings = 6,
+    /// As shells have it for a program that SIGINT ended.
+    Interrupted = 130,
 }
 
 impl Kind {
@@ -54,6 +57,7 @@ impl Kind {
             Self::Unavailable => "unavailable",
             Self::ToolError => "tool",
             Self::Warnings => "warnings",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -141,6 +145,14 @@ impl Exit {
             Failure::Unknown { name, nearest, .. } if nearest.is_empty() => {
                 format!("there is no tool `{name}`; `mcpzip search` finds tools by need")
             }
+            // An agent has the argument `timeout` instead.
+            Failure::Call { error, .. } if matches!(**error, CallError::Timeout { .. }) => {
+                let text = format!(
+                    "{error}; the call was cancelled, and the tool may have acted. `--timeout SECONDS` waits longer for one call, and \
+                     `timeout` in the server's entry for each"
+                );
+                view.config().masker.mask(&text).into_owned()
+            }
             failure => failure.text(view),
         };
         if failure.is_unavailable() {
@@ -195,7 +207,15 @@ impl Exit {
 
     /// A signal of the user or the system ended the command.
     pub(super) fn interrupted(signal: std::io::Result<()>) -> Self {
-        signal.map_or_else(Self::from, |()| Self::failed("interrupted"))
+        signal.map_or_else(Self::from, |()| Self::interrupted_with("interrupted"))
+    }
+
+    /// A person left a question by Ctrl-C.
+    pub(super) fn interrupted_with(text: &str) -> Self {
+        Self {
+            kind: Kind::Interrupted,
+            ..Self::failed(text)
+        }
     }
 
     pub(super) fn code(&self) -> u8 {

@@ -77,7 +77,10 @@ pub(super) fn run(
 
 fn show(extraction: &Extraction, paths: &Paths, environment: &Environment, output: &Output) {
     if extraction.literals.is_empty() {
-        output.line("no server has a literal secret");
+        output.line(
+            "no server has a literal secret in `env` or `headers`; secrets of `oauth` and passwords in URLs are not moved: put references such \
+             as `${NAME}` in their place",
+        );
         return;
     }
     let home = environment.home().unwrap_or_default();

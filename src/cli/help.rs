@@ -43,6 +43,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "disconnect",
             "undo",
             "serve",
+            "token",
             "daemon",
         ],
     ),

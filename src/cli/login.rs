@@ -18,8 +18,8 @@ use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
-    Account, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, RedirectAnswer,
-    Vault,
+    Account, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, Place,
+    RedirectAnswer, Vault,
 };
 
 #[derive(Debug, clap::Args)]
@@ -86,7 +86,7 @@ impl Accounts {
         telemetry::hide(&config.masker);
         let tasks = Tasks::new();
         let vault = Vault::new(
-            paths.state_dir.join(DIRECTORY),
+            Place::Directory(paths.state_dir.join(DIRECTORY)),
             config.credentials,
             &variables,
             tasks.clone(),

@@ -10,6 +10,7 @@ use clap_mangen::Man;
 use super::Cli;
 use super::diagnostics::Exit;
 use super::output::Output;
+use crate::text::nearest;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -42,6 +43,23 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<(), Exit> {
         output.verbatim(String::from_utf8_lossy(&page).trim_end());
         return Ok(());
     };
+    // A word that is not a directory yet is more likely a misspelt command.
+    if let Some(word) = named.filter(|word| !word.contains(std::path::is_separator))
+        && !directory.exists()
+    {
+        let commands: Vec<&str> = root
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        let advice = match nearest(word, commands.into_iter()) {
+            Some(near) => format!("did you mean `{near}`? "),
+            None => String::new(),
+        };
+        return Err(Exit::bad_usage(format!(
+            "there is no command `{word}`, and no such directory. {advice}`mcpzip man ./{word}` makes the directory and writes the pages \
+             into it"
+        )));
+    }
     let made = std::fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
     made.with_context(|| format!("cannot write to `{}`", directory.display()))?;

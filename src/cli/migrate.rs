@@ -429,15 +429,26 @@ async fn import(
         }
     }
     let name = value_name(source);
-    let outcome = if import.blocking.is_empty() || arguments.drop_rules || arguments.dry_run {
+    let outcome = if import.blocking.is_empty() || arguments.drop_rules {
         let command = format!("migrate --from {name}");
         let changes = (import.edits.as_slice(), &import.masker);
         apply(arguments, changes, &command, machine, output)
+    } else if import.items.is_empty() {
+        let why = import.blocking.join("; ");
+        Err(Exit::failed(format!("nothing was done: {why}")))
     } else {
+        let of_a_server = |why: &String| {
+            let mut names = import.items.iter().map(|item| &item.server);
+            names.any(|name| why.starts_with(&format!("`{name}`: ")))
+        };
         Err(Exit::failed(format!(
             "nothing was done: protections of {} cannot be carried over, and would stop working.\n\
-             Move other servers alone with `--only NAME`, or all of them without these protections with `--drop-rules`",
-            origin.title()
+             {}move all of them without these protections with `--drop-rules`, and set the protections up here",
+            origin.title(),
+            match import.blocking.iter().all(of_a_server) {
+                true => "Move other servers alone with `--only NAME`, or ",
+                false => "Take the keys above out of a copy of the file, or ",
+            }
         )))
     };
     let logins = match &outcome {
@@ -695,7 +706,7 @@ impl Screen<'_> {
         }
     }
 
-    /// Asks whether to make the changes, after a list of the files. Any other answer than yes is no.
+    /// Asks whether to make the changes, after a list of the files. An empty answer is no.
     fn confirm(&self, edits: &[Edit]) -> Result<bool, Exit> {
         self.output
             .line(format!("\n{}", strong("Files that change:")));
@@ -707,7 +718,10 @@ impl Screen<'_> {
             match answer.to_ascii_lowercase().as_str() {
                 "y" | "yes" => return Ok(true),
                 "d" => edits.iter().for_each(|edit| self.edit(edit)),
-                _ => return Ok(false),
+                "" | "n" | "no" => return Ok(false),
+                _ => self
+                    .output
+                    .notable("Please answer `y`, `n`, or `d` for the changes; Enter alone is no."),
             }
         }
     }

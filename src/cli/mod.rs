@@ -25,6 +25,7 @@ mod from_registry;
 mod gain;
 mod healthcheck;
 mod help;
+mod identity_token;
 mod init;
 mod list;
 mod login;
@@ -47,6 +48,7 @@ mod setup;
 mod since;
 mod stats;
 mod status;
+mod status_identities;
 mod status_profiles;
 mod tokens;
 mod tools;
@@ -92,7 +94,8 @@ const EXIT_CODES: &str = "Exit codes:
   4  a server could not be reached, or gave no answer
   5  the tool reported an error
   6  doctor found nothing worse than warnings (with errors, it ends with 1);
-     migrate could not read the files of a client";
+     migrate could not read the files of a client
+  130  it was interrupted";
 
 /// One MCP server in front of all the others: search, describe and execute their tools.
 #[derive(Debug, Parser)]
@@ -251,6 +254,8 @@ enum Files {
     Rules(rules::Arguments),
     /// Show and decide calls that wait for approval
     Approvals(approvals::Arguments),
+    /// Make, show and revoke tokens of people and programs that use `serve --http`
+    Token(identity_token::Arguments),
     /// Show what was called: calls, errors, times and bytes
     Stats(stats::Arguments),
     /// Show the audit log: calls, refusals, approvals, logins and changes
@@ -297,6 +302,9 @@ enum Worker {
     /// Run one jq filter under limits
     #[command(name = crate::proxy::projection::COMMAND, hide = true)]
     Select,
+    /// Run one script under limits
+    #[command(name = crate::scripts::COMMAND, hide = true)]
+    Script,
     /// Run one of the demo's servers
     #[command(name = demo::SERVER_COMMAND, hide = true)]
     DemoServer(demo::ServerArguments),
@@ -421,6 +429,10 @@ impl Worker {
             // The filter's limits apply to the whole process, so nothing else is set up first.
             Self::Select => {
                 let code = crate::proxy::projection::run_worker()?;
+                return Ok(u8::try_from(code).unwrap_or(1));
+            }
+            Self::Script => {
+                let code = crate::scripts::run_worker()?;
                 return Ok(u8::try_from(code).unwrap_or(1));
             }
             #[cfg(unix)]
@@ -655,6 +667,7 @@ impl Files {
             Self::Config(command) => config::run(&command, paths, environment, output),
             Self::Rules(command) => rules::run(&command, paths, environment, output),
             Self::Approvals(command) => approvals::run(&command, paths, environment, output).await,
+            Self::Token(command) => identity_token::run(command, paths, environment, output).await,
             Self::Stats(arguments) => stats::run(&arguments, paths, output),
             Self::Audit(arguments) => audit::run(*arguments, paths, output),
             Self::Gain(arguments) => gain::run(arguments, paths, environment, output),

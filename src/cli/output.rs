@@ -251,20 +251,23 @@ impl Output {
         io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// Asks a yes-or-no question. Any answer other than yes is no.
+    /// Asks a yes-or-no question. An empty answer and the end of input are no.
     ///
     /// # Errors
     /// When the answer cannot be read.
     pub(super) fn ask(&self, question: &str) -> io::Result<bool> {
         let mut err = io::stderr().lock();
-        write!(err, "{} ", wrapped(&format!("{question} [y/N]")))?;
-        err.flush()?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        Ok(matches!(
-            answer.trim().to_ascii_lowercase().as_str(),
-            "y" | "yes"
-        ))
+        loop {
+            write!(err, "{} ", wrapped(&format!("{question} [y/N]")))?;
+            err.flush()?;
+            let mut answer = String::new();
+            io::stdin().read_line(&mut answer)?;
+            match answer.trim().to_ascii_lowercase().as_str() {
+                "y" | "yes" => return Ok(true),
+                "" | "n" | "no" => return Ok(false),
+                _ => writeln!(err, "Please answer `y` or `n`; Enter alone is no.")?,
+            }
+        }
     }
 
     /// Asks for a text. Returns it without surrounding white space.

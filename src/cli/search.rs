@@ -11,10 +11,11 @@ use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
+use super::printable::printable;
 use super::profile_option::ProfileOption;
 use crate::app::App;
 use crate::config::BUILT_IN_SERVER;
-use crate::proxy::SearchError;
+use crate::proxy::{SearchError, View};
 use crate::tool::ServerName;
 
 /// How long unlisted servers are waited for before the others are searched.
@@ -92,6 +93,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .search(&app.proxy().unscoped(), &query, limit, server)
             .await
     };
+    let elsewhere = elsewhere(&app.proxy().unscoped(), server);
     let answer = answer.map_err(|error| match error {
         SearchError::UnknownServer { name, .. } if !is_known(&name, app) => {
             Exit::unknown_server(&name, &app.proxy().unscoped().config())
@@ -104,8 +106,10 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .iter()
             .map(|found| json!({ "name": found.name, "score": found.score, "text": found.text }))
             .collect();
-        output.json(&json!({ "hits": hits, "missing": answer.missing }));
-    } else if answer.found.is_empty() {
+        output.json(&json!({ "hits": hits, "missing": answer.missing, "elsewhere": elsewhere }));
+        return Ok(());
+    }
+    if answer.found.is_empty() {
         output.line(answer.to_string());
     } else {
         for found in &answer.found {
@@ -119,5 +123,25 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             output.line(faint(format!("not searched: {missing}")));
         }
     }
+    if !elsewhere.is_empty() {
+        output.line(faint(format!(
+            "not searched, as they are for other directories: {}",
+            printable(&elsewhere.join(", "))
+        )));
+    }
     Ok(())
+}
+
+/// The servers that a search leaves out, because their projects are other directories. `server` limits the search to one.
+fn elsewhere(view: &View, server: Option<&str>) -> Vec<String> {
+    let config = view.config();
+    let servers = config.servers.iter();
+    servers
+        .filter(|(name, entry)| {
+            !entry.disabled
+                && !view.is_reachable(name)
+                && server.is_none_or(|server| name.as_str().eq_ignore_ascii_case(server))
+        })
+        .map(|(name, _)| name.to_string())
+        .collect()
 }

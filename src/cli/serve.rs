@@ -267,6 +267,7 @@ pub(super) async fn run(
             surface: surface_of(config),
             profiles: ProfileChoice {
                 named: profile.iter().cloned().collect(),
+                is_over_http: true,
                 ..ProfileChoice::default()
             },
             ..Request::default()
@@ -313,7 +314,7 @@ async fn serve(transport: Transport, app: App, output: &Output) -> Result<(), Ex
             Ok(app.serve_stdio(ready).await?)
         }
         Transport::Http(options) => {
-            let is_open = options.token.is_none();
+            let is_open = options.is_open();
             let listening = |url: &str| {
                 output.note(&format!("serving MCP on {url}"));
                 if is_open {

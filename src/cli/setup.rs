@@ -112,8 +112,9 @@ pub(super) fn ask_for_approval(output: &Output) -> Result<Option<CodexApproval>,
         return Ok(None);
     }
     output.notable(
-        "Codex sees all tools behind mcpzip as one tool, so it cannot distinguish tools that only read from those that delete or send.\n\
-         If you answer yes, it runs every tool without asking. If no, it asks before every call, and refuses all of them if it \
+        "Codex sees all tools behind mcpzip as one, `execute_tool`, so it cannot distinguish those that delete or send from others. Tools \
+         that declare to be read-only can also be called by `execute_read_tool`.\n\
+         If you answer yes, it runs every tool without asking. If no, it asks before each call of `execute_tool`, and refuses it if it \
          may not ask (`approval_policy = \"never\"`, `codex exec`).",
     );
     let is_free = output.ask("Let Codex run every tool without asking?")?;

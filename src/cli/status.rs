@@ -12,11 +12,14 @@ use super::daemon;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
+use super::status_identities::Identities;
 use super::status_profiles::{self, ShownProfile};
 use crate::app::App;
 use crate::approvals::Approvals;
 use crate::audit::{Audit, Directories};
-use crate::config::{AuditCopies, DaemonMode, Surface, secrets_file, stored_secrets};
+use crate::config::{
+    AuditCopies, Config, DaemonMode, ScriptTools, Surface, secrets_file, stored_secrets,
+};
 use crate::proxy::{Decision, ServerReport, Status, counted, decisions};
 use crate::text::chain;
 
@@ -32,6 +35,9 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let secrets = Secrets::of(&app.paths().config_file);
     let surfaces = Surfaces::of(app);
     let profiles = status_profiles::all(&app.proxy().unscoped().config());
+    let config = app.proxy().unscoped().config();
+    let scripts = Scripts::of(&config);
+    let identities = Identities::of(&config, &app.paths().state_dir);
     let audit = AuditLog::of(app).await;
     let calls = Approvals::below(&app.paths().state_dir).pending();
     let calls = calls.map_or(0, |calls| calls.len());
@@ -41,6 +47,8 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             secrets: secrets.as_ref(),
             surface: &surfaces,
             profiles: &profiles,
+            scripts: scripts.as_ref(),
+            identities: identities.as_ref(),
             audit: audit.as_ref(),
             waiting_calls: calls,
             daemon: &daemon,
@@ -49,6 +57,12 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         show(&status, output);
         surfaces.show(output);
         status_profiles::show(&profiles, output);
+        if let Some(scripts) = &scripts {
+            scripts.show(output);
+        }
+        if let Some(identities) = &identities {
+            identities.show(output);
+        }
         if let Some(secrets) = &secrets {
             secrets.show(output);
         }
@@ -83,10 +97,45 @@ struct Shown<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     profiles: &'a [ShownProfile],
     #[serde(skip_serializing_if = "Option::is_none")]
+    scripts: Option<&'a Scripts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identities: Option<&'a Identities>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<&'a AuditLog>,
     /// Calls that wait for a person (`mcpzip approvals`).
     waiting_calls: usize,
     daemon: &'a Daemon,
+}
+
+/// The permissions of scripts, if they are on.
+#[derive(Serialize)]
+struct Scripts {
+    allow: &'static str,
+    max_calls: u32,
+}
+
+impl Scripts {
+    fn of(config: &Config) -> Option<Self> {
+        let options = config.scripts;
+        options.is_on.then_some(Self {
+            allow: match options.allow {
+                ScriptTools::ReadOnly => "read_only",
+                ScriptTools::All => "all",
+            },
+            max_calls: options.max_calls,
+        })
+    }
+
+    fn show(&self, output: &Output) {
+        let tools = match self.allow {
+            "all" => "all tools that the rules permit",
+            _ => "tools that declare to be read-only",
+        };
+        output.line(format!(
+            "scripts are on: each makes up to {} calls, of {tools}",
+            self.max_calls
+        ));
+    }
 }
 
 /// How clients see the tools.

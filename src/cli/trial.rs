@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use crate::app::App;
-use crate::config::{EntryError, Environment, Paths, SessionEnv};
+use crate::config::{EntryError, Environment, Paths, SessionEnv, Transport};
 use crate::proxy::{Progress, counted};
 use crate::tool::ServerName;
 
 /// Time limit. A package runner may have to install the server first.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// Time limit of a program whose help is read. Pages read until then are kept.
+const HELP_LIMIT: Duration = Duration::from_secs(170);
 
 /// The result of connecting to a server.
 #[derive(Debug)]
@@ -41,8 +44,12 @@ impl Trial {
         output: &Output,
     ) -> Result<Self, Exit> {
         let app = App::new(paths.clone(), SessionEnv::here(environment.clone()), None)?;
+        let help = program_of(name, &app);
         let trial = {
-            let _spinner = output.spinner(format!("connecting to {name}"));
+            let _spinner = output.spinner(match &help {
+                Some(program) => format!("reading the help of {program}, page by page"),
+                None => format!("connecting to {name}"),
+            });
             tokio::select! {
                 trial = of(name, &app) => Ok(trial),
                 signal = crate::shutdown::signal() => Err(Exit::interrupted(signal)),
@@ -93,6 +100,15 @@ impl Trial {
     }
 }
 
+/// The program whose help has the tools of the server `name`, if it is such a server.
+fn program_of(name: &str, app: &App) -> Option<String> {
+    let config = app.proxy().unscoped().config();
+    match &config.servers.get(&ServerName::new(name).ok()?)?.transport {
+        Transport::Stdio(program) if program.reads_help() => Some(program.command.clone()),
+        _ => None,
+    }
+}
+
 /// Connects to the server `name` of `app`.
 pub(super) async fn of(name: &str, app: &App) -> Trial {
     let proxy = app.proxy();
@@ -124,7 +140,11 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
         proxy.set_workspace(projects.directories());
     }
     let start = Instant::now();
-    proxy.inventory.list(Some(&server), LIMIT).await;
+    let limit = match program_of(name, app) {
+        Some(_) => HELP_LIMIT,
+        None => LIMIT,
+    };
+    proxy.inventory.list(Some(&server), limit).await;
     match proxy.inventory.progress().remove(&server) {
         Some(Progress::Listed) => {
             let tools = proxy
@@ -143,7 +163,7 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
         },
         _ => Trial::Failed {
             reason: format!(
-                "it gave no answer within {LIMIT:?}; the installation of a server may take longer"
+                "it gave no answer within {limit:?}; the installation of a server may take longer"
             ),
         },
     }

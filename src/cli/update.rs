@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     all: bool,
     /// Show the changes without making them
-    #[arg(long)]
+    #[arg(long, alias = "check")]
     dry_run: bool,
     /// Value of an input that a new version asks for; may be given several times
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "all")]

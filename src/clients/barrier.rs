@@ -139,14 +139,7 @@ pub(super) fn own_entry(
         None => {
             let location = client.user_location(around);
             let mut text = Text::parse(location.syntax, "").ok()?;
-            entry::write(
-                &mut text,
-                &location,
-                entry::NAME,
-                launch,
-                &around.environment,
-            )
-            .ok()?;
+            entry::write(&mut text, &location, entry::NAME, launch).ok()?;
             let node = text.node().at(&location.path_of(entry::NAME))?;
             Found {
                 entry: reading::read(client, node, None),

@@ -60,8 +60,8 @@ pub(super) fn client_edits(
                 .map(|found| found.name.as_str())
                 .collect();
             let needs_entry = needs_entry(location, survey);
-            let (paths, own) = leave(&mut text, location, &leaving, needs_entry, launch, around)
-                .map_err(failed)?;
+            let (paths, own) =
+                leave(&mut text, location, &leaving, needs_entry, launch).map_err(failed)?;
             let others = leaving.iter().filter(|name| **name != own);
             removals.extend(others.map(|name| location.path_of(name)));
             steps.extend(paths);
@@ -106,7 +106,6 @@ fn leave(
     leaving: &[&str],
     needs_entry: bool,
     launch: &Launch,
-    around: &Surroundings,
 ) -> Result<(Vec<Vec<String>>, String), TextError> {
     let mut paths: Vec<Vec<String>> = leaving.iter().map(|name| location.path_of(name)).collect();
     let mut own = String::new();
@@ -119,7 +118,7 @@ fn leave(
         if leaving.contains(&own.as_str()) {
             text.remove(&location.path_of(&own))?;
         }
-        entry::write(text, location, &own, launch, &around.environment)?;
+        entry::write(text, location, &own, launch)?;
         paths.extend(entry::paths(text.node(), location, &own));
     }
     Ok((paths, own))

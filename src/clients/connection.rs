@@ -66,7 +66,7 @@ pub(crate) fn connect(
     };
     let mut text = source.text.clone();
     let failed = PlanError::edit(&location.path);
-    entry::write(&mut text, location, name, &launch, &around.environment).map_err(failed)?;
+    entry::write(&mut text, location, name, &launch).map_err(failed)?;
     let edit = Edit::at(
         location,
         &source,

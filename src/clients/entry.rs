@@ -182,9 +182,8 @@ pub(super) fn write(
     location: &ConfigLocation,
     name: &str,
     launch: &Launch,
-    environment: &Environment,
 ) -> Result<(), TextError> {
-    let mut entry = entry(location.client, launch, environment);
+    let mut entry = entry(location.client, launch);
     if location.client == Client::Codex {
         let approval = launch
             .approval
@@ -343,7 +342,7 @@ fn direct_namespaces() -> Vec<String> {
     DIRECT_NAMESPACES.map(str::to_owned).to_vec()
 }
 
-fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'static str, Node)> {
+fn entry(client: Client, launch: &Launch) -> Vec<(&'static str, Node)> {
     let command = Node::text(launch.command(client));
     let args = Node::texts(&launch.args);
     let none = || Node::Map(Vec::new());
@@ -370,11 +369,9 @@ fn entry(client: Client, launch: &Launch, environment: &Environment) -> Vec<(&'s
             entry
         }
         Client::GeminiCli => {
-            // It withholds variables that look like secrets. One that is not set would be passed on literally.
-            let is_set =
-                |name: &&String| environment.get(name).is_some_and(|value| !value.is_empty());
-            let kept_back = launch.variables.iter().filter(is_set);
-            let variables: Vec<_> = kept_back
+            // It withholds variables that look like secrets.
+            let written = launch.variables.iter();
+            let variables: Vec<_> = written
                 .map(|name| (name, Node::Text(format!("${{{name}}}"))))
                 .collect();
             let mut entry = vec![("command", command), ("args", args)];

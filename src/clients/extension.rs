@@ -112,7 +112,7 @@ impl Plan {
                 let name = names::free(entry::NAME, "proxy", |name| {
                     text.node().at(&location.path_of(name)).is_some()
                 });
-                entry::write(text, location, &name, &launch, &around.environment)?;
+                entry::write(text, location, &name, &launch)?;
                 let paths = entry::paths(text.node(), location, &name);
                 warning = entry::warning(text, location, &name);
                 permission = connection::permission(text.node(), location, &name, around);

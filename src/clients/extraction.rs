@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::cache::read_source;
+use super::model_key;
 use super::servers::{Literals, Servers};
 use super::stored::Stored;
 use super::{Edit, PlanError, Syntax, secrets};
@@ -32,11 +33,12 @@ impl Extraction {
             read_source(config_file, Syntax::Json).map_err(PlanError::unreadable(config_file))?;
         let stored = Stored::of(config_file, environment)?;
         let mut servers = Servers::of(&config.text).with_secrets(stored);
-        let literals = servers.all_literals();
+        let mut literals = servers.all_literals();
+        literals.extend(model_key::literals(config.text.node()));
         let mut text = config.text.clone();
-        let steps = servers
-            .store_all_literals(&mut text)
-            .map_err(PlanError::edit(config_file))?;
+        let failed = PlanError::edit(config_file);
+        let mut steps = servers.store_all_literals(&mut text).map_err(failed)?;
+        steps.extend(model_key::store(&mut text, &mut servers).map_err(failed)?);
         // A secret is stored before an entry refers to it.
         let mut edits = Vec::from_iter(servers.edit_of_secrets(config_file)?);
         let edit = Edit::new(None, config_file, Syntax::Json, &config, &text, steps);
@@ -55,7 +57,11 @@ impl Extraction {
 #[must_use]
 pub(crate) fn literal_secrets(config_file: &Path) -> Literals {
     let config = read_source(config_file, Syntax::Json).ok();
-    config.map_or_else(Vec::new, |config| Servers::of(&config.text).all_literals())
+    config.map_or_else(Vec::new, |config| {
+        let mut literals = Servers::of(&config.text).all_literals();
+        literals.extend(model_key::literals(config.text.node()));
+        literals
+    })
 }
 
 #[cfg(test)]

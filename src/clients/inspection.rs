@@ -8,7 +8,6 @@ use super::cache::read_source;
 use super::connection::variables_of;
 use super::edit::{Edit, PlanError};
 use super::{Client, CodexApproval, ConfigLocation, Launch, Node, Survey, Target, Text, entry};
-use crate::config::Environment;
 
 /// An entry for mcpzip in a client's file.
 #[derive(Debug, Clone)]
@@ -39,12 +38,7 @@ const INDIFFERENT: &[&str] = &[
 
 /// Our entries in a survey.
 #[must_use]
-pub(crate) fn own_entries(
-    survey: &Survey,
-    launch: &Launch,
-    config_file: &Path,
-    environment: &Environment,
-) -> Vec<OwnEntry> {
+pub(crate) fn own_entries(survey: &Survey, launch: &Launch, config_file: &Path) -> Vec<OwnEntry> {
     let launch = Launch {
         variables: variables_of(config_file),
         ..launch.clone()
@@ -62,13 +56,7 @@ pub(crate) fn own_entries(
             program: command.clone(),
             args: args.clone(),
             is_disabled: entry.is_disabled,
-            lacks: lacks(
-                &source.text,
-                &found.location,
-                &found.name,
-                &launch,
-                environment,
-            ),
+            lacks: lacks(&source.text, &found.location, &found.name, &launch),
             refusal: entry::refusal(source.text.node(), &found.location, &found.name),
         })
     })
@@ -85,7 +73,6 @@ pub(crate) fn repair(
     is_dead: bool,
     launch: &Launch,
     config_file: &Path,
-    environment: &Environment,
 ) -> Result<Option<Edit>, PlanError> {
     let location = &own.location;
     let unreadable = PlanError::unreadable(&location.path);
@@ -97,13 +84,7 @@ pub(crate) fn repair(
     };
     let mut text = source.text.clone();
     let path = location.path_of(&own.name);
-    for (key, value) in fresh(
-        source.text.node(),
-        location,
-        &own.name,
-        &launch,
-        environment,
-    ) {
+    for (key, value) in fresh(source.text.node(), location, &own.name, &launch) {
         let current = text
             .node()
             .at(&path)
@@ -127,6 +108,12 @@ pub(crate) fn repair(
                     .filter(|name| !known.contains(name))
                     .collect::<Vec<_>>();
                 (!new.is_empty()).then(|| Node::List(known.iter().cloned().chain(new).collect()))
+            }
+            (Some(Node::Map(known)), Node::Map(fresh)) if own.lacks.contains(&key) => {
+                let is_new =
+                    |(name, _): &(String, Node)| !known.iter().any(|(there, _)| there == name);
+                let new: Vec<_> = fresh.into_iter().filter(is_new).collect();
+                (!new.is_empty()).then(|| Node::Map(known.into_iter().chain(new).collect()))
             }
             (None, value) if own.lacks.contains(&key) => Some(value),
             _ => None,
@@ -153,7 +140,6 @@ fn fresh(
     location: &ConfigLocation,
     name: &str,
     launch: &Launch,
-    environment: &Environment,
 ) -> Vec<(String, Node)> {
     let Ok(mut text) = Text::parse(location.syntax, "") else {
         return Vec::new();
@@ -163,7 +149,7 @@ fn fresh(
         approval: Some(approval),
         ..launch.clone()
     };
-    if entry::write(&mut text, location, name, &launch, environment).is_err() {
+    if entry::write(&mut text, location, name, &launch).is_err() {
         return Vec::new();
     }
     let members = text
@@ -177,22 +163,27 @@ fn fresh(
         .collect()
 }
 
-fn lacks(
-    text: &Text,
-    location: &ConfigLocation,
-    name: &str,
-    launch: &Launch,
-    environment: &Environment,
-) -> Vec<String> {
+/// Whether a client passes on the variables under `key` alone.
+fn is_passed_on(location: &ConfigLocation, key: &str) -> bool {
+    location.client == Client::GeminiCli && key == "env"
+}
+
+fn lacks(text: &Text, location: &ConfigLocation, name: &str, launch: &Launch) -> Vec<String> {
     let current = text.node().at(&location.path_of(name));
     let is_lacking = |key: &str, value: &Node| match current.and_then(|entry| entry.get(key)) {
         Some(there) if key == VARIABLES => value
             .items()
             .iter()
             .any(|name| !there.items().contains(name)),
+        Some(there) if is_passed_on(location, key) => {
+            let there = there.members();
+            let mut names = value.members().into_iter().map(|(name, _)| name);
+            names.any(|name| !there.iter().any(|(known, _)| *known == name))
+        }
+        None if is_passed_on(location, key) => true,
         there => there.is_none() && !INDIFFERENT.contains(&key),
     };
-    let fresh = fresh(text.node(), location, name, launch, environment).into_iter();
+    let fresh = fresh(text.node(), location, name, launch).into_iter();
     let mut lacks: Vec<String> = fresh
         .filter_map(|(key, value)| is_lacking(&key, &value).then_some(key))
         .collect();

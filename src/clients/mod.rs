@@ -25,6 +25,7 @@ mod journal;
 mod location;
 mod lock;
 mod model;
+mod model_key;
 mod names;
 mod node;
 mod plan;

@@ -81,12 +81,21 @@ impl SecretsPlan {
             }
             false => servers.literals(),
         };
+        let plan = Self {
+            twins,
+            literals,
+            stored: Vec::new(),
+        };
+        plan.with_stored(servers)
+    }
+
+    /// This plan, with all secrets that `servers` stores.
+    pub(super) fn with_stored(self, servers: &Servers) -> Self {
         let added = servers.stored().added().iter();
         let stored = added.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
         Self {
-            twins,
-            literals,
             stored: stored.collect(),
+            ..self
         }
     }
 }

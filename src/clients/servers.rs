@@ -245,11 +245,7 @@ impl Servers {
 
     /// Returns the index of each changed server with the path of the changed value in its entry.
     fn store_literals_of(&mut self, is_meant: impl Fn(&str) -> bool) -> Vec<(usize, Vec<String>)> {
-        let written = self.all.iter();
-        let taken: BTreeSet<String> = written
-            .flat_map(|(_, node)| references::variables(&node.to_json()))
-            .chain(self.elsewhere.iter().cloned())
-            .collect();
+        let taken = self.taken();
         let mut changed = Vec::new();
         for (at, (name, node)) in self.all.iter_mut().enumerate() {
             if is_meant(name) {
@@ -258,6 +254,21 @@ impl Servers {
             }
         }
         changed
+    }
+
+    /// Stores the secret `value` of another part of the configuration, and returns a reference to it.
+    pub(super) fn store_value(&mut self, owner: &str, variable: String, value: String) -> String {
+        let taken = self.taken();
+        self.stored.store_value(owner, (variable, value), &taken)
+    }
+
+    /// The variables that the configuration refers to.
+    fn taken(&self) -> BTreeSet<String> {
+        let written = self.all.iter();
+        written
+            .flat_map(|(_, node)| references::variables(&node.to_json()))
+            .chain(self.elsewhere.iter().cloned())
+            .collect()
     }
 
     /// The stored secrets.

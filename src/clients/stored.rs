@@ -172,7 +172,7 @@ impl Stored {
             if !text.contains(&literal.value) {
                 continue;
             }
-            let name = self.name_for(server, &literal, taken);
+            let name = self.name_for(server, (&literal.variable, &literal.value), taken);
             let reference = format!("${{{name}}}");
             let text = match literal.location {
                 // The value of a variable or header may be short; it stands at the end.
@@ -194,20 +194,40 @@ impl Stored {
         paths
     }
 
+    /// Stores the secret `value` of `owner`, and returns a reference to it. No variable gets a name in `taken`.
+    pub(super) fn store_value(
+        &mut self,
+        owner: &str,
+        (variable, value): (String, String),
+        taken: &BTreeSet<String>,
+    ) -> String {
+        let name = self.name_for(owner, (&variable, &value), taken);
+        let reference = format!("${{{name}}}");
+        if !self.has(&name) {
+            self.added.insert(name, value);
+        }
+        reference
+    }
+
     /// A variable name that is not used for another value.
-    fn name_for(&self, server: &str, literal: &Literal, taken: &BTreeSet<String>) -> String {
+    fn name_for(
+        &self,
+        server: &str,
+        (variable, secret): (&str, &str),
+        taken: &BTreeSet<String>,
+    ) -> String {
         let prefix = variable_name(&format!("{server}_"));
-        let longer = match literal.variable.starts_with(&prefix) {
-            true => literal.variable.clone(),
-            false => format!("{prefix}{}", literal.variable),
+        let longer = match variable.starts_with(&prefix) {
+            true => variable.to_owned(),
+            false => format!("{prefix}{variable}"),
         };
         let numbered = (2..).map(|number| format!("{longer}_{number}"));
         let environment = self.environment();
         let is_free = |name: &String| match environment.get(name) {
-            Some(value) => value == literal.value && (self.has(name) || !taken.contains(name)),
+            Some(value) => value == secret && (self.has(name) || !taken.contains(name)),
             None => !taken.contains(name),
         };
-        let mut names = [literal.variable.clone(), longer.clone()]
+        let mut names = [variable.to_owned(), longer.clone()]
             .into_iter()
             .chain(numbered);
         names.find(is_free).expect("there are numbers without end")

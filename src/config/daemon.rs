@@ -28,7 +28,7 @@ pub(crate) struct DaemonOptions {
 }
 
 impl Default for DaemonMode {
-    /// Only Linux has a daemon.
+    /// Elsewhere it was not tried on a real machine.
     fn default() -> Self {
         if cfg!(target_os = "linux") {
             Self::Auto

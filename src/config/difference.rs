@@ -36,6 +36,8 @@ impl Config {
             ),
             (format!("{:?}", before.tools) != format!("{:?}", self.tools))
                 .then(|| "rules changed".to_owned()),
+            (before.limits != self.limits).then(|| "limits changed".to_owned()),
+            (before.scripts != self.scripts).then(|| "scripts changed".to_owned()),
             (before.management != self.management).then(|| "management changed".to_owned()),
             (before.audit != self.audit || before.audit_copies != self.audit_copies)
                 .then(|| "audit changed".to_owned()),

@@ -390,14 +390,25 @@ pub(crate) const LOCALAPPDATA: Variable = Variable {
 };
 
 /// The directory of the user's sockets, and the one of temporary files.
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) const TEMPORARY_DIR: &str = "TMPDIR";
 
 /// All that a daemon gets of the environment of the process that starts it: where its own files are, and how much it logs.
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) const OF_DAEMON: &[&str] = &["HOME", TEMPORARY_DIR, RUNTIME_DIR, LOG.name];
+#[cfg(windows)]
+pub(crate) const OF_DAEMON: &[&str] = &[
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "USERPROFILE",
+    APPDATA.name,
+    LOCALAPPDATA.name,
+    "TEMP",
+    "TMP",
+    LOG.name,
+];
 
 /// The variables that a server's process inherits; it gets all others from its `env` only. The variables of proxies
 /// and certificates also apply to `mcpzip` itself, for connections to HTTP servers.
@@ -575,7 +586,8 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Reads the variables of this process. Invalid Unicode in a value becomes `U+FFFD`, so that one odd directory in
+    /// Reads the variables of this process. One whose value is a reference to itself is unset: Gemini CLI passes `${NAME}` on as it
+    /// is written if it has no value for it. Invalid Unicode in a value becomes `U+FFFD`, so that one odd directory in
     /// `PATH` does not hide the others.
     #[must_use]
     pub(crate) fn process() -> Self {
@@ -586,6 +598,7 @@ impl Environment {
                     value.to_string_lossy().into_owned(),
                 )
             })
+            .filter(|(name, value)| *value != format!("${{{name}}}"))
             .collect()
     }
 

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use crate::tool::NameError;
 
 /// The reason for which a profile is not served.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProfileRefusal {
-    #[error("the profile that `clients` of the configuration gives to this client cannot be read")]
+    #[error(
+        "`profiles` or `clients` of the configuration cannot be read, so it is unknown which profile the session has"
+    )]
     Unreadable,
     #[error("there is no profile `{name}`; {known}")]
     Unknown { name: String, known: String },

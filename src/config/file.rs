@@ -13,18 +13,20 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 use tracing::level_filters::LevelFilter;
 
 use super::error::{ConfigWarning, EntryError};
+use super::limits::{Limit, limits};
 use super::openapi::OpenApiEntry;
 use super::profiles::{ProfileEntries, profiles};
 use super::reader::{At, Field, Members, Read, Report, kind};
+use super::roles::{RoleEntries, roles};
 use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
-    OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, SearchEntry, SurfaceEntry,
+    OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, ScriptsEntry, SearchEntry, SurfaceEntry,
 };
 use super::shown::{Shown, shown};
 use super::surface_options::{ClientEntry, clients, surface};
 use super::{
     CREDENTIALS_EXPECTED, CommandLine, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck,
-    IdleTimeout, Management, Origin, Share, Trust, duration, log_level,
+    IdleTimeout, Management, Origin, ScriptOptions, Share, Trust, duration, log_level,
 };
 use super::{command_line, foreign, keys, openapi};
 
@@ -79,12 +81,15 @@ pub(super) struct File {
     pub(super) clients: Read<Vec<(String, ClientEntry)>>,
     pub(super) search: Read<SearchEntry>,
     pub(super) results: Read<Results>,
+    pub(super) scripts: Read<ScriptOptions>,
     pub(super) management: Read<Management>,
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) expose: Read<Exposed>,
     pub(super) tools: PolicyEntry,
     pub(super) profiles: Read<ProfileEntries>,
+    pub(super) roles: Read<RoleEntries>,
+    pub(super) limits: Read<Vec<Limit>>,
     pub(super) credentials: Read<Credentials>,
     pub(super) registry: Read<At<String>>,
     pub(super) log: Read<LevelFilter>,
@@ -179,6 +184,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let clients = members.read("clients", clients);
     let search = members.read("search", SearchEntry::read);
     let results = members.read("results", Results::read);
+    let scripts = members.read("scripts", scripts);
     let management = members.read("management", management);
     let proxy = members.read("proxy", Field::text);
     let ca_file = members.read("ca_file", Field::text);
@@ -188,6 +194,8 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         .read("tools", PolicyEntry::read)?
         .unwrap_or_default();
     let profiles = members.read("profiles", profiles);
+    let roles = members.read("roles", roles);
+    let limits = members.read("limits", limits);
     let credentials = members.read("credentials", credentials);
     let registry = members.read("registry", Field::text);
     let log = members.read("log", level);
@@ -220,10 +228,13 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         clients,
         search,
         results,
+        scripts,
         management,
         expose,
         tools,
         profiles,
+        roles,
+        limits,
         credentials,
         proxy,
         ca_file,
@@ -363,6 +374,23 @@ pub(super) fn daemon(field: &Field<'_>) -> Result<DaemonOptions, At<EntryError>>
     Ok(DaemonOptions {
         mode: written.mode.unwrap_or(default.mode),
         idle: written.idle.unwrap_or(default.idle),
+    })
+}
+
+/// Reads `true`, `false` or an object, which switches scripts on.
+fn scripts(field: &Field<'_>) -> Result<ScriptOptions, At<EntryError>> {
+    let default = ScriptOptions::default();
+    if let Ok(is_on) = field.flag() {
+        return Ok(ScriptOptions { is_on, ..default });
+    }
+    if field.object().is_err() {
+        return Err(field.wrong("true, false or an object"));
+    }
+    let written = ScriptsEntry::read(field)?;
+    Ok(ScriptOptions {
+        is_on: true,
+        allow: written.allow.unwrap_or(default.allow),
+        max_calls: written.max_calls.unwrap_or(default.max_calls),
     })
 }
 

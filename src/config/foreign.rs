@@ -48,6 +48,7 @@ const fn foreign(
 
 /// Top-level keys.
 pub(super) const FILE: &[Foreign] = &[
+    foreign("tool_acl", AVELINO, always, FROM_AVELINO),
     foreign("serverAuth", AVELINO, always, FROM_AVELINO),
     foreign("sseProxy", RUNNER, always, FROM_RUNNER),
     foreign("require_mcp_auth", MCPPROXY, is_true, FROM_MCPPROXY),

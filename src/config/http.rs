@@ -1,12 +1,13 @@
 //! Reads `http`, how `serve --http` serves clients.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::error::EntryError;
 use super::reader::{At, Read};
 use super::sections::HttpEntry;
 use super::server::Resolver;
-use super::{ListenAddress, Surface, simple_setting};
+use super::{HttpAuth, ListenAddress, Surface, TlsOptions, simple_setting};
 
 /// How clients are served over HTTP; arguments and variables go before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +18,12 @@ pub(crate) struct HttpOptions {
     pub token_file: Option<PathBuf>,
     /// The origins of web pages that may call the server.
     pub origins: Vec<String>,
+    /// How clients show who they are; `None` without identities.
+    pub auth: Option<HttpAuth>,
+    /// The server's certificate; `None` without TLS.
+    pub tls: Option<Box<TlsOptions>>,
+    /// How long the end waits for calls in progress; `None` does not wait.
+    pub drain: Option<Duration>,
     /// The surface of clients over HTTP.
     pub surface: Option<Surface>,
 }
@@ -60,12 +67,26 @@ impl Resolver<'_> {
         let token_file = entry
             .token_file
             .map(|written| Ok(self.file("http.token_file", &written)?.into()));
+        let auth = entry.auth.map(|entry| self.auth(entry)).transpose()?;
+        let tls = entry.tls.map(|entry| self.tls(entry)).transpose()?;
+        let certificates = auth.as_ref().is_some_and(|auth| auth.certificates);
+        if certificates && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none()) {
+            let fault = EntryError::value(
+                "http.auth.certificates",
+                "together with `http.tls.client_ca`, the authorities of the certificates",
+                "no such key".to_owned(),
+            );
+            return Err(At::new(0, fault));
+        }
         let origins = entry.origins.unwrap_or_default();
         let origins = origins
             .iter()
             .map(|written| self.plain("http.origins", written));
         Ok(HttpOptions {
             surface,
+            auth,
+            tls: tls.map(Box::new),
+            drain: entry.drain,
             origins: origins.collect::<Result<_, _>>()?,
             address: address.transpose()?,
             token_file: token_file.transpose()?,

@@ -43,8 +43,18 @@ pub(super) enum Value {
     Objects(Table),
     /// An object of profiles, each with these keys.
     Profiles(Table),
+    /// An object of roles, each with these keys.
+    Roles(Table),
+    /// An object with at least these of its keys.
+    Complete(&'static [&'static str], Table),
+    /// A list of limits, each with these keys.
+    Limits(Table),
     /// An object, or one of some words, which stand for it.
     ObjectOr(&'static [&'static str], Table),
+    /// An object with at least one of these keys, or a word that stands for one.
+    FilledObjectOr(&'static [&'static str], Table),
+    /// `true`, `false` or an object with these keys.
+    FlagOr(Table),
     /// An object of servers' entries, each with the keys of `keys::ENTRY`.
     Servers,
     /// An object whose members are not checked.

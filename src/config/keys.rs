@@ -2,10 +2,11 @@
 //! tables, and the JSON Schema for editors is made from them; the reader in `file.rs` reads exactly these keys.
 
 use super::key::{Table, Value, key, with_default};
+use super::limits::LIMIT;
 use super::options::RESULT_FORMS;
 use super::sections::{
-    APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, OWN_TOOLS, RESULTS, SEARCH,
-    SURFACE, TOOLS,
+    APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, OWN_TOOLS, RESULTS,
+    SCRIPTS, SEARCH, SURFACE, TOOLS,
 };
 
 /// The values of `type` that are offered; letter case, `-` and `_` are ignored.
@@ -79,10 +80,26 @@ pub(super) const FILE: Table = &[
         Value::Object(RESULTS),
         "How results are answered.",
     ),
+    with_default(
+        "scripts",
+        Value::FlagOr(SCRIPTS),
+        "false",
+        "Whether agents run scripts (`mcpzip__run`): JavaScript that makes a chain of calls in one.",
+    ),
     key(
         "profiles",
         Value::Profiles(PROFILE),
         "Named parts of the configuration, which only narrow it.",
+    ),
+    key(
+        "roles",
+        Value::Roles(ROLE),
+        "The profiles that people with an identity (`http.auth`) get; those of all their roles add up. Without this key each of them gets everything.",
+    ),
+    key(
+        "limits",
+        Value::Limits(LIMIT),
+        "How much clients over HTTP may do: a list of limits, which all count.",
     ),
     with_default(
         "management",
@@ -193,6 +210,21 @@ const PROFILE: Table = &[
         Value::Texts,
         "Directories whose sessions get the profile without asking for it.",
     ),
+];
+
+/// The keys of an entry in `roles`.
+const ROLE: Table = &[
+    key(
+        "profiles",
+        Value::Texts,
+        "The profiles of the role; `[\"*\"]` for the whole configuration. Required.",
+    ),
+    key(
+        "groups",
+        Value::Texts,
+        "The groups whose members have the role, as the identity provider or the proxy in front names them.",
+    ),
+    key("users", Value::Texts, "The names of people with the role."),
 ];
 
 /// The keys of an entry in `clients`.

@@ -1,13 +1,25 @@
 //! The part of a configuration that profiles permit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::error::{EntryError, ProfileRefusal};
 use super::profiles::{Profile, ProfileRequest, UNREADABLE};
-use super::{Config, Lifetime, Management};
+use super::roles::GrantedProfile;
+use super::{Config, Lifetime, Management, ScriptOptions};
 use crate::tool::ServerName;
 
 impl Config {
+    /// Whether a session with this part, after `before`, must not read the results that it has stored: a server is gone, or the
+    /// rules of its profiles are others.
+    #[must_use]
+    pub(crate) fn withholds_results_of(&self, before: &Self) -> bool {
+        let is_gone = |server: &ServerName| !self.servers.contains_key(server);
+        let rules = (&self.profile_rules, &before.profile_rules);
+        self.servers.is_empty()
+            || !self.profile_rules.is_empty()
+                && (before.servers.keys().any(is_gone) || rules.0 != rules.1)
+    }
+
     /// The names of the profiles that a session gets: all that are named, that of its client, and those of its directories.
     #[must_use]
     pub(crate) fn profiles_of(&self, request: ProfileRequest<'_>) -> Vec<String> {
@@ -18,10 +30,17 @@ impl Config {
         }
         let client = request.client.unwrap_or_default();
         names.extend(self.surface.profiles_of(client).map(str::to_owned));
-        let profiles = self.profiles.iter().flatten();
-        for (name, profile) in profiles {
-            let Ok(profile) = profile else { continue };
-            if !profile.projects.is_everywhere() && profile.projects.admit(request.directories) {
+        if self.profiles.is_err() && !request.directories.is_empty() {
+            names.push(UNREADABLE.to_owned());
+        }
+        for (name, profile) in self.profiles.iter().flatten() {
+            let is_concerned = match profile {
+                Ok(Profile { projects, .. }) => {
+                    !projects.is_everywhere() && projects.admit(request.directories)
+                }
+                Err(faulty) => faulty.may_concern(request.directories),
+            };
+            if is_concerned {
                 names.push(name.clone());
             }
         }
@@ -30,22 +49,30 @@ impl Config {
         names
     }
 
-    /// Whether a profile that the configuration is narrowed to has rules.
+    /// Whether tools that its rules deny do not exist for its sessions: a profile that it is narrowed to has rules, or it is for a person.
     #[must_use]
     pub(crate) fn has_profile_rules(&self) -> bool {
-        !self.profile_rules.iter().all(|(_, rules)| rules.is_empty())
+        // Of what a person may not use, nothing is shown either.
+        self.is_for_person() || !self.profile_rules.iter().all(|(_, rules)| rules.is_empty())
     }
 
     /// The profiles that the configuration is narrowed to.
     pub(crate) fn profile_names(&self) -> impl Iterator<Item = &str> {
-        self.profile_rules.iter().map(|(name, _)| name.as_str())
+        let roles = self.role_profiles.iter().map(GrantedProfile::name);
+        let named = self.profile_rules.iter().map(|(name, _)| name.as_str());
+        named.chain(roles)
     }
 
     /// Whether the directories of a session can decide its profiles.
     #[must_use]
     pub(crate) fn has_profiles_of_directories(&self) -> bool {
-        let mut profiles = self.profiles.iter().flat_map(BTreeMap::values).flatten();
-        profiles.any(|profile| !profile.projects.is_everywhere())
+        let Ok(profiles) = &self.profiles else {
+            return true;
+        };
+        profiles.values().any(|profile| match profile {
+            Ok(profile) => !profile.projects.is_everywhere(),
+            Err(faulty) => faulty.has_directories(),
+        })
     }
 
     /// The part of the configuration that all of these profiles permit; the first one with a surface decides it.
@@ -57,7 +84,6 @@ impl Config {
         if names.is_empty() {
             return Ok(config);
         }
-        let mut surface = None;
         for name in names {
             let profile = self.profile(name)?;
             if let Some(servers) = &profile.servers {
@@ -65,7 +91,8 @@ impl Config {
             }
             let most = profile.management.unwrap_or(Management::Read);
             config.management = most.min(config.management);
-            surface = surface.or(profile.surface);
+            let of_profiles = &mut config.surface.of_profiles;
+            *of_profiles = of_profiles.or(profile.surface);
             let rules = (name.clone(), profile.tools.clone());
             config.profile_rules.push(rules);
         }
@@ -75,16 +102,16 @@ impl Config {
                 names: names.join(" and "),
             });
         }
-        // They are about all servers, and agents read them.
-        config.warnings.clear();
-        // Results that are kept longer than their session can be read by others.
-        config.results.kept_for = Lifetime::default();
-        if let Some(surface) = surface {
-            config.surface.mode = surface;
-            let clients = config.surface.clients.values_mut();
-            clients.for_each(|client| client.surface = None);
-        }
+        config.withhold();
         Ok(config)
+    }
+
+    /// Removes what sessions of a part must not see.
+    pub(super) fn withhold(&mut self) {
+        // They are about all servers, and agents read them.
+        self.warnings.clear();
+        // Results that are kept longer than their session can be read by others.
+        self.results.kept_for = Lifetime::default();
     }
 
     /// The configuration for sessions whose profiles cannot be used: it has no server.
@@ -94,11 +121,12 @@ impl Config {
         config.keep_servers(|_| false);
         config.warnings.clear();
         config.management = Management::Off;
+        config.scripts = ScriptOptions::default();
         config
     }
 
     /// Removes the other servers, and every mention of them.
-    fn keep_servers(&mut self, is_kept: impl Fn(&ServerName) -> bool) {
+    pub(super) fn keep_servers(&mut self, is_kept: impl Fn(&ServerName) -> bool) {
         self.servers.retain(|server, _| is_kept(server));
         let is_named = |name: &str| ServerName::new(name).is_ok_and(|server| is_kept(&server));
         self.faults.retain(|fault| is_named(&fault.name));
@@ -110,7 +138,7 @@ impl Config {
             .collect();
     }
 
-    fn profile(&self, name: &str) -> Result<&Profile, ProfileRefusal> {
+    pub(super) fn profile(&self, name: &str) -> Result<&Profile, ProfileRefusal> {
         let fault = |fault: &EntryError| ProfileRefusal::Fault {
             name: name.to_owned(),
             fault: fault.clone(),
@@ -133,7 +161,7 @@ impl Config {
             .get(name)
             .ok_or_else(unknown)?
             .as_ref()
-            .map_err(fault)
+            .map_err(|faulty| fault(&faulty.fault))
     }
 }
 

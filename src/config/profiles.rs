@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::error::EntryError;
 use super::names::safe_name;
+use super::nearest::nearest;
 use super::reader::{At, Field, Read, Report};
 use super::sections::PolicyEntry;
 use super::surface::surface_name;
@@ -19,6 +20,9 @@ const NAME_EXPECTED: &str =
     "a name of at most 64 letters `a-z`, digits, `-` and `_`, which begins with a letter or digit";
 const SERVERS_EXPECTED: &str =
     "a list with at least one name of a server in `mcpServers`, or `[\"*\"]` for all of them";
+const KEYS: [&str; 5] = ["servers", "tools", "surface", "management", "projects"];
+const RULES: [&str; 4] = ["allow", "ask", "deny", "without_asking"];
+const RULES_EXPECTED: &str = "one of the lists `allow`, `ask`, `deny` and `without_asking`";
 const KEYS_EXPECTED: &str = "one of `servers`, `tools`, `surface`, `management` and `projects`";
 const MANAGEMENT_EXPECTED: &str =
     "\"off\" or \"read\"; a change of the configuration would reach servers outside the profile";
@@ -27,7 +31,10 @@ const MANAGEMENT_EXPECTED: &str =
 pub(super) const UNREADABLE: &str = "\0";
 
 /// The profiles as they stand in the file; each may have a fault of its own.
-pub(super) type ProfileEntries = Vec<(String, Result<ProfileEntry, At<EntryError>>)>;
+pub(super) type ProfileEntries = Vec<(String, Result<ProfileEntry, FaultyEntry>)>;
+
+/// A profile that cannot be read, and its directories as far as they can: `None` where any may be meant.
+pub(super) type FaultyEntry = (At<EntryError>, Option<Vec<At<String>>>);
 
 /// A profile as it stands in the file.
 pub(super) struct ProfileEntry {
@@ -62,11 +69,83 @@ pub(crate) struct ProfileRequest<'a> {
 }
 
 /// The profiles by name. A fault in one refuses that profile alone; a fault of the whole key refuses every profile.
-pub(crate) type Profiles = Result<BTreeMap<String, Result<Profile, EntryError>>, EntryError>;
+pub(crate) type Profiles = Result<BTreeMap<String, Result<Profile, FaultyProfile>>, EntryError>;
+
+/// A profile that cannot be used. Sessions of its directories are refused, as it would have narrowed them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FaultyProfile {
+    pub(super) fault: EntryError,
+    /// Its directories; `None` where they cannot be read, so that any may be meant.
+    projects: Option<Projects>,
+}
+
+impl FaultyProfile {
+    /// Whether it may be meant for a session in `directories`.
+    pub(super) fn may_concern(&self, directories: &[PathBuf]) -> bool {
+        match &self.projects {
+            None => !directories.is_empty(),
+            Some(projects) => !projects.is_everywhere() && projects.admit(directories),
+        }
+    }
+
+    /// Whether it depends on a session's directories.
+    pub(super) fn has_directories(&self) -> bool {
+        !(self.projects.as_ref()).is_some_and(Projects::is_everywhere)
+    }
+}
 
 /// Reads `profiles`.
 pub(super) fn profiles(field: &Field<'_>) -> Result<ProfileEntries, At<EntryError>> {
-    field.members(|name, field| Ok((name.to_owned(), profile(name, field))))
+    only_once(field)?;
+    field.members(|name, field| {
+        let entry = profile(name, field).map_err(|fault| (fault, directories(field)));
+        Ok((name.to_owned(), entry))
+    })
+}
+
+/// The directories of a profile that has a fault; `None` where it may have others than those.
+fn directories(field: &Field<'_>) -> Option<Vec<At<String>>> {
+    let mut written = Some(Vec::new());
+    let read = only_once(field).and_then(|()| {
+        field.members(|key, field| {
+            match key {
+                "projects" => written = field.texts().ok(),
+                _ if nearest(key, &KEYS) == Some("projects") => written = None,
+                _ => {}
+            }
+            Ok(())
+        })
+    });
+    read.ok().and(written)
+}
+
+/// Refuses an object that has a key twice: either value may be the restriction that was meant.
+fn only_once(field: &Field<'_>) -> Result<(), At<EntryError>> {
+    let mut known = BTreeSet::new();
+    for property in &field.object()?.properties {
+        let name = property.name.as_str();
+        if !known.insert(name) {
+            let fault = EntryError::value(
+                "profiles",
+                "an object with each key once",
+                format!("`{name}` twice"),
+            );
+            return Err(At::new(property.range.start, fault));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an object with other keys than `keys`, with a key twice, or with `null`: a restriction would be lost.
+fn only(field: &Field<'_>, keys: &[&str], expected: &str) -> Result<(), At<EntryError>> {
+    only_once(field)?;
+    let checked = field.members(
+        |key, member| match keys.contains(&key) && !member.is_null() {
+            true => Ok(()),
+            false => Err(member.wrong(expected)),
+        },
+    );
+    checked.map(drop)
 }
 
 fn profile(name: &str, field: &Field<'_>) -> Result<ProfileEntry, At<EntryError>> {
@@ -74,6 +153,7 @@ fn profile(name: &str, field: &Field<'_>) -> Result<ProfileEntry, At<EntryError>
         let fault = EntryError::value("profiles", NAME_EXPECTED, format!("`{name}`"));
         return Err(At::new(field.offset(), fault));
     }
+    only(field, &KEYS, KEYS_EXPECTED)?;
     let mut entry = ProfileEntry {
         servers: Vec::new(),
         tools: PolicyEntry::default(),
@@ -84,12 +164,13 @@ fn profile(name: &str, field: &Field<'_>) -> Result<ProfileEntry, At<EntryError>
     field.members(|key, field| {
         match key {
             "servers" => entry.servers = field.texts()?,
-            "tools" => entry.tools = PolicyEntry::read(field)?,
+            "tools" => {
+                only(field, &RULES, RULES_EXPECTED)?;
+                entry.tools = PolicyEntry::read(field)?;
+            }
             "surface" => entry.surface = Some(surface_name(field)?),
             "management" => entry.management = Some(management(field)?),
-            "projects" => entry.projects = field.texts()?,
-            // A restriction whose key is misspelt would otherwise be lost.
-            _ => return Err(field.wrong(KEYS_EXPECTED)),
+            _ => entry.projects = field.texts()?,
         }
         Ok(())
     })?;
@@ -108,7 +189,7 @@ fn management(field: &Field<'_>) -> Result<Management, At<EntryError>> {
     }
 }
 
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.len() <= LONGEST_NAME
         && name.bytes().next().is_some_and(is_plain)
@@ -136,20 +217,27 @@ pub(super) fn of(
     };
     let mut profiles = BTreeMap::new();
     for (name, entry) in entries {
-        let profile = entry.and_then(|mut entry| {
-            let written = std::mem::take(&mut entry.projects);
+        let read = |written: Vec<At<String>>| {
             let home = |text: &str| expand::home(text, environment);
-            let projects = Projects::read(written, home, |_, text| Ok(text.value.clone()))?;
-            let profile = resolved(&name, entry, names, renamed, report)?;
-            Ok(Profile {
-                projects,
-                ..profile
-            })
-        });
-        let profile = profile.map_err(|at| {
+            Projects::read(written, home, |_, text| Ok(text.value.clone()))
+        };
+        let profile = match entry {
+            Err((at, written)) => Err((at, written.and_then(|written| read(written).ok()))),
+            Ok(mut entry) => match read(std::mem::take(&mut entry.projects)) {
+                Err(at) => Err((at, None)),
+                Ok(projects) => match resolved(&name, entry, names, renamed, report) {
+                    Err(at) => Err((at, Some(projects))),
+                    Ok(profile) => Ok(Profile {
+                        projects,
+                        ..profile
+                    }),
+                },
+            },
+        };
+        let profile = profile.map_err(|(at, projects)| {
             let fault = at.value.clone();
             report.fall_back(at, REFUSED);
-            fault
+            FaultyProfile { fault, projects }
         });
         profiles.insert(name, profile);
     }

@@ -23,6 +23,13 @@ impl Stdio {
         };
         RUNNERS.contains(&program_name(program))
     }
+
+    /// Whether its tools come from the help of a program, which may have hundreds of pages.
+    #[must_use]
+    pub(crate) fn reads_help(&self) -> bool {
+        let command_line = self.command_line.as_ref();
+        command_line.is_some_and(|command_line| command_line.tools.is_empty())
+    }
 }
 
 /// The program's name in a path or package: without directory, extension and version.

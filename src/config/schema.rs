@@ -172,19 +172,40 @@ fn value(value: &Value) -> Json {
             member.insert("type".to_owned(), json!("object"));
             json!({ "type": ["object", "null"], "additionalProperties": member })
         }
-        Value::Profiles(table) => {
-            let mut member = object(table);
-            member.insert("type".to_owned(), json!("object"));
-            member.insert("required".to_owned(), json!(["servers"]));
-            let servers = json!({ "servers": { "type": "array", "minItems": 1 } });
-            let member = json!({ "allOf": [member, { "properties": servers }] });
-            let names = json!({ "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" });
-            json!({ "type": ["object", "null"], "propertyNames": names, "additionalProperties": member })
+        Value::Profiles(table) => named(table, "servers"),
+        Value::Roles(table) => named(table, "profiles"),
+        Value::Limits(table) => {
+            let mut limit = object(table);
+            limit.insert("type".to_owned(), json!("object"));
+            let numbers = table
+                .iter()
+                .filter(|key| matches!(key.value, Value::Number(..)));
+            let one: Vec<Json> = numbers
+                .map(|key| json!({ "required": [key.name] }))
+                .collect();
+            limit.insert("anyOf".to_owned(), json!(one));
+            json!({ "type": ["array", "null"], "items": limit })
         }
         Value::ObjectOr(words, table) => {
             let mut schema = object(table);
             schema.insert("type".to_owned(), json!("object"));
             json!({ "anyOf": [{ "enum": words }, schema, { "type": "null" }] })
+        }
+        Value::FilledObjectOr(words, table) => {
+            let mut schema = object(table);
+            schema.insert("minProperties".to_owned(), json!(1));
+            json!({ "anyOf": [{ "enum": words }, schema, { "type": "null" }] })
+        }
+        Value::Complete(required, table) => {
+            let mut schema = object(table);
+            schema.insert("type".to_owned(), json!(["object", "null"]));
+            schema.insert("required".to_owned(), json!(required));
+            Json::Object(schema)
+        }
+        Value::FlagOr(table) => {
+            let mut schema = object(table);
+            schema.insert("type".to_owned(), json!("object"));
+            json!({ "anyOf": [{ "type": "boolean" }, schema, { "type": "null" }] })
         }
         Value::Servers => json!({
             "type": ["object", "null"],
@@ -194,6 +215,17 @@ fn value(value: &Value) -> Json {
         Value::Opaque => json!({ "type": ["object", "null"] }),
         Value::Any => json!({}),
     }
+}
+
+/// Objects by plain names, each with a list that is not empty.
+fn named(table: Table, list: &str) -> Json {
+    let mut member = object(table);
+    member.insert("type".to_owned(), json!("object"));
+    member.insert("required".to_owned(), json!([list]));
+    let full = json!({ list: { "type": "array", "minItems": 1 } });
+    let member = json!({ "allOf": [member, { "properties": full }] });
+    let names = json!({ "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" });
+    json!({ "type": ["object", "null"], "propertyNames": names, "additionalProperties": member })
 }
 
 fn time(is_positive: bool) -> Json {
@@ -317,9 +349,54 @@ mod tests {
                     json!({ "x": { "servers": ["r"], "surface": "wide" } }),
                 ],
             ),
+            Value::Roles(_) => (
+                vec![json!({}), json!({ "x-1": { "profiles": ["r"] } })],
+                vec![
+                    json!([]),
+                    json!({ "x": {} }),
+                    json!({ "x": { "profiles": [] } }),
+                    json!({ "X": { "profiles": ["r"] } }),
+                    json!({ "x": { "profiles": ["r"], "no_such": 1 } }),
+                ],
+            ),
+            Value::Limits(_) => (
+                vec![
+                    json!([]),
+                    json!([{ "calls_per_minute": 1 }]),
+                    json!([{ "for": "@role:dev git__*", "shared": true, "bytes_per_day": 9 }]),
+                ],
+                vec![
+                    json!({}),
+                    json!([1]),
+                    json!([{}]),
+                    json!([{ "for": "git__*" }]),
+                    json!([{ "calls_per_minute": 0 }]),
+                    json!([{ "calls_per_minute": 1, "no_such": 1 }]),
+                ],
+            ),
+            Value::FilledObjectOr(some, _) => (
+                words(some),
+                vec![
+                    json!([]),
+                    json!("nonsense"),
+                    json!({}),
+                    json!({ "no_such": 1 }),
+                ],
+            ),
+            Value::Complete(required, _) => {
+                let texts = required.iter().map(|key| ((*key).to_owned(), json!("x")));
+                let whole = Json::Object(texts.collect());
+                let mut more = whole.clone();
+                more["no_such"] = json!(1);
+                (vec![whole], vec![json!([]), json!({}), json!("x"), more])
+            }
             Value::ObjectOr(some, _) => (
                 [words(some), vec![json!({})]].concat(),
                 vec![json!([]), json!("nonsense")],
+            ),
+            Value::FlagOr(_) => (
+                vec![json!(true), json!(false), json!({})],
+                vec![json!([]), json!("true")],
             ),
             Value::Any => (vec![json!("x"), json!(1)], vec![]),
             Value::Servers => (
@@ -405,7 +482,9 @@ mod tests {
             in_entry(entry)
         });
         for key in FILE {
-            if let Value::Object(table) | Value::ObjectOr(_, table) = key.value {
+            if let Value::Object(table) | Value::ObjectOr(_, table) | Value::FlagOr(table) =
+                key.value
+            {
                 compare(
                     table,
                     &|inner, value| json!({ "mcpServers": {}, key.name: { inner: value } }),

@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use super::adaptation::{OverrideEntry, overrides};
 use super::error::EntryError;
+use super::http_auth::{AUTH, AuthEntry, auth};
 use super::key::{Key, Table, Value, key};
 use super::options::{FORMAT_EXPECTED, RESULT_FORMS, result_form};
 use super::reader::{At, Field, Members, Read};
 use super::rule_entry::{RuleEntry, rules};
+use super::scripts::script_tools;
 use super::surface::{READ_TOOL, SURFACES, surface_name};
+use super::tls::{TLS, TlsEntry, tls};
 use super::{
     AuditedArguments, DaemonMode, Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider,
-    ReadTool, ResultForm, SearchOptions, Surface,
+    ReadTool, ResultForm, ScriptTools, SearchOptions, Surface,
 };
 
 /// `/// doc`, then `key: Read<Type> = reader, value;`, with a default behind the value if there is one. The fault of a key that is
@@ -94,6 +97,12 @@ section! {
         token_file: Option<At<String>> = Field::text, Value::Text;
         /// Web pages of these origins may call the server, in addition to those of `--allow-origin` and `MCPZIP_HTTP_ORIGINS`.
         origins: Option<Vec<At<String>>> = Field::texts, Value::Texts;
+        /// How clients show who they are; without it, there is at most the one token. `tokens` stands for `{"tokens": true}`.
+        auth: Option<AuthEntry> = auth, Value::FilledObjectOr(&["tokens"], AUTH);
+        /// A certificate, with which the server speaks HTTPS. The files are read again when they change.
+        tls: Option<TlsEntry> = tls, Value::Complete(&["cert", "key"], TLS);
+        /// How long `serve --http` waits for calls in progress when it is to end. Meanwhile it takes no new ones. Without it, it ends at once.
+        drain: Option<Duration> = Field::positive_duration, Value::Time;
         /// The surface of clients over HTTP without an entry in `clients`, in place of the file's `surface`.
         surface: Option<Surface> = surface_name, Value::Words(SURFACES);
         /// `true` is `"surface": "direct"`, the older name.
@@ -267,6 +276,16 @@ section! {
         api_key: Option<At<String>> = Field::text, Value::Text;
         /// How long a search waits for it.
         timeout: Option<Duration> = Field::positive_duration, Value::Time, "3s";
+    }
+}
+
+section! {
+    /// The options for scripts.
+    ScriptsEntry, SCRIPTS, "scripts." {
+        /// The tools that a script may call: those that declare to be read-only, or all that the rules permit.
+        allow: Option<ScriptTools> = script_tools, Value::Words(&["read_only", "all"]), "read_only";
+        /// Calls that one script may make.
+        max_calls: Option<u32> = Field::positive_number, Value::Number(1, None), 100;
     }
 }
 

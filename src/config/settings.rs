@@ -14,14 +14,16 @@ use super::options::CREDENTIALS_EXPECTED;
 use super::paths::is_inline;
 use super::policy::Judgement;
 use super::reader::{At, Lines, Read, Report};
+use super::roles::GrantedProfile;
 use super::sections;
 use super::server::{self, Resolver};
 use super::{
     ApprovalOptions, AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions,
-    Environment, Exposure, HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected,
+    Environment, Exposure, HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected, Limits,
     LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Profiles, RemoteServer,
-    ResultForm, ResultOptions, SearchOptions, Server, SurfaceOptions, Traces, Transport, Verdict,
-    duration, env, file, profiles, remote_server, secrets_file,
+    ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, Server, Subject,
+    SurfaceOptions, Traces, Transport, Verdict, duration, env, file, limits, profiles,
+    remote_server, roles, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -86,8 +88,18 @@ pub(crate) struct Config {
     pub profiles: Profiles,
     /// The rules of the profiles that this configuration is narrowed to, by name.
     pub profile_rules: Vec<(String, Policy)>,
+    /// The roles of people.
+    pub roles: Roles,
+    /// The limits of clients over HTTP; a fault in them refuses every call.
+    pub limits: Limits,
+    /// The profiles that the roles of its person give: any of them may permit a tool. Empty without limits.
+    pub role_profiles: Vec<GrantedProfile>,
+    /// The caller that its rules judge for.
+    pub subject: Subject,
     /// The permission of agents to change `mcpzip` itself.
     pub management: Management,
+    /// Whether agents run scripts, and of which calls.
+    pub scripts: ScriptOptions,
     /// The storage of logins.
     pub credentials: Credentials,
     /// The address of the registry that is searched for servers.
@@ -146,7 +158,22 @@ impl Config {
             .map_or(Verdict::Allowed, |entry| entry.tools.judge_own(name, hints));
         let profiles = self.profile_rules.iter();
         let profiles = profiles.map(|(_, rules)| rules.judge(name, hints));
-        profiles.fold(own.max(self.tools.judge(name, hints)), Verdict::max)
+        let all = profiles.fold(own.max(self.tools.judge(name, hints)), Verdict::max);
+        let roles = self.judgement_of_roles(name, hints, None);
+        roles.map_or(all, |(judgement, _)| all.max(judgement.verdict))
+    }
+
+    /// The mildest judgement of the profiles that roles give, and the profile; `None` without such limits.
+    fn judgement_of_roles(
+        &self,
+        name: &QualifiedName,
+        hints: Hints,
+        call: Option<&Inspected<'_>>,
+    ) -> Option<(Judgement, &GrantedProfile)> {
+        let granted = self.role_profiles.iter();
+        let granted = granted.filter(|profile| profile.has(&name.server));
+        let judged = granted.map(|profile| (profile.rules.judgement(name, hints, call), profile));
+        judged.min_by_key(|(judgement, _)| judgement.verdict)
     }
 
     /// The form of results for the client with this name: the tool's `own`, else that of the client's entry, else that of
@@ -193,6 +220,7 @@ impl Config {
         let mut profiles = self.profile_rules.iter();
         self.tools.inspects()
             || profiles.any(|(_, rules)| rules.inspects())
+            || self.role_profiles.iter().any(|part| part.rules.inspects())
             || own.is_some_and(|entry| entry.tools.inspects())
     }
 
@@ -220,7 +248,12 @@ impl Config {
             let judgement = rules.judgement(name, hints, call);
             (rules, judgement, format!("profiles.{profile}."))
         });
-        std::iter::once(all).chain(own).chain(profiles)
+        let roles = self.judgement_of_roles(name, hints, call);
+        let roles = roles.map(|(judgement, profile)| {
+            let scope = format!("profiles.{}.", profile.name());
+            (&profile.rules, judgement, scope)
+        });
+        std::iter::once(all).chain(own).chain(profiles).chain(roles)
     }
 
     /// The servers that a client in `directories` (without symbolic links) does not see.
@@ -416,10 +449,15 @@ impl Config {
                 Management::text,
                 &report,
             ),
+            scripts: setting(file.scripts, defaults.scripts, ScriptOptions::text, &report),
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
             profiles,
             profile_rules: Vec::new(),
+            roles: roles::of(file.roles, &report),
+            limits: limits::of(file.limits, &report),
+            role_profiles: Vec::new(),
+            subject: Subject::default(),
             credentials: credentials(environment, file.credentials, &report),
             registry: registry(environment, file.registry, &report),
             log: level(file.log, &report),
@@ -471,7 +509,12 @@ impl Default for Config {
             tools: Policy::default(),
             profiles: Ok(BTreeMap::new()),
             profile_rules: Vec::new(),
+            roles: Ok(None),
+            limits: Ok(Vec::new()),
+            role_profiles: Vec::new(),
+            subject: Subject::default(),
             management: Management::default(),
+            scripts: ScriptOptions::default(),
             credentials: Credentials::default(),
             registry: REGISTRY.to_owned(),
             log: None,

@@ -49,6 +49,8 @@ pub(crate) struct SurfaceRequest {
 pub(crate) enum SurfaceSource {
     /// The command line.
     Flag,
+    /// A profile of the session.
+    Profile,
     /// The client's entry in `clients`.
     Client,
     /// The section `http`.

@@ -31,6 +31,8 @@ pub(crate) struct SurfaceOptions {
     pub show: Shown,
     /// The settings of some clients, by the names in the file.
     pub clients: BTreeMap<String, ClientOptions>,
+    /// The surface of the profiles that the configuration is narrowed to.
+    pub of_profiles: Option<Surface>,
     /// Whether `clients` cannot be read, so that it is unknown which clients have profiles.
     pub is_unreadable: bool,
 }
@@ -64,6 +66,7 @@ impl Default for SurfaceOptions {
             read_tool: ReadTool::default(),
             show: Shown::default(),
             clients: BTreeMap::new(),
+            of_profiles: None,
             is_unreadable: false,
         }
     }
@@ -121,6 +124,7 @@ impl SurfaceOptions {
     ) -> (Surface, SurfaceSource) {
         let own = || self.own(client, |own| own.surface);
         None.or_else(|| Some((request.flag?, SurfaceSource::Flag)))
+            .or_else(|| Some((self.of_profiles?, SurfaceSource::Profile)))
             .or_else(|| Some((own()?, SurfaceSource::Client)))
             .or_else(|| Some((request.http?, SurfaceSource::Http)))
             .unwrap_or((self.mode, SurfaceSource::File))

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use super::endpoint::{self, Blocking};
 use super::message::{self, Hello};
 use super::{election, socket_location::SocketLocation};
 use crate::config::{Environment, Paths};
@@ -53,7 +53,8 @@ pub(crate) fn ask(
     params: &str,
 ) -> Result<Answer, Error> {
     let location = SocketLocation::find(paths, environment).map_err(election::Error::from)?;
-    let Some(mut socket) = election::connect(&location)? else {
+    let Some(mut socket) = endpoint::connect_blocking(&location).map_err(election::Error::from)?
+    else {
         return Ok(Answer::None);
     };
     let line = match asked(&mut socket, method, params) {
@@ -93,7 +94,7 @@ struct Refusal<'a> {
     message: Cow<'a, str>,
 }
 
-fn write_request(socket: &mut UnixStream, method: &str, params: &str) -> io::Result<()> {
+fn write_request(socket: &mut Blocking, method: &str, params: &str) -> io::Result<()> {
     let request =
         format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{params}}}\n");
     socket.write_all(request.as_bytes())
@@ -111,11 +112,12 @@ pub(crate) fn listen(
     mut heard: impl FnMut(&str) -> bool,
 ) -> Result<bool, Error> {
     let location = SocketLocation::find(paths, environment).map_err(election::Error::from)?;
-    let Some(mut socket) = election::connect(&location)? else {
+    let Some(mut socket) = endpoint::connect_blocking(&location).map_err(election::Error::from)?
+    else {
         return Ok(false);
     };
     let params = since.map_or_else(|| "{}".to_owned(), |since| format!("{{\"since\":{since}}}"));
-    message::send(&socket, &Hello::Control, &[])
+    message::send(&mut socket, &Hello::Control)
         .and_then(|()| write_request(&mut socket, "events.subscribe", &params))
         .map_err(Error::Silent)?;
     for line in BufReader::new(socket).lines().map_while(Result::ok) {
@@ -144,10 +146,9 @@ struct Past<'a> {
     events: Vec<&'a RawValue>,
 }
 
-fn asked(socket: &mut UnixStream, method: &str, params: &str) -> io::Result<String> {
-    socket.set_read_timeout(Some(LIMIT))?;
-    socket.set_write_timeout(Some(LIMIT))?;
-    message::send(socket, &Hello::Control, &[])?;
+fn asked(socket: &mut Blocking, method: &str, params: &str) -> io::Result<String> {
+    endpoint::limit(socket, Some(LIMIT))?;
+    message::send(&mut *socket, &Hello::Control)?;
     write_request(socket, method, params)?;
     let mut line = String::new();
     BufReader::new(socket).read_line(&mut line)?;

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
+use super::endpoint::{self, Stream};
 use super::message::{self, Hello, Session};
 use super::session::SharedResources;
 use super::socket_location::SocketLocation;
-use super::{Commands, Ran, Request, election};
+use super::{Commands, Ran, Request};
 use crate::app::{App, SessionId};
 use crate::config::Paths;
 
@@ -44,11 +45,9 @@ pub(super) async fn ask(
         return Ok(Ran::Not);
     };
     // If the daemon cannot be reached, the command runs without it.
-    let Ok(Some(socket)) = election::connect(&location) else {
+    let Ok(Some(mut socket)) = endpoint::connect(&location).await else {
         return Ok(Ran::Not);
     };
-    socket.set_nonblocking(true)?;
-    let mut socket = tokio::net::UnixStream::from_std(socket)?;
     let hello = Hello::Command(Box::new(session), command);
     if message::send_async(&mut socket, &hello).await.is_err() {
         // The daemon was ending.
@@ -82,9 +81,9 @@ pub(super) async fn serve(
     session: &Session,
     command: &str,
     shared: &SharedResources,
-    socket: tokio::net::UnixStream,
+    socket: Stream,
 ) -> io::Result<()> {
-    let (mut reader, mut writer) = socket.into_split();
+    let (mut reader, mut writer) = tokio::io::split(socket);
     let (env, profile) = (session.env(), session.profile.clone());
     let id = SessionId::random();
     let app = match App::for_command(session.paths(), env, profile, id, &shared.app) {

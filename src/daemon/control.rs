@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::UnixStream;
 
+use super::endpoint::{self, Stream};
 use super::http::HttpState;
 use crate::approvals::{self, Approvals, Question};
 use crate::events::{Events, Heard, Listener, Numbered, Past};
@@ -241,9 +241,9 @@ struct Connection<'a, D> {
 ///
 /// # Errors
 /// When the socket fails or a line is not UTF-8. A line over [`LONGEST`] ends the connection without an error.
-pub(super) async fn serve(daemon: &impl Daemon, socket: UnixStream) -> io::Result<()> {
-    let process = socket.peer_cred()?.pid();
-    let (reader, mut writer) = socket.into_split();
+pub(super) async fn serve(daemon: &impl Daemon, socket: Stream) -> io::Result<()> {
+    let process = endpoint::peer_process(&socket);
+    let (reader, mut writer) = tokio::io::split(socket);
     let mut lines = BufReader::new(reader.take(LONGEST)).lines();
     let mut connection = Connection {
         daemon,

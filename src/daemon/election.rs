@@ -1,24 +1,15 @@
-//! Finds the user's daemon or starts it. Under a lock, this process binds the socket and passes the listener to the
-//! daemon as its stdin.
+//! Finds the user's daemon or starts it under a lock.
 //!
-//! A daemon exists if its socket accepts connections. After a crash the socket refuses them, and the next process
-//! replaces it.
+//! A daemon exists if it accepts connections. After a crash its socket refuses them, and the next process replaces it.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, Mode, flock};
-use rustix::io::Errno;
-
 use super::socket_location::{self, SocketLocation};
-use crate::config::{Environment, Paths, env};
-use crate::executable;
+use super::{endpoint, launch};
+use crate::config::{Environment, Paths};
 
 /// How long to wait for another process that holds the lock.
 const LOCKED: Duration = Duration::from_secs(2);
@@ -26,85 +17,63 @@ const LOCKED: Duration = Duration::from_secs(2);
 /// Interval between two attempts to lock.
 const TRY: Duration = Duration::from_millis(2);
 
-/// The hidden command of a daemon that is started for a session.
-pub(crate) const COMMAND: &str = "__daemon";
+/// How long to wait for a daemon that makes its own address.
+const BEGIN: Duration = Duration::from_secs(15);
 
 /// The reason why the daemon cannot be reached or started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
     Location(#[from] socket_location::Error),
-    /// The user who listens on the socket cannot be determined.
-    #[error("the socket's owner is not known: {0}")]
-    Owner(#[source] Errno),
-    #[error("the socket `{}` is another user's", .0.display())]
-    AnotherUser(PathBuf),
-    #[error("the socket `{}` cannot be connected to: {source}", .path.display())]
-    Connect { path: PathBuf, source: io::Error },
-    #[error("the socket `{}` cannot be bound: {source}", .path.display())]
-    Bind { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Connect(#[from] endpoint::Error),
+    #[error(transparent)]
+    Start(#[from] launch::Error),
     #[error("the lock `{}` cannot be taken: {source}", .path.display())]
     Lock { path: PathBuf, source: io::Error },
     /// The time limit for the lock has passed.
     #[error("another process holds `{}` for too long", .0.display())]
     Locked(PathBuf),
-    #[error("the daemon cannot be started: {0}")]
-    Start(#[source] io::Error),
     #[error("the daemon ended at once")]
     Ended,
 }
 
-/// Connects to the daemon, and starts it if there is none. The daemon may not have accepted the connection yet. Needs the runtime, which
-/// reaps a daemon that this process started.
+/// The address of the daemon, and the parameters for its start.
+pub(super) struct Way<'a> {
+    pub(super) location: &'a SocketLocation,
+    pub(super) paths: &'a Paths,
+    pub(super) environment: &'a Environment,
+}
+
+/// Connects to the daemon by `connect`, and starts it if there is none. The daemon may not have accepted the connection yet. Needs the
+/// runtime, which reaps a daemon that this process started.
 ///
 /// # Errors
 /// When the daemon cannot be reached or started.
-pub(super) fn reach(
-    location: &SocketLocation,
-    paths: &Paths,
-    environment: &Environment,
-) -> Result<UnixStream, Error> {
-    if let Some(socket) = connect(location)? {
-        return Ok(socket);
+pub(super) async fn reach<C>(
+    &Way {
+        location,
+        paths,
+        environment,
+    }: &Way<'_>,
+    connect: impl AsyncFn(&SocketLocation) -> Result<Option<C>, endpoint::Error>,
+) -> Result<C, Error> {
+    if let Some(connection) = connect(location).await? {
+        return Ok(connection);
     }
     let _lock = lock(location)?;
     // Another process may have started it in the meantime.
-    if let Some(socket) = connect(location)? {
-        return Ok(socket);
+    if let Some(connection) = connect(location).await? {
+        return Ok(connection);
     }
-    let listener = bind(location).map_err(|source| Error::Bind {
-        path: location.socket(),
-        source,
-    })?;
-    start(listener, paths, environment).map_err(Error::Start)?;
-    connect(location)?.ok_or(Error::Ended)
-}
-
-/// Connects to a running daemon. `None` if there is none.
-///
-/// # Errors
-/// When a socket exists but cannot be used.
-pub(super) fn connect(location: &SocketLocation) -> Result<Option<UnixStream>, Error> {
-    match location.with_short_path(|path| UnixStream::connect(path)) {
-        Ok(socket) => {
-            let peer = rustix::net::sockopt::socket_peercred(&socket).map_err(Error::Owner)?;
-            if peer.uid != rustix::process::geteuid() {
-                return Err(Error::AnotherUser(location.socket()));
-            }
-            Ok(Some(socket))
+    launch::start(location, paths, environment)?;
+    let start = Instant::now();
+    loop {
+        match connect(location).await? {
+            Some(connection) => return Ok(connection),
+            None if cfg!(windows) && start.elapsed() < BEGIN => tokio::time::sleep(TRY).await,
+            None => return Err(Error::Ended),
         }
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(source) => Err(Error::Connect {
-            path: location.socket(),
-            source,
-        }),
     }
 }
 
@@ -117,12 +86,12 @@ fn lock(location: &SocketLocation) -> Result<File, Error> {
     let file = open_lock(location).map_err(failed)?;
     let start = Instant::now();
     loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK) if start.elapsed() < LOCKED => std::thread::sleep(TRY),
-            Err(Errno::WOULDBLOCK) => return Err(Error::Locked(location.lock())),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(failed(error.into())),
+            Err(TryLockError::WouldBlock) if start.elapsed() < LOCKED => std::thread::sleep(TRY),
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked(location.lock())),
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
     }
 }
@@ -133,70 +102,16 @@ fn lock(location: &SocketLocation) -> Result<File, Error> {
 /// When the lock file cannot be opened or locked.
 pub(super) fn try_lock(location: &SocketLocation) -> io::Result<Option<File>> {
     let file = open_lock(location)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match file.try_lock() {
         Ok(()) => Ok(Some(file)),
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
 fn open_lock(location: &SocketLocation) -> io::Result<File> {
     let mut options = File::options();
-    options.create(true).truncate(false).write(true).mode(0o600);
+    options.create(true).truncate(false).write(true);
+    crate::files::private(&mut options);
     options.open(location.lock())
-}
-
-/// Binds the socket, replacing one that refuses connections. The caller must hold the lock.
-pub(super) fn bind(location: &SocketLocation) -> io::Result<UnixListener> {
-    match std::fs::remove_file(location.socket()) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let listener = location.with_short_path(|path| UnixListener::bind(path));
-    rustix::process::umask(before);
-    listener
-}
-
-/// Starts a daemon. It inherits only the listener, the paths and the variables that it needs to find its files.
-fn start(listener: UnixListener, paths: &Paths, environment: &Environment) -> io::Result<()> {
-    // Descriptors that the client left open would otherwise stay open as long as the daemon.
-    close_fds::set_fds_cloexec(3, &[]);
-    let logs = paths.state_dir.join(super::LOGS);
-    let variables = env::OF_DAEMON
-        .iter()
-        .filter_map(|name| Some((name, environment.get(name)?)));
-    let mut command = executable::command()?;
-    command
-        .arg(COMMAND)
-        .arg("--config")
-        .arg(&paths.config_file)
-        .arg("--cache-dir")
-        .arg(&paths.cache_dir)
-        .arg("--state-dir")
-        .arg(&paths.state_dir)
-        .env_clear()
-        .envs(variables)
-        .stdin(OwnedFd::from(listener))
-        .stdout(Stdio::null())
-        .stderr(log(&logs).map_or_else(|_| Stdio::null(), Stdio::from));
-    // The runtime reaps it when it ends.
-    tokio::process::Command::from(command).spawn().map(drop)
-}
-
-/// Opens the daemon's stderr log, for messages that no other log gets.
-fn log(directory: &std::path::Path) -> io::Result<File> {
-    /// A larger log is overwritten, in bytes.
-    const LARGEST: u64 = 1024 * 1024;
-    crate::files::create_private_directory(directory)?;
-    let path = directory.join(super::STDERR);
-    let is_large = std::fs::metadata(&path).is_ok_and(|file| file.len() > LARGEST);
-    let mut options = File::options();
-    options.create(true).mode(0o600);
-    if is_large {
-        options.write(true).truncate(true);
-    } else {
-        options.append(true);
-    }
-    options.open(path)
 }

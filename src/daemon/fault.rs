@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use super::message::Session;
+#[cfg(target_os = "linux")]
+use crate::config::Environment;
 
-/// A session with this variable, `panic:FILE` or `loop:FILE`, has the fault when the file appears.
+/// A session with this variable, `panic:FILE` or `loop:FILE`, has the fault when the file appears. With `relay`, its process
+/// cannot pass descriptors.
 const VARIABLE: &str = "MCPZIP_TEST_FAULT";
 
 const LOOK: Duration = Duration::from_millis(10);
@@ -19,6 +22,12 @@ pub(super) async fn with_fault<T>(session: &Session, serving: impl Future<Output
         outcome = serving => outcome,
         never = fail(kind, file) => never,
     }
+}
+
+/// Whether the process of a session behaves as if the system refused to pass descriptors.
+#[cfg(target_os = "linux")]
+pub(super) fn refuses_descriptors(environment: &Environment) -> bool {
+    environment.get(VARIABLE) == Some("relay")
 }
 
 async fn fail(kind: &str, file: &str) -> ! {

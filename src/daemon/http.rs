@@ -231,7 +231,7 @@ impl Http {
             Wanted::Faulty(reason) => state.reason = Some(reason.clone()),
             Wanted::Options(options, surface) => {
                 state.address = Some(options.address.to_string());
-                state.has_token = options.token.is_some();
+                state.has_token = !options.is_open();
                 match self.serve(options, *surface, origin).await {
                     Ok((url, started)) => {
                         state.url = Some(url);

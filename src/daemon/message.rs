@@ -1,35 +1,24 @@
-//! The messages between a user's processes and the daemon, over a Unix socket. A message is JSON after its length (4 bytes,
-//! little-endian), and can carry file descriptors.
+//! The messages between a user's processes and the daemon. A message is JSON after its length (4 bytes, little-endian).
 
 use std::collections::BTreeMap;
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
-use rustix::process::{Resource, getrlimit};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::Request;
+use super::journal::{Progress, Step};
 use crate::app::SessionId;
 use crate::config::{Environment, Paths, SessionEnv, Surface, SurfaceRequest};
 use crate::telemetry;
 
 /// The version of these messages and of the journal. Raise it with each change of either. The socket's name contains it.
-pub(super) const PROTOCOL: u32 = 6;
+pub(super) const PROTOCOL: u32 = 7;
 
 /// Maximum length of a message, in bytes. The variables of a session are the largest part.
-const LONGEST: usize = 16 * 1024 * 1024;
-
-/// Maximum number of descriptors in a message: stdin, stdout and the journal's files.
-const MOST_DESCRIPTORS: usize = 5;
+pub(super) const LONGEST: usize = 16 * 1024 * 1024;
 
 /// The first message of a process. It has no `Debug`, because values of variables may be secrets.
 #[derive(Serialize, Deserialize)]
@@ -37,6 +26,8 @@ const MOST_DESCRIPTORS: usize = 5;
 pub(super) enum Hello {
     /// Serve this session. Its descriptors follow after the welcome.
     Session(Box<Session>),
+    /// The connection for the bytes of the relayed session with this id.
+    Bytes(String),
     /// The control interface: JSON-RPC follows, one message per line.
     Control,
     /// Run this command in a session of its own.
@@ -72,6 +63,8 @@ pub(super) struct Session {
     pub(super) log: Option<String>,
     /// The soft limit of open files of its process, for its servers. The daemon raises its own.
     pub(super) open_files: Option<u64>,
+    /// The progress of a session whose process relays the bytes of its client. `None` if it passes its descriptors.
+    pub(super) relayed: Option<Progress>,
 }
 
 impl Session {
@@ -92,7 +85,8 @@ impl Session {
             profile: request.profile.map(str::to_owned),
             idle: u64::try_from(request.idle.as_millis()).unwrap_or(u64::MAX),
             log: telemetry::asked_level().map(|level| level.to_string()),
-            open_files: getrlimit(Resource::Nofile).current,
+            open_files: super::open_files::limit(),
+            relayed: None,
         })
     }
 
@@ -145,6 +139,8 @@ pub(super) enum ToSession {
     Welcome { process: u32 },
     /// A log line for the process's stderr.
     Log(String),
+    /// A step of the journal that the process keeps.
+    Step(Step),
     /// The session has ended. With an error, the process fails.
     End { error: Option<String> },
     /// The daemon is restarting. Another one has to serve the session.
@@ -158,39 +154,26 @@ pub(super) enum ToSession {
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromSession {
     /// Carries the descriptors of the session.
+    #[cfg(target_os = "linux")]
     Descriptors,
     /// The process got a signal to end.
     End,
 }
 
-/// Sends a message with `descriptors`. Blocks.
+/// Sends a message. Blocks.
 ///
 /// # Errors
 /// When the message is too long, or cannot be sent completely.
-pub(super) fn send(
-    mut socket: &UnixStream,
-    message: &impl Serialize,
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    let bytes = encoded(message)?;
-    let mut sent = 0;
-    if !descriptors.is_empty() {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(io::Error::other("too many descriptors for one message"));
-        }
-        let flags = SendFlags::NOSIGNAL;
-        sent = sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags)?;
-    }
-    socket.write_all(&bytes[sent..])
+pub(super) fn send(mut socket: impl Write, message: &impl Serialize) -> io::Result<()> {
+    socket.write_all(&encoded(message)?)
 }
 
 /// Receives a message. Blocks.
 ///
 /// # Errors
 /// When the other side is gone, or sends something that is not a `T`.
-pub(super) fn receive<T: DeserializeOwned>(mut socket: &UnixStream) -> io::Result<T> {
+#[cfg(target_os = "linux")]
+pub(super) fn receive<T: DeserializeOwned>(mut socket: impl io::Read) -> io::Result<T> {
     let mut length = [0; 4];
     socket.read_exact(&mut length)?;
     let mut bytes = vec![0; checked(u32::from_le_bytes(length))?];
@@ -214,48 +197,7 @@ pub(super) async fn send_async(
     socket.write_all(&encoded(message)?).await
 }
 
-/// Receives a message and the descriptors that came with its first bytes.
-pub(super) async fn receive_with_descriptors<T: DeserializeOwned>(
-    socket: &mut tokio::net::UnixStream,
-) -> io::Result<(T, Vec<OwnedFd>)> {
-    let mut length = [0; 4];
-    let mut descriptors = Vec::new();
-    let read = loop {
-        socket.readable().await?;
-        let received = socket.try_io(tokio::io::Interest::READABLE, || {
-            receive_some(socket.as_fd(), &mut length, &mut descriptors)
-        });
-        match received {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            received => break received?,
-        }
-    };
-    if read == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    socket.read_exact(&mut length[read..]).await?;
-    let message = receive_rest(socket, u32::from_le_bytes(length)).await?;
-    Ok((message, descriptors))
-}
-
-fn receive_some(
-    socket: BorrowedFd<'_>,
-    bytes: &mut [u8],
-    descriptors: &mut Vec<OwnedFd>,
-) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, flags)?;
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(passed) = message {
-            descriptors.extend(passed);
-        }
-    }
-    Ok(received.bytes)
-}
-
-async fn receive_rest<T: DeserializeOwned>(
+pub(super) async fn receive_rest<T: DeserializeOwned>(
     socket: &mut (impl tokio::io::AsyncRead + Unpin),
     length: u32,
 ) -> io::Result<T> {
@@ -264,7 +206,8 @@ async fn receive_rest<T: DeserializeOwned>(
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-fn encoded(message: &impl Serialize) -> io::Result<Vec<u8>> {
+/// A message with its length before it.
+pub(super) fn encoded(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, message)?;
     let length = bytes.len() - 4;

@@ -3,27 +3,27 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
-use tokio::net::UnixStream;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::carriage::Carried;
 use super::control::{self, Order, Ordered, ServerState, Shown, Status, Which};
+use super::endpoint::{self, Claim, Listener, Stream};
 use super::http::Http;
 use super::journal::Journal;
 use super::message::{self, FromSession, Hello, ToSession};
+use super::outgoing::Outgoing;
 use super::records::Records;
-use super::session::{self, Descriptors, Opened, SharedResources};
+use super::session::{self, Opened, SharedResources};
 use super::session_log::{self, SessionLog, Waiting};
 use super::socket_location::SocketLocation;
-use super::{Commands, command, election, metrics, watchdog};
+use super::{Commands, command, election, metrics, relay, watchdog};
 use crate::app::{App, Handle};
 use crate::approvals::Approvals;
 use crate::config::{Environment, Paths};
@@ -68,6 +68,8 @@ struct Daemon {
     commands: Arc<dyn Commands>,
     events: Arc<Events>,
     sessions: Mutex<BTreeMap<u64, Served>>,
+    /// The relayed sessions that wait for the connection of their bytes.
+    relayed: relay::Expected<Stream>,
     /// The number of connections that keep the daemon alive: sessions and commands.
     connections: AtomicU64,
     /// The number of sessions that came from a daemon that ended.
@@ -107,7 +109,7 @@ struct Served {
 ///
 /// # Errors
 /// When the listener or the signals cannot be used.
-pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<Option<Hello>> {
+pub(super) async fn run(mut listener: Listener, start: Start<'_>) -> io::Result<Option<Hello>> {
     let Start {
         location,
         paths,
@@ -116,8 +118,6 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
         variables,
         open_files,
     } = start;
-    listener.set_nonblocking(true)?;
-    let listener = tokio::net::UnixListener::from_std(listener)?;
     let tasks = Tasks::new();
     watchdog::start(&tasks, || {
         // The stuck thread may hold the lock of the log. Without a thread there is no line.
@@ -140,7 +140,7 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
     let records = Records::new(paths.state_dir.clone(), tasks.clone());
     let daemon = Arc::new_cyclic(|this: &Weak<Daemon>| Daemon {
         paths,
-        socket: location.socket(),
+        socket: location.address(),
         began: Instant::now(),
         shared,
         http,
@@ -148,6 +148,7 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
         events,
         commands,
         sessions: Mutex::default(),
+        relayed: relay::Expected::default(),
         connections: AtomicU64::new(0),
         taken_over: AtomicU64::new(0),
         this: this.clone(),
@@ -157,13 +158,13 @@ pub(super) async fn run(listener: UnixListener, start: Start<'_>) -> io::Result<
         orders: watch::Sender::new(Order::GoOn),
         tasks: tasks.clone(),
     });
-    let own = SocketId::at(&location);
-    tracing::info!(socket = %location.socket().display(), "the daemon is there");
+    let own = Claim::at(&location);
+    tracing::info!(socket = %location.address().display(), "the daemon is there");
     if let Some(variables) = variables {
         daemon.http.offer(std::process::id(), || variables.clone());
     }
     daemon.http.start(daemon.this.clone());
-    let ordered = daemon.accept(&listener, &location, own).await;
+    let ordered = daemon.accept(&mut listener, &location, own).await;
     let next = daemon.for_next();
     drop(listener);
     daemon.part().await;
@@ -179,9 +180,9 @@ impl Daemon {
     /// Accepts connections until the daemon has to end. Removes the socket, so that no process finds it any more.
     async fn accept(
         self: &Arc<Self>,
-        listener: &tokio::net::UnixListener,
+        listener: &mut Listener,
         location: &SocketLocation,
-        own: Option<SocketId>,
+        own: Option<Claim>,
     ) -> io::Result<()> {
         let signal = shutdown::signal();
         tokio::pin!(signal);
@@ -195,7 +196,7 @@ impl Daemon {
                     // The socket is removed even if another process holds the lock: that one then binds a new socket.
                     let _lock = election::try_lock(location);
                     if self.owns_socket {
-                        remove_socket(location, own);
+                        Claim::release(own, location);
                     }
                     return Ok(());
                 }
@@ -209,7 +210,7 @@ impl Daemon {
                     }
                 }
                 accepted = listener.accept() => match accepted {
-                    Ok((socket, _)) => self.begin(socket),
+                    Ok(socket) => self.begin(socket),
                     // For example, this process has no descriptors left. Tries again.
                     Err(error) => {
                         tracing::error!(%error, "a connection cannot be accepted");
@@ -220,7 +221,7 @@ impl Daemon {
         }
     }
 
-    fn begin(self: &Arc<Self>, socket: UnixStream) {
+    fn begin(self: &Arc<Self>, socket: Stream) {
         let daemon = self.clone();
         self.connections.fetch_add(1, Ordering::Relaxed);
         let stop = self.tasks.stop().clone();
@@ -234,10 +235,9 @@ impl Daemon {
     }
 
     /// Reads the first message of a process and serves it.
-    async fn meet(&self, mut socket: UnixStream, guard: ConnectionGuard<'_>) -> io::Result<()> {
-        if socket.peer_cred()?.uid() != rustix::process::geteuid().as_raw() {
-            return Err(io::Error::other("another user connected"));
-        }
+    async fn meet(&self, mut socket: Stream, guard: ConnectionGuard<'_>) -> io::Result<()> {
+        let checked = endpoint::check_user(&mut socket);
+        tokio::time::timeout(GREETING, checked).await??;
         let hello = message::receive_async(&mut socket);
         match tokio::time::timeout(GREETING, hello).await?? {
             Hello::Control => {
@@ -254,27 +254,40 @@ impl Daemon {
                     .offer(process, || message::environment(&variables));
                 Ok(())
             }
+            Hello::Bytes(session) => {
+                self.relayed.offer(&session, socket);
+                Ok(())
+            }
             Hello::Session(session) => {
+                let bytes = session
+                    .relayed
+                    .is_some()
+                    .then(|| self.relayed.expect(&session.id));
                 let process = std::process::id();
                 message::send_async(&mut socket, &ToSession::Welcome { process }).await?;
                 let (log, lines) = SessionLog::new(session.log.as_deref());
-                let served = self.receive(&session, socket, lines);
+                let served = self.receive(&session, socket, bytes, lines);
                 shutdown::with_log_lines(Arc::new(log), served).await
             }
         }
     }
 
-    /// Receives the descriptors of a session and serves it.
+    /// Receives the descriptors of a session, or the connection for its `bytes`, and serves it.
     async fn receive(
         &self,
         session: &message::Session,
-        mut socket: UnixStream,
+        mut socket: Stream,
+        bytes: Option<relay::Bytes<'_, Stream>>,
         lines: Waiting,
     ) -> io::Result<()> {
         // Built while the process sends the descriptors.
         let app = session::build(session, &self.shared);
-        match receive_descriptors(&mut socket).await {
-            Ok(Some(descriptors)) => self.serve(session, app, descriptors, socket, lines).await,
+        let received = match bytes {
+            None => Carried::passed(&mut socket, GREETING).await,
+            Some(bytes) => Carried::relayed(bytes, GREETING).await.map(Some),
+        };
+        match received {
+            Ok(Some(carried)) => self.serve(session, app, carried, socket, lines).await,
             absent => {
                 if let Ok(app) = app {
                     app.finish().await;
@@ -289,17 +302,23 @@ impl Daemon {
         &self,
         session: &message::Session,
         app: Result<App, session::Error>,
-        descriptors: Descriptors,
-        socket: UnixStream,
+        carried: Carried,
+        socket: Stream,
         lines: Waiting,
     ) -> io::Result<()> {
         *self.idle.lock() = Duration::from_millis(session.idle);
         let entry = SessionEntry::new(self, session);
         let mut orders = self.orders.subscribe();
-        let (mut reader, writer) = socket.into_split();
+        let (mut reader, writer) = tokio::io::split(socket);
         let (last_message, last) = oneshot::channel();
-        let mut sending = std::pin::pin!(lines.send(writer, last));
-        let opened = async { Opened::new(app?, descriptors, &self.shared).await };
+        let outgoing = Outgoing::new(writer);
+        let sending = outgoing.drive(lines.send(outgoing.clone(), last));
+        let mut sending = std::pin::pin!(sending);
+        let opened = async {
+            let app = app?;
+            let client = carried.client(session, &outgoing).await?;
+            Ok::<_, session::Error>(Opened::new(app, client, &self.shared))
+        };
         let opened = match opened.await {
             Ok(opened) => opened,
             Err(error) => {
@@ -323,7 +342,7 @@ impl Daemon {
         let (journal, handover) = (opened.journal(), opened.handover());
         let ended = CancellationToken::new();
         let serving = opened.serve(ended.clone());
-        #[cfg(debug_assertions)]
+        #[cfg(all(unix, debug_assertions))]
         let serving = super::fault::with_fault(session, serving);
         tokio::pin!(serving);
         let last = tokio::select! {
@@ -378,12 +397,12 @@ impl Daemon {
     }
 
     /// Whether the daemon is unused and has to end. If so, the socket is removed.
-    fn ends_unused(&self, location: &SocketLocation, own: Option<SocketId>) -> bool {
+    fn ends_unused(&self, location: &SocketLocation, own: Option<Claim>) -> bool {
         if self.connections.load(Ordering::Relaxed) > 0 {
             return false;
         }
         // No process can connect any more: the socket was removed, or another daemon has replaced it.
-        if own.is_none() || SocketId::at(location) != own {
+        if own.is_none() || Claim::at(location) != own {
             return true;
         }
         if self.http.keeps() || self.last_used.lock().elapsed() < self.idle() {
@@ -396,7 +415,7 @@ impl Daemon {
             Ok(None) => false,
             // If the lock cannot be opened, other processes cannot start a daemon either.
             lock @ (Ok(Some(_)) | Err(_)) => {
-                remove_socket(location, own);
+                Claim::release(own, location);
                 drop(lock);
                 true
             }
@@ -621,16 +640,6 @@ impl Drop for SessionEntry<'_> {
     }
 }
 
-/// The descriptors of a session. `None` if its process no longer needs a daemon.
-async fn receive_descriptors(socket: &mut UnixStream) -> io::Result<Option<Descriptors>> {
-    let passed = message::receive_with_descriptors(socket);
-    let (said, descriptors) = tokio::time::timeout(GREETING, passed).await??;
-    match said {
-        FromSession::Descriptors => Descriptors::of(descriptors).map(Some),
-        FromSession::End => Ok(None),
-    }
-}
-
 /// Waits for an order to end, then for the open requests of this session, at most [`DRAINING`].
 async fn drained(
     orders: &mut watch::Receiver<Order>,
@@ -663,24 +672,5 @@ async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
 fn end(outcome: io::Result<()>) -> ToSession {
     ToSession::End {
         error: outcome.err().map(|error| error.to_string()),
-    }
-}
-
-/// Removes the socket file if it is still this daemon's. The caller should hold the lock.
-fn remove_socket(location: &SocketLocation, own: Option<SocketId>) {
-    if own.is_some() && SocketId::at(location) == own {
-        // If this fails, the socket refuses connections, and the next daemon replaces it.
-        let _ = std::fs::remove_file(location.socket());
-    }
-}
-
-/// The identity of a socket file: its device and inode. No other file gets them while the socket is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct SocketId(u64, u64);
-
-impl SocketId {
-    fn at(location: &SocketLocation) -> Option<Self> {
-        let metadata = std::fs::symlink_metadata(location.socket()).ok()?;
-        Some(Self(metadata.dev(), metadata.ino()))
     }
 }

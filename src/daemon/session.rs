@@ -1,28 +1,37 @@
 //! Serves one client over its own descriptors, with a journal: in the daemon, or in the attaching process if no daemon is
 //! left.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::journal::{Files, Input, Journal, Output};
+#[cfg(target_os = "linux")]
+use super::journal::{Files, Input, Output};
+use super::journal::{Journal, Progress, Report};
 use super::message;
 use crate::app::{App, Handle, SessionId, Shared};
 use crate::config;
+use crate::downstream::pipes;
 use crate::downstream::stdio::Streams;
 use crate::events::Events;
 use crate::mcp::{ByteBudget, Outbox};
 
 /// The descriptors of a session, in the order in which they are passed.
+#[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(super) struct Descriptors {
-    pub(super) stdin: OwnedFd,
-    pub(super) stdout: OwnedFd,
+    pub(super) stdin: std::os::fd::OwnedFd,
+    pub(super) stdout: std::os::fd::OwnedFd,
     pub(super) files: Files,
+}
+
+/// The streams of a session's client, with the journal of its input.
+pub(super) struct Client {
+    input: pipes::Input,
+    output: pipes::Output,
+    journal: Arc<Journal>,
 }
 
 /// The parts of a process that all its sessions share.
@@ -53,26 +62,62 @@ pub(super) enum Error {
     Name,
 }
 
+#[cfg(target_os = "linux")]
 impl Descriptors {
     /// Takes the descriptors of a message, in the order of the fields.
     ///
     /// # Errors
     /// When there are fewer than five.
-    pub(super) fn of(passed: Vec<OwnedFd>) -> io::Result<Self> {
+    pub(super) fn of(passed: Vec<std::os::fd::OwnedFd>) -> io::Result<Self> {
         let wrong = || io::Error::other("a session needs five descriptors");
         let mut passed = passed.into_iter();
         let mut next = || passed.next().ok_or_else(wrong);
         let (stdin, stdout) = (next()?, next()?);
         let files = Files {
-            input: File::from(next()?),
-            marks: File::from(next()?),
-            kept: File::from(next()?),
+            input: std::fs::File::from(next()?),
+            marks: std::fs::File::from(next()?),
+            kept: std::fs::File::from(next()?),
         };
         Ok(Self {
             stdin,
             stdout,
             files,
         })
+    }
+}
+
+impl Client {
+    /// The client whose descriptors were passed.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    #[cfg(target_os = "linux")]
+    pub(super) async fn passed(descriptors: Descriptors) -> io::Result<Self> {
+        let Descriptors {
+            stdin,
+            stdout,
+            files,
+        } = descriptors;
+        let journal = Journal::open(&files)?;
+        Ok(Self {
+            input: Box::new(Input::open(stdin, &files, &journal)?),
+            output: Box::new(Output::open(stdout, &files).await?),
+            journal,
+        })
+    }
+
+    /// A client whose session continues at `progress`, and whose journal is kept by the receiver of `report`.
+    pub(super) fn relayed(
+        input: pipes::Input,
+        output: pipes::Output,
+        progress: &Progress,
+        report: impl Report + 'static,
+    ) -> Self {
+        Self {
+            input,
+            output,
+            journal: progress.journal(report),
+        }
     }
 }
 
@@ -103,35 +148,28 @@ pub(super) fn build(session: &message::Session, shared: &SharedResources) -> Res
 }
 
 impl Opened {
-    /// Opens the session's streams, without reading from the client.
-    ///
-    /// # Errors
-    /// When the session's descriptors cannot be used.
-    pub(super) async fn new(
-        app: App,
-        descriptors: Descriptors,
-        shared: &SharedResources,
-    ) -> Result<Self, Error> {
-        let Descriptors {
-            stdin,
-            stdout,
-            files,
-        } = descriptors;
-        let journal = Journal::open(&files)?;
+    /// Prepares a session, without reading from the client.
+    #[must_use]
+    pub(super) fn new(app: App, client: Client, shared: &SharedResources) -> Self {
+        let Client {
+            input,
+            output,
+            journal,
+        } = client;
         let handover = CancellationToken::new();
         let streams = Streams {
-            input: Box::new(Input::open(stdin, &journal)?),
-            output: Box::new(Output::open(stdout, &journal).await?),
+            input,
+            output,
             outbox: Outbox::within(shared.budget.clone()),
             journal: Some(journal.clone()),
             handover: handover.clone(),
         };
-        Ok(Self {
+        Self {
             app,
             streams,
             journal,
             handover,
-        })
+        }
     }
 
     /// The handle through which the control interface reaches the session.

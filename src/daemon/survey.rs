@@ -37,7 +37,7 @@ pub(crate) enum SocketFault {
 /// The faults of all sockets in the directories that daemons of this user use.
 #[must_use]
 pub(crate) fn survey(paths: &Paths, environment: &Environment) -> Vec<SocketFault> {
-    let own = SocketLocation::find(paths, environment).map(|location| location.socket());
+    let own = SocketLocation::find(paths, environment).map(|location| location.address());
     let own = own.ok();
     let mut faults = Vec::new();
     for directory in socket_location::directories(paths, environment) {
@@ -102,7 +102,7 @@ fn examine(path: PathBuf, paths: &Paths, own: Option<&Path>, faults: &mut Vec<So
 fn status(mut socket: UnixStream) -> io::Result<serde_json::Value> {
     socket.set_read_timeout(Some(LIMIT))?;
     socket.set_write_timeout(Some(LIMIT))?;
-    message::send(&socket, &Hello::Control, &[])?;
+    message::send(&socket, &Hello::Control)?;
     socket.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.status\"}\n")?;
     let mut line = String::new();
     BufReader::new(socket).read_line(&mut line)?;

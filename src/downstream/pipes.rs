@@ -14,7 +14,7 @@ pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 ///
 /// # Errors
 /// When a pipe or socket cannot be registered.
-pub(super) fn open() -> io::Result<(Input, Output)> {
+pub(crate) fn open() -> io::Result<(Input, Output)> {
     #[cfg(unix)]
     {
         use std::os::fd::AsFd as _;

@@ -32,6 +32,7 @@ pub(crate) struct Keychain {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeychainError {
     /// There is no keychain.
+    #[cfg(not(any(windows, target_os = "macos")))]
     #[error("there is no keychain on this machine ({reason})")]
     Absent {
         /// The reason.
@@ -41,6 +42,7 @@ pub(crate) enum KeychainError {
     #[error("the keychain is locked")]
     Locked,
     /// The keychain did not answer in time.
+    #[cfg(not(any(windows, target_os = "macos")))]
     #[error("the keychain gave no answer within {limit:?}")]
     Silent {
         /// The time limit.

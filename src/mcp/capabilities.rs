@@ -94,6 +94,20 @@ impl ClientCapabilities {
     }
 }
 
+/// The extension with interfaces of tools (MCP Apps).
+pub(crate) const INTERFACES: &str = "io.modelcontextprotocol/ui";
+
+/// Whether a client's capabilities declare that it shows interfaces of tools.
+#[must_use]
+pub(crate) fn declares_interfaces(capabilities: &RawValue) -> bool {
+    let is_object = |raw: &RawValue| Object::parse(raw).is_ok();
+    let all = Object::parse(capabilities).unwrap_or_default();
+    let extensions = all
+        .get("extensions")
+        .and_then(|raw| Object::parse(raw).ok());
+    extensions.is_some_and(|all| all.get(INTERFACES).is_some_and(is_object))
+}
+
 impl fmt::Display for ClientCapabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut members = Vec::new();

@@ -23,7 +23,9 @@ mod revision;
 mod scan;
 
 pub(crate) use budget::ByteBudget;
-pub(crate) use capabilities::{ClientCapabilities, ServerCapabilities};
+pub(crate) use capabilities::{
+    ClientCapabilities, INTERFACES, ServerCapabilities, declares_interfaces,
+};
 pub use envelope::{Envelope, Message, Outcome};
 pub(crate) use envelope::{Malformed, Request};
 pub(crate) use error_code::ErrorCode;

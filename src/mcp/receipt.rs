@@ -1,10 +1,5 @@
 //! The progress of a client's messages, so that another process can take over its session if this one dies.
 
-#![cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "sessions share a daemon on Linux only")
-)]
-
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,6 +3,7 @@
 use super::arguments::Fault;
 use crate::catalog::{ChangeKind, Rejected};
 use crate::config::{EntryError, Projects};
+use crate::limits::Exceeded;
 use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::CallError;
 
@@ -42,6 +43,11 @@ pub(crate) enum Failure {
     },
     /// `execute_read_tool` was asked for a tool that does not declare to be read-only; nothing was sent.
     NotReadOnly { name: QualifiedName },
+    /// A script called a tool that it may not call; nothing was sent.
+    NotInScript {
+        name: QualifiedName,
+        is_builtin: bool,
+    },
     /// The call is not one of this form; nothing was sent.
     Unreadable { reason: &'static str },
     /// The arguments have one that only the user sets; nothing was sent.
@@ -70,6 +76,11 @@ pub(crate) enum Failure {
     },
     /// The server's result is not a JSON object.
     Malformed { name: QualifiedName },
+    /// A limit of the caller is used up; nothing was sent.
+    Limited {
+        name: QualifiedName,
+        exceeded: Exceeded,
+    },
     /// The audit log cannot be written.
     Unlogged { name: String, cause: String },
 }
@@ -121,6 +132,10 @@ pub(crate) enum NoConsent {
     Failed { message: String },
     /// The call is one of several in a request, so the client cannot be asked.
     InCompany,
+    /// A script makes the call, and the user was not asked about it with its other calls.
+    InScript,
+    /// To ask the user, the script would have to run again, and it has called this tool, which may have acted.
+    Acted { tool: QualifiedName },
     /// There are too many open questions of other clients.
     TooMany,
     /// The request state is unknown, or belongs to another call.
@@ -139,20 +154,23 @@ impl Failure {
             | Self::Arguments { name, .. }
             | Self::Preset { name, .. }
             | Self::NoConsent { name, .. }
+            | Self::NotInScript { name, .. }
             | Self::Call { name, .. }
             | Self::Refused { name, .. }
+            | Self::Limited { name, .. }
             | Self::Malformed { name } => Some(name),
             _ => None,
         }
     }
 
-    /// The rule that denies the call.
+    /// The rule or limit that denies the call.
     pub(super) fn rule(&self) -> Option<&str> {
         match self {
             Self::Withheld {
                 reason: Withheld::Denied(rule) | Withheld::ByArguments(rule),
                 ..
             } => Some(rule),
+            Self::Limited { exceeded, .. } => exceeded.limit(),
             _ => None,
         }
     }

@@ -29,7 +29,9 @@ use crate::upstream::required_input;
 pub(crate) struct Ledger {
     /// The directory that contains it; `None` keeps none.
     state_dir: Option<PathBuf>,
-    audit: RwLock<Option<Kept>>,
+    audit: Arc<RwLock<Option<Kept>>>,
+    /// The identity of all clients, if they have one. The log is then that of the run's first proxy, which configures and closes it.
+    identity: Option<Arc<str>>,
     /// Whether copies of lines may go to stdout.
     is_stdout_free: Arc<AtomicBool>,
     tasks: Tasks,
@@ -64,7 +66,8 @@ impl Ledger {
     pub(super) fn new(state_dir: Option<PathBuf>, config: &Config, tasks: Tasks) -> Arc<Self> {
         let ledger = Self {
             state_dir,
-            audit: RwLock::default(),
+            audit: Arc::default(),
+            identity: None,
             is_stdout_free: Arc::default(),
             tasks,
         };
@@ -72,8 +75,22 @@ impl Ledger {
         Arc::new(ledger)
     }
 
+    /// This log, for the clients with an identity.
+    pub(super) fn of_identity(&self, identity: &str) -> Arc<Self> {
+        Arc::new(Self {
+            state_dir: self.state_dir.clone(),
+            audit: self.audit.clone(),
+            identity: Some(identity.into()),
+            is_stdout_free: self.is_stdout_free.clone(),
+            tasks: self.tasks.clone(),
+        })
+    }
+
     /// Takes over a configuration. An edit of the one `before` it is an event, also one that switches the log off.
     pub(super) fn configure(&self, before: Option<&Config>, config: &Config) {
+        if self.identity.is_some() {
+            return;
+        }
         let mut audit = self.audit.write();
         if let (Some(kept), Some(before)) = (&*audit, before) {
             let detail = config.difference(before);
@@ -113,6 +130,9 @@ impl Ledger {
 
     /// Syncs what was written last, and sends the last copies.
     pub(super) async fn close(&self) {
+        if self.identity.is_some() {
+            return;
+        }
         if let Some(audit) = self.audit() {
             audit.sync();
             audit.flush().await;
@@ -137,6 +157,7 @@ impl Ledger {
             return;
         };
         let mut event = Event::new(kind, outcome);
+        event.identity = self.identity.as_deref();
         event.server = Some(server.as_str());
         event.tool = tool;
         event.detail = Some(detail);
@@ -224,12 +245,14 @@ impl<'a> CallEvent<'a> {
             // A user at a terminal.
             None => ("command-line", None),
         };
+        let person = self.caller.and_then(|caller| caller.client.person());
         let workspace = self.caller.map(|caller| caller.client.workspace());
         let own = tool.map(Tool::own_name);
         let name = own.as_ref().or(named);
         let mut event = Event::new(Kind::Call, Outcome::Ok);
         event.session = Some(session);
         event.client = software.map(|(name, version)| (name.as_str(), version.as_str()));
+        event.identity = person;
         event.directory = workspace
             .as_ref()
             .and_then(|workspace| workspace.first())
@@ -316,9 +339,11 @@ fn failed(failure: &Failure) -> (Kind, Outcome, Option<usize>) {
             reason: NoConsent::Waiting { .. },
             ..
         } => (Kind::Refusal, Outcome::Waiting),
-        Failure::Withheld { .. } | Failure::NoConsent { .. } | Failure::NotReadOnly { .. } => {
-            (Kind::Refusal, Outcome::Refused)
-        }
+        Failure::Withheld { .. }
+        | Failure::NoConsent { .. }
+        | Failure::NotReadOnly { .. }
+        | Failure::Limited { .. }
+        | Failure::NotInScript { .. } => (Kind::Refusal, Outcome::Refused),
         Failure::Call { .. } | Failure::Refused { .. } | Failure::Malformed { .. } => {
             (Kind::Call, Outcome::Failed)
         }

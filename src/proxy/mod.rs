@@ -54,6 +54,7 @@ use crate::approvals::Approvals;
 use crate::catalog::Catalog;
 use crate::config::{Config, SessionEnv, SurfaceRequest};
 use crate::events::Source;
+use crate::limits::Limits;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::notify::Notifier;
 use crate::results::{Owner, Results};
@@ -61,7 +62,7 @@ use crate::shutdown::Tasks;
 use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
-use crate::upstream::oauth::Vault;
+use crate::upstream::oauth::{Place, Vault};
 use crate::upstream::{Pool, SharedServers, UpstreamContext};
 use answers::Answers;
 use callers::Callers;
@@ -95,6 +96,8 @@ pub(crate) struct Proxy {
     /// Whether all clients are one, whose name and directories decide its profiles.
     has_one_client: bool,
     figures: SharedFigures,
+    /// The use that its clients have made of their limits.
+    pub(crate) limits: Arc<Limits>,
     /// The metrics.
     pub(crate) metrics: Metrics,
 }
@@ -117,6 +120,10 @@ pub(crate) struct Request {
 pub(crate) struct SharedFigures {
     statistics: Arc<Statistics>,
     surfaces: Arc<surfaces::Figures>,
+    scripts: Arc<crate::scripts::Figures>,
+    /// The audit log of the first proxy.
+    ledger: Option<Arc<Ledger>>,
+    limits: Arc<Limits>,
 }
 
 /// The directories for data that outlive a proxy.
@@ -137,7 +144,7 @@ pub(crate) struct Directories {
     /// The records of servers that asked for roots; `None` keeps none.
     pub sharing: Option<PathBuf>,
     /// The logins at remote servers; `None` keeps none.
-    pub logins: Option<PathBuf>,
+    pub logins: Option<Place>,
     /// The directory that contains the audit log; `None` keeps none.
     pub audit: Option<PathBuf>,
     /// The lists and indexes that sessions share; `None` for a proxy that is alone in its process.
@@ -188,9 +195,12 @@ impl Proxy {
             SharedFigures {
                 statistics,
                 surfaces: Arc::default(),
+                scripts: Arc::default(),
+                ledger: None,
+                limits: Limits::new(directories.audit.as_deref(), tasks.clone()),
             }
         });
-        let statistics = figures.statistics.clone();
+        let (statistics, limits) = (figures.statistics.clone(), figures.limits.clone());
         statistics.live().count_calls(config.counts_calls());
         let owner = || directories.owner.clone();
         let results = directories.results.as_deref();
@@ -201,7 +211,9 @@ impl Proxy {
             tasks.clone(),
         ));
         Arc::new_cyclic(|proxy: &Weak<Self>| {
-            let pool = pool(&config, directories, &session, servers, proxy);
+            let identity = profiles.entitlement();
+            let identity = identity.map(|entitlement| entitlement.identity.clone());
+            let pool = pool(&config, directories, &session, servers, &identity, proxy);
             let session_id = directories.owner.session();
             let events = Source::new(servers.events.clone(), session_id);
             let notifier = Notifier::new(session.environment.clone(), tasks.clone());
@@ -219,7 +231,10 @@ impl Proxy {
             view_source.start_servers_in(session.directory.as_ref());
             let callers = Arc::new(Callers::new(view_source));
             let config = callers.unscoped().config();
-            let ledger = Ledger::new(directories.audit.clone(), &config, tasks.clone());
+            let ledger = match (&figures.ledger, &identity) {
+                (Some(ledger), Some(identity)) => ledger.of_identity(identity),
+                _ => Ledger::new(directories.audit.clone(), &config, tasks.clone()),
+            };
             let inventory = inventory::Parts {
                 ledger: ledger.clone(),
                 pool: pool.clone(),
@@ -237,12 +252,15 @@ impl Proxy {
                 relay: relay.clone(),
                 answers: answers.clone(),
                 statistics,
+                scripts: figures.scripts.clone(),
                 ledger: ledger.clone(),
+                limits: limits.clone(),
                 directories,
                 variables: session.environment,
                 proxy: proxy.clone(),
                 tasks: tasks.clone(),
             };
+            let scripts = figures.scripts.clone();
             let surfaces = Surfaces::new(
                 inventory.clone(),
                 callers.clone(),
@@ -254,6 +272,7 @@ impl Proxy {
             Self {
                 profiles,
                 has_one_client,
+                limits: limits.clone(),
                 figures,
                 tools: Tools::new(tools),
                 features: Features::new(
@@ -262,13 +281,16 @@ impl Proxy {
                     relay.clone(),
                     pool,
                     ledger,
+                    limits.clone(),
                     tasks,
                 ),
                 metrics: Metrics {
                     inventory: inventory.clone(),
                     relay: relay.clone(),
                     answers,
+                    limits,
                     surfaces: surfaces.figures.clone(),
+                    scripts,
                     process: OnceLock::new(),
                 },
                 surfaces,
@@ -288,6 +310,11 @@ impl Proxy {
     fn apply(&self, config: &Arc<Config>) {
         self.tools.configure(config);
         let before = self.unscoped().config();
+        if config.withholds_results_of(&before)
+            && let Err(error) = self.tools.forget_results()
+        {
+            tracing::error!(%error, "stored results cannot be removed");
+        }
         self.tools.ledger.configure(Some(&before), config);
         self.relay
             .configure(&before, config, &self.inventory.snapshot());
@@ -304,11 +331,11 @@ impl Proxy {
     /// Closes everything that the tasks of the run leave open. Call it after they have ended.
     pub(crate) async fn close(&self) {
         self.relay.close().await;
+        self.limits.flush();
         self.tools.ledger.close().await;
     }
 
     /// Removes what was kept for other processes that may take the session over. Call it when the client has left.
-    #[cfg(target_os = "linux")]
     pub(crate) fn forget_session(&self) {
         self.surfaces.forget_session();
     }
@@ -337,7 +364,10 @@ impl Proxy {
 
     /// The figures that other proxies of the run add to.
     pub(super) fn figures(&self) -> SharedFigures {
-        self.figures.clone()
+        SharedFigures {
+            ledger: Some(self.tools.ledger.clone()),
+            ..self.figures.clone()
+        }
     }
 
     /// The reason why clients are refused, after `client` has given its name, which may have a profile.
@@ -411,6 +441,7 @@ impl Proxy {
             return refusal;
         }
         self.callers.joined(client, capabilities);
+        self.relay.set_log_level();
         self.surfaces.settle(client);
         let view = self.callers.view(client);
         let instructions = self.inventory.instructions(&view);
@@ -501,16 +532,18 @@ fn pool(
     directories: &Directories,
     session: &SessionEnv,
     servers: &Arc<SharedServers>,
+    identity: &Option<String>,
     proxy: &Weak<Proxy>,
 ) -> Arc<Pool> {
     let logs = directories.logs.clone();
     let mut context = UpstreamContext::new(servers.clone(), session.clone(), logs);
     context.sharing_directory.clone_from(&directories.sharing);
+    context.identity.clone_from(identity);
     context.sources = Some(Arc::new(Sources::new(directories.cache.clone())));
     let tasks = context.tasks.clone();
-    let vault = |directory: &PathBuf| {
+    let vault = |place: &Place| {
         Arc::new(Vault::new(
-            directory.clone(),
+            place.clone(),
             config.credentials,
             &session.environment,
             tasks.clone(),

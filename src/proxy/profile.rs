@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::config::{Config, ProfileRefusal, ProfileRequest};
+use crate::config::{Config, Entitlement, ProfileRefusal, ProfileRequest, Subject};
 
 /// The profiles with which a proxy starts.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +19,10 @@ pub(crate) struct ProfileChoice {
     pub named: Vec<String>,
     /// The directories that its only client works in; they may have profiles, too.
     pub directories: Vec<PathBuf>,
+    /// Whether its clients come over HTTP.
+    pub is_over_http: bool,
+    /// The part of the configuration that its clients' identity gets, if they have one.
+    pub entitlement: Option<Arc<Entitlement>>,
 }
 
 impl ProfileChoice {
@@ -27,18 +31,40 @@ impl ProfileChoice {
     /// # Errors
     /// When one of them cannot be used.
     pub(crate) fn narrow(&self, config: &Config) -> Result<Config, ProfileRefusal> {
-        config.narrowed(&config.profiles_of(ProfileRequest {
-            named: &self.named,
-            client: None,
-            directories: &self.directories,
-        }))
+        self.narrow_to(
+            config,
+            &config.profiles_of(ProfileRequest {
+                named: &self.named,
+                client: None,
+                directories: &self.directories,
+            }),
+        )
+    }
+
+    /// The part of `config` that these profiles and the identity permit.
+    ///
+    /// # Errors
+    /// When one of them cannot be used.
+    pub(super) fn narrow_to(
+        &self,
+        config: &Config,
+        names: &[String],
+    ) -> Result<Config, ProfileRefusal> {
+        let Some(entitlement) = &self.entitlement else {
+            let mut part = config.narrowed(names)?;
+            if self.is_over_http {
+                part.judge_for(&Subject::Unidentified);
+            }
+            return Ok(part);
+        };
+        config.entitled(entitlement)?.narrowed(names)
     }
 }
 
 /// The facts that decide the profiles of a proxy's clients, and the whole configuration.
 #[derive(Debug)]
 pub(super) struct ProfileScope {
-    named: Vec<String>,
+    choice: ProfileChoice,
     state: Mutex<State>,
     /// Held while a part is computed and applied, so that an older one never replaces a newer one.
     pub(super) turn: Mutex<()>,
@@ -50,7 +76,7 @@ struct State {
     client: Option<String>,
     /// All directories that the client has worked in: leaving one does not widen its session.
     directories: BTreeSet<PathBuf>,
-    /// The profiles in use.
+    /// The profiles in use. A session keeps those that it has got by its client or its directories.
     names: Vec<String>,
     /// The reason why nothing is shown.
     refusal: Option<String>,
@@ -59,12 +85,13 @@ struct State {
 impl ProfileScope {
     pub(super) fn new(choice: ProfileChoice, whole: Config) -> Self {
         let whole = Arc::new(whole);
+        let directories = choice.directories.iter().cloned().collect();
         Self {
-            named: choice.named,
+            choice,
             state: Mutex::new(State {
                 whole,
                 client: None,
-                directories: choice.directories.into_iter().collect(),
+                directories,
                 names: Vec::new(),
                 refusal: None,
             }),
@@ -74,14 +101,14 @@ impl ProfileScope {
 
     /// The proxy's part of the current configuration.
     pub(super) fn part(&self) -> Arc<Config> {
-        self.state.lock().part(&self.named)
+        self.state.lock().part(&self.choice)
     }
 
     /// The proxy's part of an edited configuration.
     pub(super) fn part_of(&self, whole: Config) -> Arc<Config> {
         let mut state = self.state.lock();
         state.whole = Arc::new(whole);
-        state.part(&self.named)
+        state.part(&self.choice)
     }
 
     /// Records the name of the proxy's only client; returns the proxy's part of the configuration if that changes it.
@@ -101,9 +128,9 @@ impl ProfileScope {
     fn note(&self, record: impl FnOnce(&mut State)) -> Option<Arc<Config>> {
         let mut state = self.state.lock();
         record(&mut state);
-        let names = state.wanted(&self.named);
+        let names = state.wanted(&self.choice.named);
         // Nothing takes a profile away from a session but an edit of the file.
-        (!names.iter().all(|name| state.names.contains(name))).then(|| state.part(&self.named))
+        (!names.iter().all(|name| state.names.contains(name))).then(|| state.part(&self.choice))
     }
 
     /// The whole configuration.
@@ -118,7 +145,17 @@ impl ProfileScope {
 
     /// The profiles that are named for this proxy.
     pub(super) fn named(&self) -> &[String] {
-        &self.named
+        &self.choice.named
+    }
+
+    /// The part of the configuration that the clients' identity gets, if they have one.
+    pub(super) fn entitlement(&self) -> Option<&Arc<Entitlement>> {
+        self.choice.entitlement.as_ref()
+    }
+
+    /// Whether the clients come over HTTP.
+    pub(super) fn is_over_http(&self) -> bool {
+        self.choice.is_over_http
     }
 
     /// The reason why the clients are refused, if they are.
@@ -138,14 +175,19 @@ impl State {
     }
 
     /// The part that the profiles permit; without a server if one of them cannot be used.
-    fn part(&mut self, named: &[String]) -> Arc<Config> {
-        self.names = self.wanted(named);
-        if self.names.is_empty() {
+    fn part(&mut self, choice: &ProfileChoice) -> Arc<Config> {
+        let mut names = self.wanted(&choice.named);
+        let kept = self.names.iter().filter(|name| !names.contains(name));
+        let kept: Vec<String> = kept.cloned().collect();
+        names.extend(kept);
+        if names.is_empty() && choice.entitlement.is_none() && !choice.is_over_http {
             self.refusal = None;
             return self.whole.clone();
         }
-        match self.whole.narrowed(&self.names) {
+        match choice.narrow_to(&self.whole, &names) {
             Ok(part) => {
+                // A profile that cannot be read may concern other sessions, so only a usable one is kept.
+                self.names = names;
                 self.refusal = None;
                 Arc::new(part)
             }

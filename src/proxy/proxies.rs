@@ -1,4 +1,5 @@
-//! The proxies of one run: that of its own profiles, and one for each narrower choice of its clients.
+//! The proxies of one run: that of its own profiles, and one for each narrower choice of its clients, of which each identity has its
+//! own: connections, stored results and open questions of one identity serve no other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,16 +8,29 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use super::{ProfileChoice, Proxy, SharedFigures};
-use crate::config::{Config, ProfileRefusal, ProfileRequest};
+use crate::config::{Config, Entitlement, ProfileRefusal, ProfileRequest};
+use crate::shutdown::Tasks;
 
-/// Creates a proxy with a configuration, these profiles, and the figures of the first one.
-type Make = dyn Fn(Config, ProfileChoice, Option<SharedFigures>) -> Arc<Proxy> + Send + Sync;
+/// Creates a proxy with a configuration, these profiles, the figures of the first one, and the tasks of those that end before the run.
+type Make = dyn Fn(Config, ProfileChoice, Option<SharedFigures>, Option<&Tasks>) -> Arc<Proxy>
+    + Send
+    + Sync;
+
+/// The profiles and the identity of a narrower proxy.
+type Key = (Vec<String>, Option<Arc<Entitlement>>);
+
+/// A narrower proxy.
+struct Narrower {
+    proxy: Arc<Proxy>,
+    /// The tasks of a proxy for an identity.
+    tasks: Option<Tasks>,
+}
 
 /// The proxies of one run.
 pub(crate) struct Proxies {
     main: Arc<Proxy>,
     make: Box<Make>,
-    narrower: Mutex<BTreeMap<Vec<String>, Arc<Proxy>>>,
+    narrower: Mutex<BTreeMap<Key, Narrower>>,
     /// Whether no client reads stdout.
     is_stdout_free: OnceLock<()>,
 }
@@ -25,7 +39,7 @@ impl Proxies {
     /// Creates the proxies; the first one has `config` and these profiles.
     pub(crate) fn new(config: Config, profiles: ProfileChoice, make: Box<Make>) -> Self {
         Self {
-            main: make(config, profiles, None),
+            main: make(config, profiles, None, None),
             make,
             narrower: Mutex::default(),
             is_stdout_free: OnceLock::new(),
@@ -42,11 +56,11 @@ impl Proxies {
     #[must_use]
     pub(crate) fn all(&self) -> Vec<Arc<Proxy>> {
         let narrower = self.narrower.lock();
-        let all = std::iter::once(&self.main).chain(narrower.values());
+        let all = std::iter::once(&self.main).chain(narrower.values().map(|known| &known.proxy));
         all.cloned().collect()
     }
 
-    /// The proxy for a client with this name that came by the URL of `profile`.
+    /// The proxy for a client with this name and identity that came by the URL of `profile`.
     ///
     /// # Errors
     /// When a profile of the client cannot be used.
@@ -54,6 +68,7 @@ impl Proxies {
         &self,
         profile: Option<&str>,
         client: &str,
+        entitlement: Option<&Arc<Entitlement>>,
     ) -> Result<Arc<Proxy>, ProfileRefusal> {
         let own = self.main.profiles.named();
         let mut named = own.to_vec();
@@ -64,24 +79,28 @@ impl Proxies {
             client: Some(client),
             directories: &[],
         });
-        if names == own {
+        if names == own && entitlement.is_none() {
             return Ok(self.main.clone());
         }
-        let mut narrower = self.narrower.lock();
-        if let Some(known) = narrower.get(&names) {
-            let refusal = known.profiles.refusal();
-            return match refusal {
-                None => Ok(known.clone()),
-                Some(_) => whole.narrowed(&names).map(|_| known.clone()),
-            };
-        }
-        whole.narrowed(&names)?;
-        let named = names.clone();
         let choice = ProfileChoice {
-            named,
+            named: names.clone(),
+            is_over_http: self.main.profiles.is_over_http(),
+            entitlement: entitlement.cloned(),
             ..ProfileChoice::default()
         };
-        let proxy = (self.make)((*whole).clone(), choice, Some(self.main.figures()));
+        let key = (names, entitlement.cloned());
+        let mut narrower = self.narrower.lock();
+        if let Some(known) = narrower.get(&key) {
+            let proxy = known.proxy.clone();
+            return match proxy.profiles.refusal() {
+                None => Ok(proxy),
+                Some(_) => choice.narrow_to(&whole, &key.0).map(|_| proxy),
+            };
+        }
+        choice.narrow_to(&whole, &key.0)?;
+        let tasks = entitlement.map(|_| Tasks::new());
+        let figures = Some(self.main.figures());
+        let proxy = (self.make)((*whole).clone(), choice, figures, tasks.as_ref());
         if self.is_stdout_free.get().is_some() {
             proxy.free_stdout();
         }
@@ -89,14 +108,53 @@ impl Proxies {
             proxy.trace_with(tracer.clone());
         }
         proxy.inventory.release();
-        narrower.insert(names, proxy.clone());
+        let known = Narrower {
+            proxy: proxy.clone(),
+            tasks,
+        };
+        narrower.insert(key, known);
         Ok(proxy)
     }
 
-    /// Whether the profile of a URL can be used.
+    /// Whether the profile of a URL can be used by an identity.
     #[must_use]
-    pub(crate) fn has(&self, profile: &str) -> bool {
-        self.of(Some(profile), "").is_ok()
+    pub(crate) fn has(&self, profile: &str, entitlement: Option<&Arc<Entitlement>>) -> bool {
+        self.of(Some(profile), "", entitlement).is_ok()
+    }
+
+    /// The whole configuration.
+    #[must_use]
+    pub(crate) fn whole(&self) -> Arc<Config> {
+        self.main.profiles.whole()
+    }
+
+    /// Ends the proxies of the identities that are not among `entitled`.
+    pub(crate) async fn end_others(&self, is_entitled: impl Fn(&Entitlement) -> bool) {
+        self.end(|(_, entitlement)| entitlement.as_ref().is_some_and(|one| !is_entitled(one)))
+            .await;
+    }
+
+    /// Ends the proxies of identities, whose clients have gone.
+    pub(crate) async fn finish(&self) {
+        self.end(|(_, entitlement)| entitlement.is_some()).await;
+    }
+
+    async fn end(&self, is_over: impl Fn(&Key) -> bool) {
+        let over: Vec<Narrower> = {
+            let mut narrower = self.narrower.lock();
+            let (over, stay) = std::mem::take(&mut *narrower)
+                .into_iter()
+                .partition(|(key, _)| is_over(key));
+            *narrower = stay;
+            let over: BTreeMap<Key, Narrower> = over;
+            over.into_values().collect()
+        };
+        for Narrower { proxy, tasks } in over {
+            if let Some(tasks) = tasks {
+                tasks.finish().await;
+            }
+            proxy.close().await;
+        }
     }
 
     /// Applies an edited configuration.

@@ -92,7 +92,7 @@ pub(crate) struct Decision {
     pub(crate) tokens: usize,
     /// The limit that was configured.
     pub(crate) small: usize,
-    /// The setting that asked for it: `flag`, `client`, `http` or `file`.
+    /// The setting that asked for it: `flag`, `profile`, `client`, `http` or `file`.
     pub(crate) asked_by: String,
     /// The day of the decision.
     pub(crate) since: String,
@@ -165,6 +165,7 @@ impl Surfaces {
                     surface
                 });
                 surface.shown = shown(surface.mode, &self.callers.view(client).config(), &name);
+                surface.shows_interfaces = client.shows_interfaces();
                 surface
             }
         };
@@ -219,6 +220,7 @@ impl Surfaces {
             has_read_tool: mode == Mode::MetaTools
                 && has_read_tool(config.surface.read_tool, is_kept, name),
             shown: shown(mode, &config, name),
+            shows_interfaces: client.shows_interfaces(),
             longest_name: longest_name(name),
         };
         tracing::debug!(client = name, ?surface, ?source, "the surface is decided");
@@ -274,6 +276,10 @@ impl Surfaces {
     }
 
     fn decision_file(&self, config: &Config, name: &str) -> Option<PathBuf> {
+        // People see different tools, and come and go.
+        if config.is_for_person() {
+            return None;
+        }
         let mut key = format!("{}\0{name}", configuration(config));
         for profile in config.profile_names() {
             key.push_str(&format!("\0{profile}"));
@@ -320,6 +326,7 @@ fn configuration(config: &Config) -> String {
 fn source_name(source: SurfaceSource) -> &'static str {
     match source {
         SurfaceSource::Flag => "flag",
+        SurfaceSource::Profile => "profile",
         SurfaceSource::Client => "client",
         SurfaceSource::Http => "http",
         SurfaceSource::File => "file",
@@ -421,18 +428,24 @@ fn mode_named(name: &str) -> Mode {
     }
 }
 
-/// A session's surface as text: its mode, and whether it has the read-only tool; in a second line, the tools next to the
-/// meta-tools as JSON.
+/// A session's surface as text: its mode, whether it has the read-only tool, and whether its client shows interfaces; in a
+/// second line, the tools next to the meta-tools as JSON.
 fn text_of(surface: &SessionSurface) -> String {
     let read = if surface.has_read_tool { " read" } else { "" };
+    let ui = if surface.shows_interfaces { " ui" } else { "" };
     let shown = serde_json::to_string(surface.shown.patterns()).expect("texts are JSON");
-    format!("{}{read}\n{shown}\n", name_of(surface.mode))
+    format!("{}{read}{ui}\n{shown}\n", name_of(surface.mode))
 }
 
 fn of_text(text: &str, client: &str) -> Option<SessionSurface> {
     let (surface, shown) = text.split_once('\n').unwrap_or((text, ""));
     let shown: Vec<String> = serde_json::from_str(shown).unwrap_or_default();
-    let (mode, has_read_tool) = match surface.trim() {
+    let surface = surface.trim();
+    let (surface, shows_interfaces) = match surface.strip_suffix(" ui") {
+        Some(surface) => (surface, true),
+        None => (surface, false),
+    };
+    let (mode, has_read_tool) = match surface {
         "tools" => (Mode::MetaTools, false),
         "tools read" => (Mode::MetaTools, true),
         "direct" => (Mode::Direct, false),
@@ -442,6 +455,7 @@ fn of_text(text: &str, client: &str) -> Option<SessionSurface> {
         mode,
         has_read_tool,
         shown: Shown::parse(&shown).unwrap_or_default(),
+        shows_interfaces,
         longest_name: longest_name(client),
     })
 }
@@ -466,9 +480,10 @@ mod tests {
 
     #[test]
     fn a_session_keeps_its_surface_as_text() {
-        for has_read_tool in [true, false] {
+        for (has_read_tool, shows_interfaces) in [(true, false), (true, true), (false, true)] {
             let surface = SessionSurface {
                 has_read_tool,
+                shows_interfaces,
                 shown: Shown::parse(&["a__b c*".to_owned()]).unwrap(),
                 ..SessionSurface::default()
             };

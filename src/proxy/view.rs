@@ -45,6 +45,8 @@ pub(crate) struct SessionSurface {
     pub(crate) has_read_tool: bool,
     /// The servers' tools that are listed next to the meta-tools.
     pub(crate) shown: Shown,
+    /// Whether the client shows interfaces of tools (MCP Apps), so that tools with one are listed next to the meta-tools.
+    pub(crate) shows_interfaces: bool,
     /// The longest name of a server's tool in the list.
     pub(crate) longest_name: usize,
 }
@@ -53,7 +55,7 @@ impl SessionSurface {
     /// Whether tools of servers are listed under their own names, so that the list can change.
     #[must_use]
     pub(crate) fn lists_tools_of_servers(&self) -> bool {
-        self.mode == Mode::Direct || !self.shown.is_empty()
+        self.mode == Mode::Direct || !self.shown.is_empty() || self.shows_interfaces
     }
 }
 
@@ -63,6 +65,7 @@ impl Default for SessionSurface {
             mode: Mode::MetaTools,
             has_read_tool: false,
             shown: Shown::default(),
+            shows_interfaces: false,
             longest_name: LONGEST_NAME,
         }
     }
@@ -179,7 +182,7 @@ impl View {
     }
 
     /// Whether a server is visible from the workspace of any client.
-    pub(super) fn is_reachable(&self, server: &ServerName) -> bool {
+    pub(crate) fn is_reachable(&self, server: &ServerName) -> bool {
         self.source.is_reachable(server)
     }
 

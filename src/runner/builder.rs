@@ -1,30 +1,36 @@
 //! The settings of a runner.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::embedder::{Embedder, Own};
 use super::error::{Error, ErrorKind};
 use super::events;
 use super::exchange::Exchange;
 use super::handler::{AnyHandler, Handler, NoHandler};
+use super::logins::{self, LoginStore};
 use super::server::Server;
 use super::{Inner, Runner};
 use crate::approvals::Approvals;
-use crate::config::{Config, Environment, LARGEST_FILE, Management, SessionEnv, Trust};
+use crate::config::{
+    Config, Environment, LARGEST_FILE, Management, ScriptOptions, SessionEnv, Trust,
+};
 use crate::events::Events;
 use crate::files::read_regular;
 use crate::mcp::{ClientCapabilities, Outbox, Revision};
 use crate::proxy::{
-    Client, Directories, ProfileChoice, Proxies, Proxy, Request, SharedFigures, Start,
+    Client, Directories, ProfileChoice, Proxies, Proxy, Request, SharedFigures, SharedLists, Start,
 };
 use crate::results::Owner;
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::Scope;
-use crate::upstream::SharedServers;
-use crate::upstream::oauth;
+use crate::tool::ServerName;
+use crate::upstream::oauth::{self, Place};
+use crate::upstream::{OwnServer, OwnServers, SharedServers};
 
 /// The settings of a [`Runner`].
 ///
@@ -47,10 +53,13 @@ use crate::upstream::oauth;
 pub struct Builder {
     source: Source,
     servers: Map<String, Value>,
+    own: BTreeMap<String, OwnServer>,
     environment: Environment,
     directory: Option<PathBuf>,
     directories: Option<(PathBuf, PathBuf)>,
     handler: Option<Arc<dyn AnyHandler>>,
+    embedder: Option<Arc<dyn Embedder>>,
+    logins: Option<Place>,
 }
 
 #[derive(Default)]
@@ -79,12 +88,25 @@ impl Builder {
     /// Adds a server. It replaces one of the same name in the configuration.
     #[must_use]
     pub fn server(mut self, name: impl Into<String>, server: Server) -> Self {
-        self.servers.insert(name.into(), server.into_entry());
+        let name = name.into();
+        let (entry, own) = server.into_parts(&name);
+        self.own.remove(&name);
+        self.own.extend(own.map(|own| (name.clone(), own)));
+        self.servers.insert(name, entry);
         self
     }
 
     /// Sets the variables that the configuration may refer to and that servers may inherit, such as `PATH`. There are none
     /// by default; `std::env::vars()` passes those of the program.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// let path = std::env::var("PATH").unwrap_or_default();
+    /// let runner = mcpzip::Runner::builder().environment([("PATH", path)]).build().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn environment<N: Into<String>, V: Into<String>>(
         mut self,
@@ -106,6 +128,16 @@ impl Builder {
 
     /// Keeps lists and indexes in `cache`; and logs, statistics, approvals, logins and the audit log in `state`. Without
     /// directories, nothing is written to disk.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # let home = tempfile::tempdir().unwrap();
+    /// # let (cache, state) = (home.path().join("cache"), home.path().join("state"));
+    /// let runner = mcpzip::Runner::builder().directories(cache, state).build().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn directories(mut self, cache: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Self {
         self.directories = Some((cache.into(), state.into()));
@@ -116,6 +148,20 @@ impl Builder {
     #[must_use]
     pub fn handler(mut self, handler: impl Handler) -> Self {
         self.handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Searches by meaning with this model instead of the bundled one.
+    #[must_use]
+    pub fn embedder(mut self, embedder: impl Embedder) -> Self {
+        self.embedder = Some(Arc::new(embedder));
+        self
+    }
+
+    /// Keeps logins in this store instead of files.
+    #[must_use]
+    pub fn login_store(mut self, store: impl LoginStore) -> Self {
+        self.logins = Some(Place::of_program(logins::Own(store)));
         self
     }
 
@@ -138,34 +184,38 @@ impl Builder {
             environment: self.environment,
             open_files: None,
         };
+        let own = self.own.into_iter();
+        let own = own.filter_map(|(name, own)| Some((ServerName::new(&name).ok()?, own)));
+        let own: OwnServers = own.collect();
         let handler = self.handler;
         let inner = shutdown::with_log_lines_now(scope.clone(), || {
             let (tasks, events) = (Tasks::new(), Events::new(events::KEPT));
-            let servers = SharedServers::of_library(tasks.clone(), events.clone());
+            let servers = SharedServers::of_library(tasks.clone(), events.clone(), own);
             let all_tasks = tasks.clone();
-            let make = move |config, profiles, figures: Option<SharedFigures>| {
-                let mut directories = directories.clone();
-                if figures.is_some() {
-                    // Results that one profile has stored cannot be read under another.
-                    directories.owner = Owner::default();
-                }
-                let request = Request {
-                    profiles,
-                    figures,
-                    ..Request::default()
+            let make =
+                move |config, profiles, figures: Option<SharedFigures>, _: Option<&Tasks>| {
+                    let mut directories = directories.clone();
+                    if figures.is_some() {
+                        // Results that one profile has stored cannot be read under another.
+                        directories.owner = Owner::default();
+                    }
+                    let request = Request {
+                        profiles,
+                        figures,
+                        ..Request::default()
+                    };
+                    let session = session.clone();
+                    let start = Start::Nothing;
+                    Proxy::new(
+                        config,
+                        &directories,
+                        session,
+                        &all_tasks,
+                        &servers,
+                        start,
+                        request,
+                    )
                 };
-                let session = session.clone();
-                let start = Start::Nothing;
-                Proxy::new(
-                    config,
-                    &directories,
-                    session,
-                    &all_tasks,
-                    &servers,
-                    start,
-                    request,
-                )
-            };
             let proxies = Proxies::new(config, ProfileChoice::default(), Box::new(make));
             let proxy = proxies.main().clone();
             let client = Client::new();
@@ -208,14 +258,25 @@ impl Builder {
         }
         // The program manages the configuration; its tools are those of the servers.
         config.management = Management::Off;
+        config.scripts = ScriptOptions::default();
         Ok(config)
     }
 
     fn data(&self) -> Directories {
+        let cache = self.directories.as_ref().map(|(cache, _)| cache.as_path());
+        let embedder = self.embedder.as_ref().map(|own| Arc::new(Own(own.clone())));
+        let shared = embedder.map(|own| Arc::new(SharedLists::with_embedder(cache, own)));
         let Some((cache, state)) = &self.directories else {
-            return Directories::default();
+            return Directories {
+                shared,
+                logins: self.logins.clone(),
+                ..Directories::default()
+            };
         };
+        let files = || Place::Directory(state.join(oauth::DIRECTORY));
+        let logins = self.logins.clone().unwrap_or_else(files);
         Directories {
+            shared,
             cache: Some(cache.clone()),
             logs: Some(state.join("logs")),
             results: Some(state.join("results")),
@@ -224,7 +285,7 @@ impl Builder {
             sharing: Some(state.join("sharing")),
             audit: Some(state.clone()),
             approvals: Some(Approvals::below(state)),
-            logins: Some(state.join(oauth::DIRECTORY)),
+            logins: Some(logins),
             ..Directories::default()
         }
     }

@@ -48,6 +48,20 @@ impl Client {
 
     /// The tools that the configuration's rules permit.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// let tools = runner.client("notes")?.list_tools().await?;
+    /// assert_eq!(tools[0].qualified_name(), "notes__add");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When the server cannot be reached or does not list its tools.
     pub async fn list_tools(&self) -> Result<Vec<Tool>, Error> {
@@ -73,6 +87,20 @@ impl Client {
 
     /// Calls a tool and returns its whole result, also one that says that it failed.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// let result = runner.client("notes")?.call_raw("add", &json!({ "text": "milk" })).await?;
+    /// assert!(!result.is_error());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When there is no result.
     pub async fn call_raw<A>(&self, tool: &str, arguments: &A) -> Result<ToolResult, Error>
@@ -93,6 +121,18 @@ impl Client {
     }
 
     /// Gets a prompt: the result with its `messages`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # async fn example(client: mcpzip::Client) -> Result<(), mcpzip::Error> {
+    /// let review = client.get_prompt("review", &serde_json::json!({ "language": "Rust" })).await?;
+    /// println!("{}", review["messages"][0]["content"]["text"]);
+    /// # Ok(())
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When there is no such prompt, or the server refuses.
@@ -123,6 +163,20 @@ impl Client {
 
     /// Reads a resource: the result with its `contents`.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # async fn example(client: mcpzip::Client) -> Result<(), mcpzip::Error> {
+    /// for resource in client.list_resources().await? {
+    ///     let read = client.read_resource(&resource.uri).await?;
+    ///     println!("{}", read["contents"][0]["text"]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When there is no such resource, or the server refuses.
     pub async fn read_resource(&self, uri: &str) -> Result<Value, Error> {
@@ -131,6 +185,18 @@ impl Client {
     }
 
     /// Suggests values for the `argument` of a prompt that begin with `value`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # async fn example(client: mcpzip::Client) -> Result<(), mcpzip::Error> {
+    /// let languages = client.complete_prompt("review", "language", "Ru").await?;
+    /// println!("{}", languages.join(", "));
+    /// # Ok(())
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When there is no such prompt, or the server refuses.

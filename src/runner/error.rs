@@ -95,6 +95,20 @@ impl Error {
     }
 
     /// The kind.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// let error = runner.execute("notes__remove", json!({})).await.unwrap_err();
+    /// assert_eq!(error.kind(), mcpzip::ErrorKind::UnknownTool);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -161,6 +175,8 @@ fn kind_of(failure: &Failure) -> ErrorKind {
         }
         Failure::Withheld { .. }
         | Failure::NotReadOnly { .. }
+        | Failure::Limited { .. }
+        | Failure::NotInScript { .. }
         | Failure::Consent { .. }
         | Failure::NoConsent { .. } => ErrorKind::Denied,
         Failure::Unlisted { .. } | Failure::DefinitionLost { .. } => ErrorKind::Unavailable,

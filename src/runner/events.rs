@@ -14,6 +14,21 @@ use crate::events::{Event as Known, Events as Source, Heard, Listener, Numbered}
 pub(super) const KEPT: usize = 256;
 
 /// An event of a server.
+///
+/// ```
+/// use mcpzip::Event;
+///
+/// fn line(event: &Event) -> String {
+///     match event {
+///         Event::Ready { server } => format!("{server} is ready"),
+///         Event::Failed { server, reason } => format!("{server}: {reason}"),
+///         other => format!("{other:?}"),
+///     }
+/// }
+///
+/// let event = Event::Ready { server: "github".to_owned() };
+/// assert_eq!(line(&event), "github is ready");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

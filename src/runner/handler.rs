@@ -130,6 +130,20 @@ impl Capabilities {
 }
 
 /// The progress of a call.
+///
+/// ```
+/// use mcpzip::{Handler, Progress};
+///
+/// struct Bar;
+///
+/// impl Handler for Bar {
+///     fn progress(&self, progress: Progress) {
+///         if let Some(total) = progress.total {
+///             println!("{:.0} %", 100.0 * progress.progress / total);
+///         }
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Progress {
@@ -143,6 +157,18 @@ pub struct Progress {
 }
 
 /// A log message of a server.
+///
+/// ```
+/// use mcpzip::{Handler, LogMessage};
+///
+/// struct Lines;
+///
+/// impl Handler for Lines {
+///     fn log(&self, message: LogMessage) {
+///         eprintln!("{} {}: {}", message.level, message.logger, message.data);
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct LogMessage {

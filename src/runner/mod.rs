@@ -5,15 +5,19 @@
 
 mod builder;
 mod client;
+mod embedder;
 mod error;
 mod events;
 mod exchange;
 mod execute;
 mod handler;
+mod inside;
+mod logins;
 mod serve;
 mod server;
 mod status;
 mod tool;
+mod transport;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,14 +33,18 @@ use tracing::instrument::WithSubscriber as _;
 
 pub use builder::Builder;
 pub use client::Client;
+pub use embedder::Embedder;
 pub use error::{Error, ErrorKind};
 pub use events::{Event, Events};
 pub use execute::Execute;
 pub use handler::{Capabilities, Handler, LogMessage, Progress};
+pub use inside::{BoxFuture, ToolSource, Tools};
+pub use logins::LoginStore;
 pub use serve::{HttpOptions, HttpServer};
 pub use server::Server;
 pub use status::{State, Status};
 pub use tool::{Found, Prompt, Resource, Tool, ToolResult};
+pub use transport::{Streams, Transport};
 
 use self::client::{LIST_LIMIT, unreadable, with_progress};
 use self::exchange::{Exchange, object};
@@ -122,6 +130,24 @@ impl Runner {
     }
 
     /// Starts all servers side by side, and returns the outcome of each.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// for (server, outcome) in runner.start_all().await {
+    ///     match outcome {
+    ///         Ok(()) => println!("{server} is ready"),
+    ///         Err(error) => eprintln!("{server}: {error}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start_all(&self) -> Vec<(String, Result<(), Error>)> {
         let servers = self.servers().into_iter();
         let started = servers.map(async |server| {
@@ -133,6 +159,21 @@ impl Runner {
 
     /// Ends the connection of a server, and its process, with the calls that it has. The next use starts it again. Returns whether
     /// it was connected.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// runner.start("notes").await?;
+    /// assert!(runner.stop("notes").await?);
+    /// assert!(!runner.stop("notes").await?, "it was not connected");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::UnknownServer`] when it is not configured.
@@ -154,6 +195,20 @@ impl Runner {
 
     /// Stops a server and starts it again.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// runner.restart("notes").await?;
+    /// assert_eq!(runner.status("notes")?.state, mcpzip::State::Ready);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Like [`Runner::start`].
     pub async fn restart(&self, server: &str) -> Result<(), Error> {
@@ -172,6 +227,21 @@ impl Runner {
     }
 
     /// The state of every server.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// for status in runner.statuses() {
+    ///     println!("{}: {:?}, {} tools", status.server, status.state, status.tools);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn statuses(&self) -> Vec<Status> {
         let proxy = &self.inner.proxy;
@@ -186,6 +256,20 @@ impl Runner {
     }
 
     /// Finds tools of all servers by what is needed, best first. Servers whose tools are not known yet are started.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// let found = runner.search("add a note", 5).await?;
+    /// assert_eq!(found[0].name, "notes__add");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Search`] when the tools cannot be searched.
@@ -212,6 +296,20 @@ impl Runner {
 
     /// The whole definition of the tool `server__tool`.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// let tool = runner.describe("notes__add").await?;
+    /// assert_eq!(tool.description, "Adds a note");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When there is no such tool.
     pub async fn describe(&self, name: &str) -> Result<Tool, Error> {
@@ -227,6 +325,20 @@ impl Runner {
     }
 
     /// Calls the tool `server__tool` when it is awaited.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// let result = runner.execute("notes__add", json!({ "text": "milk" })).await?;
+    /// assert_eq!(result.structured().unwrap()["text"], "milk");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn execute<'a>(&'a self, name: &'a str, arguments: impl Serialize) -> Execute<'a> {
         Execute {
             runner: self,

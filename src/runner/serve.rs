@@ -1,7 +1,11 @@
 //! Serving the servers on, as one MCP server.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
 use tokio_util::sync::CancellationToken;
 
 use super::client::LIST_LIMIT;
@@ -25,6 +29,7 @@ pub struct HttpOptions {
     address: ListenAddress,
     token: Option<Secret<String>>,
     origins: Vec<String>,
+    is_protected: bool,
 }
 
 impl HttpOptions {
@@ -35,6 +40,7 @@ impl HttpOptions {
             address: ListenAddress { host, port },
             token: None,
             origins: Vec::new(),
+            is_protected: false,
         }
     }
 
@@ -53,9 +59,70 @@ impl HttpOptions {
         self.origins.push(origin.into());
         self
     }
+
+    /// For [`Runner::router`] only: the program has its own control of access before the router, so that an address that other
+    /// machines reach needs no token.
+    #[must_use]
+    pub fn protected_by_program(self) -> Self {
+        Self {
+            is_protected: true,
+            ..self
+        }
+    }
+
+    fn read(self, inner: &Inner) -> Result<http::Options, Error> {
+        let unusable = |message: String| Err(Error::new(ErrorKind::Config, message));
+        match &inner.proxy.unscoped().config().http {
+            Err(fault) => return unusable(format!("`http`: {fault}")),
+            Ok(http) if http.auth.is_some() => {
+                return unusable(
+                    "`http.auth` asks for identities, which the library does not check: remove it from the configuration, or \
+                     serve with the program `mcpzip`"
+                        .to_owned(),
+                );
+            }
+            Ok(http) if http.tls.is_some() => {
+                return unusable(
+                    "`http.tls` is for the program `mcpzip`: remove it from the configuration, or serve with the program"
+                        .to_owned(),
+                );
+            }
+            Ok(_) => {}
+        }
+        let origins = self.origins.iter().map(|text| {
+            let origin = text.parse::<http::Origin>();
+            origin.map_err(|error| {
+                let message = format!("`{text}`: {error}");
+                Error::new(ErrorKind::Io, message).with(error)
+            })
+        });
+        Ok(http::Options {
+            origins: origins.collect::<Result<_, _>>()?,
+            address: self.address,
+            token: self.token,
+            auth: None,
+            tls: None,
+            drain: None,
+        })
+    }
 }
 
 /// A running HTTP server. It serves until [`HttpServer::shutdown`], its drop, or the end of its runner.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), mcpzip::Error> {
+/// # use mcpzip::{Runner, Server, Tool, Tools};
+/// # use serde_json::{Value, json};
+/// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+/// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+/// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+/// let server = runner.serve_http(mcpzip::HttpOptions::new("127.0.0.1", 0)).await?;
+/// println!("clients connect to {}", server.url());
+/// server.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
@@ -85,6 +152,19 @@ impl HttpServer {
 impl Runner {
     /// Serves a client on stdin and stdout until it leaves or the runner ends. Clients get the meta-tools or every tool, as the
     /// configuration says.
+    ///
+    /// ```no_run
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// runner.serve_stdio().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Io`] when stdin or stdout cannot be used.
@@ -118,31 +198,71 @@ impl Runner {
     pub async fn serve_http(&self, options: HttpOptions) -> Result<HttpServer, Error> {
         let inner = &self.inner;
         inner.check()?;
-        let unusable = |text: String| Error::new(ErrorKind::Io, text);
-        let origins = options.origins.iter().map(|text| {
-            let origin = text.parse::<http::Origin>();
-            origin.map_err(|error| unusable(format!("`{text}`: {error}")).with(error))
-        });
-        let options = http::Options {
-            address: options.address,
-            token: options.token,
-            origins: origins.collect::<Result<_, _>>()?,
-        };
-        inner.within(inner.listen(options)).await
+        inner.within(inner.listen(options.read(inner)?)).await
     }
+
+    /// The endpoints of [`Runner::serve_http`] as a router of axum 0.8, for a service of the program: `/mcp`, `/mcp/p/PROFILE`, `/sse` and
+    /// `/message`. `options` have the address at which that service listens, which decides what the header `Host` may be and
+    /// whether a token is needed. It answers until the runner ends.
+    ///
+    /// With `Router::nest`, clients of Streamable HTTP find it below the path; HTTP+SSE works without `nest` only.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # let runner = mcpzip::Runner::builder().build().await?;
+    /// use axum::{Router, routing::get};
+    ///
+    /// let tools = runner.router(mcpzip::HttpOptions::new("127.0.0.1", 8080)).await?;
+    /// let service: Router = Router::new().route("/", get(async || "hello")).merge(tools);
+    /// # let _ = service;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] when the host cannot be resolved, or the address would be open to other machines without a token.
+    pub async fn router(&self, options: HttpOptions) -> Result<axum::Router, Error> {
+        let inner = self.inner.clone();
+        inner.check()?;
+        let is_protected = options.is_protected;
+        let options = options.read(&inner)?;
+        let mount = http::mounted(options, is_protected, inner.proxies.clone(), &inner.tasks);
+        let work = async {
+            inner.list_soon();
+            mount.await.map_err(unusable)
+        };
+        let router = inner.within(work).await?;
+        // Requests run on tasks of the service, which have neither the secrets nor the log of this runner.
+        let within = move |request, next: Next| {
+            let inner = inner.clone();
+            async move {
+                match inner.check() {
+                    Ok(()) => inner.within(next.run(request)).await,
+                    Err(error) => {
+                        (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response()
+                    }
+                }
+            }
+        };
+        Ok(router.layer(middleware::from_fn(within)))
+    }
+}
+
+fn unusable(error: http::Error) -> Error {
+    let cause = std::error::Error::source(&error);
+    let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+    Error::new(ErrorKind::Io, format!("{error}{cause}")).with(error)
 }
 
 impl Inner {
     async fn listen(&self, options: http::Options) -> Result<HttpServer, Error> {
         let server = http::Server::bind(options).await;
-        let server = server.map_err(|error| {
-            let cause = std::error::Error::source(&error);
-            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            Error::new(ErrorKind::Io, format!("{error}{cause}")).with(error)
-        })?;
+        let server = server.map_err(unusable)?;
         self.list_soon();
         let (address, tasks) = (server.address(), Tasks::new());
-        server.start(self.proxies.clone(), &tasks);
+        // Identities, which need it, are a matter of the program.
+        let _ = server.start(self.proxies.clone(), &tasks, Path::new(""));
         let (ended, stop) = (CancellationToken::new(), tasks.stop().clone());
         let (runner, end) = (self.tasks.stop().clone(), ended.clone());
         self.tasks.spawn(async move {

@@ -1,8 +1,18 @@
 //! A server that the program names itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::inside::{Inside, ToolSource};
+use super::transport::{Outside, Transport};
+use crate::text::hex;
+use crate::upstream::OwnServer;
+
+/// The command in the entry of a server of the program. It is never run.
+const OWN: &str = "(the program itself)";
 
 /// A server for [`Builder::server`](crate::Builder::server).
 ///
@@ -18,6 +28,7 @@ use serde_json::{Value, json};
 #[derive(Clone)]
 pub struct Server {
     entry: Value,
+    own: Option<OwnServer>,
 }
 
 impl Server {
@@ -28,6 +39,7 @@ impl Server {
         let command: String = command.into();
         Self {
             entry: json!({ "command": command }),
+            own: None,
         }
     }
 
@@ -37,6 +49,29 @@ impl Server {
         let url: String = url.into();
         Self {
             entry: json!({ "url": url }),
+            own: None,
+        }
+    }
+
+    /// A server inside the program: [`Tools`](crate::Tools) from closures, or another [`ToolSource`].
+    #[must_use]
+    pub fn inside(source: impl ToolSource) -> Self {
+        let source = Inside(Arc::new(source));
+        // With other tools it is another entry, for which no older list is kept.
+        let tools = source.definitions().unwrap_or_default().join("\n");
+        let hash = hex(&Sha256::digest(tools));
+        Self {
+            entry: json!({ "command": OWN, "args": [hash] }),
+            own: Some(OwnServer::Source(Arc::new(source))),
+        }
+    }
+
+    /// A server that the program connects with a [`Transport`] of its own.
+    #[must_use]
+    pub fn over(transport: impl Transport) -> Self {
+        Self {
+            entry: json!({ "command": OWN, "args": [] }),
+            own: Some(OwnServer::Streams(Arc::new(Outside(Arc::new(transport))))),
         }
     }
 
@@ -74,6 +109,14 @@ impl Server {
     }
 
     /// Any other member of an entry of the configuration file, such as `("maxConcurrent", 4)`.
+    ///
+    /// ```
+    /// use mcpzip::Server;
+    ///
+    /// let one_at_a_time = Server::stdio("uvx").args(["my-server"]).setting("maxConcurrent", 1);
+    /// let older = Server::http("https://example.com/sse").setting("type", "sse");
+    /// # let _ = (one_at_a_time, older);
+    /// ```
     #[must_use]
     pub fn setting(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.entry[key] = value.into();
@@ -85,8 +128,15 @@ impl Server {
         self
     }
 
-    pub(super) fn into_entry(self) -> Value {
-        self.entry
+    /// The entry for a configuration file, and the part of the program that it stands for.
+    pub(super) fn into_parts(mut self, name: &str) -> (Value, Option<OwnServer>) {
+        if self.own.is_some()
+            && let Some(arguments) = self.entry["args"].as_array_mut()
+        {
+            // Lists are kept by the entry, so two servers of the program must not have the same.
+            arguments.push(name.into());
+        }
+        (self.entry, self.own)
     }
 }
 

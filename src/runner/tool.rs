@@ -1,8 +1,8 @@
 //! Tools and their results.
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::error::{Error, ErrorKind};
 
@@ -45,6 +45,49 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// A tool of the program, for [`Tools`](crate::Tools) and [`ToolSource`](crate::ToolSource). Its other fields can be set.
+    ///
+    /// ```
+    /// let schema = serde_json::json!({ "type": "object" });
+    /// let mut tool = mcpzip::Tool::new("time", "Says what time it is", schema);
+    /// tool.annotations = serde_json::json!({ "readOnlyHint": true });
+    /// ```
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        input_schema: Value,
+    ) -> Self {
+        Self {
+            server: String::new(),
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            input_schema,
+            output_schema: None,
+            annotations: Value::Null,
+        }
+    }
+
+    /// The definition for `tools/list`.
+    pub(super) fn definition(&self) -> String {
+        let mut definition = json!({
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+        });
+        if let Some(title) = &self.title {
+            definition["title"] = title.as_str().into();
+        }
+        if let Some(schema) = &self.output_schema {
+            definition["outputSchema"] = schema.clone();
+        }
+        if !self.annotations.is_null() {
+            definition["annotations"] = self.annotations.clone();
+        }
+        definition.to_string()
+    }
+
     /// The name for [`Runner::execute`](crate::Runner::execute): `server__tool`.
     #[must_use]
     pub fn qualified_name(&self) -> String {
@@ -90,6 +133,40 @@ pub struct Found {
 pub struct ToolResult(pub(super) Value);
 
 impl ToolResult {
+    /// The result of a tool of the program: a text if `value` serializes as a string, otherwise its JSON as a text, with an object
+    /// also as structured content.
+    ///
+    /// ```
+    /// let result = mcpzip::ToolResult::of(&serde_json::json!({ "degrees": 21 }))?;
+    /// assert_eq!(result.structured().unwrap()["degrees"], 21);
+    /// # Ok::<(), mcpzip::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Answer`] when it cannot be serialized.
+    pub fn of<R: Serialize + ?Sized>(value: &R) -> Result<Self, Error> {
+        let value = serde_json::to_value(value).map_err(|error| {
+            let message = format!("the result of the tool is not JSON: {error}");
+            Error::new(ErrorKind::Answer, message).with(error)
+        })?;
+        let text = match &value {
+            Value::Null => return Ok(Self(json!({ "content": [] }))),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let mut result = json!({ "content": [{ "type": "text", "text": text }] });
+        if value.is_object() {
+            result["structuredContent"] = value;
+        }
+        Ok(Self(result))
+    }
+
+    /// The result of a tool that failed.
+    pub(super) fn failed(message: &str) -> Self {
+        let content = json!([{ "type": "text", "text": message }]);
+        Self(json!({ "content": content, "isError": true }))
+    }
+
     /// Whether the tool says that it failed.
     #[must_use]
     pub fn is_error(&self) -> bool {
@@ -122,6 +199,21 @@ impl ToolResult {
 
     /// Reads the structured content as `R`; without any, the text as JSON, or as a string.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # use mcpzip::{Runner, Server, Tool, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
+    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// let result = runner.execute("notes__add", json!({ "text": "milk" })).await?;
+    /// let note: std::collections::BTreeMap<String, String> = result.parse()?;
+    /// assert_eq!(note["text"], "milk");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Tool`] when the tool says that it failed, and [`ErrorKind::Answer`] when the content is no `R`.
     pub fn parse<R: DeserializeOwned>(&self) -> Result<R, Error> {
@@ -149,6 +241,19 @@ impl ToolResult {
 }
 
 /// A prompt of a server.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), mcpzip::Error> {
+/// # async fn example(client: mcpzip::Client) -> Result<(), mcpzip::Error> {
+/// for prompt in client.list_prompts().await? {
+///     println!("{}: {}", prompt.name, prompt.description.unwrap_or_default());
+/// }
+/// # Ok(())
+/// # }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
@@ -164,6 +269,19 @@ pub struct Prompt {
 }
 
 /// A resource of a server, or a template of its URIs.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), mcpzip::Error> {
+/// # async fn example(client: mcpzip::Client) -> Result<(), mcpzip::Error> {
+/// let resources = client.list_resources().await?;
+/// let images = resources.iter().filter(|one| one.mime_type.as_deref() == Some("image/png"));
+/// println!("{} images", images.count());
+/// # Ok(())
+/// # }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -145,7 +145,6 @@ pub(crate) fn configure(level: Option<LevelFilter>) {
 
 /// Passes lines up to `level` to the receivers of the tasks that they come from, from now on. A lower level than before
 /// changes nothing.
-#[cfg(target_os = "linux")]
 pub(crate) fn pass_on(level: LevelFilter) {
     let Some(now) = LEVEL.get() else {
         return;
@@ -159,7 +158,6 @@ pub(crate) fn pass_on(level: LevelFilter) {
 }
 
 /// The level that the user asked for at the start, by an argument or a variable.
-#[cfg(target_os = "linux")]
 pub(crate) fn asked_level() -> Option<LevelFilter> {
     LEVEL.get().and_then(|level| level.asked)
 }

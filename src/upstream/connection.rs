@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -33,6 +34,8 @@ pub(crate) struct Connection {
     pub(super) compared: Arc<Mutex<BTreeSet<u64>>>,
     /// The listing in progress, which several sessions may wait for.
     pub(super) listing: SharedListing,
+    /// Whether the server got a log level.
+    pub(super) has_log_level: AtomicBool,
 }
 
 /// A request to a server on behalf of a client.
@@ -151,12 +154,19 @@ impl Connection {
             && code_of(error) == Some(ErrorCode::HEADER_MISMATCH)
     }
 
-    /// Sets the log level of a legacy server that supports logging.
-    pub(super) async fn set_log_level(&self, level: LogLevel) {
+    /// Whether the server got a log level.
+    pub(super) fn has_log_level(&self) -> bool {
+        self.has_log_level.load(Ordering::Relaxed)
+    }
+
+    /// Sets the log level of a legacy server that supports logging; `None` lets it send all messages.
+    pub(super) async fn set_log_level(&self, level: Option<LogLevel>) {
         if self.introduction.revision.is_modern() || !self.introduction.capabilities.has("logging")
         {
             return;
         }
+        self.has_log_level.store(true, Ordering::Relaxed);
+        let level = level.unwrap_or(LogLevel::Debug);
         let members = format!(r#""level":"{}""#, level.as_str());
         if let Err(error) = self
             .request("logging/setLevel", &members, NOTICE_LIMIT)

@@ -2,6 +2,7 @@
 //! refusal.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,8 @@ use super::host::{Audience, Notice};
 use super::inbound::InboundRouter;
 use super::link::Link;
 use super::listing::SharedListing;
-use super::source::Inside;
+use super::own::{OpenStreams, OwnServer};
+use super::source::{Inside, Source};
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, HttpPeer};
 use super::transport::sse;
@@ -58,6 +60,11 @@ pub(super) struct Connector<'a> {
 impl Connector<'_> {
     /// Opens the connection.
     pub(super) async fn connect(&self) -> Result<Connection, ConnectError> {
+        match self.context.servers.own.get(self.server) {
+            Some(OwnServer::Source(source)) => return self.source(source.clone()),
+            Some(OwnServer::Streams(streams)) => return self.streams(&**streams).await,
+            None => {}
+        }
         match self.transport {
             Transport::Stdio(transport) => match &transport.command_line {
                 Some(command_line) => self.inside(transport, command_line).await,
@@ -86,6 +93,10 @@ impl Connector<'_> {
         let source = sources
             .open(self.server, program, command_line, self.context)
             .await?;
+        self.source(source)
+    }
+
+    fn source(&self, source: Arc<dyn Source>) -> Result<Connection, ConnectError> {
         let inside = Inside::new(self.server.clone(), source);
         let introduction = inside.introduction();
         self.opened(Wire::Inside(inside), Ok(introduction), "")
@@ -107,9 +118,55 @@ impl Connector<'_> {
             Box::new(changed),
             self.context,
         )?;
-        let inside = Inside::new(self.server.clone(), source);
-        let introduction = inside.introduction();
-        self.opened(Wire::Inside(inside), Ok(introduction), "")
+        self.source(source)
+    }
+
+    /// Connects a server through the streams of the program.
+    async fn streams(&self, streams: &dyn OpenStreams) -> Result<Connection, ConnectError> {
+        if self.era != Era::Modern {
+            let wire = self.stream(streams).await?;
+            match Introduction::legacy(&wire, self.capabilities, self.limit()).await {
+                // As with a process, the server may bind a stream to the first era it sees.
+                Err(Refusal::ModernOnly) if self.era == Era::Auto => wire.close(),
+                opened => return self.opened(wire, opened, ""),
+            }
+        }
+        let wire = self.stream(streams).await?;
+        let opened = Introduction::modern(&wire, self.limit()).await;
+        self.opened(wire, opened, "")
+    }
+
+    /// Opens streams, and starts the tasks that write to them and read from them.
+    async fn stream(&self, streams: &dyn OpenStreams) -> Result<Wire, ConnectError> {
+        let (server, limit) = (self.server.clone(), self.limit());
+        let (reader, writer) = match tokio::time::timeout(limit, streams.open()).await {
+            Ok(Ok(streams)) => streams,
+            Ok(Err(reason)) => return Err(ConnectError::Transport { server, reason }),
+            Err(_) => {
+                return Err(ConnectError::Timeout {
+                    server,
+                    limit,
+                    stderr: String::new(),
+                });
+            }
+        };
+        let outbox = Outbox::new();
+        let link = Link::new(server, outbox.clone(), MESSAGE_LIMIT, self.inbound());
+        let reading = link.clone();
+        let stop = self.context.tasks.stop().clone();
+        self.context.tasks.spawn(async move {
+            let mut lines = LineReader::new(reader, MESSAGE_LIMIT);
+            let reason = tokio::select! {
+                read = reading.read(&mut lines) => {
+                    read.err().map_or("the stream ended".to_owned(), |error| error.to_string())
+                }
+                Err(error) = outbox.write_to(writer) => error.to_string(),
+                () = reading.close_requested() => "the connection was closed".to_owned(),
+                () = stop.cancelled() => "the runner is shutting down".to_owned(),
+            };
+            reading.end(&reason);
+        });
+        Ok(Wire::Stream(link))
     }
 
     async fn stdio(&self, transport: &config::Stdio) -> Result<Connection, ConnectError> {
@@ -209,6 +266,7 @@ impl Connector<'_> {
                     may_ask: self.may_ask.in_requests,
                     compared: Arc::default(),
                     listing: SharedListing::default(),
+                    has_log_level: AtomicBool::new(false),
                 })
             }
             Err(refusal) => {

@@ -69,6 +69,14 @@ pub(crate) enum ConnectError {
         /// The end of its stderr.
         stderr: String,
     },
+    /// The transport of the program did not connect it.
+    #[error("server `{server}` cannot be connected: {reason}")]
+    Transport {
+        /// The server.
+        server: ServerName,
+        /// The reason.
+        reason: String,
+    },
     /// It answered the handshake with an error, or with something unexpected.
     #[error("server `{server}` refused the handshake: {reason}")]
     Handshake {

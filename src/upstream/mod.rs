@@ -27,6 +27,7 @@ mod log;
 pub(crate) mod oauth;
 mod opening;
 mod outline;
+mod own;
 mod paging;
 mod pinned;
 mod pool;
@@ -57,6 +58,7 @@ pub(crate) use interface::{Interface, InterfaceAnswer, InterfaceRequest};
 pub(crate) use introduction::Introduction;
 pub(crate) use listing::Listing;
 pub(crate) use log::ServerLog;
+pub(crate) use own::{OpenStreams, OwnServer, OwnServers, Streams};
 pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
 pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
@@ -77,7 +79,7 @@ use guard::Guard;
 use headers_command::HeadersCommands;
 use transport::http::client::Clients;
 
-/// The factor by which the handshake limit is longer for a server that may have to be installed first.
+/// The factor by which limits are longer for a server that may have to be installed first, or whose tools come from a program's help.
 const INSTALLING: u32 = 6;
 
 /// The size limit of a message from a server, in bytes.
@@ -91,6 +93,8 @@ pub(crate) struct UpstreamContext {
     pub variables: Environment,
     /// The session's directory, the default working directory of servers.
     pub directory: Option<PathBuf>,
+    /// The identity of the person that the connections are for, if it is known; others get connections of their own.
+    pub identity: Option<String>,
     /// The soft limit of open files of servers, if it is not that of this process.
     pub open_files: Option<u64>,
     /// The directory of the servers' stderr logs; `None` keeps none.
@@ -144,6 +148,7 @@ impl UpstreamContext {
             open_files: session.open_files,
             log_directory,
             sharing_directory: None,
+            identity: None,
             logins: None,
             sources: None,
             handshake_limit: Duration::from_secs(30),
@@ -155,7 +160,9 @@ impl UpstreamContext {
     fn handshake_limit_of(&self, transport: &config::Transport) -> Duration {
         match transport {
             // An installation that is aborted midway may leave a broken package, which then fails every time.
-            config::Transport::Stdio(transport) if transport.may_install() => {
+            config::Transport::Stdio(transport)
+                if transport.may_install() || transport.reads_help() =>
+            {
                 self.handshake_limit * INSTALLING
             }
             _ => self.handshake_limit,

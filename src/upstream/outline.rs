@@ -37,6 +37,7 @@ impl ConnectError {
                 format!("server `{server}` gave no answer to the handshake within {limit:?}")
             }
             Self::Handshake { server, .. } => format!("server `{server}` refused the handshake"),
+            Self::Transport { server, .. } => format!("server `{server}` cannot be connected"),
             Self::Http { server, error } => of_http(server, error),
             Self::Unhealthy { server, .. } => {
                 format!("server `{server}` did not answer a health check")

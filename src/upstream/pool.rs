@@ -16,7 +16,7 @@ use super::reply::ServerReply;
 use super::sharing::{self, Joined};
 use super::slot::{Idle, Lease, ServerState, Slot};
 use super::subscription::SubscribeError;
-use super::{CallError, ConnectError, UpstreamContext};
+use super::{CallError, ConnectError, INSTALLING, UpstreamContext};
 use crate::config::{Config, Server, Transport, Trust};
 use crate::telemetry;
 use crate::tool::ServerName;
@@ -161,6 +161,17 @@ impl Pool {
                 .context
                 .handshake_limit_of(&joined.entry.transport)
                 .saturating_sub(usual)
+    }
+
+    /// The time limit for each page of the tools of `server`: `limit`, or longer if the tools come from the help of a program.
+    #[must_use]
+    pub(crate) fn pages_within(&self, server: &ServerName, limit: Duration) -> Duration {
+        let servers = self.servers.read();
+        let transport = servers.get(server).map(|joined| &joined.entry.transport);
+        match transport {
+            Some(Transport::Stdio(stdio)) if stdio.reads_help() => limit * INSTALLING,
+            _ => limit,
+        }
     }
 
     /// Whether the last attempt to connect `server` failed because a login is missing.
@@ -336,15 +347,15 @@ impl Pool {
     }
 
     /// Sends the current log level to the connected servers; others get it when they connect. Of several sessions,
-    /// the most verbose level counts.
+    /// the most verbose level counts; one that has set none gets all messages.
     pub(crate) fn set_log_level(&self) {
         let servers = self.servers.read();
         for joined in servers.values() {
-            let Some(level) = joined.slots.users.log_level() else {
-                continue;
-            };
+            let level = joined.slots.users.log_level();
             let slots = joined.slots.all();
-            for connection in slots.iter().filter_map(|slot| slot.connection()) {
+            let connections = slots.iter().filter_map(|slot| slot.connection());
+            // A client that has set none would miss what others do not want. Without them the server keeps its own level.
+            for connection in connections.filter(|one| level.is_some() || one.has_log_level()) {
                 let tasks = &self.context.tasks;
                 tasks.spawn(async move { connection.set_log_level(level).await });
             }

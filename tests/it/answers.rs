@@ -791,6 +791,18 @@ fn gain_counts_what_was_saved_and_what_was_paid() {
         (&list["calls"], &list["projected"], &list["whole"]),
         (&json!(1), &json!(1), &json!(0))
     );
+    let mut client = setup.connect();
+    let failed = client.call(
+        "execute_tool",
+        r#"{"name":"shop__list","select":".items | nosuch"}"#,
+    );
+    failed.tool_error();
+    client.finish();
+    let after = setup.run(&["gain", "--json"]).code(0).json();
+    assert_eq!(
+        after["sum"]["projected"], sum["projected"],
+        "a filter that failed saves nothing"
+    );
     assert_eq!(
         setup
             .run(&["gain", "--json", "--since", "2099-01-01"])

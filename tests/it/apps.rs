@@ -338,3 +338,55 @@ fn a_template_claims_no_interface_no_skill_and_no_uri_of_ours() {
     }
     client.finish();
 }
+
+#[test]
+fn a_client_that_shows_interfaces_gets_the_tools_that_have_one_beside_the_three() {
+    let denied = json!({ "resourceUri": "ui://board/denied" });
+    let for_apps = json!({ "resourceUri": "ui://board/apps", "visibility": ["app"] });
+    let setup = Setup::new().server_with(
+        "board",
+        naming()
+            .tool_as("denied", &tool("denied", denied), [echo()])
+            .tool_as("refresh", &tool("refresh", for_apps), [echo()])
+            .tool("plain", [echo()]),
+        json!({ "tools": { "deny": ["denied"] } }),
+    );
+    let mime = r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#;
+    let capabilities = |key: &str| format!(r#"{{"extensions":{{"{key}":{mime}}}}}"#);
+    let (ui, other) = ("io.modelcontextprotocol/ui", "com.example/ui");
+    let names = |listed: Value| -> Vec<String> {
+        let tools = listed["tools"].as_array().unwrap().iter();
+        tools
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let three = ["search_tools", "describe_tool", "execute_tool"];
+    let with_interfaces = [&three[..], &["board__show", "board__older"]].concat();
+    for (key, expected) in [(ui, &with_interfaces[..]), (other, &three[..])] {
+        let mut client = setup.start();
+        let shaken = client
+            .shake_hands_as("2025-11-25", &capabilities(key))
+            .value();
+        let declared = &shaken["capabilities"]["extensions"];
+        assert_eq!(declared.get(ui).is_some(), key == ui, "{shaken}");
+        client.call("proxy_refresh", "{}").text();
+        let listed = client.ask("tools/list", "{}").value();
+        let uri = "ui://board/main";
+        assert_eq!(listed.to_string().contains(uri), key == ui, "{listed}");
+        assert_eq!(names(listed), expected, "{key}");
+        let called = client.call("board__older", "{}");
+        match key == ui {
+            true => drop(called.value()),
+            false => assert!(called.as_str().contains("unknown tool"), "{called:?}"),
+        }
+        client.finish();
+        // Without a handshake as well.
+        let mut client = setup.start();
+        let listed = {
+            let id = client.begin_modern("tools/list", "", &capabilities(key), "");
+            client.answer(id).value()
+        };
+        assert_eq!(names(listed), expected, "{key}");
+        client.finish();
+    }
+}

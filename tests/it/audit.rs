@@ -283,6 +283,24 @@ fn where_it_cannot_be_written_nothing_is_called() {
 }
 
 #[test]
+fn a_command_that_is_refused_has_a_line_however_its_arguments_are_given() {
+    let setup = setup();
+    for arguments in [&["{}"][..], &["--text", "x"], &["--", "--name", "x"], &[]] {
+        let all = [&["call", "hub__denied"], arguments].concat();
+        let refused = setup.run(&all);
+        assert_ne!(refused.code, Some(0), "{refused}");
+    }
+    let refusals: Vec<Value> = lines(&setup)
+        .into_iter()
+        .filter(|line| line["outcome"] == "refused")
+        .collect();
+    let named = refusals
+        .iter()
+        .filter(|line| line["tool"] == "hub__denied" || line["tool"] == "denied");
+    assert!(named.count() >= 3, "{refusals:#?}");
+}
+
+#[test]
 fn it_is_filtered_followed_and_written_for_spreadsheets() {
     let setup = setup();
     let mut client = setup.connect();

@@ -79,6 +79,10 @@ fn a_flag_that_is_no_parameter_is_refused_before_anything_is_called() {
         (&["--titel", "x"][..], "did you mean `--title`?"),
         (&["--nonsense", "x"], "--title, --labels"),
         (&["{}", "--title", "x"], "as JSON or as flags"),
+        (
+            &["--text", "hi", "--title", "x"],
+            "put the tool's flags after `--`: `mcpzip call hub__create_issue -- --name value`",
+        ),
         (&["--title", "x", "--", "y"], "`y` belongs to no parameter"),
         (&["--title", "x", "--count", "many"], "count"),
     ] {
@@ -149,4 +153,23 @@ fn arguments_in_another_form_are_answered_with_an_example_of_the_right_one() {
         let refused = setup().run(&["call", "hub__create_issue", given]).code(1);
         assert!(refused.stderr.contains(example), "{refused}");
     }
+}
+
+#[test]
+fn a_call_that_takes_too_long_names_the_option_that_waits_longer() {
+    use crate::support::script::hang;
+    let setup = Setup::new()
+        .server("slow", Server::new().tool("wait", [hang()]))
+        .log_level("error");
+    setup.save();
+    let _ = setup.run(&["servers"]).code(0);
+    let late = setup
+        .run(&["call", "slow__wait", "{}", "--timeout", "3"])
+        .code(4);
+    assert!(
+        late.stderr.contains("`--timeout SECONDS` waits longer")
+            && late.stderr.contains("may have acted")
+            && !late.stderr.contains("`timeout` (seconds)"),
+        "{late}"
+    );
 }

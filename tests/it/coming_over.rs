@@ -100,6 +100,26 @@ fn a_user_of_mcpzip_0_1_comes_over_with_the_example_of_its_documentation() {
     assert_eq!(home.config()["idle_timeout"], "5m");
     assert_eq!(home.config()["call_timeout"], "120s");
     assert_eq!(home.config()["search"]["llm"]["model"], "gemini-2.0-flash");
+    let _ = home.run(&["undo"]).code(0);
+    let report = home.migrate(&["mcpzip-0.1", "--extract-secrets"]);
+    let config = home.config();
+    assert_eq!(config["search"]["llm"]["api_key"], "${GEMINI_API_KEY}");
+    assert!(!config.to_string().contains("secret-example"), "{config}");
+    assert!(!report.to_string().contains("AIza"), "{report}");
+    let secrets = home.0.config_path().with_extension("secrets.json");
+    let stored: Value = serde_json::from_str(&std::fs::read_to_string(secrets).unwrap()).unwrap();
+    assert_eq!(stored["GEMINI_API_KEY"], "AIza-secret-example");
+    // Without the flag it stays until a command moves it.
+    let _ = home.run(&["undo"]).code(0);
+    let report = home.migrate(&["mcpzip-0.1"]);
+    assert!(
+        report["secrets"]["literal"]
+            .to_string()
+            .contains("search.llm"),
+        "{report}"
+    );
+    let _ = home.run(&["config", "extract-secrets", "--yes"]).code(0);
+    assert_eq!(home.config(), config);
 }
 
 #[test]
@@ -255,6 +275,53 @@ fn a_user_of_avelino_mcp_comes_over_with_the_examples_of_its_documentation() {
 }
 
 #[test]
+fn writing_tools_that_avelino_mcp_lists_for_all_servers_ask_first_here() {
+    let content = |acl: &str| {
+        format!(
+            r#"{{"mcpServers": {{"a": {{"command": "a"}}}}, "tool_acl": {acl}, "audit": {{"enabled": false}}}}"#
+        )
+    };
+    let home = Home::with(
+        AVELINO,
+        &content(r#"{"read": ["get_*"], "write": ["create_*", "a__drop"]}"#),
+    );
+    let report = home.migrate(&["avelino"]);
+    assert_eq!(
+        home.config()["tools"],
+        json!({ "ask": ["*__create_*", "a__drop", "*__a__drop"] }),
+        "{report}"
+    );
+    let again = home.migrate(&["avelino"]);
+    assert_eq!(again["files"], json!([]), "a second time changes nothing");
+    home.0.save_text(r#"{"tools": {"ask": ["other"]}}"#);
+    let refused = home
+        .run(&["migrate", "--yes", "--json", "--from", "avelino"])
+        .code(1);
+    assert!(
+        refused.json()["blocking"]
+            .to_string()
+            .contains("`tools.ask`"),
+        "{refused}"
+    );
+    let looked = home
+        .run(&["migrate", "--dry-run", "--json", "--from", "avelino"])
+        .code(1);
+    assert!(looked.stderr.contains("nothing was done"), "{looked}");
+    for acl in [
+        r#"{"rules": [{"tool": "drop", "deny": true}]}"#,
+        r#"["drop"]"#,
+        r#"{"write": {"a": ["drop"]}}"#,
+        r#"{"write": [["drop"]]}"#,
+    ] {
+        let refused = Home::with(AVELINO, &content(acl)).refused(&["avelino"]);
+        assert!(refused.contains("`tool_acl`"), "{acl}: {refused}");
+    }
+    let silent = Home::with(AVELINO, &content(r#"{"read": ["get_*"], "write": []}"#));
+    silent.migrate(&["avelino"]);
+    assert!(silent.config()["tools"].is_null());
+}
+
+#[test]
 fn the_audit_log_of_avelino_mcp_goes_on_in_that_of_mcpzip() {
     for (written, ours) in [
         ("", json!({})),
@@ -338,6 +405,59 @@ fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
         let told = Home::with(AVELINO, &content).refused(&["avelino"]);
         assert_ne!(told, "[]", "{protecting}");
     }
+}
+
+#[test]
+fn what_the_file_of_another_program_switches_off_or_restricts_is_not_on_here() {
+    let off = r#"{"mcpServers": {
+        "a": {"command": "a", "disabled": true}, "b": {"command": "b", "enabled": false},
+        "c": {"command": "c", "quarantined": true}, "e": {"command": "e", "disabled": "true"}, "d": {"command": "d", "disabled": false, "disabledTools": [], "enabled_tools": null}
+    }}"#;
+    let home = Home::with(AVELINO, off);
+    home.migrate(&["avelino"]);
+    let servers = &home.config()["mcpServers"];
+    for (name, is_off) in [
+        ("a", true),
+        ("b", true),
+        ("c", true),
+        ("e", true),
+        ("d", false),
+    ] {
+        let disabled = servers[name]["disabled"].as_bool().unwrap_or(false);
+        assert_eq!(disabled, is_off, "{name}: {servers}");
+    }
+    for restricting in [
+        r#""disabledTools": ["x"]"#,
+        r#""allowedTools": ["x"]"#,
+        r#""enabled_tools": ["x"]"#,
+        r#""isolation": {"enabled": true}"#,
+    ] {
+        let file = format!(r#"{{"mcpServers": {{"a": {{"command": "a", {restricting}}}}}}}"#);
+        let told = Home::with(AVELINO, &file).refused(&["avelino"]);
+        assert!(
+            told.contains("is the file that of another program?"),
+            "{restricting}: {told}"
+        );
+    }
+    let description = r#"{"openapi": "3.0.0", "paths": {}}"#;
+    let told = Home::with(AVELINO, description).refused(&["avelino"]);
+    assert!(
+        told.contains("no server in the form of avelino/mcp"),
+        "{told}"
+    );
+    // A file of mcpproxy-go, whose `read_only_mode` is for all servers.
+    let list = r#"{"mcpServers": [{"name": "a", "command": "a"}], "read_only_mode": true}"#;
+    let told = Home::with(AVELINO, list).refused(&["avelino"]);
+    assert!(
+        told.contains("no server in the form of avelino/mcp"),
+        "{told}"
+    );
+    let map = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    let told = Home::with(MCPPROXY, map).refused(&["mcpproxy-go"]);
+    assert!(
+        told.contains("no server in the form of mcpproxy-go"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -494,6 +614,10 @@ fn files_of_other_proxies_named_as_the_configuration_lose_nothing_that_protects(
         (
             r#"{"mcpServers": {}, "serverAuth": {"providers": ["bearer"]}}"#,
             "`serverAuth`",
+        ),
+        (
+            r#"{"mcpServers": {}, "tool_acl": {"write": ["x"]}}"#,
+            "`tool_acl`",
         ),
         (
             r#"{"mcpServers": {}, "sseProxy": {"port": 1}}"#,

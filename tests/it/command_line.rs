@@ -791,3 +791,46 @@ fn servers_alone_names_no_next_attempt() {
         "{reason}"
     );
 }
+
+#[test]
+fn an_address_without_its_scheme_is_taken_for_no_program() {
+    let setup = setup();
+    setup.save();
+    let refused = setup
+        .run(&["add", "linear", "mcp.linear.app/mcp", "--no-check"])
+        .code(2);
+    assert!(
+        refused
+            .stderr
+            .contains("write `https://mcp.linear.app/mcp`"),
+        "{refused}"
+    );
+    let mixed = setup
+        .run(&[
+            "add",
+            "x",
+            "https://x.example/mcp",
+            "--cwd",
+            ".",
+            "--no-check",
+        ])
+        .code(2);
+    assert!(mixed.stderr.contains("are for commands"), "{mixed}");
+}
+
+#[test]
+fn a_client_connected_before_there_is_a_configuration_is_a_thing_to_say() {
+    let setup = Setup::new();
+    let connect = || command::run(setup.command(&["connect", "cursor", "--dry-run"]), "").code(0);
+    let connected = connect();
+    assert!(
+        connected.stderr.contains("there is no configuration at"),
+        "{connected}"
+    );
+    setup.save_text("{}");
+    let connected = connect();
+    assert!(
+        !connected.stderr.contains("there is no configuration"),
+        "{connected}"
+    );
+}

@@ -447,7 +447,7 @@ fn add_writes_a_command_line() {
     assert_eq!(listed["servers"][0]["type"], "cli", "{listed}");
     let refused = setup
         .run(&["add", "x", "--cli", "https://x.example/mcp"])
-        .code(1);
+        .code(2);
     assert!(refused.stderr.contains("--cli"), "{refused}");
 }
 
@@ -501,4 +501,53 @@ fn the_expression_of_find_follows_its_paths() {
     let found = text(&mut client, "find__find", &arguments.to_string());
     assert_eq!(found.trim(), format!("{path}/a.txt"));
     client.finish();
+}
+
+/// The four ways to ask for help take 34 s, more than another server's list may take.
+#[test]
+fn a_program_whose_help_comes_slowly_is_added() {
+    let setup = Setup::new().log_level("error");
+    let slow = program(
+        &setup,
+        "slow",
+        "#!/bin/sh\nsleep 8.5\n[ \"$1\" = -help ] && printf 'Usage: slow [-v] FILE\\n\\nOptions:\\n  -v   be loud\\n'\nexit 0\n",
+    );
+    let added = setup.run(&["add", "slow", "--cli", "--json", "--", &slow]);
+    assert_eq!(added.code(0).json()["check"]["state"], "ready");
+}
+
+#[test]
+fn help_in_less_usual_styles_is_read() {
+    let mut setup = Setup::new();
+    // argparse with a name for the subcommands.
+    let borg = "#!/bin/sh\ncase \"$1\" in\n--help) printf 'usage: borg [-h] <command> ...\\n\\nrequired arguments:\\n  <command>\\n    break-lock          break repository and cache\\n                        locks\\n    create              create backup\\n' ;;\n*) exit 2 ;;\nesac\n";
+    // Headings below the heading of the commands, as Mercurial has them.
+    let hg = "#!/bin/sh\ncase \"$1\" in\n--help) printf 'Mercurial SCM\\n\\nlist of commands:\\n\\nRepository creation:\\n\\n clone         make a copy\\n init          create a repository\\n\\nChange creation:\\n\\n commit        commit the files\\n\\nadditional help topics:\\n\\n bundlespec    Bundle File Formats\\n' ;;\n*) exit 2 ;;\nesac\n";
+    // Texts after a colon, values with commas, a usage without indentation.
+    let scan = "#!/bin/sh\ncase \"$1\" in\n--help) printf 'Usage:\\n\\nscan [options] TARGET\\n\\n-i CODE1,CODE2..  --include=CODE1,CODE2..  Only these codes\\n-iL <file name>: Targets from a file\\n--traceroute: Trace the path\\n-n     Resolve nothing\\n' ;;\n*) exit 2 ;;\nesac\n";
+    for (name, script) in [("borg", borg), ("hg", hg), ("scan", scan)] {
+        let entry =
+            json!({ "command": program(&setup, name, script), "cli": true, "cli_depth": 1 });
+        setup = setup.entry(name, &entry.to_string());
+    }
+    assert_eq!(names(&setup, "borg"), ["borg__break-lock", "borg__create"]);
+    assert_eq!(names(&setup, "hg"), ["hg__clone", "hg__commit", "hg__init"]);
+    let mut client = setup.connect();
+    let flags = described(&mut client, "scan__scan")["inputSchema"]["properties"].clone();
+    let kinds: Vec<(&str, &Value)> = ["include", "iL", "traceroute", "n"]
+        .into_iter()
+        .map(|name| (name, &flags[name]["type"]))
+        .collect();
+    let (text, switch) = (json!("string"), json!("boolean"));
+    assert_eq!(
+        kinds,
+        [
+            ("include", &text),
+            ("iL", &text),
+            ("traceroute", &switch),
+            ("n", &switch)
+        ],
+        "{flags}"
+    );
+    assert_eq!(flags["traceroute"]["description"], "Trace the path");
 }

@@ -219,6 +219,12 @@ fn each_shell_has_its_script_and_each_command_its_page() {
         page.stdout.contains(".TH mcpzip 1") && page.stdout.contains("mcpzip\\-doctor(1)"),
         "{page}"
     );
+    let misspelt = setup.run(&["man", "serach"]).code(2);
+    assert!(
+        misspelt.stderr.contains("did you mean `search`?"),
+        "{misspelt}"
+    );
+    assert!(!setup.home().path("serach").exists());
     let directory = setup.home().path("man1");
     let _ = setup.run(&["man", directory.to_str().unwrap()]).code(0);
     for name in [

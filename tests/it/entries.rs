@@ -155,15 +155,15 @@ fn what_cannot_be_an_entry_changes_nothing_and_says_why() {
         (&["mcpzip", "--", "x"], 1, "reserved"),
         (
             &["new", "https://a.example", "more"],
-            1,
+            2,
             "a URL takes no arguments",
         ),
         (
             &["new", "https://a.example", "-e", "A=1"],
-            1,
+            2,
             "for commands",
         ),
-        (&["new", "-H", "A: 1", "--", "x"], 1, "for URLs"),
+        (&["new", "-H", "A: 1", "--", "x"], 2, "for URLs"),
         (&["new", "-e", "A", "--", "x"], 1, "--env NAME=VALUE"),
         (&["new", "-H", "A=1", "https://a.example"], 1, "NAME: VALUE"),
         (&["new", "ftp://a.example"], 1, "`url` must begin with"),
@@ -176,7 +176,7 @@ fn what_cannot_be_an_entry_changes_nothing_and_says_why() {
         (&["new", r#"{"args": ["x"]}"#], 1, "has neither"),
         (
             &["new", r#"{"command":"x"}"#, "--timeout", "5"],
-            1,
+            2,
             "remove the other options",
         ),
         (

@@ -191,3 +191,20 @@ fn an_interface_without_introspection_says_why() {
         "{both}"
     );
 }
+
+#[test]
+fn an_interface_is_added_with_a_header_from_a_variable() {
+    let web = HttpServer::start(shop);
+    let setup = Setup::new().variable("SHOP_KEY", "a-secret");
+    let url = web.url("/graphql");
+    let added = setup.run(&["add", "shop", "--graphql", &url, "-H", "X-Key: ${SHOP_KEY}"]);
+    assert_eq!(added.json()["check"]["tools"], 4, "{added}");
+    let written = std::fs::read_to_string(setup.config_path()).unwrap();
+    assert!(written.contains(r#""X-Key": "${SHOP_KEY}""#), "{written}");
+    let sent = web.requests();
+    assert!(
+        sent.iter()
+            .all(|request| request.header("x-key") == "a-secret"),
+        "{sent:?}"
+    );
+}

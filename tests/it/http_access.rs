@@ -175,7 +175,7 @@ fn a_browser_is_told_what_a_listed_page_may_do_and_no_other() {
         .send();
     assert_eq!(
         answer.header("access-control-expose-headers"),
-        "Mcp-Session-Id"
+        "Mcp-Session-Id, WWW-Authenticate"
     );
 }
 

@@ -310,7 +310,7 @@ fn an_interrupted_command_leaves_nothing() {
     let start = Instant::now();
     crate::support::process::signal(command.id(), Signal::INT);
     let status = command.wait().unwrap();
-    assert_eq!(status.code(), Some(1));
+    assert_eq!(status.code(), Some(130));
     all_gone(&setup, &[], None, start);
 }
 

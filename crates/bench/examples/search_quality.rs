@@ -4,6 +4,9 @@
 //!
 //! With `--runs`, the hits of each set are written in the format of the bench's `score.py`, for a second computation of
 //! the measures.
+//!
+//! With `--with FILE`, a second table has the same queries over each set and up to a thousand other tools, for example the
+//! operations of an interface: `mcpzip tools NAME --json --schemas > FILE`. `--quality-only` leaves out all but these tables.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,11 +27,19 @@ use serde_json::value::RawValue;
 
 const LIMIT: usize = 20;
 const ROUNDS: usize = 10;
+const MOST_OTHERS: usize = 1_000;
 
 #[derive(Deserialize)]
 struct Server {
     server: String,
     tools: Vec<Box<RawValue>>,
+}
+
+/// A tool as `mcpzip tools --json --schemas` prints it.
+#[derive(Deserialize)]
+struct Listed {
+    server: String,
+    definition: Box<RawValue>,
 }
 
 #[derive(Deserialize, Clone)]
@@ -85,6 +96,11 @@ fn main() -> anyhow::Result<()> {
         .position(|a| a == "--cache")
         .and_then(|at| arguments.get(at + 1))
         .map(PathBuf::from);
+    let with = arguments
+        .iter()
+        .position(|a| a == "--with")
+        .and_then(|at| arguments.get(at + 1))
+        .map(PathBuf::from);
     let dev = bench.join("dev/queries.jsonl");
     let sets = [
         ("dev", bench.join("dev/corpus.json"), dev.clone()),
@@ -112,6 +128,27 @@ fn main() -> anyhow::Result<()> {
             runs.as_deref(),
             cache.as_deref(),
         )?;
+    }
+    if let Some(with) = with {
+        let others = read_listed(&with)?;
+        println!("\nwith {} other tools, of {}", others.len(), with.display());
+        for (name, corpus, queries) in &sets {
+            let mut corpus = read_corpus(corpus)?;
+            corpus.extend(others.iter().cloned());
+            quality(
+                name,
+                &corpus,
+                &read_queries(queries)?,
+                None,
+                cache.as_deref(),
+            )?;
+        }
+    }
+    if arguments
+        .iter()
+        .any(|argument| argument == "--quality-only")
+    {
+        return Ok(());
     }
     for (name, corpus, queries) in &sets {
         println!("\n{name}");
@@ -544,6 +581,20 @@ fn read_corpus(path: &Path) -> anyhow::Result<Vec<Document>> {
             };
             documents.push(document(&server, raw, definition));
         }
+    }
+    Ok(documents)
+}
+
+/// The first thousand tools that `mcpzip tools NAME --json --schemas` printed, in an order that does not follow the list.
+fn read_listed(path: &Path) -> anyhow::Result<Vec<Document>> {
+    let mut listed: Vec<Listed> = serde_json::from_str(&fs::read_to_string(path)?)?;
+    listed.sort_by_key(|tool| ToolHash::of(tool.definition.get().as_bytes()));
+    let mut documents = Vec::new();
+    for tool in listed.iter().take(MOST_OTHERS) {
+        let server = ServerName::new(&tool.server)?;
+        let definition = Definition::parse(&tool.definition)
+            .map_err(|error| anyhow::anyhow!("{}: {error}", tool.server))?;
+        documents.push(document(&server, &tool.definition, definition));
     }
     Ok(documents)
 }

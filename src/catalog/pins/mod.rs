@@ -569,31 +569,7 @@ fn first_sight(
         return Ok(record);
     }
     for other in others {
-        record.rejected.extend(other.rejected);
-        record.rejected_entries.extend(other.rejected_entries);
-        record.instructions = record.instructions.or(other.instructions);
-        for (name, pinned) in other.tools {
-            let is_other = |known: &record::Pinned| known.hash != pinned.hash;
-            match record.tools.get(&name).is_some_and(is_other) {
-                // Nothing has this hash: a tool for which the records differ waits.
-                true => record.pin(&name, "", None, false),
-                false => record.pin(&name, &pinned.hash, pinned.json, false),
-            }
-        }
-        for (label, pinned) in other.entries.into_iter().flatten() {
-            let entries = record.entries.get_or_insert_default();
-            let is_other = |known: &record::Pinned| known.hash != pinned.hash;
-            let hash = match entries.get(&label).is_some_and(is_other) {
-                true => String::new(),
-                false => pinned.hash.clone(),
-            };
-            let pinned = record::Pinned {
-                hash,
-                approved: false,
-                ..pinned
-            };
-            entries.insert(label, pinned);
-        }
+        record.inherit(other);
     }
     Ok(record)
 }

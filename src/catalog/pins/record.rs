@@ -80,8 +80,8 @@ pub(super) struct Rejections {
     pub(super) rejected_entries: BTreeSet<String>,
 }
 
-/// The definition of a tool that counts as unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The definition of a tool that counts as unchanged. No definition has the hash of the default, so that its tool waits.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pinned {
     pub(super) hash: String,
     #[serde(default)]
@@ -92,6 +92,14 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
+    /// The definition under another name of its server, where `known` was inherited already.
+    fn inherited(self, known: Option<&Self>) -> Self {
+        if self.approved || known.is_some_and(|known| known.hash != self.hash) {
+            return Self::default();
+        }
+        self
+    }
+
     /// Whether this definition differs in its bytes only.
     pub(super) fn is_alike(
         &self,
@@ -145,6 +153,33 @@ impl Record {
             Trust::Report => false,
             Trust::Pin => self.quarantined,
             Trust::Quarantine | Trust::Unstarted => !self.is_whole_here,
+        }
+    }
+
+    /// Takes over from the record of a server under another name what that holds back, and no approval: a definition that a
+    /// person approved there waits here, and so does one for which two records differ.
+    pub(super) fn inherit(&mut self, other: Self) {
+        self.quarantined |= other.quarantined;
+        self.rejected.extend(other.rejected);
+        self.rejected_entries.extend(other.rejected_entries);
+        let theirs = match other.approved {
+            // Which instructions were approved is not recorded.
+            Some(_) => other.instructions.map(|_| None),
+            None => other.instructions,
+        };
+        self.instructions = match (self.instructions.take(), theirs) {
+            (Some(own), Some(theirs)) if own != theirs => Some(None),
+            (own, theirs) => own.or(theirs),
+        };
+        for (name, pinned) in other.tools {
+            let known = self.tools.get(&name);
+            let pinned = pinned.inherited(known);
+            self.tools.insert(name, pinned);
+        }
+        for (label, pinned) in other.entries.into_iter().flatten() {
+            let entries = self.entries.get_or_insert_default();
+            let pinned = pinned.inherited(entries.get(&label));
+            entries.insert(label, pinned);
         }
     }
 

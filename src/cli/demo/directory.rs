@@ -3,7 +3,11 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+/// How often a directory is removed in which another thread still writes, and the time between.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// A temporary directory that is removed with its content on drop.
 #[derive(Debug)]
@@ -34,8 +38,15 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // A directory that cannot be removed is left to the system's cleaning of temporary files.
-        let _ = fs::remove_dir_all(&self.0);
+        // The thread that computes vectors may write a file meanwhile, so the directory is not empty when it is removed. One that cannot
+        // be removed is left to the system's cleaning of temporary files.
+        for _ in 0..ATTEMPTS {
+            match fs::remove_dir_all(&self.0) {
+                Ok(()) => return,
+                Err(error) if error.kind() == ErrorKind::NotFound => return,
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
     }
 }
 

@@ -39,8 +39,7 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
         examination.add(Finding::new(&kinds::CLIENT_UNREADABLE, path, what));
     }
     let Ok(launch) = machine.launch() else { return };
-    let environment = &machine.around.environment;
-    let entries = own_entries(&survey, &launch, &machine.paths.config_file, environment);
+    let entries = own_entries(&survey, &launch, &machine.paths.config_file);
     if entries.is_empty() {
         let installed: Vec<&str> = Client::ALL
             .into_iter()
@@ -166,14 +165,7 @@ fn with_repair(
     launch: &Launch,
     machine: &Machine,
 ) -> Finding {
-    let environment = &machine.around.environment;
-    let planned = repair(
-        entry,
-        is_dead,
-        launch,
-        &machine.paths.config_file,
-        environment,
-    );
+    let planned = repair(entry, is_dead, launch, &machine.paths.config_file);
     if !planned.is_ok_and(|edit| edit.is_some()) {
         return finding;
     }

@@ -4,18 +4,16 @@ use super::super::daemon;
 use super::super::setup::Machine;
 use super::Examination;
 use super::finding::Finding;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 use super::finding::Fix;
 use super::kinds;
 use crate::app::App;
-#[cfg(target_os = "linux")]
 use crate::config::{DaemonMode, Scope, Transport};
-#[cfg(target_os = "linux")]
 use crate::proxy::counted;
 
 pub(super) fn examine(machine: &Machine, app: Option<&App>, examination: &mut Examination) {
     let environment = &machine.around.environment;
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     for fault in crate::daemon::survey(&machine.paths, environment) {
         examination.add(finding(fault));
     }
@@ -28,7 +26,6 @@ pub(super) fn examine(machine: &Machine, app: Option<&App>, examination: &mut Ex
     if let Some(finding) = process_limit() {
         examination.add(finding);
     }
-    #[cfg(target_os = "linux")]
     if let Some(app) = app {
         examination.findings.extend(shareable(app));
         let servers = daemon::servers(&machine.paths, environment);
@@ -36,11 +33,9 @@ pub(super) fn examine(machine: &Machine, app: Option<&App>, examination: &mut Ex
             .findings
             .extend(with_several_processes(app, servers));
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = app;
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 fn finding(fault: crate::daemon::SocketFault) -> Finding {
     use crate::daemon::SocketFault;
     match fault {
@@ -76,10 +71,10 @@ fn finding(fault: crate::daemon::SocketFault) -> Finding {
 }
 
 /// The servers that sessions would share if there were a daemon.
-#[cfg(target_os = "linux")]
 fn shareable(app: &App) -> Option<Finding> {
     let config = app.proxy().unscoped().config();
-    if config.daemon.mode == DaemonMode::Auto {
+    // Elsewhere the daemon was not tried enough to propose it.
+    if config.daemon.mode == DaemonMode::Auto || !cfg!(target_os = "linux") {
         return None;
     }
     let servers = config.servers.iter();
@@ -105,7 +100,6 @@ fn shareable(app: &App) -> Option<Finding> {
 }
 
 /// The local servers of the running daemon that have several processes because clients differ in what they can be asked.
-#[cfg(target_os = "linux")]
 fn with_several_processes(app: &App, servers: Vec<daemon::Server>) -> Vec<Finding> {
     let config = app.proxy().unscoped().config();
     let mut findings = Vec::new();
@@ -132,8 +126,8 @@ fn with_several_processes(app: &App, servers: Vec<daemon::Server>) -> Vec<Findin
     findings
 }
 
-/// Whether the user's processes and threads are near the limit of the system.
 #[cfg(target_os = "linux")]
+/// Whether the user's processes and threads are near the limit of the system.
 fn process_limit() -> Option<Finding> {
     use rustix::process::{Resource, getrlimit, getuid};
     let limit = getrlimit(Resource::Nproc).current?;

@@ -47,14 +47,7 @@ fn complete(machine: &Machine, entry: &OwnEntry, is_dead: bool) -> anyhow::Resul
     let launch = machine
         .launch()
         .map_err(|exit| anyhow::Error::msg(exit.to_string()))?;
-    let environment = &machine.around.environment;
-    let planned = repair(
-        entry,
-        is_dead,
-        &launch,
-        &machine.paths.config_file,
-        environment,
-    );
+    let planned = repair(entry, is_dead, &launch, &machine.paths.config_file);
     let Some(edit) = planned? else {
         return Ok("nothing is left to do".to_owned());
     };

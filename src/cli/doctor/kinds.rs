@@ -37,7 +37,7 @@ macro_rules! kinds {
     (@fix) => { None };
     (@fix $fix:literal) => { Some($fix) };
     ($($name:ident: $severity:ident $code:literal, $title:literal, why $why:literal, advice $advice:literal $(, fix $fix:literal)?;)*) => {
-        $(#[cfg_attr(not(unix), allow(dead_code, reason = "modes and owners are Unix's, and the page is one for all systems"))]
+        $(#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "some findings are of one system, and the page is one for all"))]
         pub(super) const $name: Kind = Kind {
             code: $code,
             severity: Severity::$severity,
@@ -135,6 +135,27 @@ kinds! {
     PROFILE_UNUSABLE: Error "profile-unusable", "a profile cannot be used",
         why "Its sessions are refused, because a profile must never show more than it says.",
         advice "Correct the entry of `profiles`, or the `profile` of the client; `servers` needs at least one server that can be used.";
+    SCRIPTS_FAIL: Error "scripts-fail", "a script cannot be run",
+        why "Scripts are on, and every `mcpzip__run` of an agent fails.",
+        advice "Follow the message; on Linux, `/proc` must be mounted. `\"scripts\": false` takes the tool from agents.";
+    SCRIPTS_ALL_TOOLS: Note "scripts-all-tools", "scripts call tools that change something without a question",
+        why "With `\"allow\": \"all\"` and no rule under `tools.ask` or `tools.deny`, one script can make a hundred changes before you see one.",
+        advice "Name the tools that need your consent under `tools.ask`: a script asks once, with the list of calls.";
+    ROLE_UNUSABLE: Error "role-unusable", "a role cannot be used",
+        why "People with the role get nothing by it, because a role must never give more than it says.",
+        advice "Correct the entry of `roles`; each name in its `profiles` must be one of `profiles`, or `*`.";
+    RULE_ROLE_UNKNOWN: Warning "rule-role-unknown", "a rule names a role that does not exist",
+        why "No person has the role: a rule that permits is about no one, and a rule with `!` about everyone.",
+        advice "Correct the name after `@role:`, or add the role to `roles`.";
+    LIMITS_UNUSABLE: Error "limits-unusable", "the limits cannot be used",
+        why "Every request over HTTP is refused, because a limit that is not understood would limit nothing.",
+        advice "Correct the entry of `limits` that the message names.";
+    TOKENS_UNREADABLE: Error "tokens-unreadable", "the file of tokens cannot be used",
+        why "Every client that shows a token is refused.",
+        advice "Follow the message. Without the file there are no tokens; `mcpzip token create` makes new ones.";
+    TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
+        why "Its client is refused: a role or profile that the token names is gone, or no role is for its name.",
+        advice "Add the name to `users` of a role, or revoke the token and make another one.";
     SHOW_UNUSED: Warning "show-unused", "a pattern of `show` lists no tool",
         why "The tools that you expect next to the three are not there: the server or tool has another name, is denied or held back, or the surface lists every tool anyway.",
         advice "Correct `show`; `mcpzip tools` prints the tools as agents know them.";

@@ -13,12 +13,14 @@ mod daemon;
 mod files;
 mod finding;
 mod fix;
+mod identities;
 mod kinds;
 mod logins;
 mod notify;
 mod profiles;
 mod programs;
 mod report;
+mod scripts;
 mod servers;
 mod shown;
 
@@ -128,6 +130,8 @@ async fn examine(
     if arguments.server.is_none() {
         if let Some(app) = app {
             profiles::examine(&app.proxy().unscoped().config(), examination);
+            scripts::examine(&app.proxy().unscoped().config(), examination).await;
+            identities::examine(app, examination);
             shown::examine(app, examination);
             audit::examine(app, machine, examination).await;
             notify::examine(app, machine, examination).await;

@@ -9,7 +9,7 @@ use super::candidates::{Candidate, candidates};
 use crate::app::STATISTICS;
 use crate::catalog::{Cache, Key};
 use crate::cli::tokens::{ENCODING, Tokens};
-use crate::config::{Config, Environment, Paths};
+use crate::config::{Config, Environment, Paths, Transport};
 use crate::day::Day;
 use crate::statistics::{DayRecord, History, Tally, load};
 
@@ -249,6 +249,10 @@ fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
     };
     let cache = Cache::new(Some(&paths.cache_dir));
     let cost = |(server, entry): (&crate::tool::ServerName, &crate::config::Server)| {
+        // Without mcpzip, a client has no definitions of a program or an HTTP interface.
+        if !is_mcp(&entry.transport) {
+            return Some((server.to_string(), 0));
+        }
         let known = cache.load(&Key {
             server: server.clone(),
             configuration: entry.hash.to_string(),
@@ -262,6 +266,14 @@ fn costs(paths: &Paths, environment: &Environment, tokens: &Tokens) -> Costs {
         Some((server.to_string(), definitions.sum()))
     };
     config.servers.iter().filter_map(cost).collect()
+}
+
+/// Whether the entry is that of an MCP server.
+fn is_mcp(transport: &Transport) -> bool {
+    match transport {
+        Transport::Stdio(stdio) => stdio.command_line.is_none(),
+        Transport::Http(remote) | Transport::Sse(remote) => remote.openapi.is_none(),
+    }
 }
 
 #[cfg(test)]

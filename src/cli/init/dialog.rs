@@ -51,29 +51,47 @@ pub(super) enum Answer {
     Show,
 }
 
-/// Asks whether to write the changes, which can be shown first. Any other answer is no.
+/// Asks whether to write the changes, which can be shown first. An empty answer is no.
 ///
 /// # Errors
 /// When the user leaves.
 pub(super) fn decide(question: &str) -> Result<Answer, Exit> {
-    let answer = line(&format!("{question} [y/N, d: show the changes]"))?;
-    Ok(match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Answer::Yes,
-        "d" => Answer::Show,
-        _ => Answer::No,
+    let question = format!("{question} [y/N, d: show the changes]");
+    answer(&question, "`y`, `n`, or `d` for the changes", |word| {
+        Some(match word {
+            "y" | "yes" => Answer::Yes,
+            "d" | "diff" => Answer::Show,
+            "" | "n" | "no" => Answer::No,
+            _ => return None,
+        })
     })
 }
 
-/// Asks a yes-or-no question. Any answer other than yes is no.
+/// Asks a yes-or-no question. An empty answer is no.
 ///
 /// # Errors
 /// When the user leaves.
 pub(super) fn agree(question: &str) -> Result<bool, Exit> {
-    let answer = line(&format!("{question} [y/N]"))?;
-    Ok(matches!(
-        answer.trim().to_ascii_lowercase().as_str(),
-        "y" | "yes"
-    ))
+    answer(&format!("{question} [y/N]"), "`y` or `n`", |word| {
+        Some(match word {
+            "y" | "yes" => true,
+            "" | "n" | "no" => false,
+            _ => return None,
+        })
+    })
+}
+
+/// Asks until `read` understands the answer, which is passed on in lower case. `expected` lists the answers.
+fn answer<T>(question: &str, expected: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, Exit> {
+    loop {
+        let word = line(question)?.trim().to_ascii_lowercase();
+        if let Some(answer) = read(&word) {
+            return Ok(answer);
+        }
+        let hint = format!("Please answer {expected}; Enter alone is no.");
+        let shown = Term::stderr().write_line(&wrapped(&hint));
+        shown.map_err(|error| left(&dialoguer::Error::IO(error)))?;
+    }
 }
 
 /// Reads an answer key by key, because a read of a whole line would not end at Ctrl-C here.
@@ -140,7 +158,7 @@ fn left(error: &dialoguer::Error) -> Exit {
     let _ = Term::stderr().show_cursor();
     let dialoguer::Error::IO(error) = error;
     match error.kind() {
-        std::io::ErrorKind::Interrupted => given_up(),
+        std::io::ErrorKind::Interrupted => Exit::interrupted_with("nothing was changed"),
         _ => Exit::failed(error.to_string()),
     }
 }

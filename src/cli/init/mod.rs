@@ -71,7 +71,7 @@ pub(super) struct Arguments {
 const LAST_LOOK: Duration = Duration::from_millis(10);
 
 /// The clients' servers to take over.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Moving {
     /// Their names.
     names: BTreeSet<String>,
@@ -118,13 +118,18 @@ pub(super) async fn run(
         signal = signal.as_mut() => return Err(Exit::interrupted(signal)),
         () = tokio::time::sleep(LAST_LOOK) => {}
     }
-    let undo = carry_out(
-        arguments,
-        &draft,
-        machine,
-        is_asking(arguments, output),
-        output,
-    )?;
+    let is_writing = !draft.plan.edits.is_empty() && !arguments.dry_run;
+    if is_writing && is_asking(arguments, output) && !is_agreed(&draft, machine, output)? {
+        output.note("nothing was changed");
+        return Ok(());
+    }
+    let undo = match is_writing {
+        true => {
+            let run = machine.journal().apply("init", &draft.plan.edits);
+            Some(run.map_err(anyhow::Error::from)?)
+        }
+        false => None,
+    };
     let logins = match &undo {
         Some(_) => migrate::take_over_logins(&draft.plan.unwrapped, machine, output).await,
         None => Vec::new(),
@@ -269,9 +274,9 @@ fn select(
     }
     let known = draft(
         &Selection {
-            clients: Vec::new(),
-            moving: Moving::default(),
-            secrets: Choice::default(),
+            clients: clients.clone(),
+            moving: moving.clone(),
+            secrets: secrets.clone(),
             popular: Vec::new(),
             approval: None,
         },
@@ -283,7 +288,7 @@ fn select(
         .map_err(anyhow::Error::from)?;
     let offered: Vec<Popular> = popular::all(&around.environment)
         .into_iter()
-        .filter(|popular| !has_server(&text, popular.name) && !moving.names.contains(popular.name))
+        .filter(|popular| !popular.is_in(&text))
         .collect();
     let popular = if is_asking && arguments.server.is_empty() {
         let (usable, lacking): (Vec<Popular>, Vec<Popular>) = offered
@@ -620,34 +625,17 @@ fn summary(draft: &Draft, machine: &Machine, output: &Output) {
     migrate::show_files(&plan.edits, &plan.masker, machine, output);
 }
 
-/// Writes the changes after a confirmation. Returns the name of the journal's run.
-fn carry_out(
-    arguments: &Arguments,
-    draft: &Draft,
-    machine: &Machine,
-    is_asking: bool,
-    output: &Output,
-) -> Result<Option<String>, Exit> {
-    if draft.plan.edits.is_empty() || arguments.dry_run {
-        return Ok(None);
-    }
-    if is_asking {
-        output.line("");
-        summary(draft, machine, output);
-        loop {
-            match dialog::decide("Write this?")? {
-                Answer::Yes => break,
-                Answer::No => return Err(Exit::failed("nothing was changed")),
-                Answer::Show => migrate::show_edits(&draft.plan, machine, output),
-            }
+/// Whether the user agrees to the changes, which are shown on request.
+fn is_agreed(draft: &Draft, machine: &Machine, output: &Output) -> Result<bool, Exit> {
+    output.line("");
+    summary(draft, machine, output);
+    loop {
+        match dialog::decide("Write this?")? {
+            Answer::Yes => return Ok(true),
+            Answer::No => return Ok(false),
+            Answer::Show => migrate::show_edits(&draft.plan, machine, output),
         }
     }
-    Ok(Some(
-        machine
-            .journal()
-            .apply("init", &draft.plan.edits)
-            .map_err(anyhow::Error::from)?,
-    ))
 }
 
 fn report(
@@ -821,10 +809,4 @@ fn is_mcpzip(survey: &Survey, item: &Item) -> bool {
         .iter()
         .filter(same)
         .any(|found| found.is_mcpzip)
-}
-
-fn has_server(text: &str, name: &str) -> bool {
-    use crate::clients::{Syntax, Text};
-    Text::parse(Syntax::Json, text)
-        .is_ok_and(|text| text.node().at(&["mcpServers", name]).is_some())
 }

@@ -37,6 +37,35 @@ pub(super) struct Popular {
     pub(super) lacks: Option<String>,
 }
 
+impl Popular {
+    /// Whether the configuration `text` has it, under any name.
+    pub(super) fn is_in(&self, text: &str) -> bool {
+        let (Ok(config), Ok(entry)) = (
+            Text::parse(Syntax::Json, text),
+            Text::parse(Syntax::Json, &self.entry),
+        ) else {
+            return false;
+        };
+        let servers = config.node().get("mcpServers").map(Node::members);
+        let package = package(entry.node());
+        servers.unwrap_or_default().iter().any(|(name, server)| {
+            name.eq_ignore_ascii_case(self.name)
+                || package.is_some() && self::package(server) == package
+        })
+    }
+}
+
+/// The package that a package runner starts, without its version.
+fn package(entry: &Node) -> Option<&str> {
+    let mut words = entry.get("args").map(Node::items)?.iter();
+    let package = words.find_map(|word| {
+        word.as_text()
+            .filter(|word| !word.starts_with('-') && *word != "run")
+    })?;
+    let end = package.find("==").or_else(|| package.rfind('@'));
+    Some(&package[..end.filter(|end| *end > 0).unwrap_or(package.len())])
+}
+
 /// The names of all popular servers.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PURPOSES.iter().map(|(name, _)| *name)

@@ -12,8 +12,8 @@ use crate::cli::diagnostics::Exit;
 use crate::cli::output::{Output, bad, faint, good, strong};
 use crate::cli::printable::printable;
 use crate::config::{
-    Config, Environment, Inspected, Paths, ProfileRequest, Server, Transport, Verdict, arguments,
-    introduced, real,
+    Claims, Config, Environment, Inspected, Paths, ProfileRequest, Server, Subject, Transport,
+    Verdict, arguments, introduced, real,
 };
 use crate::tool::{Hints, QualifiedName, ServerName};
 use crate::upstream::list_name;
@@ -33,6 +33,8 @@ struct Answer {
     client: Option<ForClient>,
     /// The profiles of the session.
     profiles: Vec<String>,
+    /// The roles of the person, if there is one.
+    roles: Option<Vec<String>>,
 }
 
 pub(super) fn run(
@@ -89,17 +91,19 @@ fn answer(
     };
     let call = asked.arguments.as_ref().map(|_| &call);
     let profiles = profiles(asked, config, project.as_deref());
-    let part = config.narrowed(&profiles);
+    let part = part(asked, config, &profiles);
     let (verdict, rule) = match &part {
         Ok(part) => part.decide(&name, hints.unwrap_or_default(), call),
-        Err(refusal) => (Verdict::Denied, Some(refusal.to_string())),
+        Err(refusal) => (Verdict::Denied, Some(refusal.clone())),
     };
+    let roles = part.as_ref().ok().and_then(roles_of);
     let is_outside = part.is_ok_and(|part| !part.servers.contains_key(server));
-    let outside = || {
-        format!(
+    let outside = || match profiles.is_empty() {
+        true => "the server is outside of the profiles of this person's roles".to_owned(),
+        false => format!(
             "the server is outside of the session's profile ({})",
             profiles.join(", ")
-        )
+        ),
     };
     let unreachable = unreachable(server, entry, config, project.as_deref());
     let unreachable = unreachable.or_else(|| is_outside.then(outside));
@@ -129,6 +133,7 @@ fn answer(
             .as_deref()
             .map(|client| ForClient::of(client, config)),
         profiles,
+        roles,
     })
 }
 
@@ -166,6 +171,34 @@ fn profiles(asked: &Check, config: &Config, project: Option<&Path>) -> Vec<Strin
         client: asked.client.as_deref().map(introduced),
         directories: &directories,
     })
+}
+
+/// The part of the configuration that the session gets, or the reason why it gets none.
+fn part(asked: &Check, config: &Config, profiles: &[String]) -> Result<Config, String> {
+    let is_person = asked.user.is_some() || !asked.role.is_empty() || !asked.group.is_empty();
+    if !is_person {
+        let part = config.narrowed(profiles);
+        return part.map_err(|refusal| refusal.to_string());
+    }
+    let claims = Claims {
+        name: asked.user.clone().unwrap_or_default(),
+        groups: asked.group.iter().cloned().collect(),
+        roles: asked.role.iter().cloned().collect(),
+        ..Claims::default()
+    };
+    let entitlement = config.entitlement(&claims);
+    let entitlement = entitlement.map_err(|reason| reason.to_string())?;
+    let part = config.entitled(&entitlement);
+    let part = part.and_then(|part| part.narrowed(profiles));
+    part.map_err(|refusal| refusal.to_string())
+}
+
+/// The roles of the person that a configuration is for.
+fn roles_of(part: &Config) -> Option<Vec<String>> {
+    match &part.subject {
+        Subject::Person(person) => Some(person.roles.iter().cloned().collect()),
+        Subject::Local | Subject::Unidentified => None,
+    }
 }
 
 /// The reason why agents reach nothing of a server.
@@ -208,6 +241,7 @@ impl Answer {
             "arguments_matter": self.looks_further,
             "client": self.client.as_ref().map(ForClient::json),
             "profiles": self.profiles,
+            "roles": self.roles,
         })
     }
 
@@ -238,6 +272,14 @@ impl Answer {
         if !self.profiles.is_empty() {
             let profiles = printable(&self.profiles.join(", "));
             output.line(faint(format!("judged under the profile {profiles}")));
+        }
+        match self.roles.as_deref() {
+            None => {}
+            Some([]) => output.line(faint("judged for a person without a role")),
+            Some(roles) => {
+                let roles = printable(&roles.join(", "));
+                output.line(faint(format!("judged for a person with the role {roles}")));
+            }
         }
         if let Some(client) = &self.client {
             for line in client.lines(self.verdict) {

@@ -16,6 +16,7 @@ pub(super) struct ForClient {
     /// Its key in `clients`.
     setting: Option<String>,
     surface: Surface,
+    source: SurfaceSource,
     /// How long a call waits for a person if the client cannot ask.
     wait: Duration,
     is_known: bool,
@@ -34,6 +35,7 @@ impl ForClient {
             name: name.to_owned(),
             setting: setting.filter(|_| source == SurfaceSource::Client).cloned(),
             surface,
+            source,
             wait: approval_wait(Some(introduced)),
             is_known: is_known_client(introduced) || setting.is_some(),
         }
@@ -53,6 +55,7 @@ impl ForClient {
         let (name, surface) = (&self.name, self.surface.text());
         let source = match &self.setting {
             Some(key) => format!("`clients.{key}`"),
+            None if self.source == SurfaceSource::Profile => "its profile".to_owned(),
             None => "`surface`, as `clients` has no entry for it".to_owned(),
         };
         let mut lines = vec![format!(

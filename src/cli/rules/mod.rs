@@ -35,7 +35,7 @@ enum Command {
   mcpzip rules list --json")]
     List,
     /// Show what would happen to a call, and which rule decides
-    Check(Check),
+    Check(Box<Check>),
 }
 
 #[derive(Debug, Args)]
@@ -45,6 +45,7 @@ enum Command {
   mcpzip rules check files write --arguments '{\"path\": \"../notes.md\"}'
   mcpzip rules check github delete_issue --client cursor --project ~/site
   mcpzip rules check github delete_issue --profile review
+  mcpzip rules check github delete_issue --user anna --role dev
 
 The exit code is 0 if the call would run, 1 if it would not, and 6 if you would be asked.")]
 pub(super) struct Check {
@@ -65,6 +66,15 @@ pub(super) struct Check {
     /// Profile of the session that makes the call, in addition to those of the directory and the client
     #[arg(long, value_name = "NAME", add = completions::of_profiles())]
     profile: Option<String>,
+    /// Person who makes the call over HTTP, with the roles that `roles` gives to the name
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Role of that person, or of anyone with it; may be given several times
+    #[arg(long, value_name = "NAME", add = completions::of_roles())]
+    role: Vec<String>,
+    /// Group of that person, as the identity provider names it; may be given several times
+    #[arg(long, value_name = "NAME")]
+    group: Vec<String>,
 }
 
 pub(super) fn run(

@@ -1,7 +1,8 @@
 //! avelino/mcp: `~/.config/mcp/servers.json`.
 //!
-//! Its users and roles (`serverAuth`) stop the import, because there are no users here. Its audit log turns on ours. The tools that `tool_acl`
-//! lists as writing get an `ask` rule.
+//! Its users and roles (`serverAuth`) stop the import: tokens cannot be taken over, so a person makes new ones. Its audit log turns on
+//! ours. The tools that `tool_acl` lists as writing get an `ask` rule: in a server's entry, or in the rules for all servers if it
+//! stands at the top of the file.
 
 use super::super::{Client, Node};
 use super::{Draft, DraftServer, Setting, is_on, patterns};
@@ -10,7 +11,7 @@ use crate::config::program_name;
 /// The keys that both have, with the same meaning.
 const SERVER_KEYS: &[&str] = &["command", "args", "env", "url", "headers"];
 
-const KEYS: &[&str] = &["mcpServers", "serverAuth", "audit"];
+const KEYS: &[&str] = &["mcpServers", "serverAuth", "audit", "tool_acl"];
 
 /// The keys of a command line that both have.
 const CLI_KEYS: [&str; 4] = ["cli", "cli_help", "cli_depth", "cli_only"];
@@ -27,9 +28,53 @@ pub(super) fn draft(node: &Node) -> Draft {
     if let Some(auth) = node.get("serverAuth") {
         server_auth(auth, &mut draft);
     }
+    if let Some(acl) = node.get("tool_acl") {
+        shared_acl(acl, &mut draft);
+    }
     audit(node.get("audit"), &mut draft);
     draft.note_rest(node, KEYS);
     draft
+}
+
+/// A `tool_acl` for all servers. Its tools may have their server's name in front or not.
+fn shared_acl(acl: &Node, draft: &mut Draft) {
+    if !is_understood(acl) {
+        draft
+            .blocking
+            .push("`tool_acl` has a form that is not known here".to_owned());
+        return;
+    }
+    let writing = acl.get("write").map(Node::items).unwrap_or_default();
+    let of_any = |text: &str| Node::Text(format!("*__{text}"));
+    let patterns: Vec<Node> = writing
+        .iter()
+        .filter_map(Node::as_text)
+        .flat_map(|text| match text.contains("__") {
+            true => vec![Node::text(text), of_any(text)],
+            false => vec![of_any(text)],
+        })
+        .collect();
+    if patterns.is_empty() {
+        return;
+    }
+    draft.notes.push(
+        "each call of a tool that `tool_acl` lists under `write` asks the user first (`tools.ask`, for all servers)".to_owned(),
+    );
+    draft.settings.push(Setting {
+        path: vec!["tools", "ask"],
+        value: Node::List(patterns),
+        // Other rules of the user do not make up for these.
+        protects: Some(|_| false),
+    });
+}
+
+/// Whether a `tool_acl` has no other members than lists of texts that read and write.
+fn is_understood(acl: &Node) -> bool {
+    let is_list = |value: &Node| matches!(value, Node::List(items) if items.iter().all(|item| item.as_text().is_some()));
+    let is_known = |(key, value): &(&str, &Node)| {
+        matches!(*key, "read" | "write") && (matches!(value, Node::Null) || is_list(value))
+    };
+    matches!(acl, Node::Null) || matches!(acl, Node::Map(_)) && acl.members().iter().all(is_known)
 }
 
 /// The audit log, which avelino/mcp writes unless it is switched off.
@@ -71,12 +116,7 @@ fn server(name: &str, written: &Node) -> DraftServer {
         if written.get("cli").is_some_and(is_on) {
             writing = without_program(writing, written, &mut server);
         }
-        let understood = matches!(acl, Node::Null)
-            || matches!(acl, Node::Map(_))
-                && acl.members().iter().all(|(key, value)| {
-                    matches!(*key, "read" | "write") && matches!(value, Node::List(_) | Node::Null)
-                });
-        if !understood {
+        if !is_understood(acl) {
             server
                 .blocking
                 .push("its `tool_acl` has a form that is not known here".to_owned());
@@ -136,14 +176,14 @@ fn server_auth(auth: &Node, draft: &mut Draft) {
     providers.retain(|provider| *provider != "none");
     if !providers.is_empty() {
         draft.blocking.push(format!(
-            "`serverAuth` authenticates users with {}; mcpzip has one token for `serve --http` (`http.token_file`) and no users",
+            "`serverAuth` authenticates users with {}: give them identities here by `http.auth` and `mcpzip token create NAME --role ROLE`",
             super::quoted_list(&providers)
         ));
     }
     if auth.get("acl").is_some_and(restricts) {
         draft.blocking.push(
-            "`serverAuth.acl` says who may call which tools: mcpzip has rules for everybody (`tools.allow`, `tools.ask`, `tools.deny`), \
-             and none for one user"
+            "`serverAuth.acl` says who may call which tools: write it as rules for `@user:NAME` and `@role:NAME` (`tools.allow`, `tools.ask`, \
+             `tools.deny`)"
                 .to_owned(),
         );
     }

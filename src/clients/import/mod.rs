@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use super::Item;
 use super::cache::read_source;
 use super::model::Unmovable;
+use super::model_key;
 use super::reading;
 use super::servers::{Servers, Twin};
 use super::stored::Stored;
@@ -128,14 +129,49 @@ impl Origin {
     }
 
     fn draft(self, file: &Path, node: &Node) -> Draft {
-        match self {
+        let mut draft = match self {
             Self::Older => older::draft(file, node),
             Self::Avelino => avelino::draft(node),
             Self::McpProxy => mcpproxy::draft(node),
             Self::McpRunner => runner::draft(node),
+        };
+        let has_servers = !draft.servers.is_empty();
+        let is_other = match node.get("mcpServers") {
+            Some(Node::Map(members)) => !has_servers && !members.is_empty(),
+            // Only mcpproxy-go has a list; what the rest of such a file protects is not known to the others.
+            Some(Node::List(items)) => self != Self::McpProxy && !items.is_empty(),
+            Some(_) => true,
+            // avelino/mcp has an audit log, which is a setting, even if its file says nothing.
+            None => self == Self::Avelino || draft.settings.is_empty(),
+        };
+        if is_other && draft.blocking.is_empty() {
+            draft.blocking.push(format!(
+                "the file has no server in the form of {}: is it that of another program?",
+                self.title()
+            ));
         }
+        for server in &mut draft.servers {
+            if let Some(written) = node.at(&["mcpServers", &server.name]) {
+                server.heed_others(written, self);
+            }
+        }
+        draft
     }
 }
+
+/// Keys by which other programs restrict the tools of a server, or isolate it.
+const RESTRICTING: [&str; 10] = [
+    "allowed_tools",
+    "allowedTools",
+    "disabled_tools",
+    "disabledTools",
+    "enabled_tools",
+    "enabledTools",
+    "excludeTools",
+    "includeTools",
+    "isolation",
+    "sandbox",
+];
 
 impl Import {
     /// Plans to import what is `wanted` into the configuration at `config_file`.
@@ -172,8 +208,9 @@ impl Import {
             items.push(server.into_item(wanted, &mut servers, &mut twins, &mut blocking));
         }
         notes.extend(servers.share_rules());
-        let of_servers = SecretsPlan::of(twins, &mut servers, wanted.choice.extracts_secrets);
-        secrets.extend(servers.stored().secrets());
+        let is_extracting = wanted.choice.extracts_secrets;
+        let had_key = !model_key::literals(text.node()).is_empty();
+        let mut of_servers = SecretsPlan::of(twins, &mut servers, is_extracting);
         let failed = PlanError::edit(config_file);
         let mut paths = servers.write(&mut text).map_err(failed)?;
         for setting in settings {
@@ -192,6 +229,14 @@ impl Import {
                 }
             }
         }
+        // A key that was here before stays as it is.
+        if !had_key && is_extracting {
+            model_key::store(&mut text, &mut servers).map_err(failed)?;
+            of_servers = of_servers.with_stored(&servers);
+        } else if !had_key {
+            of_servers.literals.extend(model_key::literals(text.node()));
+        }
+        secrets.extend(servers.stored().secrets());
         // A secret is stored before an entry refers to it.
         let mut edits = Vec::from_iter(servers.edit_of_secrets(config_file)?);
         let edit = Edit::new(None, config_file, Syntax::Json, &source, &text, paths);
@@ -266,6 +311,35 @@ impl DraftServer {
         self.notes.push(why.into());
         if let Ok(entry) = &mut self.entry {
             entry.is_disabled = true;
+        }
+    }
+
+    /// Heeds keys that the program does not have and others do: the file may be that of another program, and what is off or
+    /// restricted there must not be on here.
+    fn heed_others(&mut self, written: &Node, origin: Origin) {
+        let title = origin.title();
+        for key in self.left_behind.clone() {
+            let value = written.get(&key).unwrap_or(&Node::Null);
+            let is_off = match key.as_str() {
+                "disabled" | "quarantined" => !matches!(value, Node::Flag(false) | Node::Null),
+                "enabled" => !matches!(value, Node::Flag(true) | Node::Null),
+                _ => false,
+            };
+            if is_off {
+                let note = format!(
+                    "has `{key}`, which {title} does not know, so it comes over disabled; `mcpzip enable` lets clients use it"
+                );
+                self.switch_off(&key, note);
+            }
+            let is_empty = match value {
+                Node::List(items) => items.is_empty(),
+                other => !is_on(other),
+            };
+            if RESTRICTING.contains(&key.as_str()) && !is_empty {
+                self.blocking.push(format!(
+                    "`{key}` restricts it, and {title} has no such key: is the file that of another program?"
+                ));
+            }
         }
     }
 

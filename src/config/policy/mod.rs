@@ -12,6 +12,7 @@ use super::error::EntryError;
 use super::reader::At;
 use super::rule_entry::RuleEntry;
 use super::sections::PolicyEntry;
+use super::subject::{Audience, Subject};
 use crate::tool::{Effect, Hints, QualifiedName, SEPARATOR, ServerName};
 use condition::Condition;
 use pattern::{Pattern, Use};
@@ -29,6 +30,8 @@ pub(crate) struct Policy {
     without_asking: Vec<String>,
     /// Servers whose names in the file differ from their names here: rules may use either.
     written: Vec<(ServerName, String)>,
+    /// The caller; rules about other users and roles are not about its calls.
+    subject: Subject,
 }
 
 /// The permission for a tool, the strictest last.
@@ -74,6 +77,8 @@ impl Judgement {
 struct Rule {
     /// As it is written.
     text: String,
+    /// The users and roles that it is about.
+    audience: Audience,
     pattern: Pattern,
     /// All of them have to hold; none stands for every call.
     when: Vec<Condition>,
@@ -114,7 +119,9 @@ impl Rule {
     /// Reads a rule; the fault says what should stand at `key`.
     fn read(entry: At<RuleEntry>, key: &str) -> Result<Self, At<EntryError>> {
         let At { offset, value } = entry;
-        let pattern = Pattern::parse(&value.tool).ok_or_else(|| {
+        let read = Audience::split(&value.tool)
+            .and_then(|(audience, tools)| Some((audience, Pattern::parse(tools)?)));
+        let (audience, pattern) = read.ok_or_else(|| {
             let found = format!("`\"{}\"`", value.tool);
             At::new(offset, EntryError::value(key, EXPECTED, found))
         })?;
@@ -128,6 +135,7 @@ impl Rule {
         });
         Ok(Self {
             text,
+            audience,
             pattern,
             when: when.collect::<Result<_, _>>()?,
         })
@@ -168,12 +176,24 @@ impl Policy {
             deny: rules("deny", deny)?.unwrap_or_default(),
             without_asking: exact_names(without_asking)?,
             written: Vec::new(),
+            subject: Subject::default(),
         })
     }
 
     /// Has rules that name a server as `written` be about it, too.
     pub(super) fn know_as(&mut self, server: &ServerName, written: &str) {
         self.written.push((server.clone(), written.to_lowercase()));
+    }
+
+    /// Has it judge for this caller.
+    pub(crate) fn judge_for(&mut self, subject: &Subject) {
+        self.subject.clone_from(subject);
+    }
+
+    /// The roles that its rules name.
+    pub(super) fn roles(&self) -> impl Iterator<Item = &str> {
+        let rules = [&self.ask, &self.deny].into_iter().chain(&self.allow);
+        rules.flatten().flat_map(|rule| rule.audience.roles())
     }
 
     /// The name of a server in the file, in lower case, where it is another.
@@ -207,7 +227,11 @@ impl Policy {
         call: Option<&Inspected<'_>>,
     ) -> Judgement {
         if name.server.as_str() == BUILT_IN_SERVER && name.tool.as_str() == READ_RESULT {
-            let names = |rule: &Rule| rule.pattern.names_built_in(name) && rule.restricts(call);
+            let names = |rule: &Rule| {
+                rule.pattern.names_built_in(name)
+                    && rule.restricts(call)
+                    && rule.audience.restricts(&self.subject)
+            };
             return self.restriction(names).unwrap_or(Judgement::ALLOWED);
         }
         let full = format!("{}{SEPARATOR}{}", name.server, name.tool);
@@ -253,8 +277,16 @@ impl Policy {
         };
         self.weigh(
             unasked,
-            |rule| is_about(&rule.pattern) && rule.restricts(call),
-            |rule| is_admitted(&rule.pattern) && rule.permits(call),
+            |rule| {
+                is_about(&rule.pattern)
+                    && rule.restricts(call)
+                    && rule.audience.restricts(&self.subject)
+            },
+            |rule| {
+                is_admitted(&rule.pattern)
+                    && rule.permits(call)
+                    && rule.audience.permits(&self.subject)
+            },
         )
     }
 
@@ -352,6 +384,7 @@ impl Policy {
             deny,
             without_asking,
             written: _,
+            subject: _,
         } = self;
         let lists = [
             ("deny", Some(deny)),
@@ -388,6 +421,7 @@ impl Policy {
             deny,
             without_asking: _,
             written: _,
+            subject: _,
         } = self;
         let mut rules = [ask, deny].into_iter().chain(allow).flatten();
         rules.any(|rule| !rule.when.is_empty())
@@ -402,6 +436,7 @@ impl Policy {
             deny,
             without_asking: _,
             written: _,
+            subject: _,
         } = self;
         allow.is_none() && ask.is_empty() && deny.is_empty()
     }
@@ -425,7 +460,7 @@ fn exact_names(written: Option<Vec<At<String>>>) -> Result<Vec<String>, At<Entry
 /// The tool of the built-in server that reads on in what was shortened.
 const READ_RESULT: &str = "read_result";
 
-const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive`, `@unmarked`, `@read?`, `@write?` or `@destructive?`";
+const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive`, `@unmarked`, `@read?`, `@write?` or `@destructive?`; before it there may be `@user:NAME` or `@role:NAME`, or each of them with `!` for all others";
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use crate::tool::{Effect, Hints, QualifiedName, SEPARATOR};
 
 /// A set of tools: by name, or by the annotations of their servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Pattern {
+pub(in crate::config) enum Pattern {
     /// A name in which `*` stands for any characters, `?` for one, and `_` also for one that cannot be part of plain
     /// names; letter case is ignored. With `__` it is compared with `server__tool`, otherwise with the tool's own name.
     Name(String),
@@ -14,7 +14,7 @@ pub(super) enum Pattern {
 
 /// A class of annotations (specification, server/tools).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(in crate::config) enum Class {
     /// Declared read-only.
     Read,
     /// Not declared read-only; includes destructive tools.
@@ -37,7 +37,7 @@ pub(super) enum Use {
 }
 
 impl Pattern {
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(in crate::config) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         match text.strip_prefix('@') {
             None => (!text.is_empty()).then(|| Self::Name(text.to_lowercase())),
@@ -90,8 +90,13 @@ impl Pattern {
         self.is_of(&server, &name.tool.as_str().to_lowercase())
     }
 
+    /// Whether it is the name of a tool, in lower case, without its server's.
+    pub(in crate::config) fn names(&self, tool: &str) -> bool {
+        matches!(self, Self::Name(glob) if fits(glob, tool))
+    }
+
     /// Whether it names a server and a tool of it, both in lower case, with `__` between the two.
-    pub(super) fn is_of(&self, server: &str, tool: &str) -> bool {
+    pub(in crate::config) fn is_of(&self, server: &str, tool: &str) -> bool {
         let Self::Name(glob) = self else {
             return false;
         };

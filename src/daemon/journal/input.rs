@@ -15,8 +15,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use vm_memory::{FileOffset, MmapRegion, ReadVolatile as _, VolatileMemory as _, VolatileSlice};
 
-use super::Journal;
 use super::marks::Head;
+use super::{Files, Journal};
 
 /// Size of the mapped part of the input file, in bytes.
 const WINDOW: usize = 1024 * 1024;
@@ -75,10 +75,15 @@ impl Input {
     ///
     /// # Errors
     /// When the source cannot be polled, or the journal cannot be read.
-    pub(in crate::daemon) fn open(source: OwnedFd, journal: &Journal) -> io::Result<Self> {
-        let file = Arc::new(journal.input.try_clone()?);
-        let captured = captured(&file, journal.head.captured()?)?;
-        journal.head.set_captured(captured)?;
+    pub(in crate::daemon) fn open(
+        source: OwnedFd,
+        files: &Files,
+        journal: &Journal,
+    ) -> io::Result<Self> {
+        let file = Arc::new(files.input.try_clone()?);
+        let head = Head::open(&files.marks)?;
+        let captured = captured(&file, head.captured()?)?;
+        head.set_captured(captured)?;
         let source = match FileType::from_raw_mode(fstat(&source)?.st_mode) {
             FileType::Socket => {
                 let socket = std::os::unix::net::UnixStream::from(source);
@@ -89,7 +94,7 @@ impl Input {
         };
         Ok(Self {
             source,
-            head: journal.head.clone(),
+            head,
             window: Window::at(&file, captured)?,
             file,
             captured,
@@ -207,12 +212,11 @@ mod tests {
 
     use tokio::io::AsyncReadExt as _;
 
-    use super::super::Files;
     use super::*;
 
     fn input(files: &Files, source: &std::io::PipeReader) -> Input {
         let journal = Journal::open(files).unwrap();
-        Input::open(source.try_clone().unwrap().into(), &journal).unwrap()
+        Input::open(source.try_clone().unwrap().into(), files, &journal).unwrap()
     }
 
     #[tokio::test]

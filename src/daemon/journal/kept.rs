@@ -1,40 +1,25 @@
 //! The lines that restore a session's state: its handshake, its log level, and the resources and lists that it follows.
-//!
-//! When one changes, all of them are written again after the previous copy. Then the head of the marks is set to the new
-//! copy, so that a kill leaves one of both.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 
 use bytes::Bytes;
 
-use super::marks::Marks;
+use super::Store;
 use crate::mcp;
 use crate::mcp::{Envelope, Message, Object, RequestId};
 
 /// Maximum length of a kept line, in bytes.
 const LONGEST: usize = 256 * 1024;
 
-/// Beyond this position, the lines are written to the start of the file again.
-const TURN: u64 = 1024 * 1024;
-
-/// The kept lines and their file. A record is the line's end (8 bytes), its length (8 bytes) and its text.
+/// The kept lines.
 #[derive(Debug)]
-pub(super) struct Kept {
-    file: File,
-    lines: Vec<KeptLine>,
-    /// The byte offset of the current records in the file.
-    offset: u64,
-    /// The length of the current records, in bytes.
-    length: u64,
-}
+pub(super) struct Kept(Vec<KeptLine>);
 
 #[derive(Debug)]
-struct KeptLine {
+pub(super) struct KeptLine {
     /// The end of the line in the client's stream.
-    end: u64,
-    line: Bytes,
+    pub(super) end: u64,
+    pub(super) line: Bytes,
     role: Role,
 }
 
@@ -55,34 +40,25 @@ enum Effect {
     Forget(Role),
 }
 
+impl KeptLine {
+    /// The line that ends at `end`. `None` for a line that is not kept.
+    pub(super) fn new(end: u64, line: Bytes) -> Option<Self> {
+        let effect = Envelope::parse(&line).ok().as_ref().and_then(effect)?;
+        let Effect::Keep(role) = effect else {
+            return None;
+        };
+        Some(Self { end, line, role })
+    }
+}
+
 impl Kept {
-    /// Reads the records at `offset`, which take `length` bytes.
-    pub(super) fn open(file: File, (offset, length): (u64, u64)) -> io::Result<Self> {
-        let mut text = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-        file.read_exact_at(&mut text, offset)?;
-        let mut text = Bytes::from(text);
-        let mut lines = Vec::new();
-        while text.len() >= 16 {
-            let (end, length) = (number(&text[..8]), number(&text[8..16]));
-            let length = usize::try_from(length).map_err(io::Error::other)?;
-            let mut record = text.split_to(text.len().min(16 + length));
-            let line = record.split_off(16);
-            let role = Envelope::parse(&line).ok().as_ref().and_then(effect);
-            if let Some(Effect::Keep(role)) = role {
-                lines.push(KeptLine { end, line, role });
-            }
-        }
-        Ok(Self {
-            file,
-            lines,
-            offset,
-            length,
-        })
+    pub(super) fn new(lines: Vec<KeptLine>) -> Self {
+        Self(lines)
     }
 
     /// The lines that end before `done`. Later ones are read again from the stream.
     pub(super) fn before(&self, done: u64) -> Vec<mcp::Kept> {
-        let lines = self.lines.iter().filter(|kept| kept.end <= done);
+        let lines = self.0.iter().filter(|kept| kept.end <= done);
         lines
             .map(|kept| mcp::Kept {
                 line: kept.line.clone(),
@@ -93,7 +69,7 @@ impl Kept {
 
     /// Whether the line that ends at `end` is kept.
     pub(super) fn has(&self, end: u64) -> bool {
-        self.lines.iter().any(|kept| kept.end == end)
+        self.0.iter().any(|kept| kept.end == end)
     }
 
     /// Keeps `line`, whose content is `envelope`, if it is part of the session's state. Returns whether it is a
@@ -103,51 +79,29 @@ impl Kept {
         line: &Bytes,
         envelope: &Envelope<'_>,
         end: u64,
-        marks: &Marks,
+        store: &mut dyn Store,
     ) -> io::Result<bool> {
         let Some(effect) = effect(envelope).filter(|_| line.len() <= LONGEST) else {
             return Ok(false);
         };
-        let before = self.lines.len();
+        let before = self.0.len();
         let mut stays_open = false;
         match effect {
             Effect::Keep(role) => {
                 stays_open = matches!(role, Role::Subscription(_));
-                self.lines.retain(|kept| kept.role != role);
+                self.0.retain(|kept| kept.role != role);
                 let line = Bytes::copy_from_slice(line);
-                self.lines.push(KeptLine { end, line, role });
+                self.0.push(KeptLine { end, line, role });
             }
             Effect::Forget(role) => {
-                self.lines.retain(|kept| kept.role != role);
-                if self.lines.len() == before {
+                self.0.retain(|kept| kept.role != role);
+                if self.0.len() == before {
                     return Ok(false);
                 }
             }
         }
-        self.write(marks)?;
+        store.keep(&self.0)?;
         Ok(stays_open)
-    }
-
-    /// Writes all lines to a new offset and sets `marks` to it.
-    fn write(&mut self, marks: &Marks) -> io::Result<()> {
-        let mut text = Vec::new();
-        for KeptLine { end, line, .. } in &self.lines {
-            text.extend_from_slice(&end.to_le_bytes());
-            text.extend_from_slice(&(line.len() as u64).to_le_bytes());
-            text.extend_from_slice(line);
-        }
-        let length = text.len() as u64;
-        // The current lines are never overwritten.
-        let next = self.offset + self.length;
-        let offset = if next > TURN && length <= self.offset {
-            0
-        } else {
-            next
-        };
-        self.file.write_all_at(&text, offset)?;
-        marks.set_kept(offset, length)?;
-        (self.offset, self.length) = (offset, length);
-        Ok(())
     }
 }
 
@@ -180,10 +134,4 @@ fn effect(envelope: &Envelope<'_>) -> Option<Effect> {
         },
         Message::Response { .. } => None,
     }
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    let mut eight = [0; 8];
-    eight.copy_from_slice(&bytes[..8]);
-    u64::from_le_bytes(eight)
 }

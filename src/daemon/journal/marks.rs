@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use vm_memory::{FileOffset, MmapRegion, VolatileMemory as _};
 
+use super::Mark;
+
 /// Byte offsets of the numbers in the head. `KEPT` is a pair: the offset and the length of the kept lines.
 const DONE: usize = 0;
 const LINE_OPEN: usize = 8;
@@ -26,15 +28,6 @@ const RECORD: usize = 8;
 
 /// Size of the mapped part, in bytes. Records after it cost a system call each; few sessions have so many.
 const MAPPED: usize = 64 * 1024;
-
-/// A step of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// The line is about to be sent to a server.
-    HandedOver = 1,
-    /// The line was answered, or will not be.
-    Finished = 2,
-}
 
 /// The mapped part of the file: the numbers and the first records.
 #[derive(Debug, Clone)]

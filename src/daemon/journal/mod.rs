@@ -10,45 +10,76 @@
 //! All positions are byte offsets in the client's whole stream. Finished input is freed by punching holes into the file,
 //! so that offsets never change.
 
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
 mod input;
 mod kept;
+#[cfg(target_os = "linux")]
 mod marks;
+#[cfg(target_os = "linux")]
 mod output;
+mod reported;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use serde::{Deserialize, Serialize};
 
 use crate::mcp;
 use crate::mcp::{Envelope, Receipt, Received};
 
+#[cfg(target_os = "linux")]
+pub(super) use files::Files;
+#[cfg(target_os = "linux")]
 pub(super) use input::Input;
-use kept::Kept;
-use marks::{Head, Mark, Marks};
+use kept::{Kept, KeptLine};
+#[cfg(target_os = "linux")]
 pub(super) use output::Output;
+pub(super) use reported::{Memory, Progress, Report, Step};
 
-/// Minimum size of a hole in the input file, in bytes.
-const HOLE: u64 = 256 * 1024;
+/// A step of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mark {
+    /// The line is about to be sent to a server.
+    HandedOver = 1,
+    /// The line was answered, or will not be.
+    Finished = 2,
+}
 
-/// The files of a session's journal. All processes that serve the session share them.
-#[derive(Debug)]
-pub(super) struct Files {
-    pub(super) input: File,
-    pub(super) marks: File,
-    pub(super) kept: File,
+/// The place where a journal is written.
+trait Store: fmt::Debug + Send {
+    /// Records a step of the line that ends at `end`.
+    fn note(&mut self, end: u64, mark: Mark) -> io::Result<()>;
+
+    /// Records that all lines before `position` are finished.
+    fn set_done(&mut self, position: u64) -> io::Result<()>;
+
+    /// Forgets the steps of all lines, because all of them are finished.
+    fn restart(&mut self);
+
+    /// Replaces the lines that the next process must replay.
+    fn keep(&mut self, lines: &[KeptLine]) -> io::Result<()>;
+}
+
+/// The contents of a journal when a process begins to serve the session.
+struct Contents {
+    /// All lines before this position are finished.
+    done: u64,
+    kept: Vec<KeptLine>,
+    /// The marks of lines after `done`, by the end of the line.
+    earlier: HashMap<u64, Mark>,
 }
 
 /// A session's journal, in the process that serves it.
 #[derive(Debug)]
 pub(super) struct Journal {
-    input: File,
-    head: Head,
     /// The position at which this process starts to read.
     start: u64,
     state: Mutex<State>,
@@ -58,7 +89,7 @@ pub(super) struct Journal {
 
 #[derive(Debug)]
 struct State {
-    marks: Marks,
+    store: Box<dyn Store>,
     kept: Kept,
     /// The lines in progress: the start of each, by its end.
     open: BTreeMap<u64, u64>,
@@ -70,67 +101,30 @@ struct State {
     parsed: u64,
     /// All lines before this position are finished.
     done: u64,
-    /// The memory of the input before this position was freed.
-    returned: u64,
-}
-
-impl Files {
-    /// Creates the files of a new session.
-    ///
-    /// # Errors
-    /// When the system cannot create or grow them.
-    pub(super) fn new() -> io::Result<Self> {
-        let file =
-            |name| -> io::Result<File> { Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into()) };
-        let files = Self {
-            input: file("mcpzip-input")?,
-            marks: file("mcpzip-marks")?,
-            kept: file("mcpzip-kept")?,
-        };
-        Head::prepare(&files.marks)?;
-        Ok(files)
-    }
-
-    /// Duplicates the descriptors. Both sets refer to the same files.
-    ///
-    /// # Errors
-    /// When the process has no descriptors left.
-    pub(super) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self {
-            input: self.input.try_clone()?,
-            marks: self.marks.try_clone()?,
-            kept: self.kept.try_clone()?,
-        })
-    }
 }
 
 impl Journal {
-    /// Opens the journal at the first line that is not finished; in new files, at the start of the stream.
-    ///
-    /// # Errors
-    /// When the files cannot be read or mapped.
-    pub(super) fn open(files: &Files) -> io::Result<Arc<Self>> {
-        let head = Head::open(&files.marks)?;
-        let (marks, earlier) = Marks::open(head.clone())?;
-        let start = marks.done()?;
-        let kept = Kept::open(files.kept.try_clone()?, marks.kept()?)?;
-        let state = State {
-            marks,
+    /// Continues a journal at the first line that is not finished.
+    fn new(store: impl Store + 'static, contents: Contents) -> Arc<Self> {
+        let Contents {
+            done,
             kept,
+            earlier,
+        } = contents;
+        let state = State {
+            store: Box::new(store),
+            kept: Kept::new(kept),
             open: BTreeMap::new(),
             handed_over: HashSet::new(),
             earlier,
-            parsed: start,
-            done: start,
-            returned: 0,
+            parsed: done,
+            done,
         };
-        Ok(Arc::new(Self {
-            input: files.input.try_clone()?,
-            head,
-            start,
+        Arc::new(Self {
+            start: done,
             state: Mutex::new(state),
             is_frozen: AtomicBool::new(false),
-        }))
+        })
     }
 
     /// Ignores all later progress of lines, so that open lines stay open for the process that takes over.
@@ -198,19 +192,14 @@ impl mcp::Journal for Journal {
     fn handed_over(&self, end: u64) {
         self.change(|state| {
             if state.open.contains_key(&end) && state.handed_over.insert(end) {
-                state.marks.note(end, Mark::HandedOver)?;
+                state.store.note(end, Mark::HandedOver)?;
             }
             Ok(())
         });
     }
 
     fn finished(&self, end: u64) {
-        let hole = self.change(|state| state.finish(end)).flatten();
-        if let Some((from, to)) = hole {
-            let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            // If this fails, the memory is freed at the end of the session.
-            let _ = fallocate(&self.input, mode, from, to - from);
-        }
+        self.change(|state| state.finish(end));
     }
 }
 
@@ -218,16 +207,16 @@ impl State {
     /// Keeps `line` if the next process must replay it. Returns whether it is a subscription, which does not hold up
     /// `done`.
     fn keep(&mut self, line: &Bytes, envelope: &Envelope<'_>, end: u64) -> bool {
-        let Self { kept, marks, .. } = self;
-        kept.note(line, envelope, end, marks)
+        let Self { kept, store, .. } = self;
+        kept.note(line, envelope, end, &mut **store)
             .unwrap_or_else(|error| {
                 tracing::error!(%error, "the journal of a session cannot be written");
                 false
             })
     }
 
-    /// Records that the line that ends at `end` is finished. Returns the range of the input to free, if it is large enough.
-    fn finish(&mut self, end: u64) -> io::Result<Option<(u64, u64)>> {
+    /// Records that the line that ends at `end` is finished.
+    fn finish(&mut self, end: u64) -> io::Result<()> {
         self.handed_over.remove(&end);
         let was_open = self.open.remove(&end).is_some();
         let done = self
@@ -235,33 +224,24 @@ impl State {
             .first_key_value()
             .map_or(self.parsed, |(_, begin)| *begin);
         if done > self.done {
-            self.marks.set_done(done)?;
+            self.store.set_done(done)?;
             self.done = done;
         }
         if self.open.is_empty() && self.earlier.is_empty() {
-            self.marks.restart();
+            self.store.restart();
         } else if was_open && end > done {
-            self.marks.note(end, Mark::Finished)?;
+            self.store.note(end, Mark::Finished)?;
         }
-        if done - self.returned < HOLE {
-            return Ok(None);
-        }
-        Ok(Some((std::mem::replace(&mut self.returned, done), done)))
+        Ok(())
     }
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
     use mcp::Journal as _;
 
     use super::*;
-
-    impl Files {
-        /// The start of the first line that is not finished.
-        fn done(&self) -> u64 {
-            Head::open(&self.marks).unwrap().done().unwrap()
-        }
-    }
 
     fn line(text: &'static str) -> Bytes {
         Bytes::from_static(text.as_bytes())

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::Journal;
+use super::Files;
 use super::marks::Head;
 use crate::downstream::pipes;
 
@@ -27,11 +27,11 @@ impl Output {
     ///
     /// # Errors
     /// When the sink cannot be polled or written.
-    pub(in crate::daemon) async fn open(sink: OwnedFd, journal: &Journal) -> io::Result<Self> {
+    pub(in crate::daemon) async fn open(sink: OwnedFd, files: &Files) -> io::Result<Self> {
         let Some(mut sink) = pipes::output(sink)? else {
             return Err(io::Error::other("stdout is neither a pipe nor a socket"));
         };
-        let marks = journal.head.clone();
+        let marks = Head::open(&files.marks)?;
         if marks.is_line_open()? {
             sink.write_all(b"\n").await?;
             marks.set_line_open(false)?;

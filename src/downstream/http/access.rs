@@ -14,11 +14,13 @@ use axum::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
     AUTHORIZATION, HOST, ORIGIN, VARY,
 };
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::refusal;
+use super::{identities, refusal};
+use crate::identity::Authenticator;
 use crate::secret::{Secret, is_same_secret};
 
 /// The requests that pages of permitted origins may send, and the headers that they may read.
@@ -29,7 +31,10 @@ const CROSS_ORIGIN: [(HeaderName, &str); 4] = [
         "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id, \
          Traceparent, Tracestate",
     ),
-    (ACCESS_CONTROL_EXPOSE_HEADERS, "Mcp-Session-Id"),
+    (
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        "Mcp-Session-Id, WWW-Authenticate",
+    ),
     (ACCESS_CONTROL_MAX_AGE, "600"),
 ];
 
@@ -44,6 +49,8 @@ pub(super) struct Access {
     pub(super) is_loopback: bool,
     pub(super) token: Option<Secret<String>>,
     pub(super) origins: Vec<Origin>,
+    /// Finds out who sends a request, where clients have identities.
+    pub(super) authenticator: Option<Arc<Authenticator>>,
 }
 
 /// The origin of a web page: scheme, host and port, as browsers send it.
@@ -105,7 +112,9 @@ impl Access {
         }
         let host = headers
             .get(HOST)
-            .and_then(|host| host.to_str().ok())
+            .map(|host| host.to_str().unwrap_or_default())
+            // HTTP/2 has it in the URI.
+            .or(uri.authority().map(Authority::as_str))
             .unwrap_or_default();
         if self.is_loopback {
             let is_local = is_loopback(host)
@@ -187,7 +196,10 @@ pub(super) async fn check(
         match access.refusal(request.headers(), request.uri()) {
             Some(refusal) => refusal,
             None => {
-                let mut response = next.run(request).await;
+                let mut response = match &access.authenticator {
+                    None => next.run(request).await,
+                    Some(authenticator) => identities::admit(authenticator, request, next).await,
+                };
                 response.extensions_mut().insert(LetIn);
                 response
             }

@@ -35,8 +35,8 @@ struct Entry {
     is_known: bool,
     /// The number of requests whose responses have not been sent completely.
     requests: usize,
-    /// Whether it waits for the rest of a request's body, so that nothing is being processed.
-    is_incomplete: bool,
+    /// The number of those whose bodies it waits for, so that nothing is being processed for them.
+    incomplete: usize,
     silent_since: Instant,
     end: CancellationToken,
 }
@@ -67,7 +67,7 @@ impl Connections {
         if is_own_limit || all.len() >= MOST {
             let (&least, _) = all
                 .iter()
-                .filter(|(_, entry)| entry.requests == 0 || entry.is_incomplete)
+                .filter(|(_, entry)| entry.requests <= entry.incomplete)
                 .filter(|(_, entry)| !is_own_limit || entry.address == address)
                 .min_by_key(|(_, entry)| {
                     let count = counts[&entry.address];
@@ -82,7 +82,7 @@ impl Connections {
             address,
             is_known: false,
             requests: 0,
-            is_incomplete: false,
+            incomplete: 0,
             silent_since: Instant::now(),
             end: end.clone(),
         };
@@ -125,13 +125,15 @@ impl Connection {
         Ongoing(self.clone())
     }
 
-    /// Records whether the connection waits for the rest of a request's body.
+    /// Records that the connection waits for the rest of a request's body, or not any more.
     pub(super) fn set_incomplete(&self, is_incomplete: bool) {
         self.with(|entry| {
-            if !is_incomplete {
+            if is_incomplete {
+                entry.incomplete += 1;
+            } else {
                 entry.silent_since = Instant::now();
+                entry.incomplete -= 1;
             }
-            entry.is_incomplete = is_incomplete;
         });
     }
 

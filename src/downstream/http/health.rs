@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Extensions, StatusCode};
 use axum::response::Response;
 
 use serde_json::json;
 
+use super::admission::may_see_all;
 use super::refusal;
 use super::shared::Shared;
 
@@ -18,7 +19,10 @@ pub(super) async fn live() -> Response {
 }
 
 /// The number of servers by connection state, of tools, and of sessions, for authorized clients.
-pub(super) async fn counts(State(shared): State<Arc<Shared>>) -> Response {
+pub(super) async fn counts(State(shared): State<Arc<Shared>>, extensions: Extensions) -> Response {
+    if !may_see_all(&extensions) {
+        return refusal::nothing_here();
+    }
     let states = shared.main().metrics.connections();
     let servers: serde_json::Map<_, _> = states
         .iter()
@@ -37,6 +41,10 @@ pub(super) async fn counts(State(shared): State<Arc<Shared>>) -> Response {
 /// start on demand, so their state does not count. It stays ready after an edit of the configuration, which must not
 /// take the other servers out of service.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    if shared.draining.has_begun() {
+        let body = r#"{"status":"ending"}"#;
+        return refusal::json(StatusCode::SERVICE_UNAVAILABLE, body);
+    }
     if shared.was_ready.load(Ordering::Relaxed) || shared.main().inventory.is_loaded() {
         shared.was_ready.store(true, Ordering::Relaxed);
         return refusal::json(StatusCode::OK, r#"{"status":"ready"}"#);

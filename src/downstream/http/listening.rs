@@ -4,6 +4,7 @@
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
+use super::admission::Admission;
 use super::event::EventId;
 use super::event_log::StreamKind;
 use super::forms::Forms;
@@ -14,7 +15,7 @@ use super::{body, refusal};
 use crate::mcp::{Revision, headers};
 
 /// GET: resumes the stream that `Last-Event-ID` names, or opens the stream of the server's own messages.
-pub(super) fn get(shared: &Shared, profile: Option<&str>, map: &HeaderMap) -> Response {
+pub(super) fn get(shared: &Shared, admission: &Admission, map: &HeaderMap) -> Response {
     // The modern era has no such stream (2026-07-28, basic/transports/streamable-http), nor does a client without a
     // session.
     if is_modern(map) || !map.contains_key(headers::SESSION) {
@@ -26,7 +27,7 @@ pub(super) fn get(shared: &Shared, profile: Option<&str>, map: &HeaderMap) -> Re
             "the response to a GET is `text/event-stream`, which `Accept` does not allow",
         );
     }
-    match session_of(&shared.sessions, profile, map) {
+    match session_of(&shared.sessions, admission, map) {
         Ok((guard, _)) => resume(map, guard).unwrap_or_else(listen),
         Err(refusal) => refusal.answer(None),
     }
@@ -50,11 +51,11 @@ fn listen(guard: SessionGuard) -> Response {
 }
 
 /// DELETE: ends a session.
-pub(super) fn delete(shared: &Shared, profile: Option<&str>, map: &HeaderMap) -> Response {
+pub(super) fn delete(shared: &Shared, admission: &Admission, map: &HeaderMap) -> Response {
     if is_modern(map) {
         return refusal::method_not_allowed("POST");
     }
-    match session_of(&shared.sessions, profile, map) {
+    match session_of(&shared.sessions, admission, map) {
         Ok((_, id)) => {
             shared.sessions.end(&id);
             Response::default()

@@ -4,15 +4,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, Method};
+use axum::http::{Extensions, HeaderValue, Method};
 use axum::response::Response;
 
+use super::admission::may_see_all;
 use super::refusal;
 use super::shared::Shared;
 use crate::proxy::METRICS_TYPE;
 
-pub(super) async fn metrics(State(shared): State<Arc<Shared>>, method: Method) -> Response {
-    if !shared.main().unscoped().config().metrics {
+pub(super) async fn metrics(
+    State(shared): State<Arc<Shared>>,
+    extensions: Extensions,
+    method: Method,
+) -> Response {
+    if !shared.main().unscoped().config().metrics || !may_see_all(&extensions) {
         return refusal::nothing_here();
     }
     if !matches!(method, Method::GET | Method::HEAD) {

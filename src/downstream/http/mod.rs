@@ -9,14 +9,19 @@
 
 mod accepting;
 mod access;
+mod admission;
 mod answer;
 mod body;
 mod connections;
+mod draining;
 mod event;
 mod event_log;
+mod following;
 mod forms;
 mod health;
+mod identities;
 mod incoming;
+mod limiting;
 mod listening;
 mod metrics;
 mod modern;
@@ -24,16 +29,20 @@ mod options;
 mod post;
 mod refusal;
 mod request_body;
+mod resource_metadata;
 mod sessions;
 mod shared;
 mod slow_reader;
 mod sse;
 mod stream;
+mod tls;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -44,17 +53,20 @@ use axum::routing::{any, get};
 use tokio::net::TcpListener;
 
 pub(crate) use access::Origin;
-#[cfg(target_os = "linux")]
 pub(crate) use options::address;
 pub(crate) use options::{Arguments, Options, OptionsError, of_variable};
 
-use crate::config::ListenAddress;
+use crate::config::{HttpAuth, ListenAddress};
+use crate::identity::{Authenticator, Pass};
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxies;
 use crate::shutdown::Tasks;
 use access::Access;
+use admission::Admission;
+use draining::{Draining, Running};
 use sessions::Sessions;
 use shared::Shared;
+use tls::{Tls, TlsError};
 
 /// The budget for large messages, in bytes: one for incoming messages in progress, one for outgoing ones.
 const LARGE: usize = 128 * 1024 * 1024;
@@ -96,6 +108,9 @@ pub(crate) enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The address cannot be bound.
     #[error("cannot listen on `{address}`")]
     Bind {
@@ -112,6 +127,9 @@ pub(crate) struct Server {
     listener: TcpListener,
     address: SocketAddr,
     access: Access,
+    auth: Option<HttpAuth>,
+    tls: Option<Arc<Tls>>,
+    drain: Option<Duration>,
 }
 
 impl Server {
@@ -119,22 +137,11 @@ impl Server {
     ///
     /// # Errors
     /// When the address is not available, or would be open to other machines without a token.
-    pub(crate) async fn bind(options: Options) -> Result<Self, Error> {
-        let Options {
-            address,
-            token,
-            origins,
-        } = options;
-        let resolved = resolve(&address).await;
-        let resolved = resolved.map_err(|source| Error::Resolve {
-            address: address.clone(),
-            source,
-        })?;
-        // The rules are those of the most open resolved address, because any of them may be bound.
-        let is_loopback = resolved.iter().all(|address| address.ip().is_loopback());
-        if !is_loopback && token.is_none() {
-            return Err(Error::Unprotected { address });
-        }
+    pub(crate) async fn bind(mut options: Options) -> Result<Self, Error> {
+        let drain = options.drain;
+        let tls = options.tls.take().map(|tls| Tls::new(*tls)).transpose()?;
+        let address = options.address.clone();
+        let (access, auth, resolved) = access_of(options, false).await?;
         let failed = |source| Error::Bind {
             address: address.clone(),
             source,
@@ -143,18 +150,20 @@ impl Server {
         Ok(Self {
             address: listener.local_addr().map_err(failed)?,
             listener,
-            access: Access {
-                is_loopback,
-                token,
-                origins,
-            },
+            access,
+            auth,
+            tls: tls.map(Arc::new),
+            drain,
         })
     }
 
     /// The URL for clients.
     #[must_use]
     pub(crate) fn url(&self) -> String {
-        url(self.address)
+        match self.tls {
+            None => url(self.address),
+            Some(_) => format!("https://{}{ENDPOINT}", self.address),
+        }
     }
 
     /// The address that it is bound to.
@@ -164,22 +173,90 @@ impl Server {
     }
 
     /// Serves clients with `proxies` until their run ends.
-    pub(crate) fn start(self, proxies: Arc<Proxies>, tasks: &Tasks) {
-        let outgoing = ByteBudget::new(LARGE, SHORT);
-        let kept = ByteBudget::new(KEPT, KEPT);
-        let sessions = Arc::new(Sessions::new(outgoing.clone(), kept, tasks.clone()));
-        let shared = Arc::new(Shared {
-            proxies,
-            tasks: tasks.clone(),
-            access: Arc::new(self.access),
-            sessions,
-            incoming: ByteBudget::new(LARGE, SHORT),
-            outgoing,
-            was_ready: AtomicBool::new(false),
-        });
+    pub(crate) fn start(
+        mut self,
+        proxies: Arc<Proxies>,
+        tasks: &Tasks,
+        state_dir: &FilePath,
+    ) -> Running {
+        let authenticator = self
+            .auth
+            .take()
+            .map(|auth| Arc::new(Authenticator::new(&auth, state_dir, proxies.whole())));
+        self.access.authenticator.clone_from(&authenticator);
+        let shared = shared(self.access, proxies, tasks);
+        if let Some(authenticator) = authenticator {
+            tasks.spawn(following::follow(authenticator, shared.clone()));
+        }
         let router = router(shared.clone());
-        tasks.spawn(accepting::accept(self.listener, router, shared));
+        let running = shared.draining.running(self.drain);
+        tasks.spawn(accepting::accept(self.listener, self.tls, router, shared));
+        running
     }
+}
+
+/// The endpoints for clients, for another program's server at `options.address`, until the run ends. They take no address.
+///
+/// # Errors
+/// As [`Server::bind`]; with `is_protected`, the other program decides who may call.
+pub(crate) async fn mounted(
+    options: Options,
+    is_protected: bool,
+    proxies: Arc<Proxies>,
+    tasks: &Tasks,
+) -> Result<Router, Error> {
+    let (access, _, _) = access_of(options, is_protected).await?;
+    let shared = shared(access, proxies, tasks);
+    let tidied = shared.clone();
+    tasks.spawn(async move { accepting::tidy(&tidied).await });
+    Ok(endpoints(&shared).with_state(shared))
+}
+
+/// The rules of access for the address of `options`, and what it resolves to.
+async fn access_of(
+    options: Options,
+    is_protected: bool,
+) -> Result<(Access, Option<HttpAuth>, Vec<SocketAddr>), Error> {
+    let Options {
+        address,
+        token,
+        origins,
+        auth,
+        tls: _,
+        drain: _,
+    } = options;
+    let resolved = match resolve(&address).await {
+        Ok(resolved) => resolved,
+        Err(source) => return Err(Error::Resolve { address, source }),
+    };
+    // The rules are those of the most open resolved address, because any of them may be bound.
+    let is_loopback = resolved.iter().all(|address| address.ip().is_loopback());
+    if !is_loopback && token.is_none() && auth.is_none() && !is_protected {
+        return Err(Error::Unprotected { address });
+    }
+    let access = Access {
+        is_loopback,
+        token,
+        origins,
+        authenticator: None,
+    };
+    Ok((access, auth, resolved))
+}
+
+fn shared(access: Access, proxies: Arc<Proxies>, tasks: &Tasks) -> Arc<Shared> {
+    let outgoing = ByteBudget::new(LARGE, SHORT);
+    let kept = ByteBudget::new(KEPT, KEPT);
+    let sessions = Arc::new(Sessions::new(outgoing.clone(), kept, tasks.clone()));
+    Arc::new(Shared {
+        proxies,
+        tasks: tasks.clone(),
+        access: Arc::new(access),
+        sessions,
+        incoming: ByteBudget::new(LARGE, SHORT),
+        outgoing,
+        was_ready: AtomicBool::new(false),
+        draining: Draining::default(),
+    })
 }
 
 /// The URL for clients of a server at this address.
@@ -193,23 +270,45 @@ async fn resolve(address: &ListenAddress) -> io::Result<Vec<SocketAddr>> {
 }
 
 fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
+    let figures = Router::new()
+        .route("/health", get(health::counts))
+        .route("/metrics", any(metrics::metrics));
+    endpoints(&shared)
+        .merge(checked(figures, &shared))
+        .route(identities::METADATA_PATH, get(resource_metadata::metadata))
+        .route(resource_metadata::PATHS, get(resource_metadata::metadata))
+        .route("/healthz", get(health::live))
+        .route("/readyz", get(health::ready))
+        .fallback(async || refusal::nothing_here())
+        .with_state(shared)
+}
+
+/// The endpoints for clients.
+fn endpoints(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    let endpoints = Router::new()
         .route(ENDPOINT, any(endpoint))
         .route(PROFILED, any(profiled))
         .route(sse::STREAM, any(sse::stream))
         // The path of avelino/mcp.
         .route("/mcp/sse", any(sse::stream))
-        .route("/health", get(health::counts))
         .route(sse::MESSAGES, any(sse::message))
-        .route("/metrics", any(metrics::metrics))
         .layer(middleware::from_fn_with_state(
-            shared.access.clone(),
-            access::check,
+            shared.clone(),
+            limiting::check,
         ))
-        .route("/healthz", get(health::live))
-        .route("/readyz", get(health::ready))
-        .fallback(async || refusal::nothing_here())
-        .with_state(shared)
+        .layer(middleware::from_fn_with_state(
+            shared.draining.clone(),
+            draining::count,
+        ));
+    checked(endpoints, shared)
+}
+
+/// The routes for requests that the rules of access permit.
+fn checked(routes: Router<Arc<Shared>>, shared: &Shared) -> Router<Arc<Shared>> {
+    routes.layer(middleware::from_fn_with_state(
+        shared.access.clone(),
+        access::check,
+    ))
 }
 
 /// The endpoint of Streamable HTTP.
@@ -223,18 +322,22 @@ async fn profiled(
     Path(profile): Path<String>,
     request: Request,
 ) -> Response {
-    match shared.proxies.has(&profile) {
-        true => serve(&shared, Some(&profile), request).await,
+    let pass = admission::pass(request.extensions());
+    let entitlement = pass.as_deref().map(Pass::entitlement);
+    match shared.proxies.has(&profile, entitlement) {
+        true => serve(&shared, Some(profile), request).await,
         false => refusal::nothing_here(),
     }
 }
 
-async fn serve(shared: &Arc<Shared>, profile: Option<&str>, request: Request) -> Response {
+async fn serve(shared: &Arc<Shared>, profile: Option<String>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
+    let pass = admission::pass(&parts.extensions);
+    let admission = Admission { profile, pass };
     match parts.method {
-        Method::POST => post::post(shared, profile, &parts.headers, body).await,
-        Method::GET => listening::get(shared, profile, &parts.headers),
-        Method::DELETE => listening::delete(shared, profile, &parts.headers),
+        Method::POST => post::post(shared, &admission, &parts.headers, body).await,
+        Method::GET => listening::get(shared, &admission, &parts.headers),
+        Method::DELETE => listening::delete(shared, &admission, &parts.headers),
         _ => refusal::method_not_allowed("GET, POST, DELETE"),
     }
 }

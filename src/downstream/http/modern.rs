@@ -7,6 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::admission::Admission;
 use super::answer::{PostedRequest, answer};
 use super::forms::Forms;
 use super::incoming::own_exchange;
@@ -14,8 +15,8 @@ use super::refusal;
 use super::refusal::{Refusal, accepted};
 use super::shared::Shared;
 use super::stream::Stream;
+use crate::downstream::Exchange;
 use crate::downstream::session::{CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY};
-use crate::downstream::{Exchange, Session};
 use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision, headers};
 
 /// Whether a message is of the modern era, by the message itself or else by its header. A client with a handshake
@@ -42,7 +43,7 @@ pub(super) fn is_modern(map: &HeaderMap, envelope: &Envelope<'_>) -> bool {
 /// Answers a request in a session of its own.
 pub(super) async fn post(
     shared: &Arc<Shared>,
-    profile: Option<&str>,
+    admission: &Admission,
     map: &HeaderMap,
     text: &Bytes,
     envelope: Envelope<'_>,
@@ -61,12 +62,13 @@ pub(super) async fn post(
     if let Err(refusal) = check(map, request) {
         return refusal.answer(Some(&id));
     }
-    let proxy = match shared.proxy(profile, meta(request).get(CLIENT_KEY)) {
+    let proxy = match shared.proxy(admission, meta(request).get(CLIENT_KEY)) {
         Ok(proxy) => proxy,
         Err(refusal) => return refusal.answer(Some(&id)),
     };
-    let session = Session::new(proxy, shared.tasks.clone());
-    session.shares_as(meta(request).get(CLIENT_KEY).map_or("", RawValue::get));
+    let session = admission.session(proxy, &shared.tasks);
+    let client = meta(request).get(CLIENT_KEY).map_or("", RawValue::get);
+    session.shares_as(&admission.own(client));
     let outbox = Outbox::within(shared.outgoing.clone());
     let mut exchange = own_exchange(map, &outbox);
     if let Exchange::Own { params, .. } = &mut exchange {

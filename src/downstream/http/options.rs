@@ -2,9 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Origin;
-use crate::config::{EntryError, Environment, HttpOptions, ListenAddress, env};
+use crate::config::{
+    EntryError, Environment, HttpAuth, HttpOptions, ListenAddress, TlsOptions, env,
+};
 use crate::secret::Secret;
 
 /// The settings of the HTTP server.
@@ -16,6 +19,20 @@ pub(crate) struct Options {
     pub token: Option<Secret<String>>,
     /// The origins whose pages may send requests, in addition to those of the server's own host.
     pub origins: Vec<Origin>,
+    /// How clients show who they are; `None` without identities.
+    pub auth: Option<HttpAuth>,
+    /// The server's certificate; `None` without TLS.
+    pub tls: Option<Box<TlsOptions>>,
+    /// How long the end waits for calls in progress.
+    pub drain: Option<Duration>,
+}
+
+impl Options {
+    /// Whether clients need no token and no identity.
+    #[must_use]
+    pub(crate) fn is_open(&self) -> bool {
+        self.token.is_none() && self.auth.is_none()
+    }
 }
 
 /// The arguments of the command line.
@@ -56,6 +73,15 @@ pub(crate) enum OptionsError {
         /// The system's error.
         source: io::Error,
     },
+    /// A client with the one token would have no identity.
+    #[error(
+        "`http.auth` asks for identities, which a client with the one token of {origin} does not have: remove it, and make \
+         tokens with `mcpzip token create`"
+    )]
+    TokenAndIdentities {
+        /// The setting that names the token.
+        origin: &'static str,
+    },
     /// The token is empty, or cannot stand in a header.
     #[error("the token in {origin} must be one word of printable ASCII, and not empty")]
     Token {
@@ -87,6 +113,13 @@ impl Options {
             (None, "") => configured.token_file.clone(),
             (file, _) => file,
         };
+        if configured.auth.is_some() && (file.is_some() || !variable.is_empty()) {
+            let origin = match file {
+                Some(_) => "`--token-file` or `http.token_file`",
+                None => "`MCPZIP_TOKEN`",
+            };
+            return Err(OptionsError::TokenAndIdentities { origin });
+        }
         let token = match (file, variable) {
             (Some(path), _) => Some(token(
                 &read(&path, open_file)?,
@@ -107,6 +140,9 @@ impl Options {
             address: address.unwrap_or_default(),
             token,
             origins,
+            auth: configured.auth.clone(),
+            tls: configured.tls.clone(),
+            drain: configured.drain,
         })
     }
 }

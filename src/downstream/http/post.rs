@@ -7,11 +7,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 
+use super::admission::Admission;
 use super::answer::{PostedRequest, answer};
 use super::forms::Forms;
 use super::incoming::{own_exchange, read};
 use super::refusal::{accepted, full};
-use super::sessions::{Full, Kind, session_of};
+use super::sessions::{Full, session_of};
 use super::shared::Shared;
 use super::stream::Stream;
 use super::{modern, refusal};
@@ -21,7 +22,7 @@ use crate::mcp::{Envelope, Message, Object, Outbox, RequestId, Revision, headers
 /// Processes a POST.
 pub(super) async fn post(
     shared: &Arc<Shared>,
-    profile: Option<&str>,
+    admission: &Admission,
     map: &HeaderMap,
     body: Body,
 ) -> Response {
@@ -39,7 +40,7 @@ pub(super) async fn post(
         Err(bad) => return refusal::malformed(&bad),
     };
     if modern::is_modern(map, &envelope) {
-        return modern::post(shared, profile, map, &text, envelope, forms).await;
+        return modern::post(shared, admission, map, &text, envelope, forms).await;
     }
     if let Envelope::Single(Message::Request(request)) = &envelope
         && request.method == "initialize"
@@ -47,16 +48,23 @@ pub(super) async fn post(
         let id = request.id.clone();
         let params = request.params.and_then(|raw| Object::parse(raw).ok());
         let client = params.as_ref().and_then(|params| params.get("clientInfo"));
-        let proxy = match shared.proxy(profile, client) {
+        let proxy = match shared.proxy(admission, client) {
             Ok(proxy) => proxy,
             Err(refusal) => return refusal.answer(Some(&id)),
         };
-        let session = Session::new(proxy, shared.tasks.clone());
-        let kind = Kind::StreamableHttp(profile.map(str::to_owned));
-        let opening = (session, kind);
-        return initialize(shared, opening, map, &text, envelope, &id, forms).await;
+        let session = admission.session(proxy, &shared.tasks);
+        return initialize(
+            shared,
+            (admission, session),
+            map,
+            &text,
+            envelope,
+            &id,
+            forms,
+        )
+        .await;
     }
-    let (guard, _) = match session_of(&shared.sessions, profile, map) {
+    let (guard, _) = match session_of(&shared.sessions, admission, map) {
         Ok(found) => found,
         Err(refusal) => return refusal.answer(None),
     };
@@ -80,7 +88,7 @@ pub(super) async fn post(
 /// Opens a session with a handshake.
 async fn initialize(
     shared: &Arc<Shared>,
-    (session, kind): (Arc<Session>, Kind),
+    (admission, session): (&Admission, Arc<Session>),
     map: &HeaderMap,
     text: &Bytes,
     envelope: Envelope<'_>,
@@ -97,10 +105,14 @@ async fn initialize(
     if session.legacy_revision().is_none() {
         return answer(shared, Stream::alone(outbox), question).await;
     }
-    let (name, guard) = match shared.sessions.open(session, kind) {
-        Ok(opened) => opened,
-        Err(Full) => return full(Some(id)),
-    };
+    let (name, guard) =
+        match shared
+            .sessions
+            .open(session, admission.kind(), admission.pass.clone())
+        {
+            Ok(opened) => opened,
+            Err(Full) => return full(Some(id)),
+        };
     let mut response = answer(shared, Stream::in_session(outbox, guard), question).await;
     let name = HeaderValue::try_from(name)
         .expect("a random token is made of letters, digits, `-` and `_`");

@@ -5,6 +5,7 @@ use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
+use crate::limits::Exceeded;
 use crate::mcp::{ErrorCode, Frame, Malformed, RequestId};
 
 /// The reason why a request is refused.
@@ -101,6 +102,20 @@ pub(super) fn full(id: Option<&RequestId>) -> Response {
     refusal.answer(id)
 }
 
+/// 429: a limit is used up; 503 where the limits are not known.
+pub(super) fn limited(exceeded: &Exceeded) -> Response {
+    let message = exceeded.to_string();
+    let code = ErrorCode::TOO_MANY_REQUESTS;
+    let status = match exceeded.limit() {
+        Some(_) => StatusCode::TOO_MANY_REQUESTS,
+        None => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let mut response = error(status, None, code, &message);
+    let seconds = HeaderValue::from(exceeded.retry_after());
+    response.headers_mut().insert(RETRY_AFTER, seconds);
+    response
+}
+
 /// 404, for other paths.
 pub(super) fn nothing_here() -> Response {
     not_found("nothing is served here; MCP is on /mcp")
@@ -143,6 +158,41 @@ pub(super) fn unauthorized() -> Response {
     response
         .headers_mut()
         .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// 401 for a request without an identity, or with a credential that is not valid (RFC 6750, 3).
+pub(super) fn unidentified(challenge: &str, is_invalid: bool) -> Response {
+    let message = match is_invalid {
+        true => {
+            "this credential is not valid, or not any more: the administrator of the server gives another one"
+        }
+        false => "this server asks who you are: `Authorization: Bearer TOKEN`",
+    };
+    challenged(StatusCode::UNAUTHORIZED, message, challenge)
+}
+
+/// 403 for a credential without a scope that the server requires.
+pub(super) fn unscoped(challenge: &str) -> Response {
+    let message = "this credential lacks a scope that the server requires";
+    challenged(StatusCode::FORBIDDEN, message, challenge)
+}
+
+fn challenged(status: StatusCode, message: &str, challenge: &str) -> Response {
+    let mut response = refuse(status, message);
+    // The configuration may have a character that a header cannot.
+    let challenge = HeaderValue::try_from(challenge);
+    let challenge = challenge.unwrap_or(HeaderValue::from_static("Bearer"));
+    response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    response
+}
+
+/// 503 without an answer to the message.
+pub(super) fn unavailable(message: &str) -> Response {
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, message);
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("5"));
     response
 }
 

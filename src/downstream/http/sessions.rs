@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
 
+use super::admission::{Admission, Kind};
 use super::event_log::EventLog;
 use super::refusal::Refusal;
 use crate::downstream::Session;
+use crate::identity::Pass;
 use crate::mcp::{ByteBudget, Outbox, Revision, headers};
 use crate::secret::random_token;
 use crate::shutdown::Tasks;
@@ -42,6 +44,8 @@ pub(super) struct SessionEntry {
     session: Arc<Session>,
     /// The transport and URL that opened it; the id is not valid for others.
     kind: Kind,
+    /// The identity that opened it, with its latest credential; the id is not valid for others.
+    pass: Mutex<Option<Arc<Pass>>>,
     budget: ByteBudget,
     /// The outbox of the server's own messages.
     stream: Mutex<Option<Outbox>>,
@@ -50,15 +54,6 @@ pub(super) struct SessionEntry {
     /// The number of uses, including the handshake.
     uses: AtomicUsize,
     used: Mutex<Instant>,
-}
-
-/// The two transports with sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Streamable HTTP, 2025-03-26 to 2025-11-25, at the URL of this profile.
-    StreamableHttp(Option<String>),
-    /// HTTP+SSE, 2024-11-05.
-    Sse,
 }
 
 /// A use of a session. While one exists, the session is not idle.
@@ -85,6 +80,7 @@ impl Sessions {
         &self,
         session: Arc<Session>,
         kind: Kind,
+        pass: Option<Arc<Pass>>,
     ) -> Result<(String, SessionGuard), Full> {
         let mut entries = self.entries();
         if entries.len() >= MOST {
@@ -100,6 +96,7 @@ impl Sessions {
         let entry = Arc::new(SessionEntry {
             session,
             kind,
+            pass: Mutex::new(pass),
             budget: self.budget.clone(),
             stream: Mutex::default(),
             log: Arc::new(EventLog::new(self.kept.clone(), self.tasks.clone())),
@@ -113,13 +110,30 @@ impl Sessions {
         Ok((id, SessionGuard::new(entry)))
     }
 
-    /// The session with this id.
-    pub(super) fn find(&self, id: &str, kind: &Kind) -> Option<SessionGuard> {
+    /// The session with this id, for the identity that opened it.
+    pub(super) fn find(
+        &self,
+        id: &str,
+        kind: &Kind,
+        pass: Option<&Arc<Pass>>,
+    ) -> Option<SessionGuard> {
         self.entries()
             .get(id)
-            .filter(|entry| entry.kind == *kind)
+            .filter(|entry| entry.kind == *kind && entry.is_of(pass))
             .cloned()
             .map(SessionGuard::new)
+    }
+
+    /// Ends the sessions whose identity does not count any more.
+    pub(super) fn end_unidentified(&self) {
+        let has_ended = |pass: &Arc<Pass>| pass.has_ended();
+        self.entries().retain(|_, entry| {
+            let ends = entry.pass.lock().as_ref().is_some_and(has_ended);
+            if ends {
+                entry.close();
+            }
+            !ends
+        });
     }
 
     /// Ends a session and cancels its requests. Returns whether it existed.
@@ -181,6 +195,22 @@ impl SessionEntry {
         self.stream.lock().clone()
     }
 
+    /// Whether this identity opened it. Its credential may be another one now.
+    fn is_of(&self, pass: Option<&Arc<Pass>>) -> bool {
+        let mut own = self.pass.lock();
+        let is_same = match (&*own, pass) {
+            (None, None) => true,
+            (Some(own), Some(pass)) => {
+                Arc::ptr_eq(own, pass) || own.entitlement() == pass.entitlement()
+            }
+            _ => false,
+        };
+        if is_same {
+            *own = pass.cloned();
+        }
+        is_same
+    }
+
     fn close(&self) {
         self.session.cancel_all();
         self.stream().iter().for_each(Outbox::close);
@@ -231,7 +261,7 @@ impl Drop for SessionGuard {
 /// The session of a Streamable HTTP request, with its id.
 pub(super) fn session_of(
     sessions: &Sessions,
-    profile: Option<&str>,
+    admission: &Admission,
     map: &HeaderMap,
 ) -> Result<(SessionGuard, String), Refusal> {
     let Some(id) = map.get(headers::SESSION) else {
@@ -240,8 +270,7 @@ pub(super) fn session_of(
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     };
     let id = id.to_str().unwrap_or_default();
-    let kind = Kind::StreamableHttp(profile.map(str::to_owned));
-    let guard = sessions.find(id, &kind);
+    let guard = sessions.find(id, &admission.kind(), admission.pass.as_ref());
     let unknown = || {
         Refusal::new(
             StatusCode::NOT_FOUND,
@@ -271,11 +300,11 @@ mod tests {
         let session = || Session::new(proxy.clone(), tasks.clone());
         let sessions = Sessions::new(ByteBudget::new(0, 0), ByteBudget::new(0, 0), tasks.clone());
         let (unused, guard) = sessions
-            .open(session(), Kind::StreamableHttp(None))
+            .open(session(), Kind::StreamableHttp(None), None)
             .unwrap();
         drop(guard);
         let (used, guard) = sessions
-            .open(session(), Kind::StreamableHttp(None))
+            .open(session(), Kind::StreamableHttp(None), None)
             .unwrap();
         let is_there = |id: &str| sessions.entries().contains_key(id);
         sessions.tidy(Instant::now() + IDLE / 2);

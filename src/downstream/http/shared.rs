@@ -7,6 +7,8 @@ use axum::http::StatusCode;
 use serde_json::value::RawValue;
 
 use super::access::Access;
+use super::admission::Admission;
+use super::draining::Draining;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
 use crate::downstream::session::name_of;
@@ -26,6 +28,7 @@ pub(super) struct Shared {
     /// The budget for messages that wait for clients.
     pub(super) outgoing: ByteBudget,
     pub(super) was_ready: AtomicBool,
+    pub(super) draining: Draining,
 }
 
 impl Shared {
@@ -34,17 +37,19 @@ impl Shared {
         self.proxies.main()
     }
 
-    /// The proxy for the client with this name that came by the URL of `profile`.
+    /// The proxy for the client with this name, as it was let in.
     ///
     /// # Errors
     /// When a profile of the client cannot be used; the log has the reason.
     pub(super) fn proxy(
         &self,
-        profile: Option<&str>,
+        admission: &Admission,
         client: Option<&RawValue>,
     ) -> Result<Arc<Proxy>, Refusal> {
         let name = client.and_then(name_of).unwrap_or_default();
-        self.proxies.of(profile, &name).map_err(|refusal| {
+        let (profile, entitlement) = (admission.profile.as_deref(), admission.entitlement());
+        let proxy = self.proxies.of(profile, &name, entitlement);
+        proxy.map_err(|refusal| {
             tracing::error!(client = name, %refusal, "a client is refused");
             Refusal::new(
                 StatusCode::FORBIDDEN,

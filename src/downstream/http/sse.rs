@@ -8,14 +8,15 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 
+use super::admission::{Admission, Kind, pass};
 use super::forms::Forms;
 use super::incoming::read;
 use super::refusal::{accepted, full};
-use super::sessions::{Full, Kind};
+use super::sessions::Full;
 use super::shared::Shared;
 use super::stream::Stream;
 use super::{body, refusal};
-use crate::downstream::{Exchange, Session};
+use crate::downstream::Exchange;
 use crate::mcp::{Envelope, Message, Object};
 
 /// The path of the stream.
@@ -34,8 +35,18 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) 
             "the response is `text/event-stream`, which `Accept` does not allow",
         );
     }
-    let session = Session::new(shared.main().clone(), shared.tasks.clone());
-    let (id, guard) = match shared.sessions.open(session, Kind::Sse) {
+    let admission = Admission {
+        profile: None,
+        pass: pass(request.extensions()),
+    };
+    // The client's name, which may have a profile, comes with the handshake.
+    let proxy = match shared.proxy(&admission, None) {
+        Ok(proxy) => proxy,
+        Err(refusal) => return refusal.answer(None),
+    };
+    let session = admission.session(proxy, &shared.tasks);
+    let opened = shared.sessions.open(session, Kind::Sse, admission.pass);
+    let (id, guard) = match opened {
         Ok(opened) => opened,
         Err(Full) => return full(None),
     };
@@ -66,7 +77,14 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     let Some(id) = id else {
         return refusal::bad_request("`sessionId` is missing");
     };
-    let Some(guard) = shared.sessions.find(id, &Kind::Sse) else {
+    let admission = Admission {
+        profile: None,
+        pass: pass(&parts.extensions),
+    };
+    let found = shared
+        .sessions
+        .find(id, &Kind::Sse, admission.pass.as_ref());
+    let Some(guard) = found else {
         return refusal::not_found("there is no such session; its stream has ended");
     };
     let Some(outbox) = guard.stream() else {
@@ -83,7 +101,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
             {
                 let params = request.params.and_then(|raw| Object::parse(raw).ok());
                 let client = params.as_ref().and_then(|params| params.get("clientInfo"));
-                match shared.proxy(None, client) {
+                match shared.proxy(&admission, client) {
                     Ok(proxy) => guard.session().move_to(proxy),
                     Err(refusal) => return refusal.answer(Some(&request.id)),
                 }

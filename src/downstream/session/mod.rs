@@ -78,6 +78,11 @@ impl Session {
         self.client.set_workspace(self.proxy().workspace());
     }
 
+    /// Records the identity of its client.
+    pub(super) fn identify(&self, identity: &str) {
+        self.client.identify(identity);
+    }
+
     /// Makes its filters share the limit of all clients with this name that have no session.
     pub(super) fn shares_as(&self, name: &str) {
         self.client.shares_as(name);

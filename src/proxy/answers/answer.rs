@@ -174,13 +174,13 @@ impl Answers {
         let options = asked.view.config().results;
         let looked = self.looked_into(&result, asked.select.is_some()).await;
         let shelf = shelf_of(options.kept_for, asked.caller);
-        let (reply, is_stored) = match asked.select {
+        let (reply, is_stored, is_part) = match asked.select {
             // An error must not be filtered out.
-            Some(filter) if !looked.failed => (
-                self.projected(&result, &looked, filter, budget, asked)
-                    .await,
-                false,
-            ),
+            Some(filter) if !looked.failed => {
+                let projected = self.projected(&result, &looked, filter, budget, asked);
+                let (reply, is_part) = projected.await;
+                (reply, false, is_part)
+            }
             _ if looked.characters <= budget => {
                 return Reply::Relayed(
                     kept.and_then(|kept| without_duplicate(&result, kept))
@@ -188,7 +188,7 @@ impl Answers {
                 );
             }
             _ => match self.shortened(&result, &looked, shelf).await {
-                Some(reply) => (reply, true),
+                Some(reply) => (reply, true, true),
                 None => {
                     return Reply::Relayed(
                         kept.and_then(|kept| without_duplicate(&result, kept))
@@ -197,7 +197,9 @@ impl Answers {
                 }
             },
         };
-        if let Reply::Result(body) = &reply {
+        if let Reply::Result(body) = &reply
+            && is_part
+        {
             let shown = tokens_of(&String::from_utf8_lossy(body));
             let (server, tool) = (asked.name.server.as_str(), asked.name.tool.as_str());
             self.statistics
@@ -220,6 +222,7 @@ impl Answers {
             .expect("looking into what was read as JSON does not panic")
     }
 
+    /// The part that `filter` takes, and whether it took one. An agent calls again after a filter that failed, so that saves nothing.
     async fn projected(
         &self,
         result: &Bytes,
@@ -227,12 +230,12 @@ impl Answers {
         filter: &str,
         budget: usize,
         asked: &AnsweredCall<'_>,
-    ) -> Reply {
+    ) -> (Reply, bool) {
         let shelf = shelf_of(asked.view.config().results.kept_for, asked.caller);
         let share = asked.caller.client.share();
         let Some(data) = &looked.input else {
             let text = "nothing was selected, because the result has neither text nor data";
-            return looked.with_text(text, true);
+            return (looked.with_text(text, true), false);
         };
         match self.projection.select(share, filter, data).await {
             Ok(text) if text.chars().count() <= budget => {
@@ -242,7 +245,7 @@ impl Answers {
                 } else {
                     String::new()
                 };
-                looked.with_text(&format!("{text}{note}"), false)
+                (looked.with_text(&format!("{text}{note}"), false), true)
             }
             Ok(text) => {
                 let text = match self.kept(shelf, result).await {
@@ -252,15 +255,13 @@ impl Answers {
                     }
                     None => format!("{text}\n{REST_LOST}"),
                 };
-                looked.with_text(&text, false)
+                (looked.with_text(&text, false), true)
             }
             Err(error) => {
                 let shape = format!("The data: {}", shape_of(data));
                 let (whole, shown) = self.kept_or_shown(shelf, result, &shape).await;
-                looked.with_text(
-                    &format!("{error}. The call was made. {whole}\n{shown}"),
-                    true,
-                )
+                let text = format!("{error}. The call was made. {whole}\n{shown}");
+                (looked.with_text(&text, true), false)
             }
         }
     }
@@ -313,7 +314,7 @@ impl Answers {
         }
     }
 
-    async fn stored(&self, shelf: Shelf, result: &Bytes) -> Option<ResultId> {
+    pub(in crate::proxy) async fn stored(&self, shelf: Shelf, result: &Bytes) -> Option<ResultId> {
         let (results, bytes) = (self.results.clone(), result.clone());
         let kept = self
             .tasks

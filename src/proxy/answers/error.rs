@@ -56,6 +56,24 @@ impl Failure {
                 "`{name}` was not called: it does not declare to be read-only, and execute_read_tool runs only tools that do. Next: call it \
                  with execute_tool, which the user may have to permit"
             ),
+            Self::NotInScript {
+                name,
+                is_builtin: true,
+            } => format!(
+                "`{name}` was not called: a script cannot call the tools of mcpzip, except mcpzip__read_result. Next: call it with \
+                 execute_tool, outside of the script"
+            ),
+            Self::NotInScript {
+                name,
+                is_builtin: false,
+            } => format!(
+                "`{name}` was not called: it does not declare to be read-only, and scripts run only tools that do. Next: call it with \
+                 execute_tool, outside of the script; the user permits scripts all tools with `\"scripts\": {{\"allow\": \"all\"}}`"
+            ),
+            Self::Limited { name, exceeded } => format!(
+                "`{name}` was not called: {exceeded}. Next: try again in {}",
+                exceeded.later()
+            ),
             Self::Unreadable { reason } => (*reason).to_owned(),
             Self::Preset { name, rejected } => preset_argument(name, rejected),
             Self::Consent { question } => question.clone(),
@@ -87,6 +105,10 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
         NoConsent::Unkept { error } => format!("this client cannot ask, and {error}"),
         NoConsent::Failed { message } => format!("the client could not ask ({message})"),
         NoConsent::InCompany => "it cannot be requested for one of several calls; call this tool alone".to_owned(),
+        NoConsent::InScript => "a script asks the user once, about all calls that it makes together: put the calls that need consent into one `await all([…])`, or call it with execute_tool, outside of the script".to_owned(),
+        NoConsent::Acted { tool } => format!(
+            "with this client the script would have to run again after the question, and it has called `{tool}`, which may have acted: make the calls that need consent first"
+        ),
         NoConsent::TooMany => "too many questions of other clients are open; try again in some minutes".to_owned(),
         NoConsent::UnknownState => "the `requestState` is unknown or has expired, or belongs to another request".to_owned(),
         NoConsent::Declined => "the user did not agree".to_owned(),
@@ -232,6 +254,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
             ConnectError::ShuttingDown => "nothing more can be called",
             ConnectError::Ended { .. }
             | ConnectError::Timeout { .. }
+            | ConnectError::Transport { .. }
             | ConnectError::Unhealthy { .. }
             | ConnectError::Handshake { .. } => "a new call tries to connect again",
         },

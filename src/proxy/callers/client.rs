@@ -8,10 +8,13 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, oneshot};
 
 use super::listener::Listener;
-use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
+use crate::mcp::{
+    ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome, declares_interfaces,
+};
 use crate::proxy::view::SessionSurface;
 use crate::secret::random_token;
 use crate::upstream::ServerReply;
@@ -29,6 +32,10 @@ pub(crate) struct Client {
     next_question: AtomicU64,
     /// Its name and version, as given first.
     software: OnceLock<(String, String)>,
+    /// Whether it shows interfaces of tools, as declared first.
+    interfaces: OnceLock<bool>,
+    /// Its identity, if it showed one.
+    person: OnceLock<Arc<str>>,
     /// The definitions of the meta-tools that it got first.
     definitions: OnceLock<Bytes>,
     /// How it sees the servers' tools, once that is decided.
@@ -104,6 +111,8 @@ impl Client {
             questions: Mutex::default(),
             next_question: AtomicU64::new(first_question()),
             software: OnceLock::new(),
+            interfaces: OnceLock::new(),
+            person: OnceLock::new(),
             definitions: OnceLock::new(),
             surface: OnceLock::new(),
         })
@@ -164,6 +173,27 @@ impl Client {
     /// Records its name and version, once.
     pub(crate) fn note_software(&self, read: impl FnOnce() -> (String, String)) {
         self.software.get_or_init(read);
+    }
+
+    /// Records whether it shows interfaces of tools, once.
+    pub(crate) fn note_interfaces(&self, capabilities: &RawValue) {
+        self.interfaces
+            .get_or_init(|| declares_interfaces(capabilities));
+    }
+
+    /// Whether it shows interfaces of tools (MCP Apps).
+    pub(in crate::proxy) fn shows_interfaces(&self) -> bool {
+        self.interfaces.get().copied().unwrap_or(false)
+    }
+
+    /// Records its identity, once.
+    pub(crate) fn identify(&self, identity: &str) {
+        self.person.get_or_init(|| identity.into());
+    }
+
+    /// Its identity, if it showed one.
+    pub(in crate::proxy) fn person(&self) -> Option<&str> {
+        self.person.get().map(|identity| &**identity)
     }
 
     /// The definitions of the meta-tools: those of its first request, so that they stay

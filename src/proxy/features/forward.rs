@@ -1,6 +1,10 @@
 //! Forwards a request for a feature to its server.
 
+use bytes::Bytes;
+
 use super::Features;
+use crate::limits::{Exceeded, Request};
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::error;
 use crate::proxy::relay::Relayed;
@@ -45,8 +49,21 @@ impl Features {
         params: Frame,
         context: &RequestContext,
     ) -> Result<upstream::ServerReply, CallError> {
+        let request = Request {
+            identity: context.caller.client.person().unwrap_or_default(),
+            server,
+            tool: "",
+        };
+        let permit = self.limits.begin(&context.view.config(), request).await;
+        let permit = match permit {
+            Ok(permit) => permit,
+            // The client gets it as it gets a refusal of the server.
+            Err(exceeded) => return Ok(upstream::ServerReply::Error(refusal(&exceeded))),
+        };
         let limit = self.relay.limit(&context.view, server);
-        self.relay
+        let sent = params.body.len() + params.head.len();
+        let outcome = self
+            .relay
             .request(
                 server,
                 Relayed {
@@ -58,7 +75,11 @@ impl Features {
                 },
                 Some(context),
             )
-            .await
+            .await;
+        if let Ok(upstream::ServerReply::Result(result)) = &outcome {
+            permit.count_bytes(sent + result.len());
+        }
+        outcome
     }
 
     /// The answer to a request for `what`.
@@ -83,6 +104,13 @@ impl Features {
             ),
         }
     }
+}
+
+/// The JSON-RPC error for a request that a limit refuses.
+fn refusal(exceeded: &Exceeded) -> Bytes {
+    let message = format!("{exceeded}; try again in {}", exceeded.later());
+    let (code, message) = (ErrorCode::TOO_MANY_REQUESTS, quoted(&message));
+    format!(r#"{{"code":{code},"message":{message}}}"#).into()
 }
 
 /// The parameters of a request for its server, with `value`, which is JSON, for `key`. Other members are unchanged;

@@ -24,6 +24,7 @@ use super::ledger::{Ledger, Reached, RequestEvent};
 use super::relay::Relay;
 use super::view::View;
 use crate::audit::Kind;
+use crate::limits::Limits;
 use crate::mcp::Object;
 use crate::shutdown::Tasks;
 use crate::upstream::Pool;
@@ -36,6 +37,7 @@ pub(super) struct Features {
     relay: Arc<Relay>,
     pool: Arc<Pool>,
     ledger: Arc<Ledger>,
+    limits: Arc<Limits>,
     tasks: Tasks,
 }
 
@@ -46,6 +48,7 @@ impl Features {
         relay: Arc<Relay>,
         pool: Arc<Pool>,
         ledger: Arc<Ledger>,
+        limits: Arc<Limits>,
         tasks: &Tasks,
     ) -> Arc<Self> {
         let features = Arc::new(Self {
@@ -54,6 +57,7 @@ impl Features {
             relay,
             pool,
             ledger,
+            limits,
             tasks: tasks.clone(),
         });
         let keep = subscriptions::keep(Arc::downgrade(&features));

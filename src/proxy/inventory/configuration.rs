@@ -66,7 +66,7 @@ impl Inventory {
     fn take_over(self: &Arc<Self>, config: &Config) {
         *self.max_age.lock() = config.max_age;
         self.catalog.update(|servers| {
-            let tools = (self.own_tools)(config.management);
+            let tools = (self.own_tools)(config);
             servers.insert(tools.name().clone(), Arc::new(tools));
         });
         let difference = self.watch(config);

@@ -140,7 +140,9 @@ impl ListingTask {
 
     async fn list(&self, limit: Duration) -> Result<(), NotListed> {
         let is_brief = self.watch.is_brief.swap(false, Ordering::Relaxed);
-        let listed = self.inventory.pool.list(&self.server, LIST_LIMIT, is_brief);
+        let pool = &self.inventory.pool;
+        let pages = pool.pages_within(&self.server, LIST_LIMIT);
+        let listed = pool.list(&self.server, pages, is_brief);
         let listing = timeout(limit, listed)
             .await
             .map_err(|_| NotListed::Late(limit))?

@@ -46,10 +46,10 @@ use self::watched::Watched;
 use super::Directories;
 use super::callers::Callers;
 use super::ledger::Ledger;
-use super::view::View;
+use super::view::{Mode, View};
 
 use crate::catalog::{Catalog, Failure, Failures, Key, Lists, Pins, ServerTools, Snapshot, Tool};
-use crate::config::Management;
+use crate::config::Config;
 use crate::events::Source;
 use crate::notify::Notifier;
 use crate::shutdown::Tasks;
@@ -85,7 +85,7 @@ pub(crate) struct Inventory {
     notifier: Arc<Notifier>,
     topics: Arc<Topics>,
     /// Creates the built-in server's catalog entry.
-    own_tools: fn(Management) -> ServerTools,
+    own_tools: fn(&Config) -> ServerTools,
     start: Start,
     permits: Arc<Semaphore>,
     watched: Mutex<BTreeMap<ServerName, Watched>>,
@@ -109,7 +109,7 @@ pub(super) struct Parts<'a> {
     pub(super) catalog: Arc<Catalog>,
     pub(super) callers: Arc<Callers>,
     pub(super) directories: &'a Directories,
-    pub(super) own_tools: fn(Management) -> ServerTools,
+    pub(super) own_tools: fn(&Config) -> ServerTools,
     pub(super) events: Source,
     pub(super) notifier: Arc<Notifier>,
     pub(super) tasks: &'a Tasks,
@@ -193,7 +193,12 @@ impl Inventory {
     /// The `instructions` of the handshake, about the servers that `view` shows.
     pub(super) fn instructions(&self, view: &View) -> String {
         let config = view.config();
-        let text = self.topics.instructions(&config, view.mode());
+        let mut text = self.topics.instructions(&config, view.mode());
+        if config.scripts.is_on && view.mode() == Mode::MetaTools {
+            text.push_str(
+                " For many calls in one, describe and call mcpzip__run, which runs JavaScript.",
+            );
+        }
         match self.waiting(&config) {
             Some(waiting) => format!("{text} {waiting}").trim_start().to_owned(),
             None => text,

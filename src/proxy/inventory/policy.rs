@@ -49,12 +49,16 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
     if !config.has_profile_rules() {
         return rules;
     }
+    let of_person = config.is_for_person().then(|| Arc::new(config.clone()));
     let profiles = config.profile_rules.clone();
     rules.hiding(move |server, entry| {
         let name = QualifiedName {
             server: server.clone(),
             tool: entry.name.clone(),
         };
+        if let Some(config) = &of_person {
+            return config.judge(&name, entry.hints) == Verdict::Denied;
+        }
         let mut profiles = profiles.iter();
         profiles.any(|(_, rules)| rules.judge(&name, entry.hints) == Verdict::Denied)
     })

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::catalog::Lists;
-use crate::search::Search;
+use crate::search::{Embedder, Search};
 
 /// The lists and indexes of one cache directory.
 pub(crate) struct SharedLists {
@@ -31,6 +31,16 @@ impl SharedLists {
         Self {
             lists: Lists::new(directory),
             search,
+        }
+    }
+
+    /// Creates those of the cache in `directory`, with another model for search by meaning.
+    #[must_use]
+    pub(crate) fn with_embedder(directory: Option<&Path>, embedder: Arc<dyn Embedder>) -> Self {
+        let search = Search::new(directory.map(|directory| directory.join("search")));
+        Self {
+            lists: Lists::new(directory),
+            search: search.with_embedder(embedder),
         }
     }
 

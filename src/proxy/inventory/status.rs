@@ -262,7 +262,6 @@ impl Inventory {
     }
 
     /// The current status as an agent may read it.
-    #[cfg(target_os = "linux")]
     #[must_use]
     pub(crate) fn status_for_agents(&self, view: &View) -> Status {
         self.status_for(view, Reader::Agent)

@@ -84,6 +84,7 @@ impl<'a> RequestEvent<'a> {
         event.session = Some(identity.session.as_str());
         let software = identity.software.as_ref();
         event.client = software.map(|(name, version)| (name.as_str(), version.as_str()));
+        event.identity = self.caller.client.person();
         event.directory = workspace.first().map(PathBuf::as_path);
         event.server = server.as_ref().map(ServerName::as_str);
         event.tool = prompt.as_deref().or(self.name.as_deref());

@@ -16,6 +16,8 @@ use super::inventory::Inventory;
 use super::relay::Relay;
 use super::surfaces::Figures;
 use crate::config::BUILT_IN_SERVER;
+use crate::limits::Limits;
+use crate::scripts;
 use crate::statistics::{Answer, BOUNDS, End, Totals, bound};
 use crate::upstream::ServerState;
 use text::{Family, Kind, Text};
@@ -44,16 +46,14 @@ pub(crate) struct Metrics {
     pub(super) inventory: Arc<Inventory>,
     pub(super) relay: Arc<Relay>,
     pub(super) answers: Arc<Answers>,
+    pub(super) limits: Arc<Limits>,
     pub(super) surfaces: Arc<Figures>,
+    pub(super) scripts: Arc<scripts::Figures>,
     pub(super) process: OnceLock<Weak<dyn ProcessMetrics>>,
 }
 
 impl Metrics {
     /// Adds the metrics of the process. Only the first source counts.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        allow(dead_code, reason = "sessions share a daemon on Linux only")
-    )]
     pub(crate) fn extend(&self, process: Weak<dyn ProcessMetrics>) {
         // A second source would be the same process.
         let _ = self.process.set(process);
@@ -120,8 +120,19 @@ impl Metrics {
         for (surface, figure) in [("tools", &figures.tools), ("direct", &figures.direct)] {
             text.sample(&[("surface", surface)], figure.load(Ordering::Relaxed));
         }
+        self.limits(text);
         self.approvals(text);
+        self.scripts(text);
         process::write(text, self.relay.live().since());
+    }
+
+    /// The requests that a limit has refused.
+    fn limits(&self, text: &mut Text) {
+        let help = "Requests that a limit has refused, by the limit's `for` and its number.";
+        text.family(&Family::new("mcpzip_limited_total", Kind::Counter, help));
+        for ((limit, measure), count) in &self.limits.refused() {
+            text.sample(&[("for", limit), ("limit", measure.key())], count);
+        }
     }
 
     /// The calls that wait for a person, those that have waited, and the notifications about them.
@@ -150,6 +161,17 @@ impl Metrics {
         let notifier = &self.relay.notifier;
         for (outcome, figure) in [("shown", &notifier.shown), ("failed", &notifier.failed)] {
             text.sample(&[("outcome", outcome)], figure.load(Ordering::Relaxed));
+        }
+    }
+
+    fn scripts(&self, text: &mut Text) {
+        let family = Family::new("mcpzip_scripts_running", Kind::Gauge, "Scripts that run.");
+        text.family(&family)
+            .sample(&[], self.scripts.running.load(Ordering::Relaxed));
+        let help = "Scripts of agents, by their end.";
+        text.family(&Family::new("mcpzip_scripts_total", Kind::Counter, help));
+        for (end, count) in self.scripts.ends() {
+            text.sample(&[("end", end)], count);
         }
     }
 

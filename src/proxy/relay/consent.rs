@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use super::question::question;
+use super::question::{question, script_question};
 use super::{Relay, RequestContext};
 use crate::catalog::Tool;
 use crate::config::Verdict;
@@ -56,6 +56,63 @@ struct Known {
     client: u64,
     is_agreed: bool,
     since: Instant,
+}
+
+/// A call of a script that a rule asks about.
+#[derive(Debug)]
+pub(in crate::proxy) struct ScriptCall {
+    name: QualifiedName,
+    pub(in crate::proxy) shown: QualifiedName,
+    subject: String,
+    pub(in crate::proxy) arguments: String,
+    rule: Option<String>,
+}
+
+impl ScriptCall {
+    /// The call, if a rule asks about it.
+    pub(in crate::proxy) fn asked(view: &View, tool: &Tool, arguments: &str) -> Option<Self> {
+        let name = tool.own_name();
+        if !needs_decision(view, &name, tool) {
+            return None;
+        }
+        match view.judge(tool, &name, arguments) {
+            (Verdict::Asked, rule) => Some(Self {
+                name,
+                shown: tool.qualified_name(),
+                subject: subject(view, tool),
+                arguments: arguments.to_owned(),
+                rule,
+            }),
+            _ => None,
+        }
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        fingerprint((&self.name, &self.subject, &self.arguments))
+    }
+}
+
+/// The calls of one script that the user has agreed to and that it has not made.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct ScriptConsent(Mutex<Vec<Fingerprint>>);
+
+impl ScriptConsent {
+    /// Whether the user has agreed to this call.
+    pub(in crate::proxy) fn has(&self, call: &ScriptCall) -> bool {
+        self.0.lock().contains(&call.fingerprint())
+    }
+
+    fn agree(&self, calls: &[ScriptCall]) {
+        self.0
+            .lock()
+            .extend(calls.iter().map(ScriptCall::fingerprint));
+    }
+
+    fn take(&self, call: Fingerprint) -> bool {
+        let mut agreed = self.0.lock();
+        let at = agreed.iter().position(|known| *known == call);
+        at.map(|at| agreed.swap_remove(at)).is_some()
+    }
 }
 
 /// The decision about a call.
@@ -116,6 +173,14 @@ impl Relay {
             reason,
         };
         let subject = subject(view, tool);
+        if let Some((context, script)) = context.and_then(|own| Some((own, own.script.as_ref()?))) {
+            let call = fingerprint((name, &subject, arguments));
+            return match script.take(call) {
+                true => of_the_same(Consent::Given(context.clone()), view, tool, &subject),
+                false => Err(NoConsent::InScript),
+            }
+            .map_err(refusal);
+        }
         let question = question(&shown.to_string(), arguments).map_err(refusal)?;
         let Some(context) = context else {
             return Err(Failure::Consent { question });
@@ -141,6 +206,47 @@ impl Relay {
             });
         }
         of_the_same(consent, view, tool, &subject).map_err(refusal)
+    }
+
+    /// Asks the user once about several calls of a script; `run` is the tool that runs scripts, and `context` is that of its call.
+    /// Consent lets each of the calls be made once with `script`.
+    ///
+    /// # Errors
+    /// The reason why they may not be made.
+    pub(in crate::proxy) async fn script_consent(
+        &self,
+        view: &View,
+        run: &QualifiedName,
+        calls: &[ScriptCall],
+        context: &RequestContext,
+        script: &ScriptConsent,
+    ) -> Result<Consent, NoConsent> {
+        let shown: Vec<(String, &str)> = calls
+            .iter()
+            .map(|call| (call.shown.to_string(), &call.arguments[..]))
+            .collect();
+        let question = script_question(&shown)?;
+        let listed = shown.iter().map(|(name, arguments)| {
+            format!(r#"{{"name":{},"arguments":{arguments}}}"#, quoted(name))
+        });
+        let arguments = format!("[{}]", listed.collect::<Vec<_>>().join(","));
+        let subjects: Vec<&str> = calls.iter().map(|call| &call.subject[..]).collect();
+        let subject = subjects.join("\n");
+        let asked = (run, &subject[..], &arguments[..]);
+        let consent = if context.caller.capabilities.elicits_forms() {
+            self.ask_client(context, asked, &question).await?
+        } else if let Some(given) = self.agreed_before(context, fingerprint(asked)) {
+            given
+        } else {
+            let rule = calls.first().and_then(|call| call.rule.clone());
+            let waiting: BoxFuture<'_, Result<Consent, NoConsent>> =
+                Box::pin(self.approval(view, context, asked, (question, rule)));
+            waiting.await?
+        };
+        if matches!(consent, Consent::Given(_)) {
+            script.agree(calls);
+        }
+        Ok(consent)
     }
 
     /// Asks the user by the client.

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use self::approval::Asked;
-use self::consent::Consents;
+use self::consent::{Consents, ScriptConsent};
 use self::login::{LoggedIn, Logins};
 use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
@@ -70,6 +70,8 @@ pub(crate) struct RequestContext {
     pub(super) view: View,
     /// Whether the client can be asked.
     pub(super) is_askable: bool,
+    /// The consent of the user to calls of a script, if a script makes the call.
+    pub(super) script: Option<Arc<ScriptConsent>>,
     /// Members for the server's `_meta`; without the trace context if mcpzip has a span of its own.
     pub(super) meta: String,
     pub(super) trace: Trace,
@@ -109,6 +111,7 @@ impl RequestContext {
             caller: caller.clone(),
             view: view.clone(),
             is_askable: true,
+            script: None,
             meta: relayed,
             trace,
             progress_token: meta
@@ -144,6 +147,17 @@ impl RequestContext {
             responses: None,
             state: None,
             ..self.clone()
+        }
+    }
+
+    /// The context for the calls of a script in this request.
+    #[must_use]
+    pub(super) fn in_script(&self) -> Self {
+        Self {
+            script: Some(Arc::default()),
+            // That was about the script, not about the tools that it calls.
+            agreed: None,
+            ..self.in_company()
         }
     }
 }

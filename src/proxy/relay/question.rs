@@ -31,11 +31,37 @@ const MOST_MARKS: usize = 4;
 /// # Errors
 /// When the arguments are too large to show.
 pub(in crate::proxy) fn question(name: &str, arguments: &str) -> Result<String, NoConsent> {
-    let name = visible(name).replace('`', r"\u{60}");
-    let question = format!(
-        "May the tool `{name}` be called with these arguments?\n{}",
+    whole(format!(
+        "May the tool {} be called with these arguments?\n{}",
+        shown_name(name),
         shown(arguments)
-    );
+    ))
+}
+
+/// The question whether a script may make these calls: names, and arguments as JSON.
+///
+/// # Errors
+/// When they are too large to show.
+pub(in crate::proxy) fn script_question(calls: &[(String, &str)]) -> Result<String, NoConsent> {
+    let mut question = "May a script make these calls?".to_owned();
+    for (index, (name, arguments)) in calls.iter().enumerate() {
+        // Writing to memory cannot fail. No text can begin a line: line breaks are shown as escapes.
+        let _ = write!(
+            question,
+            "\n{}. {} with {}",
+            index + 1,
+            shown_name(name),
+            shown(arguments)
+        );
+    }
+    whole(question)
+}
+
+fn shown_name(name: &str) -> String {
+    format!("`{}`", visible(name).replace('`', r"\u{60}"))
+}
+
+fn whole(question: String) -> Result<String, NoConsent> {
     let characters = question.chars().count();
     if characters > LONGEST {
         return Err(NoConsent::TooLarge {

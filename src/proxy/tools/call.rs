@@ -12,15 +12,16 @@ use serde_json::value::RawValue;
 use super::describe::is_partial;
 use super::{Tools, builtin};
 use crate::catalog::{Adapted, Rejected, Tool};
+use crate::limits::{Permit, Request};
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::failure::Failure;
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::Relayed;
-use crate::proxy::relay::consent::{Consent, needs_decision};
+use crate::proxy::relay::consent::{Consent, ScriptCall, needs_decision};
 use crate::proxy::view::View;
-use crate::proxy::{Reply, RequestContext};
+use crate::proxy::{Caller, Reply, RequestContext};
 use crate::statistics::CallPath;
 use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
 use crate::upstream::{CallError, ServerReply, message_of};
@@ -97,11 +98,21 @@ impl Tools {
         reason: &'static str,
     ) -> Failure {
         let failure = Failure::Unreadable { reason };
+        self.refused(&context.view, Some(&context.caller), name, failure)
+    }
+
+    /// Writes the line of a call that was refused before its arguments were known, if there is an audit log.
+    pub(crate) fn refused(
+        &self,
+        view: &View,
+        caller: Option<&Caller>,
+        name: &str,
+        failure: Failure,
+    ) -> Failure {
         let Some(audit) = self.ledger.audit() else {
             return failure;
         };
-        let caller = Some(&context.caller);
-        match CallEvent::begin(audit, &context.view, caller, name, "{}") {
+        match CallEvent::begin(audit, view, caller, name, "{}") {
             Ok(event) => event.refuse(failure),
             Err(unwritten) => unwritten,
         }
@@ -133,6 +144,9 @@ impl Tools {
                 name: tool.qualified_name(),
             });
         }
+        if context.is_some_and(|context| context.script.is_some()) {
+            builtin::permitted_in_script(view, &tool)?;
+        }
         let checked = self.check_arguments(view, &tool, call.arguments).await?;
         let (arguments, repairs) = match &checked {
             Checked::AsSent(raw) => (*raw, Vec::new()),
@@ -148,6 +162,17 @@ impl Tools {
         };
         let reply = match (&consent, builtin::Tool::of(&tool)) {
             (Consent::Asked(reply), _) => reply.clone(),
+            (_, Some(builtin::Tool::Run)) => {
+                let own = consent.context(context);
+                let reply = self.run_script(&call, own, arguments).await;
+                // Its question ends the run, and the client repeats the request: the consent to it stays valid.
+                if let (Consent::Given(given), Reply::Relayed(result)) = (&consent, &reply) {
+                    let result = ServerReply::Result(result.clone());
+                    self.relay
+                        .agreed(given, (view, &tool), arguments.get(), &result);
+                }
+                reply
+            }
             (_, Some(own)) => {
                 let arguments = Object::parse(arguments).unwrap_or_default();
                 let caller = consent.context(context).map(|context| &context.caller);
@@ -157,9 +182,11 @@ impl Tools {
                 for repair in &repairs {
                     tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
                 }
+                let permit = self.permit(view, context, &name).await?;
                 let answered = self
                     .call_server(&call, &tool, (arguments, completed.as_deref()), &consent)
                     .await;
+                permit.count_bytes(arguments.get().len() + size_of_answer(&answered));
                 reply_of(&name, answered, consent.context(context))?
             }
         };
@@ -167,6 +194,48 @@ impl Tools {
             tool: Some(tool),
             reply,
             repairs,
+        })
+    }
+
+    /// A call of a script as the rules ask about it; `None` if they do not, or it will fail before.
+    pub(super) async fn asked_in_script(
+        &self,
+        view: &View,
+        name: &str,
+        arguments: &RawValue,
+    ) -> Option<ScriptCall> {
+        // Its server may be listed only now.
+        let tool = self.find(view, name).await.ok()?;
+        if !needs_decision(view, &tool.own_name(), &tool) {
+            return None;
+        }
+        builtin::permitted_in_script(view, &tool).ok()?;
+        let checked = self.check_arguments(view, &tool, Some(arguments)).await;
+        let arguments = match &checked {
+            Ok(Checked::AsSent(raw)) => raw.get(),
+            Ok(Checked::Repaired { arguments, .. }) => arguments.get(),
+            Err(_) => return None,
+        };
+        ScriptCall::asked(view, &tool, arguments)
+    }
+
+    /// The right to a call, by the limits of its caller.
+    pub(super) async fn permit(
+        &self,
+        view: &View,
+        context: Option<&RequestContext>,
+        name: &QualifiedName,
+    ) -> Result<Permit, Failure> {
+        let person = context.and_then(|context| context.caller.client.person());
+        let request = Request {
+            identity: person.unwrap_or_default(),
+            server: &name.server,
+            tool: name.tool.as_str(),
+        };
+        let permit = self.limits.begin(&view.config(), request).await;
+        permit.map_err(|exceeded| Failure::Limited {
+            name: name.clone(),
+            exceeded,
         })
     }
 
@@ -281,6 +350,14 @@ impl Tools {
         self.answers
             .count_call(&name, start.elapsed(), sent, result, path);
         answered
+    }
+}
+
+/// The bytes of an answer.
+pub(super) fn size_of_answer(answered: &Result<ServerReply, CallError>) -> usize {
+    match answered {
+        Ok(ServerReply::Result(bytes) | ServerReply::Error(bytes)) => bytes.len(),
+        Err(_) => 0,
     }
 }
 

@@ -2,8 +2,8 @@
 //! their bytes: constants, and the names of the configured servers.
 
 use crate::config::Config;
-use crate::mcp::Revision;
 use crate::mcp::object::quoted;
+use crate::mcp::{INTERFACES, Revision};
 use crate::proxy::answers::reply::server_info;
 use crate::proxy::view::View;
 
@@ -11,7 +11,7 @@ use crate::proxy::view::View;
 const DEFINITIONS: &str = concat!(
     r#"{"tools":["#,
     r#"{"name":"search_tools","description":"Find tools of all connected servers by what you need done. A hit shows how to call it with execute_tool: `x?` is optional, `…` means describe_tool has more.$SERVERS","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"The need, in a few words"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":5},"server":{"type":"string","description":"Only this server"}},"required":["query"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
-    r#"{"name":"describe_tool","description":"Full schemas and notes of tools, where a hit is not enough.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"names":{"type":"array","items":{"type":"string"}}}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
+    r#"{"name":"describe_tool","description":"Full schemas and notes of tools, where a hit is not enough.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"names":{"type":"array","items":{"type":"string"}}$AS}},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#,
     "$READ",
     r#"{"name":"execute_tool","description":"Call a tool that search_tools found, or several side by side; returns their own results.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","description":"The tool's arguments","additionalProperties":true},"select":{"type":"string","description":"A jq filter: only this part of the result. For text: `grep(\"regex\")`, `head(20)`"},"timeout":{"type":"number","description":"Seconds"},"calls":{"type":"array","description":"Instead: up to 32 calls at once","maxItems":32,"items":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string"}},"required":["name"]}}}},"_meta":{"anthropic/alwaysLoad":true}}"#,
     r"]}"
@@ -19,6 +19,9 @@ const DEFINITIONS: &str = concat!(
 
 /// The definition of the tool that calls read-only tools, for clients that permit tools by their annotations.
 const READ_TOOL: &str = r#"{"name":"execute_read_tool","description":"execute_tool for tools that declare readOnlyHint; others are refused.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"As in execute_tool"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#;
+
+/// The argument of `describe_tool` for agents that can run scripts.
+const AS_TYPES: &str = r#","as":{"enum":["types"],"description":"TypeScript types for scripts"}"#;
 
 /// The maximum length of the servers' names, in bytes.
 const SERVERS: usize = 200;
@@ -30,7 +33,9 @@ pub(in crate::proxy) fn meta_tools(view: &View) -> String {
 
 fn defined(config: &Config, has_read_tool: bool) -> String {
     let read_tool = if has_read_tool { READ_TOOL } else { "" };
+    let types = if config.scripts.is_on { AS_TYPES } else { "" };
     let definitions = DEFINITIONS.replacen("$READ", read_tool, 1);
+    let definitions = definitions.replacen("$AS", types, 1);
     definitions.replacen("$SERVERS", &servers(config), 1)
 }
 
@@ -77,7 +82,11 @@ fn capabilities(view: &View, is_modern: bool) -> String {
         .filter(|(is_there, _)| *is_there)
         .map(|(_, part)| part)
         .collect();
-    format!(r#"{{"tools":{tools}{parts}}}"#)
+    let extensions = match view.surface().shows_interfaces {
+        true => format!(r#","extensions":{{"{INTERFACES}":{{}}}}"#),
+        false => String::new(),
+    };
+    format!(r#"{{"tools":{tools}{parts}{extensions}}}"#)
 }
 
 /// The result of `initialize` (up to 2025-11-25, basic/lifecycle).

@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Tools;
+use super::types::types;
 use crate::catalog::Tool;
 use crate::config::Server;
 use crate::mcp::object::quoted;
@@ -19,7 +21,7 @@ use crate::upstream::{SCHEMA_MARK, SCHEMA_REQUEST, ServerReply, message_of};
 const MOST_NAMES: usize = 50;
 
 impl Tools {
-    /// Describes tools completely: `{name}` or `{names}`.
+    /// Describes tools completely: `{name}` or `{names}`, with `as` by their types.
     pub(in crate::proxy) async fn describe_tool(
         &self,
         view: &View,
@@ -37,6 +39,12 @@ impl Tools {
                 "describe_tool needs a `name`, or 1 to {MOST_NAMES} `names`"
             ));
         }
+        let as_types = match arguments.text("as").as_deref() {
+            None if arguments.get("as").is_none_or(|raw| raw.get() == "null") => false,
+            Some("schema") => false,
+            Some("types") => true,
+            _ => return Reply::tool_error("`as` must be \"types\" or \"schema\""),
+        };
         let mut texts = Vec::new();
         let mut failed = 0;
         let mut introduced: Vec<ServerName> = Vec::new();
@@ -52,6 +60,13 @@ impl Tools {
                 continue;
             }
             match self.describe(view, name).await {
+                Ok((tool, json)) if as_types => {
+                    let input = match is_partial(&json) {
+                        true => self.schema_part(view, &tool, "#").await.ok(),
+                        false => None,
+                    };
+                    texts.push(typed(&tool, &json, input.as_deref()));
+                }
                 Ok((tool, json)) => {
                     let server = tool.server();
                     let name = on_one_line(&tool.qualified_name().to_string());
@@ -159,6 +174,14 @@ impl Tools {
             })?;
         Ok((tool, json))
     }
+}
+
+/// The types of a tool; `input` is its whole input schema if the definition leaves out parts of it.
+fn typed(tool: &Tool, definition: &RawValue, input: Option<&str>) -> String {
+    let definition: Value = serde_json::from_str(definition.get()).unwrap_or_default();
+    let whole = input.and_then(|schema| serde_json::from_str(schema).ok());
+    let input = whole.unwrap_or_else(|| definition["inputSchema"].clone());
+    types(tool.server().name().as_str(), &definition, &input)
 }
 
 /// Whether a definition leaves out parts of its input schema, which its server shows.

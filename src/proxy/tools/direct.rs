@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::Tools;
-use super::call::{completed, without_secrets};
+use super::call::{completed, size_of_answer, without_secrets};
 use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, Server};
@@ -254,11 +254,13 @@ impl Tools {
             limit: self.relay.limit(view, &name.server),
             is_repeatable: tool.entry().hints.is_repeatable(),
         };
+        let permit = self.permit(view, Some(&context), &name).await?;
         let (bytes, start) = (sent.len(), Instant::now());
         let outcome = self
             .relay
             .request(&name.server, relayed, consent.context(Some(&context)))
             .await;
+        permit.count_bytes(bytes + size_of_answer(&outcome));
         let result = match &outcome {
             Ok(upstream::ServerReply::Result(result)) => Some(&result[..]),
             _ => None,

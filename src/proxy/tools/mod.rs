@@ -8,8 +8,10 @@ mod direct;
 mod execute;
 mod find;
 mod reranking;
+mod script;
 pub(in crate::proxy) mod search;
 mod shown;
+mod types;
 
 use std::sync::{Arc, Weak};
 
@@ -27,7 +29,9 @@ use super::relay::Relay;
 use super::view::{Mode, View};
 use super::{Directories, Proxy, Reply};
 use crate::config::{Config, Environment};
+use crate::limits::Limits;
 use crate::mcp::Object;
+use crate::scripts::Running;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::tool::tokens_of;
@@ -43,19 +47,23 @@ pub(crate) struct Tools {
     schemas: Schemas,
     reranking: Reranking,
     direct_names: DirectNames,
+    scripts: Running,
     builtin: Builtin,
     /// The audit log of calls and related events.
     pub(crate) ledger: Arc<Ledger>,
+    limits: Arc<Limits>,
     tasks: Tasks,
 }
 
 /// The dependencies of the tools.
 pub(super) struct Parts<'a> {
     pub(super) ledger: Arc<Ledger>,
+    pub(super) limits: Arc<Limits>,
     pub(super) inventory: Arc<Inventory>,
     pub(super) relay: Arc<Relay>,
     pub(super) answers: Arc<Answers>,
     pub(super) statistics: Arc<Statistics>,
+    pub(super) scripts: Arc<crate::scripts::Figures>,
     pub(super) directories: &'a Directories,
     pub(super) variables: Environment,
     /// Applies a configuration that an agent has changed.
@@ -67,10 +75,12 @@ impl Tools {
     pub(super) fn new(parts: Parts<'_>) -> Self {
         let Parts {
             ledger,
+            limits,
             inventory,
             relay,
             answers,
             statistics,
+            scripts,
             directories,
             variables,
             proxy,
@@ -80,7 +90,9 @@ impl Tools {
             schemas: Schemas::default(),
             reranking: Reranking::new(variables.clone(), tasks.clone()),
             direct_names: DirectNames::default(),
+            scripts: Running::new(scripts),
             ledger,
+            limits,
             builtin: Builtin {
                 inventory: inventory.clone(),
                 answers: answers.clone(),
@@ -103,6 +115,11 @@ impl Tools {
         self.builtin.switches.compare(config);
     }
 
+    /// Removes the stored results of the clients.
+    pub(super) fn forget_results(&self) -> std::io::Result<()> {
+        self.answers.results.forget()
+    }
+
     /// Answers `tools/list`.
     pub(super) async fn list(&self, view: &View, caller: &Caller, params: &Object<'_>) -> Reply {
         let modern = caller.revision.is_modern();
@@ -116,9 +133,9 @@ impl Tools {
                     tokens_of(&String::from_utf8_lossy(&definitions))
                         + tokens_of(&self.inventory.instructions(view))
                 });
-                match view.surface().shown.is_empty() {
-                    true => Reply::constant(definitions, modern),
-                    false => Reply::changing(definitions, modern),
+                match view.surface().lists_tools_of_servers() {
+                    false => Reply::constant(definitions, modern),
+                    true => Reply::changing(definitions, modern),
                 }
             }
         }

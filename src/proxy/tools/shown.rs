@@ -1,4 +1,5 @@
-//! Tools that are listed next to the meta-tools (`show`), under the names and with the definitions of direct mode.
+//! Tools that are listed next to the meta-tools, under the names and with the definitions of direct mode: those of `show`, and
+//! for a client that shows interfaces (MCP Apps) the tools that have one. A client finds an interface by the definition alone.
 //!
 //! They are taken from the client's view on each request, so a tool that is denied, held back or hidden is neither listed
 //! nor callable.
@@ -18,10 +19,10 @@ use crate::tool::ServerName;
 impl Tools {
     /// The definitions of the tools next to the meta-tools, in the order of the servers and of their lists.
     pub(super) async fn shown_definitions(&self, view: &View) -> Vec<String> {
-        let shown = &view.surface().shown;
-        if shown.is_empty() {
+        if !view.surface().lists_tools_of_servers() {
             return Vec::new();
         }
+        let shown = &view.surface().shown;
         let config = view.config();
         let servers: Vec<&ServerName> = config
             .servers
@@ -33,6 +34,8 @@ impl Tools {
             Box::pin(listed)
         });
         join_all(waits).await;
+        // Which servers have interfaces is known once they were listed; `list_changed` reports a change.
+        self.inventory.loaded().await;
         self.inventory.renew();
         let snapshot = view.snapshot();
         let tools = snapshot.tools();
@@ -53,12 +56,12 @@ impl Tools {
         params: &Object<'_>,
         line: &Bytes,
     ) -> Option<Reply> {
-        let shown = &view.surface().shown;
-        if shown.is_empty() {
+        if !view.surface().lists_tools_of_servers() {
             return None;
         }
         self.inventory.loaded().await;
-        let is_meant = shown.may_mean(name) || self.listed_directly(view, name).is_some();
+        let is_meant =
+            view.surface().shown.may_mean(name) || self.listed_directly(view, name).is_some();
         match is_meant {
             true => Some(self.direct_call(view, caller, params, line).await),
             false => None,
@@ -73,6 +76,7 @@ pub(super) fn is_listed(view: &View, tool: &Tool) -> bool {
     let (seen, own) = (tool.qualified_name(), tool.own_name());
     let mut names = [seen, own].into_iter();
     surface.mode == Mode::Direct
+        || surface.shows_interfaces && tool.has_interface()
         || names.any(|name| {
             let (server, tool) = (name.server.as_str(), name.tool.as_str());
             surface.shown.includes(server, tool)

@@ -35,16 +35,20 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
-    /// `hits` in the model's order: those that it named, then `more`, the finds of its words, then the others.
+    /// `hits` in the model's order: those that it named, then `more`, the finds of its words, in turn with the others, so that
+    /// useless words cost at most half of the places.
     pub(crate) fn ordered<T: Clone>(&self, hits: &[T], more: &[T]) -> Vec<T> {
         let named = self.named.iter().filter_map(|at| hits.get(*at));
         let others = hits.iter().enumerate();
         let others = others.filter(|(at, _)| !self.named.contains(at));
-        named
-            .chain(more)
-            .chain(others.map(|(_, hit)| hit))
-            .cloned()
-            .collect()
+        let mut others = others.map(|(_, hit)| hit);
+        let mut ordered: Vec<T> = named.cloned().collect();
+        for find in more {
+            ordered.push(find.clone());
+            ordered.extend(others.next().cloned());
+        }
+        ordered.extend(others.cloned());
+        ordered
     }
 }
 
@@ -104,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn finds_of_other_words_stand_between_the_named_and_the_others() {
+    fn finds_of_other_words_come_in_turn_with_the_hits_that_the_model_did_not_name() {
         let ranking = Ranking {
             named: vec![2, 0],
             words: None,
         };
         let ordered = ranking.ordered(&["a", "b", "c", "d"], &["x", "y"]);
-        assert_eq!(ordered, ["c", "a", "x", "y", "b", "d"]);
+        assert_eq!(ordered, ["c", "a", "x", "b", "y", "d"]);
     }
 
     #[test]

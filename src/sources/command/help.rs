@@ -165,10 +165,11 @@ impl Help<'_> {
     /// The program's own help, with the list of all subcommands where the help names a way to it.
     async fn own_text(&self, directory: &Path) -> Option<String> {
         let mut text = self.text(&[], directory).await?;
-        let ways: [(&str, &[&str], &str); 3] = [
+        let ways: [(&str, &[&str], &str); 4] = [
             (" help -a", &["help", "-a"], "All commands"),
             ("commands with --list", &["--list"], "All commands"),
             ("--help all", &["--help", "all"], "All options"),
+            ("--long-help", &["--long-help"], "All options"),
         ];
         for (words, arguments, title) in ways {
             if text.contains(words) {

@@ -1,6 +1,7 @@
 //! The arguments of a call as a request.
 
 use http::{HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 
@@ -9,6 +10,9 @@ use super::operation::{Operation, Place};
 use super::reading::Given;
 use super::style::{Written, in_header, in_path, joined, pairs};
 use crate::upstream::InterfaceRequest;
+
+/// A path that can be decoded more often than this is refused.
+const DECODINGS: usize = 8;
 
 type Arguments = Map<String, Value>;
 
@@ -109,9 +113,11 @@ impl Operation {
     fn url(&self, base: &Base, path: &str, query: &str) -> Result<Url, String> {
         let mut url = base.url.clone();
         let whole = format!("{}{path}", base.url.path().trim_end_matches('/'));
-        let is_dotted = |segment: &str| matches!(segment, "." | "..");
-        if path.split('/').any(is_dotted) {
-            return Err("a value would lead to another path".to_owned());
+        if leads_elsewhere(path) {
+            return Err(
+                "a value in the path has the segment `.` or `..`, which may lead to another path"
+                    .to_owned(),
+            );
         }
         // `?` in a path template begins a fixed query.
         let (whole, fixed) = whole
@@ -140,6 +146,24 @@ impl Operation {
             _ => "application/json, */*;q=0.5".to_owned(),
         }
     }
+}
+
+/// Whether a path may have a segment `.` or `..` once a server has decoded it. Servers differ: some decode `%2F` before they split a
+/// path, some decode twice (`%252e`), some take `\` for `/`, and some drop the rest of a segment from a `;` on.
+fn leads_elsewhere(path: &str) -> bool {
+    let is_dots = |segment: &str| matches!(segment.split([';', '?', '#']).next(), Some("." | ".."));
+    let mut path = path.to_owned();
+    for _ in 0..DECODINGS {
+        if path.split(['/', '\\']).any(is_dots) {
+            return true;
+        }
+        let decoded = percent_decode_str(&path).decode_utf8_lossy().into_owned();
+        if decoded == path {
+            return false;
+        }
+        path = decoded;
+    }
+    true
 }
 
 fn header((name, value): (String, String)) -> Result<(HeaderName, HeaderValue), String> {

@@ -1,11 +1,13 @@
 //! Schemas of a description as JSON Schema (2020-12): only what is understood, each keyword with a value that it may have.
 //!
 //! Whatever else stands in a description is left out of the schema, so that one odd value costs itself alone. Components are
-//! kept as bytes by name, and parsed where they are used.
+//! kept as bytes by name, and parsed where they are used; the latest ones stay parsed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -16,21 +18,61 @@ const DEEPEST: usize = 48;
 /// The prefix of references to components in converted schemas.
 pub(super) const DEFS: &str = "#/$defs/";
 
+/// The bytes of components that stay parsed at most; their values take several times that.
+const MOST_PARSED: usize = 2 * 1024 * 1024;
+
 /// The components of a description.
 #[derive(Debug, Default)]
-pub(super) struct Schemas(BTreeMap<String, Component>);
+pub(super) struct Schemas {
+    all: BTreeMap<String, Component>,
+    parsed: Mutex<Parsed>,
+}
+
+/// The latest components that were used, and their bytes.
+#[derive(Debug, Default)]
+struct Parsed {
+    by_name: HashMap<String, Arc<Value>>,
+    size: usize,
+}
 
 #[derive(Debug)]
 struct Component {
     json: Box<str>,
+    /// Whether only the server writes it, and whether only the client does.
+    is_read_only: bool,
+    is_write_only: bool,
     /// The components that it refers to.
     refers_to: Box<[Box<str>]>,
 }
 
 impl Schemas {
     /// The component of this name.
-    pub(super) fn get(&self, name: &str) -> Option<Value> {
-        serde_json::from_str(&self.0.get(name)?.json).ok()
+    pub(super) fn get(&self, name: &str) -> Option<Arc<Value>> {
+        if let Some(known) = self.parsed.lock().by_name.get(name) {
+            return Some(known.clone());
+        }
+        let json = &self.all.get(name)?.json;
+        let value: Arc<Value> = Arc::new(serde_json::from_str(json).ok()?);
+        let mut parsed = self.parsed.lock();
+        if parsed.size + json.len() > MOST_PARSED {
+            *parsed = Parsed::default();
+        }
+        parsed.size += json.len();
+        parsed.by_name.insert(name.to_owned(), value.clone());
+        Some(value)
+    }
+
+    /// Forgets what is parsed.
+    pub(super) fn rest(&self) {
+        *self.parsed.lock() = Parsed::default();
+    }
+
+    /// Whether a component has the flag `readOnly` or `writeOnly`.
+    pub(super) fn has_flag(&self, name: &str, flag: &str) -> bool {
+        self.all.get(name).is_some_and(|component| match flag {
+            "readOnly" => component.is_read_only,
+            _ => component.is_write_only,
+        })
     }
 
     /// All components that `schema` reaches.
@@ -40,7 +82,7 @@ impl Schemas {
         let mut reached = BTreeSet::new();
         let mut next: Vec<&str> = names.iter().map(String::as_str).collect();
         while let Some(name) = next.pop() {
-            let Some((name, component)) = self.0.get_key_value(name) else {
+            let Some((name, component)) = self.all.get_key_value(name) else {
                 continue;
             };
             if reached.insert(name.as_str()) {
@@ -56,7 +98,7 @@ impl Schemas {
         hash.update(schema.to_string());
         for name in self.reached(schema) {
             hash.update(name);
-            if let Some(component) = self.0.get(name) {
+            if let Some(component) = self.all.get(name) {
                 hash.update(component.json.as_bytes());
             }
         }
@@ -123,13 +165,19 @@ impl<'d> Converter<'d> {
             references(&schema, &mut refers_to);
             refers_to.sort_unstable();
             refers_to.dedup();
+            let is_set = |flag: &str| schema.get(flag) == Some(&Value::Bool(true));
             let component = Component {
                 json: schema.to_string().into(),
+                is_read_only: is_set("readOnly"),
+                is_write_only: is_set("writeOnly"),
                 refers_to: refers_to.into_iter().map(Into::into).collect(),
             };
             all.insert(name, component);
         }
-        Schemas(all)
+        Schemas {
+            all,
+            parsed: Mutex::default(),
+        }
     }
 
     /// Converts a schema.
@@ -380,7 +428,7 @@ fn collect(
     }
     if let Some(name) = referred(schema) {
         return collect(
-            &schemas.get(&name)?,
+            &*schemas.get(&name)?,
             schemas,
             properties,
             required,

@@ -1,6 +1,9 @@
 //! Definitions of tools: the first two levels of a schema, without references. Deeper objects have `more`, the path by which
 //! `describe_tool` shows them.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::operation::Operation;
@@ -99,6 +102,7 @@ impl Api {
                 break;
             }
         }
+        self.schemas.rest();
         all.extend(self.faults.iter().take(MOST_FAULTS).map(|fault| {
             let Fault {
                 method,
@@ -155,7 +159,7 @@ impl Api {
         }
         let pointer = path.strip_prefix('#').unwrap_or(path);
         let mut segments = pointer.split('/').skip(1).peekable();
-        let mut found = whole;
+        let mut found = Arc::new(whole);
         if segments.peek() == Some(&"$defs") {
             segments.next();
             found = self.schemas.get(&unescaped(segments.next()?))?;
@@ -164,12 +168,12 @@ impl Api {
             if let Some(name) = referred(&found) {
                 found = self.schemas.get(&name)?;
             }
-            let next = match &found {
+            let next = match &*found {
                 Value::Object(members) => members.get(&unescaped(segment)),
                 Value::Array(items) => items.get(segment.parse::<usize>().ok()?),
                 _ => None,
             };
-            found = next?.clone();
+            found = Arc::new(next?.clone());
         }
         let (shown, _) = shown(
             &found,
@@ -187,7 +191,8 @@ impl Api {
         self.without_read_only(&mut complete);
         let mut defs = Map::new();
         for name in self.schemas.reached(schema) {
-            if let Some(mut component) = self.schemas.get(name) {
+            if let Some(component) = self.schemas.get(name) {
+                let mut component = Value::clone(&component);
                 self.without_read_only(&mut component);
                 defs.insert(name.to_owned(), component);
             }
@@ -243,10 +248,7 @@ fn is_left_to_other(schema: &Value, schemas: &Schemas, direction: Direction) -> 
         Direction::Answer => "writeOnly",
     };
     let own = schema.get(flag).and_then(Value::as_bool);
-    own.unwrap_or_else(|| {
-        let component = referred(schema).and_then(|name| schemas.get(&name));
-        component.is_some_and(|schema| schema.get(flag) == Some(&Value::Bool(true)))
-    })
+    own.unwrap_or_else(|| referred(schema).is_some_and(|name| schemas.has_flag(&name, flag)))
 }
 
 fn require_less(members: &mut Map<String, Value>, removed: &[String]) {
@@ -338,6 +340,23 @@ fn shown(
     last
 }
 
+/// A schema after its references.
+enum Resolved<'v> {
+    Own(&'v Value),
+    Component(Arc<Value>),
+}
+
+impl Deref for Resolved<'_> {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        match self {
+            Self::Own(schema) => schema,
+            Self::Component(schema) => schema,
+        }
+    }
+}
+
 struct Shower<'s> {
     schemas: &'s Schemas,
     direction: Direction,
@@ -350,8 +369,8 @@ struct Shower<'s> {
 impl Shower<'_> {
     fn show(&mut self, schema: &Value, path: &str, levels: usize, depth: usize) -> Value {
         let (schema, path) = self.resolved(schema, path);
-        let Value::Object(members) = &schema else {
-            return schema;
+        let Value::Object(members) = &*schema else {
+            return Value::clone(&schema);
         };
         self.count += 1;
         let is_too_much = depth > DEEPEST || self.count > MOST_SHOWN;
@@ -413,20 +432,26 @@ impl Shower<'_> {
     }
 
     /// A schema and its path after its references. The description next to a reference replaces the component's.
-    fn resolved(&self, schema: &Value, path: &str) -> (Value, String) {
-        let (mut schema, mut path) = (schema.clone(), path.to_owned());
+    fn resolved<'v>(&self, schema: &'v Value, path: &str) -> (Resolved<'v>, String) {
+        let (mut schema, mut path) = (Resolved::Own(schema), path.to_owned());
         for _ in 0..8 {
             let Some(name) = referred(&schema) else {
                 return (schema, path);
             };
             let about = schema.get("description").cloned();
             path = format!("{DEFS}{}", escaped(&name));
-            schema = self.schemas.get(&name).unwrap_or_else(|| json!({}));
-            if let (Some(about), Value::Object(members)) = (about, &mut schema) {
+            let mut component = self
+                .schemas
+                .get(&name)
+                .unwrap_or_else(|| Arc::new(json!({})));
+            if let Some(about) = about
+                && let Value::Object(members) = Arc::make_mut(&mut component)
+            {
                 members.insert("description".to_owned(), about);
             }
+            schema = Resolved::Component(component);
         }
-        (json!({}), path)
+        (Resolved::Component(Arc::new(json!({}))), path)
     }
 
     /// Whether a schema has a level below it.

@@ -175,7 +175,7 @@ impl Account {
             tracing::warn!(server = %self.server, %error, "the token cannot be revoked, and stays valid until it ends");
             self.store.empty()
         });
-        let was_there = self.store.remove()?;
+        let was_there = self.store.remove().await?;
         let fetcher = self.fetcher().await;
         for (issuer, login) in &record.logins {
             if login.is_public {

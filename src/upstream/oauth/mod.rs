@@ -29,6 +29,7 @@ mod lock;
 mod mcp_remote;
 mod older;
 mod pinning;
+mod place;
 mod refusal;
 mod scopes;
 mod session;
@@ -44,6 +45,7 @@ pub(crate) use error::LoginError;
 pub(crate) use flow::{Flow, LoginRequest, RedirectAnswer};
 pub(crate) use issuer::IssuerChange;
 pub(crate) use mcp_remote::Inherited;
+pub(crate) use place::{LoginPlace, Place};
 pub(super) use session::TokenSource;
 pub(crate) use vault::Vault;
 

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
@@ -15,21 +14,21 @@ use sha2::{Digest as _, Sha256};
 
 use super::client::Client;
 use super::error::LoginError;
-use super::lock::{Lock, lock_file};
+use super::place::Held;
 use super::token::Token;
 use super::vault::{Sealed, Vault};
-use crate::files;
 use crate::tool::ServerName;
 
 /// The versions of the format: plain, and encrypted. Files of other versions are ignored.
 const PLAIN: u32 = 1;
 const SEALED: u32 = 2;
 
-/// One server's file.
+/// One server's record.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     vault: Arc<Vault>,
-    path: PathBuf,
+    /// The name of the record: of the server, and of its URL.
+    name: String,
     server: ServerName,
     url: String,
 }
@@ -108,10 +107,9 @@ impl Store {
     pub(super) fn new(vault: &Arc<Vault>, server: &ServerName, url: &str) -> Self {
         let digest = Sha256::digest(format!("{server}\n{url}"));
         let hash = HEXLOWER.encode(&digest[..6]);
-        let path = vault.directory.join(format!("{server}-{hash}.json"));
         Self {
             vault: vault.clone(),
-            path,
+            name: format!("{server}-{hash}"),
             server: server.clone(),
             url: url.to_owned(),
         }
@@ -133,16 +131,9 @@ impl Store {
     /// # Errors
     /// When it is encrypted and the keychain does not open it now. Only a new login may then overwrite it.
     pub(super) async fn read(&self) -> Result<Record, LoginError> {
-        let path = self.path.clone();
-        let read = self
-            .vault
-            .tasks
-            .spawn_blocking(move || std::fs::read(path))
-            .await;
-        let bytes = match read.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.empty()),
-            Err(source) => return Err(self.failed(source)),
+        let read = self.vault.records.load(&self.name).await;
+        let Some(bytes) = read.map_err(|source| self.failed(source))? else {
+            return Ok(self.empty());
         };
         let record = match serde_json::from_slice::<Envelope>(&bytes) {
             Ok(Envelope {
@@ -167,8 +158,7 @@ impl Store {
         };
         Ok(record.unwrap_or_else(|| {
             tracing::warn!(server = %self.server, "the stored login is damaged, and was set aside");
-            // If that fails, the next login overwrites it.
-            let _ = std::fs::rename(&self.path, self.path.with_extension("damaged"));
+            self.vault.records.set_aside(&self.name);
             self.empty()
         }))
     }
@@ -201,15 +191,8 @@ impl Store {
                 .expect("it is JSON")
             }
         };
-        let path = self.path.clone();
-        let written = self
-            .vault
-            .tasks
-            .spawn_blocking(move || files::replace(&path, &[&json]))
-            .await;
-        written
-            .unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))
-            .map_err(|source| self.failed(source))
+        let written = self.vault.records.save(&self.name, json).await;
+        written.map_err(|source| self.failed(source))
     }
 
     /// The context that an encrypted record is bound to.
@@ -218,29 +201,25 @@ impl Store {
     }
 
     /// Removes everything. Returns whether there was anything.
-    pub(super) fn remove(&self) -> Result<bool, LoginError> {
-        match std::fs::remove_file(&self.path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(self.failed(source)),
-        }
+    pub(super) async fn remove(&self) -> Result<bool, LoginError> {
+        let removed = self.vault.records.remove(&self.name).await;
+        removed.map_err(|source| self.failed(source))
     }
 
     /// Waits until no other process or task renews or replaces the login.
-    pub(super) async fn lock(&self) -> Result<Lock, LoginError> {
-        lock_file(&self.path.with_extension("lock"))
-            .await
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::TimedOut => LoginError::Busy {
-                    server: self.server.to_string(),
-                },
-                _ => self.failed(error),
-            })
+    pub(super) async fn lock(&self) -> Result<Held, LoginError> {
+        let held = self.vault.records.lock(&self.name).await;
+        held.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => LoginError::Busy {
+                server: self.server.to_string(),
+            },
+            _ => self.failed(error),
+        })
     }
 
     fn failed(&self, source: io::Error) -> LoginError {
         LoginError::Store {
-            path: self.path.clone(),
+            path: self.vault.records.shown(&self.name),
             source,
         }
     }
@@ -250,6 +229,7 @@ impl Store {
 mod tests {
     use std::path::Path;
 
+    use super::super::place::Place;
     use super::*;
 
     fn vault(directory: &Path) -> Arc<Vault> {
@@ -258,11 +238,15 @@ mod tests {
             crate::shutdown::Tasks::new(),
         );
         Arc::new(Vault::new(
-            directory.to_owned(),
+            Place::Directory(directory.to_owned()),
             crate::config::Credentials::File,
             &variables,
             tasks,
         ))
+    }
+
+    fn path(store: &Store) -> std::path::PathBuf {
+        store.vault.records.shown(&store.name)
     }
 
     fn record(store: &Store) -> Record {
@@ -315,10 +299,10 @@ mod tests {
         }
         // A copied file is not a login either.
         let stolen = Store::new(&vault, &server, "https://evil.com/mcp");
-        std::fs::copy(&store.path, &stolen.path).unwrap();
+        std::fs::copy(path(&store), path(&stolen)).unwrap();
         assert_eq!(stolen.read().await.unwrap().token(), None);
-        assert!(store.remove().unwrap());
-        assert!(!store.remove().unwrap());
+        assert!(store.remove().await.unwrap());
+        assert!(!store.remove().await.unwrap());
     }
 
     #[tokio::test]
@@ -329,8 +313,8 @@ mod tests {
             &ServerName::new("a").unwrap(),
             "https://a.com",
         );
-        std::fs::write(&store.path, "{\"version\": 1").unwrap();
+        std::fs::write(path(&store), "{\"version\": 1").unwrap();
         assert_eq!(store.read().await.unwrap().current, None);
-        assert!(!store.path.exists() && store.path.with_extension("damaged").exists());
+        assert!(!path(&store).exists() && path(&store).with_extension("damaged").exists());
     }
 }

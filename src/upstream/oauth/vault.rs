@@ -4,7 +4,6 @@
 //! (Windows), and does not notify other processes of changes; a file is replaced whole under its lock. So the keychain
 //! is asked once per process, with the same protection: without the key the files are unreadable.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use tokio::sync::{Mutex, oneshot};
 
 use super::error::{LoginError, VaultError};
 use super::lock::lock_file;
+use super::place::{Place, Records};
 use crate::config::{Credentials, Environment};
 use crate::keychain::Keychain;
 use crate::secret::Secret;
@@ -34,11 +34,10 @@ const LIMIT: Duration = Duration::from_secs(3);
 /// The time for which a failed keychain is not asked again.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// The directory of the logins, and their encryption.
+/// The records of the logins, and their encryption.
 #[derive(Debug)]
 pub(crate) struct Vault {
-    pub(super) directory: PathBuf,
-    pub(super) tasks: Tasks,
+    pub(super) records: Records,
     credentials: Credentials,
     keychain: Option<Keychain>,
     /// Locked while the keychain is asked, so that it is asked once.
@@ -70,18 +69,22 @@ pub(super) struct Sealed {
 }
 
 impl Vault {
-    /// Creates the vault of the logins in `directory`; the keychain is asked at the first read or write.
+    /// Creates the vault of the logins in `place`; the keychain is asked at the first read or write. Records with the program are
+    /// not encrypted here.
     #[must_use]
     pub(crate) fn new(
-        directory: PathBuf,
+        place: Place,
         credentials: Credentials,
         variables: &Environment,
         tasks: Tasks,
     ) -> Self {
         let (state, has_warned) = (Mutex::new(State::Unasked), AtomicBool::new(false));
+        let credentials = match &place {
+            Place::Directory(_) => credentials,
+            Place::Program(_) => Credentials::File,
+        };
         Self {
-            directory,
-            tasks,
+            records: Records::new(place, tasks),
             credentials,
             keychain: Keychain::of(variables),
             state,
@@ -178,7 +181,10 @@ impl Vault {
 
     /// Creates a key. If several processes try, the first one wins.
     async fn make(&self) -> Result<Option<Key>, VaultError> {
-        let _lock = lock_file(&self.directory.join("key.lock")).await?;
+        let _lock = match self.records.directory() {
+            Some(directory) => Some(lock_file(&directory.join("key.lock")).await?),
+            None => None,
+        };
         if let Some(key) = self.fetch().await? {
             return Ok(Some(key));
         }

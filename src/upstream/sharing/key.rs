@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::env::{
     CLAUDE_PROJECT_DIR, Environment, child_environment, is_ageing, is_inherited,
 };
-use crate::config::{ConfigHash, Network, Scope, Server, Stdio, Transport};
+use crate::config::{ConfigHash, Network, Scope, Server, Stdio, Subject, Transport};
 use crate::keychain::Keychain;
 use crate::tool::ServerName;
 use crate::upstream::slot::Idle;
@@ -32,6 +32,8 @@ pub(super) struct Key {
     keychain: Option<Keychain>,
     /// The session's directory, and Claude Code's project directory.
     location: Option<(Option<PathBuf>, Option<String>)>,
+    /// The identity of the person; connections are not shared with another one.
+    identity: Option<String>,
 }
 
 impl Key {
@@ -55,7 +57,10 @@ impl Key {
                 let project = session.variables.get(CLAUDE_PROJECT_DIR.name);
                 (session.directory.clone(), project.map(str::to_owned))
             }),
+            identity: session.identity.clone(),
         };
+        // The caller that the rules judge for is the concern of its session.
+        key.entry.tools.judge_for(&Subject::Local);
         match &mut key.entry.transport {
             Transport::Stdio(stdio) => {
                 stdio

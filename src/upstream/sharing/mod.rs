@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::UpstreamContext;
 use super::guard::Guard;
 use super::host::Audience;
+use super::own::OwnServers;
 use super::slot::Idle;
 use super::slots::Slots;
 use crate::config::{ConfigHash, Scope, Server, SessionEnv, Sharing};
@@ -38,6 +39,8 @@ pub(crate) struct SharedServers {
     pub(crate) events: Arc<Events>,
     /// Whether there may be more than one session.
     is_shared: bool,
+    /// The servers of the program that uses the library.
+    pub(super) own: OwnServers,
     known: Mutex<Vec<(Key, Arc<Slots>)>>,
     next_user: AtomicU64,
 }
@@ -58,7 +61,6 @@ pub(super) struct Joined {
 impl SharedServers {
     /// Creates the servers of a process with any number of sessions; [`SharedServers::finish`] ends those that are
     /// left.
-    #[cfg(target_os = "linux")]
     #[must_use]
     pub(crate) fn new(events: Arc<Events>) -> Arc<Self> {
         Self::with(Tasks::new(), events, true)
@@ -72,23 +74,27 @@ impl SharedServers {
 
     /// Creates the servers of a run inside another program, which must not be started again as their guard process.
     #[must_use]
-    pub(crate) fn of_library(tasks: Tasks, events: Arc<Events>) -> Arc<Self> {
-        Self::guarded(tasks, events, false, Guard::absent())
+    pub(crate) fn of_library(tasks: Tasks, events: Arc<Events>, own: OwnServers) -> Arc<Self> {
+        Arc::new(Self {
+            own,
+            ..Self::guarded(tasks, events, false, Guard::absent())
+        })
     }
 
     fn with(tasks: Tasks, events: Arc<Events>, is_shared: bool) -> Arc<Self> {
-        Self::guarded(tasks, events, is_shared, Guard::new())
+        Arc::new(Self::guarded(tasks, events, is_shared, Guard::new()))
     }
 
-    fn guarded(tasks: Tasks, events: Arc<Events>, is_shared: bool, guard: Guard) -> Arc<Self> {
-        Arc::new(Self {
+    fn guarded(tasks: Tasks, events: Arc<Events>, is_shared: bool, guard: Guard) -> Self {
+        Self {
             tasks,
             guard: Arc::new(guard),
             events,
             is_shared,
+            own: OwnServers::new(),
             known: Mutex::default(),
             next_user: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Ends the resources of a single run, after its tasks have ended.
@@ -99,7 +105,6 @@ impl SharedServers {
     }
 
     /// Ends all servers, after the last session.
-    #[cfg(target_os = "linux")]
     pub(crate) async fn finish(&self) {
         self.tasks.finish().await;
         self.guard.close().await;

@@ -62,7 +62,7 @@ impl Slot {
                         let connection = connection.clone();
                         context
                             .tasks
-                            .spawn(async move { connection.set_log_level(level).await });
+                            .spawn(async move { connection.set_log_level(Some(level)).await });
                     }
                 }
                 Err(error) => {

@@ -97,6 +97,10 @@ fn limit_open_files(child: &Child, soft: Option<u64>) {
     }
 }
 
+/// Elsewhere a daemon that clients start runs no local servers, or the system has no such limit.
+#[cfg(not(target_os = "linux"))]
+fn limit_open_files(_: &Child, _: Option<u64>) {}
+
 impl Process {
     /// Starts the server. Returns its stdin and stdout for the link.
     pub(in crate::upstream) fn start(
@@ -126,7 +130,6 @@ impl Process {
                     source,
                 }
             })?;
-        #[cfg(target_os = "linux")]
         limit_open_files(&child, context.open_files);
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = child.stdout.take().expect("stdout is piped");

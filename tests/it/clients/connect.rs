@@ -184,9 +184,16 @@ fn a_configuration_elsewhere_and_its_variables_are_named_in_the_entry() {
     let text = machine.read(user_file("gemini-cli"));
     assert!(
         text.contains(r#""A_TOKEN": "${A_TOKEN}""#)
-            && !text.contains("secret")
-            && !text.contains("\"B\""),
+            && text.contains(r#""B": "${B}""#)
+            && !text.contains("secret"),
         "{text}"
+    );
+    machine.put(user_file("gemini-cli"), "{}");
+    let _ = machine.run(&["connect", "gemini-cli"]).code(0);
+    assert_eq!(
+        machine.read(user_file("gemini-cli")).trim(),
+        text.trim(),
+        "the variables of the shell decide nothing"
     );
 }
 
@@ -252,6 +259,8 @@ fn undo_at_a_terminal_shows_what_it_reverts_and_asks() {
     };
     let screen = terminal.shows("[y/N]");
     assert!(screen.contains("this reverts mcpzip migrate"), "{screen}");
+    terminal.types("sure");
+    terminal.shows("Please answer `y` or `n`");
     terminal.types("n");
     terminal.shows("nothing was done");
     assert_eq!(machine.read(user_file("cursor")), moved);
@@ -280,6 +289,8 @@ fn migrate_at_a_terminal_shows_its_plan_before_it_asks() {
     terminal.types("d");
     let screen = terminal.shows("+        \"Authorization\": \"Bearer ${X_KEY}\"");
     assert!(!screen.contains("***"), "{screen}");
+    terminal.types("sure");
+    terminal.shows("Please answer `y`, `n`, or `d`");
     terminal.types("n");
     terminal.shows("nothing was done");
     assert_eq!(machine.read(user_file("cursor")), own);

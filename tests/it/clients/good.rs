@@ -181,7 +181,7 @@ fn gemini_cli() {
     .moves("b", json!({ "url": "https://b.example/mcp" }))
     .moves("c", json!({ "type": "sse", "url": "https://c.example/sse" }))
     .moves("d", json!({ "url": "https://d.example/mcp" }))
-    .after("{\n  \"theme\": \"Dark\",\n  \"mcpServers\": {\n    \"mcpzip\": {\n      \"command\": \"MCPZIP\",\n      \"args\": [\"serve\"]\n    }\n  }\n}\n")
+    .after("{\n  \"theme\": \"Dark\",\n  \"mcpServers\": {\n    \"mcpzip\": {\n      \"command\": \"MCPZIP\",\n      \"args\": [\"serve\"],\n      \"env\": {\n        \"A_TOKEN\": \"${A_TOKEN}\"\n      }\n    }\n  }\n}\n")
     .check();
 }
 

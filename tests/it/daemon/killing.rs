@@ -2,21 +2,20 @@
 
 use rustix::process::Signal;
 
-use super::{Shared, is_gone};
+use super::{Shared, Way, each_way, is_gone};
 use crate::support::process;
 use crate::support::script::{answer, hang, sleep};
 use crate::support::{Server, Setup, until};
 
-fn shared() -> Shared {
+fn one(shared: Way) -> Shared {
     let server = Server::new()
         .tool("t", [answer("done")])
         .tool("slow", [hang()]);
-    Shared::new(Setup::new().server("a", server))
+    shared(Setup::new().server("a", server))
 }
 
-#[test]
-fn the_end_of_input_ends_the_session_and_its_process_in_good_order() {
-    let setup = shared();
+fn the_end_of_input_ends_the_session_and_its_process_in_good_order(shared: Way) {
+    let setup = one(shared);
     let mut client = setup.connect();
     let id = client.begin_execute("a__t");
     client.close_stdin();
@@ -27,9 +26,8 @@ fn the_end_of_input_ends_the_session_and_its_process_in_good_order() {
     });
 }
 
-#[test]
-fn a_session_that_has_ended_leaves_no_surface_behind() {
-    let setup = shared();
+fn a_session_that_has_ended_leaves_no_surface_behind(shared: Way) {
+    let setup = one(shared);
     let (client, killed) = (setup.connect(), setup.connect());
     let kept = || {
         let directory = setup.home().path("state/surfaces/sessions");
@@ -41,9 +39,8 @@ fn a_session_that_has_ended_leaves_no_surface_behind() {
     until("both surfaces are removed", || (kept() == 0).then_some(()));
 }
 
-#[test]
-fn a_signal_to_the_attaching_process_ends_its_session_in_good_order() {
-    let setup = shared();
+fn a_signal_to_the_attaching_process_ends_its_session_in_good_order(shared: Way) {
+    let setup = one(shared);
     let (mut client, mut other) = (setup.connect(), setup.connect());
     client.execute("a__t");
     client.signal(Signal::TERM);
@@ -54,9 +51,8 @@ fn a_signal_to_the_attaching_process_ends_its_session_in_good_order() {
     other.execute("a__t");
 }
 
-#[test]
-fn a_killed_attaching_process_ends_its_session_and_its_client_notices() {
-    let setup = shared();
+fn a_killed_attaching_process_ends_its_session_and_its_client_notices(shared: Way) {
+    let setup = one(shared);
     let (mut client, mut other) = (setup.connect(), setup.connect());
     client.begin_execute("a__slow");
     setup.home().wait_for("a", "slow");
@@ -69,9 +65,8 @@ fn a_killed_attaching_process_ends_its_session_and_its_client_notices() {
     other.execute("a__t");
 }
 
-#[test]
-fn a_daemon_that_gets_a_signal_to_end_does_so_without_a_fault() {
-    let setup = shared();
+fn a_daemon_that_gets_a_signal_to_end_does_so_without_a_fault(shared: Way) {
+    let setup = one(shared);
     for _ in 0..8 {
         let mut client = setup.connect();
         let daemon = setup.process();
@@ -85,9 +80,8 @@ fn a_daemon_that_gets_a_signal_to_end_does_so_without_a_fault() {
     assert_eq!(log.matches("the daemon ends").count(), 8, "{log}");
 }
 
-#[test]
-fn a_killed_daemon_leaves_no_process_and_its_sessions_go_on() {
-    let setup = shared();
+fn a_killed_daemon_leaves_no_process_and_its_sessions_go_on(shared: Way) {
+    let setup = one(shared);
     let mut clients = [setup.connect(), setup.connect(), setup.connect()];
     for client in &mut clients {
         client.execute("a__t");
@@ -114,9 +108,8 @@ fn servers(setup: &Setup) -> Vec<u32> {
     starts.map(|id| id.trim().parse().unwrap()).collect()
 }
 
-#[test]
-fn a_stopped_daemon_leaves_its_sessions_to_their_own_processes() {
-    let setup = shared();
+fn a_stopped_daemon_leaves_its_sessions_to_their_own_processes(shared: Way) {
+    let setup = one(shared);
     let mut client = setup.connect();
     client.execute("a__t");
     let daemon = setup.process();
@@ -136,9 +129,8 @@ fn a_stopped_daemon_leaves_its_sessions_to_their_own_processes() {
     client.finish();
 }
 
-#[test]
-fn a_restarted_daemon_has_the_same_sessions() {
-    let setup = shared();
+fn a_restarted_daemon_has_the_same_sessions(shared: Way) {
+    let setup = one(shared);
     let mut clients = [setup.connect(), setup.connect()];
     let before = setup.process();
     let restarted = setup.run(&["daemon", "restart"]).code(0);
@@ -151,12 +143,11 @@ fn a_restarted_daemon_has_the_same_sessions() {
     assert_ne!(setup.process(), before);
 }
 
-#[test]
-fn a_restart_lets_calls_under_way_end_and_leaves_later_ones_to_the_new_daemon() {
+fn a_restart_lets_calls_under_way_end_and_leaves_later_ones_to_the_new_daemon(shared: Way) {
     let server = Server::new()
         .tool("slow", [sleep(1500), answer("slow done")])
         .tool("t", [answer("done")]);
-    let setup = Shared::new(Setup::new().server("a", server));
+    let setup = shared(Setup::new().server("a", server));
     let mut client = setup.connect();
     let id = client.begin_execute("a__slow");
     setup.home().wait_for("a", "slow");
@@ -170,13 +161,12 @@ fn a_restart_lets_calls_under_way_end_and_leaves_later_ones_to_the_new_daemon() 
     assert_eq!(setup.home().count("a", r#""tools/call""#), 2);
 }
 
-#[test]
-fn a_client_that_does_not_read_delays_no_other() {
+fn a_client_that_does_not_read_delays_no_other(shared: Way) {
     let large = "x".repeat(1_000_000);
     let server = Server::new()
         .tool("t", [answer("done")])
         .tool("large", [answer(&large)]);
-    let setup = Shared::new(
+    let setup = shared(
         Setup::new()
             .server("a", server)
             .setting("results", serde_json::json!({ "budget": 0 })),
@@ -193,4 +183,17 @@ fn a_client_that_does_not_read_delays_no_other() {
         assert!(other.execute("a__t").text().contains("done"));
     }
     process::signal(stalled.process(), Signal::KILL);
+}
+
+each_way! {
+    the_end_of_input_ends_the_session_and_its_process_in_good_order,
+    a_session_that_has_ended_leaves_no_surface_behind,
+    a_signal_to_the_attaching_process_ends_its_session_in_good_order,
+    a_killed_attaching_process_ends_its_session_and_its_client_notices,
+    a_daemon_that_gets_a_signal_to_end_does_so_without_a_fault,
+    a_killed_daemon_leaves_no_process_and_its_sessions_go_on,
+    a_stopped_daemon_leaves_its_sessions_to_their_own_processes,
+    a_restarted_daemon_has_the_same_sessions,
+    a_restart_lets_calls_under_way_end_and_leaves_later_ones_to_the_new_daemon,
+    a_client_that_does_not_read_delays_no_other,
 }

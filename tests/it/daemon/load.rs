@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::Shared;
+use super::{Way, each_way};
 use crate::support::process::kills;
 use crate::support::script::{echo, sleep};
 use crate::support::{Client, Server, Setup};
@@ -15,10 +15,9 @@ use crate::support::{Client, Server, Setup};
 const KILLS: u64 = 10;
 const SESSIONS: u64 = 8;
 
-#[test]
-fn no_kill_of_the_daemon_ends_a_session_loses_a_call_or_makes_one_twice() {
+fn no_kill_of_the_daemon_ends_a_session_loses_a_call_or_makes_one_twice(shared: Way) {
     let kills = kills().unwrap_or(KILLS);
-    let setup = Shared::new(
+    let setup = shared(
         Setup::new()
             .server("a", Server::new().tool("t", [sleep(2), echo()]))
             .log_level("warn"),
@@ -94,4 +93,8 @@ fn load(client: &mut Client, name: &str, sent: &AtomicU64, is_over: &AtomicBool)
             );
         }
     }
+}
+
+each_way! {
+    no_kill_of_the_daemon_ends_a_session_loses_a_call_or_makes_one_twice,
 }

@@ -1,5 +1,6 @@
 //! One daemon for all sessions of a user: it is found or started, sessions attach to it, and any of the processes may die.
 
+mod apart;
 mod approvals;
 mod attaching;
 mod changed_meanwhile;
@@ -15,6 +16,7 @@ mod limits;
 mod load;
 mod log_lines;
 mod orders;
+mod relaying;
 mod service;
 mod sharing;
 mod taking_over;
@@ -23,6 +25,29 @@ use serde_json::{Value, json};
 
 use crate::support::process::{self, Process};
 use crate::support::{Setup, until};
+
+/// How sessions reach the daemon: [`Shared::new`] or [`Shared::relayed`].
+type Way = fn(Setup) -> Shared;
+
+/// Runs each test with passed descriptors and with relayed bytes.
+macro_rules! each_way {
+    ($($test:ident,)*) => {
+        mod passed {
+            $(#[test]
+            fn $test() {
+                super::$test(super::super::Shared::new);
+            })*
+        }
+
+        mod relayed {
+            $(#[test]
+            fn $test() {
+                super::$test(super::super::Shared::relayed);
+            })*
+        }
+    };
+}
+use each_way;
 
 /// A home whose sessions share a daemon. It ends with this.
 pub(crate) struct Shared(Setup);
@@ -34,6 +59,11 @@ impl Shared {
             .daemon_as_configured();
         setup.save();
         Self(setup)
+    }
+
+    /// Processes of its sessions relay the bytes of their clients, as on systems that pass no descriptors.
+    fn relayed(setup: Setup) -> Self {
+        Self::new(setup.variable("MCPZIP_TEST_FAULT", "relay"))
     }
 
     fn status(&self) -> Value {

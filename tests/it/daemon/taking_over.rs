@@ -5,18 +5,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use super::Shared;
+use super::{Way, each_way};
 use crate::support::script::{answer, echo, fill, hang, line, sleep};
 use crate::support::{Server, Setup, until};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
 
-#[test]
-fn a_call_that_a_server_had_is_answered_with_a_warning_and_not_repeated() {
+fn a_call_that_a_server_had_is_answered_with_a_warning_and_not_repeated(shared: Way) {
     let server = Server::new()
         .tool("slow", [hang()])
         .tool("t", [answer("done")]);
-    let setup = Shared::new(Setup::new().server("a", server));
+    let setup = shared(Setup::new().server("a", server));
     let mut client = setup.connect();
     let id = client.begin_execute("a__slow");
     setup.home().wait_for("a", "slow");
@@ -31,13 +30,12 @@ fn a_call_that_a_server_had_is_answered_with_a_warning_and_not_repeated() {
     assert_eq!(setup.home().count("a", r#""tools/call""#), calls + 1);
 }
 
-#[test]
-fn a_call_that_no_server_had_yet_is_made_by_the_next_daemon_once() {
+fn a_call_that_no_server_had_yet_is_made_by_the_next_daemon_once(shared: Way) {
     // It takes a while to start, so that the call waits.
     let server = Server::new()
         .at_start([sleep(1500)])
         .tool("t", [answer("done")]);
-    let setup = Shared::new(Setup::new().server("a", server));
+    let setup = shared(Setup::new().server("a", server));
     let mut client = setup.connect();
     let id = client.begin_execute("a__t");
     until("the server is being started", || {
@@ -48,9 +46,8 @@ fn a_call_that_no_server_had_yet_is_made_by_the_next_daemon_once() {
     assert_eq!(setup.home().count("a", r#""tools/call""#), 1);
 }
 
-#[test]
-fn input_in_pieces_and_in_the_midst_of_a_line_is_not_lost() {
-    let setup = Shared::new(Setup::new().server("a", Server::new().tool("t", [answer("done")])));
+fn input_in_pieces_and_in_the_midst_of_a_line_is_not_lost(shared: Way) {
+    let setup = shared(Setup::new().server("a", Server::new().tool("t", [answer("done")])));
     let mut client = setup.connect();
     let call = r#"{"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"a__t","arguments":{"half":"line"}}}}"#;
     let (first, second) = call.split_at(70);
@@ -65,13 +62,12 @@ fn input_in_pieces_and_in_the_midst_of_a_line_is_not_lost() {
     assert_eq!(setup.home().count("a", r#""tools/call""#), 1);
 }
 
-#[test]
-fn a_line_that_was_being_written_is_ended_before_the_next() {
+fn a_line_that_was_being_written_is_ended_before_the_next(shared: Way) {
     let large = "y".repeat(8_000_000);
     let server = Server::new()
         .tool("large", [answer(&large)])
         .tool("t", [answer("done")]);
-    let setup = Shared::new(
+    let setup = shared(
         Setup::new()
             .server("a", server)
             .setting("results", serde_json::json!({ "budget": 0 })),
@@ -95,12 +91,11 @@ fn a_line_that_was_being_written_is_ended_before_the_next() {
     client.answer_to(r#""p""#);
 }
 
-#[test]
-fn log_level_and_subscriptions_outlast_the_daemon() {
+fn log_level_and_subscriptions_outlast_the_daemon(shared: Way) {
     let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"chat"}}"#;
     let alarm = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"alarm"}}"#;
     let server = Server::new().tool("t", [line(note), line(alarm), answer("done")]);
-    let setup = Shared::new(Setup::new().server("a", server));
+    let setup = shared(Setup::new().server("a", server));
     let mut client = setup.connect();
     client.ask("logging/setLevel", r#"{"level":"error"}"#);
     setup.kill_daemon();
@@ -109,9 +104,8 @@ fn log_level_and_subscriptions_outlast_the_daemon() {
     assert!(!client.stdout().contains("chat"), "the level was forgotten");
 }
 
-#[test]
-fn a_client_with_sockets_is_taken_over_as_one_with_pipes() {
-    let setup = Shared::new(Setup::new().server("a", Server::new().tool("t", [sleep(1), echo()])));
+fn a_client_with_sockets_is_taken_over_as_one_with_pipes(shared: Way) {
+    let setup = shared(Setup::new().server("a", Server::new().tool("t", [sleep(1), echo()])));
     let (near, far) = UnixStream::pair().unwrap();
     let mut command = setup.command(&["serve"]);
     command
@@ -165,9 +159,8 @@ fn a_client_with_sockets_is_taken_over_as_one_with_pipes() {
     assert!(child.wait().unwrap().success());
 }
 
-#[test]
-fn after_three_deaths_in_a_minute_a_session_goes_on_alone() {
-    let setup = Shared::new(Setup::new().server("a", Server::new().tool("t", [answer("done")])));
+fn after_three_deaths_in_a_minute_a_session_goes_on_alone(shared: Way) {
+    let setup = shared(Setup::new().server("a", Server::new().tool("t", [answer("done")])));
     let mut client = setup.connect();
     for _ in 0..3 {
         client.execute("a__t");
@@ -181,8 +174,7 @@ fn after_three_deaths_in_a_minute_a_session_goes_on_alone() {
     client.finish();
 }
 
-#[test]
-fn answers_of_any_size_arrive_whole() {
+fn answers_of_any_size_arrive_whole(shared: Way) {
     let server = Server::new().tool(
         "large",
         [fill(
@@ -191,7 +183,7 @@ fn answers_of_any_size_arrive_whole() {
             r#""}]}}"#,
         )],
     );
-    let setup = Shared::new(
+    let setup = shared(
         Setup::new()
             .server("a", server)
             .setting("results", serde_json::json!({ "budget": 0 })),
@@ -202,11 +194,10 @@ fn answers_of_any_size_arrive_whole() {
     }
 }
 
-#[test]
-fn a_session_keeps_its_surface_when_another_daemon_takes_it_over() {
+fn a_session_keeps_its_surface_when_another_daemon_takes_it_over(shared: Way) {
     let server = Server::new().tool("t", [answer("done")]);
     let setup = Setup::new().server("a", server);
-    let setup = Shared::new(setup.setting("surface", serde_json::json!("auto")));
+    let setup = shared(setup.setting("surface", serde_json::json!("auto")));
     let first_tool = |client: &mut crate::support::Client| {
         let list = client.ask("tools/list", "{}").value();
         list["tools"][0]["name"].as_str().unwrap().to_owned()
@@ -219,4 +210,16 @@ fn a_session_keeps_its_surface_when_another_daemon_takes_it_over() {
     assert_eq!(first_tool(&mut client), "search_tools");
     let mut later = setup.connect();
     assert_eq!(first_tool(&mut later), "a__t");
+}
+
+each_way! {
+    a_call_that_a_server_had_is_answered_with_a_warning_and_not_repeated,
+    a_call_that_no_server_had_yet_is_made_by_the_next_daemon_once,
+    input_in_pieces_and_in_the_midst_of_a_line_is_not_lost,
+    a_line_that_was_being_written_is_ended_before_the_next,
+    log_level_and_subscriptions_outlast_the_daemon,
+    a_client_with_sockets_is_taken_over_as_one_with_pipes,
+    after_three_deaths_in_a_minute_a_session_goes_on_alone,
+    answers_of_any_size_arrive_whole,
+    a_session_keeps_its_surface_when_another_daemon_takes_it_over,
 }

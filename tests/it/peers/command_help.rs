@@ -42,6 +42,9 @@ struct Manual {
     /// The manual that was read.
     #[serde(rename = "manual")]
     _manual: String,
+    /// Whether the reader of help was written without it.
+    #[serde(default, rename = "independent")]
+    is_independent: bool,
     flags: Vec<Row>,
     commands: Vec<String>,
     /// Options that the program takes, though its manual does not name them.
@@ -375,23 +378,8 @@ fn measure_flags(manual: &Manual, found: &Map<String, Value>, usage: &str, quali
 
 #[test]
 fn the_help_of_real_programs_is_read_as_their_manuals_have_it() {
-    let mut rows = vec![Vec::from(
-        [
-            "",
-            "Program",
-            "Version",
-            "Flags",
-            "Recall",
-            "Precision",
-            "Types",
-            "Subcommands",
-            "Recall",
-            "Precision",
-            "",
-        ]
-        .map(str::to_owned),
-    )];
-    let (mut sum, mut missed, mut left_out) = (Quality::default(), Vec::new(), Vec::new());
+    let mut parts = [Part::new(), Part::new()];
+    let (mut missed, mut left_out) = (Vec::new(), Vec::new());
     for manual in Manual::all() {
         let program = match manual.program() {
             Ok(program) => program,
@@ -412,13 +400,9 @@ fn the_help_of_real_programs_is_read_as_their_manuals_have_it() {
             manual.line(),
             quality.wrong.join("\n  ")
         ));
-        rows.push(row(&manual.line(), &manual.version, &quality));
-        sum.flags.add(quality.flags);
-        sum.types.add(quality.types);
-        sum.commands.add(quality.commands);
+        parts[usize::from(manual.is_independent)].add(&manual, quality);
     }
-    rows.push(row("**all**", "", &sum));
-    let table = table(&rows);
+    let table = parts.map(Part::table).join("\n\n");
     if !left_out.is_empty() {
         announce(&format!(
             "LEFT OUT of the measure of commands' help: {}",
@@ -435,6 +419,47 @@ fn the_help_of_real_programs_is_read_as_their_manuals_have_it() {
             page.contains(line),
             "docs/command-help.md has another line than this:\n{line}\nall:\n{table}"
         );
+    }
+}
+
+/// The table of some programs.
+struct Part {
+    rows: Vec<Vec<String>>,
+    sum: Quality,
+}
+
+impl Part {
+    fn new() -> Self {
+        let titles = [
+            "",
+            "Program",
+            "Version",
+            "Flags",
+            "Recall",
+            "Precision",
+            "Types",
+            "Subcommands",
+            "Recall",
+            "Precision",
+            "",
+        ];
+        Self {
+            rows: vec![titles.map(str::to_owned).into()],
+            sum: Quality::default(),
+        }
+    }
+
+    fn add(&mut self, manual: &Manual, quality: Quality) {
+        self.rows
+            .push(row(&manual.line(), &manual.version, &quality));
+        self.sum.flags.add(quality.flags);
+        self.sum.types.add(quality.types);
+        self.sum.commands.add(quality.commands);
+    }
+
+    fn table(mut self) -> String {
+        self.rows.push(row("**all**", "", &self.sum));
+        table(&self.rows)
     }
 }
 

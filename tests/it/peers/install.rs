@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{announce, process};
@@ -190,6 +190,9 @@ fn made_of(
     pins: &[&str],
     make: fn(&Path, &[PathBuf]) -> Result<(), String>,
 ) -> Result<(), String> {
+    // Tests that run side by side need the same directory.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let io = |error: std::io::Error| format!("{} cannot be made: {error}", directory.display());
     let pins: Vec<PathBuf> = pins.iter().map(|name| Path::new(PINS).join(name)).collect();
     let wanted = pins

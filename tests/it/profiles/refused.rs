@@ -206,3 +206,91 @@ fn status_and_doctor_show_profiles_and_their_faults() {
         "{doctor}"
     );
 }
+
+#[test]
+fn a_directory_whose_profile_has_a_fault_shows_nothing() {
+    let setup = whole();
+    let here = setup.home().path("home");
+    let elsewhere = setup.home().path("elsewhere");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    // Its directories can be read, or any directory may be meant.
+    for (profiles, is_known) in [
+        (
+            json!({ "docs": { "servers": ["open"], "tool": {}, "projects": [here] } }),
+            true,
+        ),
+        (
+            json!({ "docs": { "servers": [], "projects": [here] } }),
+            true,
+        ),
+        (
+            json!({ "docs": { "servers": ["open"], "surface": "wide", "projects": [here] } }),
+            true,
+        ),
+        (
+            json!({ "docs": { "servers": ["open"], "projects": here } }),
+            false,
+        ),
+        (
+            json!({ "docs": { "servers": ["open"], "projects": 7 } }),
+            false,
+        ),
+        (
+            json!({ "docs": { "servers": ["open"], "projects": null } }),
+            false,
+        ),
+        (
+            json!({ "docs": { "servers": ["open"], "projects": ["home"] } }),
+            false,
+        ),
+        (
+            json!({ "docs": { "servers": ["open"], "project": [here] } }),
+            false,
+        ),
+        (json!({ "docs": 7 }), false),
+        (json!(7), false),
+    ] {
+        let setup = setup.clone().setting("profiles", profiles.clone());
+        setup.save();
+        for (directory, is_refused) in [(&here, true), (&elsewhere, !is_known)] {
+            let mut command = setup.command(&["serve"]);
+            command.current_dir(directory);
+            let ended = crate::support::command::run(command, "");
+            match is_refused {
+                true => drop(ended.code(3)),
+                false => drop(ended.code(0)),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_restriction_that_cannot_be_read_as_one_is_a_fault() {
+    let setup = whole();
+    setup.save();
+    let lists = r#""servers":["open"]"#;
+    for members in [
+        r#""tools":{"denny":["open__read"]}"#,
+        r#""tools":{"Deny":["open__read"]}"#,
+        r#""tools":{"deny":null}"#,
+        r#""tools":{"override":{}}"#,
+        r#""tools":{"deny":["open__read"],"deny":[]}"#,
+        r#""tools":{"deny":["open__read"]},"tools":{}"#,
+        r#""servers":["*"]"#,
+        r#""management":null"#,
+    ] {
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
+        config["profiles"] = json!("HERE");
+        let profile = format!(r#"{{"odd":{{{lists},{members}}}}}"#);
+        let text = config.to_string().replace(r#""HERE""#, &profile);
+        std::fs::write(setup.config_path(), text).unwrap();
+        // The file is not made anew.
+        let command = setup.command(&["serve", "--profile", "odd"]);
+        let refused = crate::support::command::run(command, "").code(3);
+        assert!(
+            refused.stderr.contains("`odd` cannot be used"),
+            "{members}: {refused}"
+        );
+    }
+}

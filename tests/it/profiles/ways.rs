@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{PROFILE, answers, answers_of, check, whole};
 use crate::support::gateway::{Gateway, initialize};
-use crate::support::{Setup, until};
+use crate::support::{Client, Setup, until};
 
 /// Asks in requests of 2026-07-28 at this URL.
 fn asked_at(setup: &Setup, gateway: &Gateway, path: &str, client: &str) -> Vec<String> {
@@ -115,6 +115,28 @@ fn the_direct_surface_lists_only_the_profile() {
         client.finish();
         all
     });
+}
+
+#[test]
+fn a_profiles_surface_comes_before_those_of_clients_and_of_http() {
+    let setup = whole()
+        .setting("http", json!({ "surface": "tools" }))
+        .setting("clients", json!({ "test": { "surface": "tools" } }))
+        .setting(
+            "profiles",
+            json!({ "wide": { "servers": ["open"], "surface": "direct" } }),
+        );
+    let gateway = setup.serve(&[]);
+    for (path, is_direct) in [("/mcp/p/wide", true), ("/mcp", false)] {
+        let listed = gateway.modern("tools/list", "").to(path).send().message();
+        let listed = listed.as_str();
+        assert_eq!(listed.contains("open__read"), is_direct, "{path}: {listed}");
+        assert_eq!(
+            listed.contains("execute_tool"),
+            !is_direct,
+            "{path}: {listed}"
+        );
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -233,6 +255,88 @@ fn an_edit_of_the_file_narrows_a_running_session_and_never_widens_it_past_its_pr
         said.as_str().contains("opened").then_some(())
     });
     assert!(client.execute("vault__read").is_tool_error());
+    client.finish();
+}
+
+#[test]
+fn a_session_keeps_the_profile_of_its_directory_or_client_whatever_is_edited() {
+    let setup = whole();
+    let home = setup.home().path("home");
+    let review = json!({ "servers": ["open"] });
+    let here = json!({ "servers": ["open"], "projects": [home] });
+    let all = json!({ "claude-code": { "profile": "review" } });
+    for (profiles, clients, edited, edited_clients) in [
+        (json!({ "review": here }), json!({}), json!({}), json!({})),
+        (
+            json!({ "review": here }),
+            json!({}),
+            json!({ "other": here }),
+            json!({}),
+        ),
+        (
+            json!({ "review": here }),
+            json!({}),
+            json!({ "review": review }),
+            json!({}),
+        ),
+        (
+            json!({ "review": review }),
+            all,
+            json!({ "review": review }),
+            json!({}),
+        ),
+    ] {
+        let with = |profiles: &Value, clients: &Value| {
+            let setup = setup.clone().setting("profiles", profiles.clone());
+            let setup = setup.setting("clients", clients.clone());
+            setup.save();
+            setup
+        };
+        let setup = with(&profiles, &clients);
+        let mut client = setup.start();
+        client.shake_hands_named("claude-code");
+        client.execute("open__read").value();
+        assert!(client.execute("vault__read").is_tool_error());
+        // An edit that is seen: the wait shows when it is in force.
+        drop(with(&edited, &edited_clients));
+        let until_now = std::time::Instant::now();
+        while until_now.elapsed() < std::time::Duration::from_secs(3) {
+            let said = client.execute("vault__read");
+            assert!(!said.as_str().contains("vault opened"), "{edited}");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        client.finish();
+    }
+}
+
+#[test]
+fn results_stored_before_an_edit_that_narrows_are_gone() {
+    let long = crate::support::script::answer(&"x".repeat(5000));
+    let setup = whole()
+        .setting("results", json!({ "budget": 1000 }))
+        .setting(
+            "profiles",
+            json!({ "review": { "servers": ["open", "vault"] } }),
+        )
+        .server("vault", crate::support::Server::new().tool("read", [long]));
+    let mut client = setup.start_with(PROFILE);
+    client.shake_hands("2025-11-25");
+    let stored = client.execute("vault__read").text();
+    let id = regex::Regex::new(r"\br[0-9a-z]{6,}\b").unwrap();
+    let id = id
+        .find(&stored)
+        .unwrap_or_else(|| panic!("{stored}"))
+        .as_str();
+    let arguments = json!({ "id": id }).to_string();
+    let read = |client: &mut Client| client.execute_with("mcpzip__read_result", &arguments);
+    assert!(read(&mut client).text().contains("xxx"));
+    let narrowed = json!({ "review": { "servers": ["open"] } });
+    setup.setting("profiles", narrowed).save();
+    until("the edit", || {
+        client.execute("vault__read").is_tool_error().then_some(())
+    });
+    let said = read(&mut client).tool_error();
+    assert!(said.contains("there is no stored result"), "{said}");
     client.finish();
 }
 

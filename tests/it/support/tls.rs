@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
@@ -76,12 +78,47 @@ impl Authority {
         }
     }
 
+    /// The authority's own certificate.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
     /// Writes the authority's own certificate to a file in a home, so that it can be trusted.
     pub(crate) fn save(&self, home: &Home) -> PathBuf {
         let path = home.path("authority.pem");
         std::fs::write(&path, &self.pem).unwrap();
         path
     }
+}
+
+impl Identity {
+    /// The certificate and its key.
+    pub(crate) fn pem(&self) -> String {
+        let certificate = section("CERTIFICATE", &self.certificate);
+        certificate + &section("PRIVATE KEY", self.key.secret_der())
+    }
+
+    /// Writes both to files in a home.
+    pub(crate) fn save(&self, home: &Home, name: &str) {
+        let write = |ending: &str, text: String| {
+            let path = home.path(&format!("{name}.{ending}"));
+            std::fs::write(&path, text).unwrap();
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                let private = std::fs::Permissions::from_mode(0o600);
+                std::fs::set_permissions(&path, private).unwrap();
+            }
+        };
+        write("key", section("PRIVATE KEY", self.key.secret_der()));
+        write("pem", section("CERTIFICATE", &self.certificate));
+    }
+}
+
+/// A section of a PEM file.
+fn section(kind: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n")
 }
 
 fn now() -> OffsetDateTime {

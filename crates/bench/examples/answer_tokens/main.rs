@@ -171,7 +171,7 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
     )?;
     writeln!(
         out,
-        "- *select*: the part that an agent would ask for, where the result is JSON, with the note of what is stored\n"
+        "- *select*: the part that an agent would ask for, of JSON and of text, with the note of what is stored\n"
     )
 }
 

@@ -17,12 +17,15 @@ use std::time::Duration;
 
 pub(in crate::proxy) use switches::Switches;
 
+use bytes::Bytes;
+
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};
-use crate::config::{BUILT_IN_SERVER, Environment, Management, Verdict};
+use crate::config::{BUILT_IN_SERVER, Config, Environment, Management, ScriptTools, Verdict};
 use crate::day::Day;
 use crate::mcp::Object;
 use crate::proxy::answers::Answers;
 use crate::proxy::answers::error::denied_tool;
+use crate::proxy::failure::Failure;
 use crate::proxy::inventory::{Inventory, Reader};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply};
@@ -41,6 +44,8 @@ const TAIL_LOG: &str = r#"{"name":"tail_log","description":"Shows the last lines
 const SERVERS_READ: &str = r#"{"name":"servers","description":"Lists the configured MCP servers and how each is reached.","inputSchema":{"type":"object","properties":{"operation":{"enum":["list"],"default":"list"}}},"annotations":{"readOnlyHint":true}}"#;
 const SERVERS_FULL: &str = r#"{"name":"servers","description":"Adds, changes, removes, enables or disables MCP servers in the configuration, several at once, or lists them.","inputSchema":{"type":"object","properties":{"operation":{"enum":["list","add","remove","update","enable","disable"]},"servers":{"type":"object","description":"For add and update, entries by name: {\"command\": \"npx\", \"args\": [\"-y\", \"package\"]} or {\"url\": \"https://…\"}; an update changes the members given, null removes one","additionalProperties":{"type":"object"}},"names":{"type":"array","items":{"type":"string"},"description":"For remove, enable and disable"}},"required":["operation"]},"annotations":{"readOnlyHint":false,"destructiveHint":true}}"#;
 
+const RUN: &str = r#"{"name":"run","description":"Runs a script in plain JavaScript that calls several tools and returns one value: loops, joins and filters of results without an answer for each call. `await tools.SERVER.TOOL({…})` or `await call(\"SERVER__TOOL\", {…})` gives the result's data (JSON, else text) and throws if the call fails; `await all([…])` runs calls in parallel; `await search(\"need\")` finds tools; `log(…)` adds a line to the answer. End with `return value`.","inputSchema":{"type":"object","properties":{"code":{"type":"string","description":"The script"}},"required":["code"]},"annotations":{"readOnlyHint":READ_ONLY}}"#;
+
 /// The tools of the built-in server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum Tool {
@@ -50,6 +55,8 @@ pub(in crate::proxy) enum Tool {
     Stats,
     TailLog,
     Servers,
+    /// Runs a script, which `tools/script.rs` does.
+    Run,
 }
 
 impl Tool {
@@ -65,20 +72,32 @@ impl Tool {
             "stats" => Some(Self::Stats),
             "tail_log" => Some(Self::TailLog),
             "servers" => Some(Self::Servers),
+            "run" => Some(Self::Run),
             _ => None,
         }
     }
 }
 
 /// The built-in server's entry in the catalog.
-pub(in crate::proxy) fn tools(management: Management) -> ServerTools {
-    let tools: &[&str] = match management {
+pub(in crate::proxy) fn tools(config: &Config) -> ServerTools {
+    let own: &[&'static str] = match config.management {
         Management::Off => &[READ_RESULT],
         Management::Read => &[STATUS, REFRESH, READ_RESULT, STATS, TAIL_LOG, SERVERS_READ],
         Management::Full => &[STATUS, REFRESH, READ_RESULT, STATS, TAIL_LOG, SERVERS_FULL],
     };
+    let run = match config.scripts.allow {
+        ScriptTools::ReadOnly => RUN.replace("READ_ONLY", "true"),
+        ScriptTools::All => RUN.replace("READ_ONLY", "false"),
+    };
+    let mut tools: Vec<&str> = own.to_vec();
+    if config.scripts.is_on {
+        tools.push(&run);
+    }
     let listed = Listed {
-        tools: tools.iter().map(|json| json.as_bytes().into()).collect(),
+        tools: tools
+            .iter()
+            .map(|json| Bytes::copy_from_slice(json.as_bytes()))
+            .collect(),
         ..Listed::default()
     };
     Cache::new(None).store(
@@ -96,6 +115,24 @@ pub(in crate::proxy) fn name_since_older(name: &str) -> Option<&'static str> {
         "proxy_status" => Some("mcpzip__status"),
         "proxy_refresh" => Some("mcpzip__refresh"),
         _ => None,
+    }
+}
+
+/// Refuses a call of a script that the rules would permit to its session: of a tool that manages mcpzip, and of one that
+/// does not declare to be read-only, unless the user permits those.
+pub(super) fn permitted_in_script(view: &View, tool: &catalog::Tool) -> Result<(), Failure> {
+    let refused = |is_builtin| Failure::NotInScript {
+        name: tool.qualified_name(),
+        is_builtin,
+    };
+    let is_own = tool.server().name().as_str() == BUILT_IN_SERVER;
+    if is_own && Tool::of(tool) != Some(Tool::ReadResult) {
+        return Err(refused(true));
+    }
+    let allow = view.config().scripts.allow;
+    match allow == ScriptTools::All || tool.entry().hints.declares_read_only() {
+        true => Ok(()),
+        false => Err(refused(false)),
     }
 }
 
@@ -128,6 +165,9 @@ impl Builtin {
         arguments: &Object<'_>,
         caller: Option<&Caller>,
     ) -> Reply {
+        if tool == Tool::Run {
+            return Reply::tool_error("a script is called with execute_tool");
+        }
         if tool == Tool::ReadResult {
             return self.answers.read_result(view, arguments, caller).await;
         }
@@ -160,7 +200,7 @@ impl Builtin {
                     .await;
                 Reply::text(&self.inventory.status_for(view, Reader::Agent).to_string())
             }
-            Tool::Status | Tool::ReadResult => {
+            Tool::Status | Tool::ReadResult | Tool::Run => {
                 Reply::text(&self.inventory.status_for(view, Reader::Agent).to_string())
             }
         }
@@ -212,7 +252,7 @@ impl Builtin {
     /// Removes what a session with a profile does not see.
     fn keep_visible(&self, view: &View, record: &mut DayRecord) {
         let config = view.config();
-        if config.profile_names().next().is_none() {
+        if config.profile_names().next().is_none() && !config.is_for_person() {
             return;
         }
         record.tools.retain(|server, tools| {

@@ -289,7 +289,9 @@ pub(super) fn column_of_long(line: &str) -> Option<usize> {
 fn split_at(line: &str, column: usize) -> Option<(&str, Option<&str>)> {
     let (at, _) = line.char_indices().nth(column)?;
     let (spec, text) = line.split_at(at);
-    let is_gap = spec.ends_with(' ') && !text.starts_with([' ', '-', '[', '<']);
+    // argparse: `--file FILE, --other FILE`, where the column may happen to be that of the value.
+    let is_gap =
+        spec.ends_with(' ') && !text.starts_with([' ', '-', '[', '<']) && !text.contains(", -");
     is_gap.then(|| (spec.trim_end(), Some(text)))
 }
 
@@ -322,7 +324,17 @@ fn split(line: &str) -> (&str, Option<&str>) {
             return (line[..at].trim(), (!text.is_empty()).then_some(text));
         }
     }
-    (line, None)
+    // nmap: `-iL <file>: Input from list of hosts`
+    match line.split_once(": ") {
+        Some((spec, text)) if is_before_colon(spec) => (spec, Some(text.trim())),
+        _ => (line, None),
+    }
+}
+
+/// Whether the text before a colon is a flag with at most one value. kubectl's colons follow a default.
+fn is_before_colon(spec: &str) -> bool {
+    let is_short = spec.split_whitespace().count() <= 2 || spec.ends_with(['>', ']']);
+    is_short && !spec.contains('=')
 }
 
 impl Spec {
@@ -476,6 +488,8 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
             c if quote == Some(c) => quote = None,
             '[' | '<' | '{' | '(' => depth += 1,
             ']' | '>' | '}' | ')' => depth -= 1,
+            // `CODE1,CODE2` is one value.
+            ',' if is_in_word(rest) => {}
             ' ' | ',' if depth <= 0 && quote.is_none() => break,
             _ => {}
         }
@@ -489,6 +503,11 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
         }
     }
     text
+}
+
+/// Whether the comma that comes next is followed by more of the word.
+fn is_in_word(rest: &Peekable<Chars<'_>>) -> bool {
+    rest.clone().nth(1).is_some_and(char::is_alphanumeric)
 }
 
 fn kind(word: &str) -> Kind {

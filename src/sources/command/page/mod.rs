@@ -71,6 +71,8 @@ struct Reader {
     after_blank: bool,
     /// Whether this line began a section.
     has_begun: bool,
+    /// Whether the headings are groups of subcommands.
+    has_groups: bool,
 }
 
 impl Page {
@@ -91,6 +93,7 @@ impl Page {
             flags_at: None,
             after_blank: true,
             has_begun: false,
+            has_groups: false,
         };
         for (index, line) in all.iter().enumerate() {
             if line.text.is_empty() {
@@ -203,6 +206,7 @@ impl Reader {
             return;
         }
         if let Some(section) = layout::heading(line, next).filter(|_| !self.page.is_manual) {
+            let section = self.grouped(section);
             self.begin(section);
             return;
         }
@@ -239,6 +243,21 @@ impl Reader {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The section of a heading. After a heading of commands that has only headings below it, as `list of commands:` of
+    /// Mercurial, those have the commands.
+    fn grouped(&mut self, section: Section) -> Section {
+        let is_empty = matches!(self.last, Last::None);
+        self.has_groups = match section {
+            Section::Other => self.has_groups || self.section == Section::Commands && is_empty,
+            _ => false,
+        };
+        if self.has_groups {
+            Section::Commands
+        } else {
+            section
         }
     }
 
@@ -282,7 +301,8 @@ impl Reader {
 
     /// Takes a line that begins an entry.
     fn entry(&mut self, line: &Line) -> bool {
-        let is_text = self.column.is_some_and(|column| line.indent >= column);
+        // A usage without indentation has no column of its own.
+        let is_text = (self.column).is_some_and(|column| column > 0 && line.indent >= column);
         if line.text.starts_with('-') && self.section != Section::Ignored {
             let most = if self.page.is_manual { 0 } else { 6 };
             let is_deep = self.flags_at.is_some_and(|at| line.indent > at + most)
@@ -358,8 +378,19 @@ impl Reader {
         self.at(Last::Command, line)
     }
 
-    /// Takes an entry of a section about arguments; `{a,b}` are subcommands.
+    /// Takes an entry of a section about arguments; `{a,b}` are subcommands, as are entries below `<command>`.
     fn argument(&mut self, line: &Line) -> bool {
+        let stands_for_commands = |(name, text): &(String, String)| {
+            text.is_empty() && ["command", "subcommand", "cmd", "action"].contains(&name.as_str())
+        };
+        if matches!(self.last, Last::Argument)
+            && line.indent > self.indent
+            && self.page.arguments.last().is_some_and(stands_for_commands)
+            && !layout::commands(line, true).is_empty()
+        {
+            self.begin(Section::Commands);
+            return self.entry(line);
+        }
         let (name, text) = line.text.split_once("  ").unwrap_or((&line.text, ""));
         let (name, text) = (name.trim(), text.trim());
         if let Some(choices) = name

@@ -62,8 +62,21 @@ impl Place<'_> {
 }
 
 impl Agent {
-    /// The command that solves the task: in a home and a repository of the agent's own, with few variables.
+    /// The command that solves the task with the servers of `setup` behind mcpzip.
     pub(super) fn command(&self, modules: &Path, setup: &Setup, model: &HttpServer) -> Command {
+        let server = json!({ "command": program::mcpzip(), "args": serve(setup) });
+        self.command_with(server, modules, setup, model)
+    }
+
+    /// The command that solves the task with one server, of this entry: in a home and a repository of the agent's own, with few
+    /// variables.
+    pub(super) fn command_with(
+        &self,
+        server: Value,
+        modules: &Path,
+        setup: &Setup,
+        model: &HttpServer,
+    ) -> Command {
         let home = setup.home().path("home");
         let project = setup.home().path(&format!("projects/{}", self.name));
         fs::create_dir_all(&project).unwrap();
@@ -72,7 +85,6 @@ impl Agent {
             .arg(&project)
             .status();
         assert!(is_made.unwrap().success());
-        let server = json!({ "command": program::mcpzip(), "args": serve(setup) });
         let place = Place {
             home: &home,
             model: model.url(""),

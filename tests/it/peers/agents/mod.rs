@@ -1,7 +1,8 @@
-//! Five real agents side by side: they share a daemon and its servers, and each solves its task.
+//! Five real agents: side by side, where they share a daemon and its servers, and each with the surface that `auto` gives it.
 
 mod clients;
 mod model;
+mod surfaces;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -63,6 +63,12 @@ impl Progress {
     }
 }
 
+/// Whether a request is a step of the task, and not about a title or which model to take.
+pub(super) fn is_of_task(request: &Request) -> bool {
+    let wants_json = request.body["generationConfig"]["responseMimeType"].is_string();
+    Protocol::of(request).is_some() && !names(&request.body["tools"]).is_empty() && !wants_json
+}
+
 /// Starts the model of `agent`, one of `count`. After the last call it waits for the release.
 pub(super) fn start(
     agent: &'static str,
@@ -77,8 +83,7 @@ pub(super) fn start(
             return reply.json(&none.to_string());
         };
         let tools = names(&request.body["tools"]);
-        let wants_json = request.body["generationConfig"]["responseMimeType"].is_string();
-        if tools.is_empty() || wants_json {
+        if !is_of_task(request) {
             // A title, or which model to take.
             return protocol.answer(request, reply, "{}", None);
         }

@@ -1,0 +1,209 @@
+//! Between the tasks of the runtime and the event loop of Python.
+//!
+//! *Invariant*: of the threads of this package, one alone takes Python's lock, and it has ended before the interpreter ends. A thread that
+//! holds the lock at that moment would abort the process.
+
+use std::future::Future;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCFunction;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+type Job = Box<dyn FnOnce(Python<'_>) + Send>;
+
+/// The thread that has Python's lock for its jobs, until the interpreter ends.
+static THREAD: Mutex<Option<(Sender<Job>, JoinHandle<()>)>> = Mutex::new(None);
+
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+
+/// Starts the thread, and ends it when the interpreter does.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let (sender, jobs) = channel::<Job>();
+    let run = move || jobs.iter().for_each(|job| Python::attach(job));
+    let thread = std::thread::Builder::new()
+        .name("mcpzip-python".to_owned())
+        .spawn(run)?;
+    *THREAD.lock().unwrap_or_else(PoisonError::into_inner) = Some((sender, thread));
+    let end = wrap_pyfunction!(end, module)?;
+    module
+        .py()
+        .import("atexit")?
+        .call_method1("register", (end,))?;
+    Ok(())
+}
+
+#[pyfunction]
+fn end(py: Python<'_>) {
+    py.detach(|| {
+        let thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((sender, thread)) = thread {
+            drop(sender);
+            // A job that panicked has printed why.
+            let _ = thread.join();
+        }
+    });
+}
+
+/// Runs `job` with Python's lock. While the interpreter ends, it is dropped.
+fn with_python(job: impl FnOnce(Python<'_>) + Send + 'static) {
+    if let Some((sender, _)) = &*THREAD.lock().unwrap_or_else(PoisonError::into_inner) {
+        // The thread receives as long as there is a sender.
+        let _ = sender.send(Box::new(job));
+    }
+}
+
+fn runtime() -> PyResult<&'static Runtime> {
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let made = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    Ok(RUNTIME.get_or_init(|| made))
+}
+
+/// Runs `work` as an awaitable of the running event loop. Its result makes the value or the exception. A cancelled awaitable drops
+/// `work`.
+pub(crate) fn awaitable<'py, W, V>(py: Python<'py>, work: W) -> PyResult<Bound<'py, PyAny>>
+where
+    W: Future<Output = V> + Send + 'static,
+    V: FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static,
+{
+    let runs_in = Loop::running(py)?;
+    let future = runs_in.0.bind(py).call_method0("create_future")?;
+    let waiting = future.clone().unbind();
+    let task = runtime()?.spawn(async move {
+        let outcome = work.await;
+        with_python(move |py| {
+            let future = waiting.bind(py);
+            let set = Py::new(py, Set).and_then(|set| {
+                let (value, error) = match outcome(py) {
+                    Ok(value) => (Some(value), None),
+                    Err(error) => (None, Some(error.into_value(py))),
+                };
+                runs_in
+                    .0
+                    .bind(py)
+                    .call_method1("call_soon_threadsafe", (set, future, value, error))
+            });
+            // In a closed loop nothing waits for the result.
+            drop(set);
+        });
+    });
+    future.call_method1("add_done_callback", (Abort(task.abort_handle()),))?;
+    Ok(future)
+}
+
+/// Gives a future its result, in its event loop.
+#[pyclass(frozen)]
+struct Set;
+
+#[pymethods]
+impl Set {
+    fn __call__(
+        &self,
+        future: &Bound<'_, PyAny>,
+        value: Option<Bound<'_, PyAny>>,
+        error: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if future.call_method0("done")?.is_truthy()? {
+            return Ok(());
+        }
+        match error {
+            Some(error) => future.call_method1("set_exception", (error,))?,
+            None => future.call_method1("set_result", (value,))?,
+        };
+        Ok(())
+    }
+}
+
+/// Ends the task of a future that was cancelled.
+#[pyclass(frozen)]
+struct Abort(AbortHandle);
+
+#[pymethods]
+impl Abort {
+    fn __call__(&self, future: &Bound<'_, PyAny>) -> PyResult<()> {
+        if future.call_method0("cancelled")?.is_truthy()? {
+            self.0.abort();
+        }
+        Ok(())
+    }
+}
+
+/// An event loop of the program.
+pub(crate) struct Loop(Arc<Py<PyAny>>);
+
+impl Loop {
+    /// The one that runs now.
+    pub(crate) fn running(py: Python<'_>) -> PyResult<Self> {
+        let running = py.import("asyncio")?.call_method0("get_running_loop")?;
+        Ok(Self(Arc::new(running.unbind())))
+    }
+
+    /// Awaits `object.method(*arguments)` in the loop. An exception is its text.
+    pub(crate) async fn ask(
+        &self,
+        object: Arc<Py<PyAny>>,
+        method: &'static str,
+        arguments: [String; 2],
+    ) -> Result<String, String> {
+        let (sender, receiver) = oneshot::channel::<Result<String, String>>();
+        let runs_in = self.0.clone();
+        with_python(move |py| {
+            let begun = begin(py, &runs_in, &object, (method, arguments), sender);
+            if let Err(error) = begun {
+                error.write_unraisable(py, Some(object.bind(py)));
+            }
+        });
+        receiver
+            .await
+            .unwrap_or_else(|_| Err("the program did not answer".to_owned()))
+    }
+
+    /// Calls `object.method(argument)` in the loop.
+    pub(crate) fn tell(&self, object: Arc<Py<PyAny>>, method: &'static str, argument: String) {
+        let runs_in = self.0.clone();
+        with_python(move |py| {
+            let called = object.bind(py).getattr(method).and_then(|method| {
+                runs_in
+                    .bind(py)
+                    .call_method1("call_soon_threadsafe", (method, argument))
+            });
+            // A closed loop takes no calls.
+            drop(called);
+        });
+    }
+}
+
+/// Begins `object.method(*arguments)` in the loop; `sender` gets the answer.
+fn begin(
+    py: Python<'_>,
+    runs_in: &Py<PyAny>,
+    object: &Py<PyAny>,
+    (method, [first, second]): (&str, [String; 2]),
+    sender: oneshot::Sender<Result<String, String>>,
+) -> PyResult<()> {
+    let coroutine = object.bind(py).call_method1(method, (first, second))?;
+    let future = py
+        .import("asyncio")?
+        .call_method1("run_coroutine_threadsafe", (coroutine, runs_in.bind(py)))?;
+    let sender = Mutex::new(Some(sender));
+    let done = PyCFunction::new_closure(py, None, None, move |arguments, _| {
+        let answer = arguments.get_item(0)?.call_method0("result");
+        let answer = answer.and_then(|answer| answer.extract::<String>());
+        let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The call that asked may be gone.
+        let _ = sender.map(|sender| {
+            sender.send(answer.map_err(|error| error.value(arguments.py()).to_string()))
+        });
+        PyResult::Ok(())
+    })?;
+    future.call_method1("add_done_callback", (done,))?;
+    Ok(())
+}

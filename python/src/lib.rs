@@ -1,0 +1,612 @@
+//! The native part of the Python package: each function takes and returns JSON as text, which `mcpzip/__init__.py` gives its types.
+
+mod bridge;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mcpzip::{
+    BoxFuture, Capabilities, Client, Error, ErrorKind, Event, Handler, HttpOptions, LogMessage,
+    Progress, Server, Tool, ToolResult, ToolSource,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use serde_json::{Map, Value, json};
+
+use bridge::{Loop, awaitable};
+
+/// A Python object whose methods take and return JSON, and the event loop that they run in.
+struct Object {
+    object: Arc<Py<PyAny>>,
+    runs_in: Loop,
+}
+
+impl Object {
+    fn new(object: Bound<'_, PyAny>) -> PyResult<Self> {
+        let runs_in = Loop::running(object.py())?;
+        let object = Arc::new(object.unbind());
+        Ok(Self { object, runs_in })
+    }
+
+    /// Awaits `object.method(*arguments)`, which is JSON. An exception is a refusal with its text.
+    async fn ask(&self, method: &'static str, arguments: [&str; 2]) -> Result<Value, Error> {
+        let arguments = arguments.map(str::to_owned);
+        let answer = self
+            .runs_in
+            .ask(self.object.clone(), method, arguments)
+            .await;
+        let text = answer.map_err(Error::refusal)?;
+        serde_json::from_str(&text)
+            .map_err(|error| Error::refusal(format!("the answer is no JSON: {error}")))
+    }
+
+    /// Calls `object.method(argument)` in the event loop, without waiting for it.
+    fn tell(&self, method: &'static str, argument: &Value) {
+        self.runs_in
+            .tell(self.object.clone(), method, argument.to_string());
+    }
+}
+
+struct PythonHandler {
+    object: Object,
+    capabilities: Capabilities,
+}
+
+impl Handler for PythonHandler {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    async fn elicit(&self, server: &str, request: Value) -> Result<Value, Error> {
+        self.object
+            .ask("elicit", [server, &request.to_string()])
+            .await
+    }
+
+    async fn sample(&self, server: &str, request: Value) -> Result<Value, Error> {
+        self.object
+            .ask("sample", [server, &request.to_string()])
+            .await
+    }
+
+    async fn roots(&self, server: &str) -> Result<Vec<PathBuf>, Error> {
+        let roots = self.object.ask("roots", [server, "null"]).await?;
+        serde_json::from_value(roots).map_err(|error| Error::refusal(error.to_string()))
+    }
+
+    fn progress(&self, progress: Progress) {
+        let Progress {
+            progress,
+            total,
+            message,
+            ..
+        } = progress;
+        self.object.tell(
+            "progress",
+            &json!({ "progress": progress, "total": total, "message": message }),
+        );
+    }
+
+    fn log(&self, message: LogMessage) {
+        let LogMessage {
+            level,
+            logger,
+            data,
+            ..
+        } = message;
+        self.object.tell(
+            "log",
+            &json!({ "level": level, "logger": logger, "data": data }),
+        );
+    }
+}
+
+/// Tools of the Python program: `object.call(name, arguments)` calls one.
+struct PythonTools {
+    object: Object,
+    tools: Vec<Tool>,
+}
+
+impl ToolSource for PythonTools {
+    fn tools(&self) -> Vec<Tool> {
+        self.tools.clone()
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: Value,
+    ) -> BoxFuture<'a, Result<ToolResult, Error>> {
+        Box::pin(async move {
+            let answer = self
+                .object
+                .ask("call", [tool, &arguments.to_string()])
+                .await?;
+            match answer.as_str() {
+                Some(text) => ToolResult::of(text),
+                None => ToolResult::of(&answer),
+            }
+        })
+    }
+}
+
+/// The exception `mcpzip.Error` for a failure.
+fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    failure(py, error.kind(), &error.to_string())
+}
+
+fn failure(py: Python<'_>, kind: ErrorKind, message: &str) -> PyErr {
+    let made = py.import("mcpzip._errors").and_then(|module| {
+        module
+            .getattr("Error")?
+            .call1((format!("{kind:?}"), message))
+    });
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+fn parsed(py: Python<'_>, text: &str) -> PyResult<Value> {
+    serde_json::from_str(text)
+        .map_err(|error| failure(py, ErrorKind::Arguments, &error.to_string()))
+}
+
+fn tool(tool: &Tool) -> Value {
+    json!({
+        "server": tool.server, "name": tool.name, "title": tool.title, "description": tool.description, "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema, "annotations": tool.annotations,
+    })
+}
+
+fn tool_of(value: &Value) -> Tool {
+    let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    Tool::new(
+        text("name"),
+        text("description"),
+        value["input_schema"].clone(),
+    )
+}
+
+/// Settings of the configuration file for a server that Python names.
+fn server(entry: &Map<String, Value>) -> Server {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str);
+    let server = match (text("url"), text("command")) {
+        (Some(url), _) => Server::http(url),
+        (None, command) => Server::stdio(command.unwrap_or_default()),
+    };
+    let rest = entry
+        .iter()
+        .filter(|(key, _)| !matches!(key.as_str(), "url" | "command"));
+    rest.fold(server, |server, (key, value)| {
+        server.setting(key, value.clone())
+    })
+}
+
+/// Runs `work` as an awaitable of Python with a JSON text as its result.
+fn awaited<'py>(
+    py: Python<'py>,
+    work: impl Future<Output = Result<Value, Error>> + Send + 'static,
+) -> PyResult<Bound<'py, PyAny>> {
+    awaitable(py, async move {
+        let outcome = work.await;
+        move |py: Python<'_>| match outcome {
+            Ok(value) => Ok(PyString::new(py, &value.to_string()).into_any().unbind()),
+            Err(error) => Err(raised(py, &error)),
+        }
+    })
+}
+
+#[pyclass(frozen, module = "mcpzip._native")]
+struct Runner(Mutex<Option<Arc<mcpzip::Runner>>>);
+
+impl Runner {
+    fn get(&self, py: Python<'_>) -> PyResult<Arc<mcpzip::Runner>> {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = || failure(py, ErrorKind::Ended, "the runner has ended");
+        inner.clone().ok_or_else(ended)
+    }
+
+    fn client(&self, py: Python<'_>, server: &str) -> PyResult<Client> {
+        self.get(py)?
+            .client(server)
+            .map_err(|error| raised(py, &error))
+    }
+}
+
+#[pymethods]
+impl Runner {
+    /// Builds a runner. `settings` is an object; `inside` has `(server, tools, object)` of the program; `handler` is
+    /// `(object, elicitation, sampling, roots)`.
+    #[staticmethod]
+    fn build<'py>(
+        py: Python<'py>,
+        settings: &str,
+        inside: Vec<(String, String, Bound<'py, PyAny>)>,
+        handler: Option<(Bound<'py, PyAny>, bool, bool, bool)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let settings = parsed(py, settings)?;
+        let mut builder = mcpzip::Runner::builder();
+        if let Some(path) = settings["config_file"].as_str() {
+            builder = builder.config_file(path);
+        }
+        if let Some(text) = settings["config_str"].as_str() {
+            builder = builder.config_str(text);
+        }
+        if let Some(path) = settings["working_directory"].as_str() {
+            builder = builder.working_directory(path);
+        }
+        if let [Some(cache), Some(state)] = ["cache", "state"].map(|key| settings[key].as_str()) {
+            builder = builder.directories(cache, state);
+        }
+        let environment = settings["environment"].as_object().into_iter().flatten();
+        builder = builder.environment(
+            environment.filter_map(|(name, value)| Some((name.clone(), value.as_str()?))),
+        );
+        for (name, entry) in settings["servers"].as_object().into_iter().flatten() {
+            builder = builder.server(name, server(entry.as_object().unwrap_or(&Map::new())));
+        }
+        for (name, tools, object) in inside {
+            let tools = parsed(py, &tools)?
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(tool_of)
+                .collect();
+            let object = Object::new(object)?;
+            builder = builder.server(name, Server::inside(PythonTools { object, tools }));
+        }
+        if let Some((object, elicitation, sampling, roots)) = handler {
+            let mut capabilities = Capabilities::default();
+            if elicitation {
+                capabilities = capabilities.elicitation();
+            }
+            if sampling {
+                capabilities = capabilities.sampling();
+            }
+            if roots {
+                capabilities = capabilities.roots();
+            }
+            let object = Object::new(object)?;
+            builder = builder.handler(PythonHandler {
+                object,
+                capabilities,
+            });
+        }
+        awaitable(py, async move {
+            let built = builder.build().await;
+            move |py: Python<'_>| {
+                let runner = built.map_err(|error| raised(py, &error))?;
+                let runner = Self(Mutex::new(Some(Arc::new(runner))));
+                Ok(Py::new(py, runner)?.into_any())
+            }
+        })
+    }
+
+    fn servers(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.get(py)?.servers())
+    }
+
+    fn statuses(&self, py: Python<'_>) -> PyResult<String> {
+        let statuses = self.get(py)?.statuses();
+        let statuses = statuses.into_iter().map(|status| {
+            json!({
+                "server": status.server, "state": format!("{:?}", status.state).to_lowercase(), "reason": status.reason, "tools": status.tools,
+                "software": status.software,
+            })
+        });
+        Ok(Value::from_iter(statuses).to_string())
+    }
+
+    fn start<'py>(&self, py: Python<'py>, server: String) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaited(py, async move {
+            runner.start(&server).await.map(|()| Value::Null)
+        })
+    }
+
+    fn start_all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaited(py, async move {
+            let outcomes = runner.start_all().await.into_iter();
+            let outcome = |outcome: Result<(), Error>| {
+                let error = outcome.err()?;
+                Some(json!([format!("{:?}", error.kind()), error.to_string()]))
+            };
+            Ok(outcomes
+                .map(|(server, result)| (server, json!(outcome(result))))
+                .collect::<Map<_, _>>()
+                .into())
+        })
+    }
+
+    fn stop<'py>(&self, py: Python<'py>, server: String) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaited(
+            py,
+            async move { runner.stop(&server).await.map(Value::from) },
+        )
+    }
+
+    fn stop_all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaited(py, async move {
+            runner.stop_all().await;
+            Ok(Value::Null)
+        })
+    }
+
+    fn restart<'py>(&self, py: Python<'py>, server: String) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaited(py, async move {
+            runner.restart(&server).await.map(|()| Value::Null)
+        })
+    }
+
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        need: String,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaited(py, async move {
+            let found = runner.search(&need, limit).await?.into_iter();
+            let found = found.map(
+                |one| json!({ "name": one.name, "score": one.score, "signature": one.signature }),
+            );
+            Ok(Value::from_iter(found))
+        })
+    }
+
+    fn describe<'py>(&self, py: Python<'py>, name: String) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaited(py, async move {
+            runner.describe(&name).await.map(|found| tool(&found))
+        })
+    }
+
+    fn execute<'py>(
+        &self,
+        py: Python<'py>,
+        name: String,
+        arguments: &str,
+        select: Option<String>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (runner, arguments) = (self.get(py)?, parsed(py, arguments)?);
+        awaited(py, async move {
+            let mut call = runner.execute(&name, &arguments);
+            if let Some(filter) = select {
+                call = call.select(filter);
+            }
+            if let Some(limit) =
+                timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            {
+                call = call.timeout(limit);
+            }
+            call.await.map(ToolResult::into_value)
+        })
+    }
+
+    fn list_tools<'py>(&self, py: Python<'py>, server: &str) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.client(py, server)?;
+        awaited(py, async move {
+            Ok(client.list_tools().await?.iter().map(tool).collect())
+        })
+    }
+
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        server: &str,
+        name: String,
+        arguments: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (client, arguments) = (self.client(py, server)?, parsed(py, arguments)?);
+        awaited(py, async move {
+            client
+                .call_raw(&name, &arguments)
+                .await
+                .map(ToolResult::into_value)
+        })
+    }
+
+    fn list_prompts<'py>(&self, py: Python<'py>, server: &str) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.client(py, server)?;
+        awaited(py, async move {
+            let prompts = client.list_prompts().await?.into_iter().map(|one| {
+                json!({ "name": one.name, "title": one.title, "description": one.description, "arguments": one.arguments })
+            });
+            Ok(Value::from_iter(prompts))
+        })
+    }
+
+    fn get_prompt<'py>(
+        &self,
+        py: Python<'py>,
+        server: &str,
+        name: String,
+        arguments: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (client, arguments) = (self.client(py, server)?, parsed(py, arguments)?);
+        awaited(
+            py,
+            async move { client.get_prompt(&name, &arguments).await },
+        )
+    }
+
+    fn list_resources<'py>(
+        &self,
+        py: Python<'py>,
+        server: &str,
+        templates: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.client(py, server)?;
+        awaited(py, async move {
+            let resources = match templates {
+                true => client.list_resource_templates().await?,
+                false => client.list_resources().await?,
+            };
+            let resources = resources.into_iter().map(|one| {
+                json!({
+                    "uri": one.uri, "name": one.name, "title": one.title, "description": one.description, "mime_type": one.mime_type,
+                })
+            });
+            Ok(Value::from_iter(resources))
+        })
+    }
+
+    fn read_resource<'py>(
+        &self,
+        py: Python<'py>,
+        server: &str,
+        uri: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.client(py, server)?;
+        awaited(py, async move { client.read_resource(&uri).await })
+    }
+
+    fn complete<'py>(
+        &self,
+        py: Python<'py>,
+        server: &str,
+        prompt: bool,
+        name: String,
+        argument: String,
+        value: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.client(py, server)?;
+        awaited(py, async move {
+            let values = match prompt {
+                true => client.complete_prompt(&name, &argument, &value).await?,
+                false => client.complete_resource(&name, &argument, &value).await?,
+            };
+            Ok(values.into())
+        })
+    }
+
+    fn events(&self, py: Python<'_>) -> PyResult<Events> {
+        Ok(Events(Arc::new(tokio::sync::Mutex::new(
+            self.get(py)?.events(),
+        ))))
+    }
+
+    fn serve_stdio<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaited(py, async move {
+            runner.serve_stdio().await.map(|()| Value::Null)
+        })
+    }
+
+    fn serve_http<'py>(
+        &self,
+        py: Python<'py>,
+        host: String,
+        port: u16,
+        token: Option<String>,
+        origins: Vec<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.get(py)?;
+        awaitable(py, async move {
+            let mut options = HttpOptions::new(host, port);
+            if let Some(token) = token {
+                options = options.token(token);
+            }
+            for origin in origins {
+                options = options.origin(origin);
+            }
+            let serving = runner.serve_http(options).await;
+            move |py: Python<'_>| {
+                let server = serving.map_err(|error| raised(py, &error))?;
+                let server = HttpServer {
+                    url: server.url(),
+                    server: Mutex::new(Some(server)),
+                };
+                Ok(Py::new(py, server)?.into_any())
+            }
+        })
+    }
+
+    /// Ends the servers. With calls in progress, they are stopped, and the rest ends with the last call.
+    fn shutdown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let runner = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        awaited(py, async move {
+            match runner.map(Arc::try_unwrap) {
+                Some(Ok(runner)) => runner.shutdown().await,
+                Some(Err(runner)) => runner.stop_all().await,
+                None => {}
+            }
+            Ok(Value::Null)
+        })
+    }
+}
+
+#[pyclass(frozen, module = "mcpzip._native")]
+struct HttpServer {
+    url: String,
+    server: Mutex<Option<mcpzip::HttpServer>>,
+}
+
+#[pymethods]
+impl HttpServer {
+    #[getter]
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn shutdown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let server = self
+            .server
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        awaited(py, async move {
+            if let Some(server) = server {
+                server.shutdown().await;
+            }
+            Ok(Value::Null)
+        })
+    }
+}
+
+#[pyclass(frozen, module = "mcpzip._native")]
+struct Events(Arc<tokio::sync::Mutex<mcpzip::Events>>);
+
+#[pymethods]
+impl Events {
+    /// The next event; `null` after the end of the runner.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let events = self.0.clone();
+        awaited(py, async move {
+            let event = events.lock().await.next().await;
+            Ok(event.map_or(Value::Null, |event| match event {
+                Event::Starting { server } => json!({ "kind": "starting", "server": server }),
+                Event::Ready { server } => json!({ "kind": "ready", "server": server }),
+                Event::Failed { server, reason } => {
+                    json!({ "kind": "failed", "server": server, "reason": reason })
+                }
+                Event::Stopped { server } => json!({ "kind": "stopped", "server": server }),
+                Event::ToolsChanged { server } => {
+                    json!({ "kind": "tools_changed", "server": server })
+                }
+                Event::LoginNeeded { server } => {
+                    json!({ "kind": "login_needed", "server": server })
+                }
+                Event::Missed(number) => json!({ "kind": "missed", "missed": number }),
+                other => json!({ "kind": format!("{other:?}") }),
+            }))
+        })
+    }
+}
+
+/// The module.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Runner>()?;
+    module.add_class::<HttpServer>()?;
+    module.add_class::<Events>()?;
+    bridge::register(module)?;
+    module.add(
+        "__version__",
+        PyString::new(module.py(), env!("CARGO_PKG_VERSION")),
+    )
+}

@@ -1,0 +1,212 @@
+"""Tests of the package as it is installed from a wheel: `python -m unittest discover -s python/tests`."""
+
+import asyncio
+import json
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+import mcpzip
+
+SERVER = {"command": sys.executable, "args": [str(pathlib.Path(__file__).with_name("server.py"))]}
+EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+
+NUMBERS = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}, "required": ["a", "b"]}
+
+
+@mcpzip.tool("add", "Adds two numbers", NUMBERS)
+def add(a, b):
+    return {"sum": a + b}
+
+
+@mcpzip.tool("wait", "Waits and answers")
+async def wait():
+    await asyncio.sleep(0.01)
+    return "waited"
+
+
+@mcpzip.tool("break", "Breaks down")
+def broken():
+    raise ValueError("on purpose")
+
+
+class Person(mcpzip.Handler):
+    elicitation = True
+
+    def __init__(self):
+        self.asked, self.logged = [], []
+
+    async def elicit(self, server, request):
+        self.asked.append((server, request["message"]))
+        await asyncio.sleep(0)
+        return {"action": "accept", "content": {"color": "green"}}
+
+    def log(self, message):
+        self.logged.append(message["data"])
+
+
+class Refusing(mcpzip.Handler):
+    elicitation = True
+
+    async def elicit(self, server, request):
+        raise RuntimeError("nobody is here")
+
+
+class RunnerTest(unittest.IsolatedAsyncioTestCase):
+    async def test_servers_are_searched_and_called(self):
+        async with mcpzip.Runner(servers={"test": SERVER, "sums": [add, wait, broken]}) as runner:
+            self.assertEqual(runner.servers(), ["sums", "test"])
+            found = await runner.search("repeat what I say", 1)
+            self.assertEqual(found[0].name, "test__echo")
+            self.assertIn("text", found[0].signature)
+            result = await runner.execute("test__echo", {"text": "für alle"})
+            self.assertEqual((result.text, result.is_error), ("für alle", False))
+            self.assertEqual((await runner.execute("sums__add", {"a": 1, "b": 2}, select=".sum")).data(), 3)
+            self.assertEqual((await runner.describe("sums__add")).input_schema, NUMBERS)
+            failed = await runner.execute("test__fail")
+            self.assertTrue(failed.is_error)
+
+    async def test_a_client_has_tools_prompts_resources_and_completions(self):
+        async with mcpzip.Runner(servers={"test": SERVER, "sums": [add, wait, broken]}) as runner:
+            client = runner.client("test")
+            self.assertEqual({one.qualified_name for one in await client.list_tools()} & {"test__echo"}, {"test__echo"})
+            self.assertEqual((await client.list_prompts())[0].name, "review")
+            prompt = await client.get_prompt("review", {"language": "Rust"})
+            self.assertEqual(prompt["messages"][0]["content"]["text"], "review Rust")
+            [memo] = await client.list_resources()
+            self.assertEqual((await client.read_resource(memo.uri))["contents"][0]["text"], "the memo")
+            self.assertEqual((await client.list_resource_templates())[0].name, "any")
+            self.assertEqual(await client.complete_prompt("review", "language", "Ru"), ["Rust"])
+            sums = runner.client("sums")
+            self.assertEqual(await sums.call("add", {"a": 1, "b": 2}), {"sum": 3})
+            self.assertEqual(await sums.call("wait"), "waited")
+            for server, name, words in [("sums", "break", "on purpose"), ("test", "fail", "on purpose")]:
+                with self.assertRaises(mcpzip.Error) as caught:
+                    await runner.client(server).call(name)
+                self.assertEqual(caught.exception.kind, "Tool")
+                self.assertIn(words, str(caught.exception))
+
+    async def test_errors_have_kinds(self):
+        with self.assertRaises(mcpzip.Error) as caught:
+            async with mcpzip.Runner(config_str="{"):
+                pass
+        self.assertEqual(caught.exception.kind, "Config")
+        runner = mcpzip.Runner(servers={"sums": [add], "gone": {"command": "/no/such/program"}})
+        with self.assertRaises(mcpzip.Error):
+            runner.servers()
+        async with runner:
+            for work, kind in [
+                (runner.execute("sums__add", {"a": "one"}), "Arguments"),
+                (runner.execute("sums__subtract"), "UnknownTool"),
+                (runner.start("nobody"), "UnknownServer"),
+                (runner.start("gone"), "Unavailable"),
+            ]:
+                with self.assertRaises(mcpzip.Error) as caught:
+                    await work
+                self.assertEqual(caught.exception.kind, kind, str(caught.exception))
+            outcomes = {one.server: one.error for one in await runner.start_all()}
+            self.assertIsNone(outcomes["sums"])
+            self.assertEqual(outcomes["gone"].kind, "Unavailable")
+        with self.assertRaises(mcpzip.Error) as caught:
+            runner.servers()
+        self.assertEqual(caught.exception.kind, "Ended")
+        again = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((again.kind, str(again)), ("Ended", str(caught.exception)))
+        with self.assertRaises(TypeError):
+            mcpzip.Runner(servers={"x": [mcpzip.Tool("x")]})
+
+    async def test_a_handler_answers_and_receives(self):
+        person = Person()
+        async with mcpzip.Runner(servers={"test": SERVER}, handler=person) as runner:
+            answer = (await runner.execute("test__ask")).data()
+            self.assertEqual(answer, {"action": "accept", "content": {"color": "green"}})
+            self.assertEqual(person.asked, [("test", "test: Which color?")])
+            await runner.execute("test__echo", {"text": "x"})
+            for _ in range(200):
+                if person.logged:
+                    break
+                await asyncio.sleep(0.01)
+            self.assertEqual(person.logged, ["called"])
+        async with mcpzip.Runner(servers={"test": SERVER}, handler=Refusing()) as runner:
+            self.assertIn("nobody is here", (await runner.execute("test__ask")).text)
+
+    async def test_states_events_and_the_end(self):
+        async with mcpzip.Runner(servers={"test": SERVER}) as runner:
+            self.assertEqual(runner.status("test").state, "idle")
+            await runner.start("test")
+            self.assertEqual(runner.status("test").state, "ready")
+            await runner.restart("test")
+            self.assertTrue(await runner.stop("test"))
+            self.assertFalse(await runner.stop("test"))
+            events = runner.events()
+        kinds = [event.kind async for event in events]
+        self.assertEqual(kinds[:2], ["starting", "ready"])
+
+    async def test_a_cancelled_call_is_cancelled_at_the_server_and_delays_no_other(self):
+        with tempfile.TemporaryDirectory() as home:
+            directories = (os.path.join(home, "cache"), os.path.join(home, "state"))
+            async with mcpzip.Runner(servers={"test": SERVER}, directories=directories) as runner:
+                await runner.start("test")
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(runner.execute("test__sleep"), 0.2)
+                texts = await asyncio.gather(*(runner.execute("test__echo", {"text": str(n)}) for n in range(50)))
+                self.assertEqual([one.text for one in texts], [str(n) for n in range(50)])
+                log = pathlib.Path(directories[1], "logs")
+                said = lambda: "".join(path.read_text() for path in log.rglob("*") if path.is_file())
+                for _ in range(200):
+                    if "cancelled" in said():
+                        break
+                    await asyncio.sleep(0.01)
+                self.assertIn("cancelled", said())
+
+    async def test_serving_over_http_needs_its_token(self):
+        async with mcpzip.Runner(servers={"sums": [add]}) as runner:
+            server = await runner.serve_http(token="a-long-random-word")
+            body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+            }}
+            url = server.url if server.url.endswith("/mcp") else server.url.rstrip("/") + "/mcp"
+
+            def post(token):
+                headers = {
+                    "Content-Type": "application/json",
+                    "Accept": "application/json, text/event-stream",
+                    "Authorization": f"Bearer {token}",
+                }
+                request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+                try:
+                    with urllib.request.urlopen(request, timeout=10) as answer:
+                        return answer.status
+                except urllib.error.HTTPError as error:
+                    return error.code
+
+            self.assertEqual(await asyncio.to_thread(post, "wrong"), 401)
+            self.assertEqual(await asyncio.to_thread(post, "a-long-random-word"), 200)
+            await server.shutdown()
+
+    async def test_two_runners_have_nothing_in_common(self):
+        async with mcpzip.Runner(servers={"one": [add]}) as one, mcpzip.Runner(servers={"two": [wait]}) as two:
+            self.assertEqual((one.servers(), two.servers()), (["one"], ["two"]))
+
+
+class ExampleTest(unittest.TestCase):
+    def test_the_agent_loop_runs(self):
+        with tempfile.TemporaryDirectory() as home:
+            config = pathlib.Path(home, "mcp.json")
+            config.write_text(json.dumps({"mcpServers": {"test": SERVER}}))
+            done = subprocess.run(
+                [sys.executable, EXAMPLES / "agent_loop.py", config], capture_output=True, text=True, timeout=60, check=False
+            )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("test__echo", done.stdout)
+        self.assertIn("the answer: hello", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

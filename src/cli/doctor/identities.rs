@@ -1,0 +1,77 @@
+//! Checks of identities: whether the limits and each role can be used, each role in a rule exists, and each token gives something.
+
+use super::super::printable::printable;
+use super::Examination;
+use super::finding::Finding;
+use super::kinds;
+use crate::app::App;
+use crate::config::Config;
+use crate::identity::{TokenFile, claims_of};
+
+pub(super) fn examine(app: &App, examination: &mut Examination) {
+    let config = app.proxy().unscoped().config();
+    roles(&config, examination);
+    rules(&config, examination);
+    if let Err(fault) = &config.limits {
+        let what = printable(&fault.to_string());
+        let about = "limits".to_owned();
+        examination.add(Finding::new(&kinds::LIMITS_UNUSABLE, about, what));
+    }
+    let tokens = match TokenFile::below(&app.paths().state_dir).read() {
+        Ok(tokens) => tokens,
+        Err(error) => {
+            let what = printable(&error.to_string());
+            examination.add(Finding::new(&kinds::TOKENS_UNREADABLE, String::new(), what));
+            return;
+        }
+    };
+    for token in tokens.list().iter().filter(|token| token.is_valid()) {
+        if let Err(reason) = config.entitlement(&claims_of(token)) {
+            let about = format!("{} ({})", token.name, token.id);
+            let what = printable(&reason.to_string());
+            examination.add(Finding::new(&kinds::TOKEN_USELESS, printable(&about), what));
+        }
+    }
+}
+
+fn roles(config: &Config, examination: &mut Examination) {
+    let roles = match &config.roles {
+        Ok(roles) => roles.iter().flatten(),
+        Err(fault) => {
+            let what = printable(&fault.to_string());
+            examination.add(Finding::new(
+                &kinds::ROLE_UNUSABLE,
+                "roles".to_owned(),
+                what,
+            ));
+            return;
+        }
+    };
+    for (name, role) in roles {
+        let problems: Vec<String> = match role {
+            Err(fault) => vec![fault.to_string()],
+            Ok(role) => {
+                let profiles = role.profiles.iter().filter(|profile| *profile != "*");
+                let refusals = profiles
+                    .filter_map(|profile| config.narrowed(std::slice::from_ref(profile)).err());
+                refusals.map(|refusal| refusal.to_string()).collect()
+            }
+        };
+        for problem in problems {
+            let finding = Finding::new(&kinds::ROLE_UNUSABLE, name.clone(), printable(&problem));
+            examination.add(finding);
+        }
+    }
+}
+
+fn rules(config: &Config, examination: &mut Examination) {
+    let Ok(known) = &config.roles else { return };
+    let is_known = |role: &str| known.as_ref().is_some_and(|known| known.contains_key(role));
+    for role in config.roles_of_rules() {
+        if !is_known(&role) {
+            let what = format!("no entry of `roles` is called `{}`", printable(&role));
+            let about = format!("@role:{}", printable(&role));
+            examination.add(Finding::new(&kinds::RULE_ROLE_UNKNOWN, about, what));
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! `mcpzip token`: makes, shows and revokes the tokens by which people and programs show who they are to `serve --http`.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use super::completions;
+use super::diagnostics::Exit;
+use super::output::{Output, bad, faint, strong};
+use super::printable::printable;
+use super::recorder::Recorder;
+use crate::audit::{Kind, Outcome};
+use crate::config::{Claims, Config, Environment, Paths};
+use crate::identity::{NewToken, Stored, TokenError, TokenFile, is_name};
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a token for a person or program, and print it once
+    Create(Create),
+    /// Show whom the tokens are for, and what they give
+    #[command(after_help = "Examples:
+  mcpzip token list
+  mcpzip token list --json")]
+    List,
+    /// Revoke tokens: what they opened ends within seconds
+    #[command(after_help = "Examples:
+  mcpzip token revoke anna
+  mcpzip token revoke 5f0c21aa")]
+    Revoke {
+        /// Name of the person or program, for all of its tokens, or the id of one token
+        #[arg(add = completions::of_tokens())]
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip token create anna --role dev --expires 90d
+  mcpzip token create ci --profile review
+  mcpzip token create anna --json
+
+The token is printed once and stored nowhere: only its hash is kept.")]
+pub(super) struct Create {
+    /// Name of the person or program, as `@user:NAME` in rules
+    name: String,
+    /// Role that the token gives, in addition to those that `roles` gives to the name; may be given several times
+    #[arg(long, value_name = "NAME", add = completions::of_roles())]
+    role: Vec<String>,
+    /// Profile that the token is limited to
+    #[arg(long, value_name = "NAME", add = completions::of_profiles())]
+    profile: Option<String>,
+    /// How long the token counts, such as 12h, 30d or 4w [default: until it is revoked]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    expires: Option<Duration>,
+}
+
+/// Reads a number of minutes, hours, days or weeks.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let units = [("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
+    let found = units.iter().find_map(|(unit, seconds)| {
+        let number = text.strip_suffix(unit)?.parse::<u64>().ok()?;
+        number.checked_mul(*seconds).filter(|seconds| *seconds > 0)
+    });
+    // A century.
+    let found = found.filter(|seconds| *seconds <= 100 * 366 * 86_400);
+    found.map(Duration::from_secs).ok_or_else(|| {
+        "a number of minutes, hours, days or weeks such as 90m, 12h, 30d or 4w".to_owned()
+    })
+}
+
+pub(super) async fn run(
+    arguments: Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    let file = TokenFile::below(&paths.state_dir);
+    match arguments.command {
+        Command::List => list(&file, output),
+        Command::Create(create) => {
+            let config = Config::load(paths, environment)?;
+            let new = checked(create, &config)?;
+            let (stored, text) = file.create(new).map_err(|error| failed(&error))?;
+            let detail = format!("a token for {} was made: {}", stored.name, rights(&stored));
+            record(&detail, config.clone(), paths, output).await;
+            // A token is often piped to a place that keeps it.
+            if output.is_json_asked() {
+                let mut made = shown(&stored);
+                made["token"] = json!(text.expose());
+                output.json(&made);
+            } else {
+                output.verbatim(text.expose());
+                output.note(&format!(
+                    "this is the token of {} ({}); it is not shown again",
+                    printable(&stored.name),
+                    rights(&stored)
+                ));
+            }
+            remark(&config, output);
+            Ok(())
+        }
+        Command::Revoke { name } => {
+            let revoked = file.revoke(&name).map_err(|error| failed(&error))?;
+            let ids: Vec<&str> = revoked.iter().map(|token| token.id.as_str()).collect();
+            let owner = revoked.first().map_or("", |token| token.name.as_str());
+            let detail = format!("tokens of {owner} were revoked: {}", ids.join(", "));
+            let config = Config::load_or_default(paths, environment)?;
+            record(&detail, config, paths, output).await;
+            if output.is_json() {
+                output.json(&revoked.iter().map(shown).collect::<Vec<_>>());
+            } else {
+                output.line(printable(&detail));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn failed(error: &TokenError) -> Exit {
+    Exit::failed(error.to_string())
+}
+
+/// The token to make, with a name that rules can use and rights that the configuration has.
+fn checked(create: Create, config: &Config) -> Result<NewToken, Exit> {
+    let Create {
+        name,
+        role,
+        profile,
+        expires,
+    } = create;
+    if !is_name(&name) {
+        return Err(Exit::bad_usage(
+            "a name has no spaces and no hidden characters, and at most 256 bytes",
+        ));
+    }
+    let roles: BTreeSet<String> = role.into_iter().collect();
+    let known = config.roles.as_ref().ok().and_then(Option::as_ref);
+    for role in &roles {
+        match known.and_then(|known| known.get(role)) {
+            Some(Ok(_)) => {}
+            Some(Err(fault)) => {
+                return Err(Exit::of_setting(&format!(
+                    "the role `{role}` cannot be used: {fault}"
+                )));
+            }
+            None => {
+                return Err(Exit::bad_usage(format!(
+                    "there is no role `{role}` in `roles` of the configuration"
+                )));
+            }
+        }
+    }
+    let claims = Claims {
+        identity: format!("token:{name}"),
+        name: name.clone(),
+        roles: roles.clone(),
+        profile: profile.clone(),
+        ..Claims::default()
+    };
+    config
+        .entitlement(&claims)
+        .map_err(|reason| Exit::failed(format!("the token would give nothing: {reason}")))?;
+    Ok(NewToken {
+        name,
+        roles,
+        profile,
+        lifetime: expires,
+    })
+}
+
+/// Says if tokens are not asked for.
+fn remark(config: &Config, output: &Output) {
+    let auth = config
+        .http
+        .as_ref()
+        .ok()
+        .and_then(|http| http.auth.as_ref());
+    if !auth.is_some_and(|auth| auth.tokens) {
+        output.note(
+            "`serve --http` does not ask for tokens yet: `\"http\": {\"auth\": {\"tokens\": true}}` in the configuration turns that on",
+        );
+    }
+}
+
+async fn record(detail: &str, config: Config, paths: &Paths, output: &Output) {
+    let recorder = Recorder::new(config, paths);
+    let event = (Kind::Identity, Outcome::Ok);
+    recorder.note(event, None, detail, output).await;
+}
+
+fn list(file: &TokenFile, output: &Output) -> Result<(), Exit> {
+    let tokens = file.read().map_err(|error| failed(&error))?;
+    if output.is_json() {
+        output.json(&tokens.list().iter().map(shown).collect::<Vec<_>>());
+        return Ok(());
+    }
+    for token in tokens.list() {
+        let state = match (token.is_valid(), token.revoked, token.expires) {
+            (false, Some(at), _) => bad(format!("revoked {}", date(at))),
+            (false, None, at) => bad(format!("expired {}", at.map(date).unwrap_or_default())),
+            (true, _, Some(at)) => faint(format!("until {}", date(at))),
+            (true, _, None) => faint("until it is revoked"),
+        };
+        let head = format!("{}  {}  ", token.id, strong(printable(&token.name)));
+        output.row(head, format!("{}; {state}", printable(&rights(token))));
+    }
+    if tokens.list().is_empty() {
+        output.line("there are no tokens; `mcpzip token create NAME` makes one");
+    }
+    Ok(())
+}
+
+/// The rights of a token, in words.
+fn rights(token: &Stored) -> String {
+    let roles: Vec<&str> = token.roles.iter().map(String::as_str).collect();
+    let roles = match roles.is_empty() {
+        true => "the roles of the name".to_owned(),
+        false => format!("role {}", roles.join(", ")),
+    };
+    match &token.profile {
+        None => roles,
+        Some(profile) => format!("{roles}, profile {profile}"),
+    }
+}
+
+/// A token as JSON, without its hash.
+fn shown(token: &Stored) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "roles": token.roles,
+        "profile": token.profile,
+        "created": date(token.created),
+        "expires": token.expires.map(date),
+        "revoked": token.revoked.map(date),
+        "valid": token.is_valid(),
+    })
+}
+
+/// A time in UTC.
+fn date(seconds: u64) -> String {
+    let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+    let time = i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
+    time.and_then(|time| time.format(form).ok())
+        .unwrap_or_else(|| "never".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_is_a_number_of_minutes_hours_days_or_weeks() {
+        for (text, seconds) in [
+            ("90m", 5400),
+            ("12h", 43_200),
+            ("30d", 2_592_000),
+            ("4w", 2_419_200),
+        ] {
+            assert_eq!(lifetime(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for wrong in [
+            "",
+            "d",
+            "0d",
+            "-1d",
+            "30",
+            "1.5h",
+            "99999999999999999999d",
+            "9999999w",
+            "soon",
+        ] {
+            assert!(lifetime(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The part of a configuration that an identity gets by its roles.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::error::{EntryError, ProfileRefusal};
+use super::roles::{EVERYTHING, GrantedProfile, Role};
+use super::subject::{Person, Subject};
+use super::{Config, Policy};
+
+/// The part of a configuration that one identity may use.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Entitlement {
+    /// The identity, unique among all ways to show one.
+    pub(crate) identity: String,
+    /// Its name and roles, as rules know them.
+    pub(crate) person: Arc<Person>,
+    /// The profiles that its roles give; `None` gives the whole configuration.
+    pub(crate) profiles: Option<BTreeSet<String>>,
+    /// The profile that its credential is limited to.
+    pub(crate) limit: Option<String>,
+}
+
+impl Entitlement {
+    /// Whether it is the whole configuration.
+    #[must_use]
+    pub(crate) fn is_everything(&self) -> bool {
+        self.profiles.is_none() && self.limit.is_none()
+    }
+}
+
+/// The facts about an identity that decide its roles.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Claims {
+    /// The identity, unique among all ways to show one.
+    pub(crate) identity: String,
+    /// The name.
+    pub(crate) name: String,
+    /// The groups that its provider says.
+    pub(crate) groups: BTreeSet<String>,
+    /// The roles that its credential names.
+    pub(crate) roles: BTreeSet<String>,
+    /// The profile that its credential is limited to.
+    pub(crate) profile: Option<String>,
+}
+
+/// The reason why an identity gets nothing, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotEntitled {
+    /// The key cannot be read.
+    #[error("`roles` cannot be used: {0}")]
+    Unreadable(EntryError),
+    /// No role is the identity's.
+    #[error(
+        "no role of the configuration is for it: name it in `users`, one of its groups in `groups`, or give its token a role"
+    )]
+    NoRole,
+    /// No profile of its roles can be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileRefusal),
+}
+
+impl Config {
+    /// The part of the configuration that an identity with these claims gets.
+    ///
+    /// # Errors
+    /// When that is nothing.
+    pub(crate) fn entitlement(&self, claims: &Claims) -> Result<Entitlement, NotEntitled> {
+        let roles = self
+            .roles
+            .as_ref()
+            .map_err(|fault| NotEntitled::Unreadable(fault.clone()))?;
+        let is_theirs = |name: &str, role: &Role| {
+            claims.roles.contains(name)
+                || role.users.contains(&claims.name)
+                || role
+                    .groups
+                    .iter()
+                    .any(|group| claims.groups.contains(group))
+        };
+        let usable = roles.iter().flatten().filter_map(|(name, role)| {
+            let role = role.as_ref().ok()?;
+            is_theirs(name, role).then_some((name, role))
+        });
+        let theirs: BTreeMap<&String, &Role> = usable.collect();
+        let names = theirs.keys().map(|name| (*name).clone()).collect();
+        let given = theirs
+            .values()
+            .flat_map(|role| role.profiles.iter().cloned());
+        let given: BTreeSet<String> = given.collect();
+        let profiles = match (roles, &claims.profile) {
+            // Without roles, everyone with an identity gets everything, unless the credential is for one profile.
+            (None, _) if claims.roles.is_empty() => None,
+            (_, Some(profile)) if given.is_empty() && claims.roles.is_empty() => {
+                Some(BTreeSet::from([profile.clone()]))
+            }
+            _ if given.is_empty() => return Err(NotEntitled::NoRole),
+            _ if given.contains(EVERYTHING) => None,
+            _ => Some(given),
+        };
+        let entitlement = Entitlement {
+            identity: claims.identity.clone(),
+            person: Arc::new(Person {
+                name: claims.name.clone(),
+                roles: names,
+            }),
+            profiles,
+            limit: claims.profile.clone(),
+        };
+        self.entitled(&entitlement)?;
+        Ok(entitlement)
+    }
+
+    /// The part of the configuration that an entitlement permits, judged for its person. A profile that cannot be used gives nothing.
+    ///
+    /// # Errors
+    /// When none of its profiles can be used, or the one that it is limited to cannot.
+    pub(crate) fn entitled(&self, entitlement: &Entitlement) -> Result<Self, ProfileRefusal> {
+        let mut config = match &entitlement.profiles {
+            None => self.clone(),
+            Some(names) => self.united(names)?,
+        };
+        if let Some(profile) = &entitlement.limit {
+            config = config.narrowed(std::slice::from_ref(profile))?;
+        }
+        config.judge_for(&Subject::Person(entitlement.person.clone()));
+        Ok(config)
+    }
+
+    /// The configuration, judged for `subject`.
+    pub(crate) fn judge_for(&mut self, subject: &Subject) {
+        let own = self.servers.values_mut().map(|entry| &mut entry.tools);
+        let profiles = self.profile_rules.iter_mut().map(|(_, rules)| rules);
+        let roles = self.role_profiles.iter_mut().map(|part| &mut part.rules);
+        let all = std::iter::once(&mut self.tools);
+        all.chain(own)
+            .chain(profiles)
+            .chain(roles)
+            .for_each(|rules| rules.judge_for(subject));
+        self.subject.clone_from(subject);
+    }
+
+    /// The configuration with what any of these profiles permits.
+    fn united(&self, names: &BTreeSet<String>) -> Result<Self, ProfileRefusal> {
+        let mut config = self.clone();
+        let mut refusals = Vec::new();
+        let mut management = super::Management::Off;
+        for name in names {
+            let part = self.narrowed(std::slice::from_ref(name));
+            match part.and_then(|part| Ok((part, self.profile(name)?))) {
+                Ok((part, profile)) => {
+                    management = management.max(part.management);
+                    let surface = &mut config.surface.of_profiles;
+                    *surface = surface.or(profile.surface);
+                    config.role_profiles.push(GrantedProfile {
+                        name: name.clone(),
+                        servers: profile.servers.clone(),
+                        rules: profile.tools.clone(),
+                    });
+                }
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        let granted = std::mem::take(&mut config.role_profiles);
+        if let (true, Some(refusal)) = (granted.is_empty(), refusals.into_iter().next()) {
+            return Err(refusal);
+        }
+        config.keep_servers(|server| granted.iter().any(|profile| profile.has(server)));
+        config.role_profiles = granted;
+        config.management = management;
+        config.withhold();
+        Ok(config)
+    }
+
+    /// The roles that its rules and limits name.
+    #[must_use]
+    pub(crate) fn roles_of_rules(&self) -> BTreeSet<String> {
+        let own = self.servers.values().map(|entry| &entry.tools);
+        let profiles = self.profiles.iter().flat_map(BTreeMap::values).flatten();
+        let profiles = profiles.map(|profile| &profile.tools);
+        let all = std::iter::once(&self.tools).chain(own).chain(profiles);
+        let limits = self.limits.iter().flatten().flat_map(super::Limit::roles);
+        let rules = all.flat_map(Policy::roles);
+        rules.chain(limits).map(str::to_owned).collect()
+    }
+
+    /// Whether the configuration is for one person.
+    #[must_use]
+    pub(crate) fn is_for_person(&self) -> bool {
+        matches!(self.subject, Subject::Person(_))
+    }
+}

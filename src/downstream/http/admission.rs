@@ -1,0 +1,75 @@
+//! How a request was let in: by which URL, and with which identity.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::Extensions;
+
+use crate::config::Entitlement;
+use crate::downstream::Session;
+use crate::identity::{ClientCertificate, Pass};
+use crate::proxy::Proxy;
+use crate::shutdown::Tasks;
+
+/// The other end of a request's connection.
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    pub(super) address: IpAddr,
+    /// The certificate that it has shown.
+    pub(super) certificate: Option<Arc<ClientCertificate>>,
+}
+
+/// How a request was let in: by the URL of a profile, and with an identity.
+#[derive(Debug)]
+pub(super) struct Admission {
+    pub(super) profile: Option<String>,
+    pub(super) pass: Option<Arc<Pass>>,
+}
+
+impl Admission {
+    /// The part of the configuration that the identity gets.
+    pub(super) fn entitlement(&self) -> Option<&Arc<Entitlement>> {
+        self.pass.as_deref().map(Pass::entitlement)
+    }
+
+    /// The kind of session of Streamable HTTP.
+    pub(super) fn kind(&self) -> Kind {
+        Kind::StreamableHttp(self.profile.clone())
+    }
+
+    /// A session of this identity.
+    pub(super) fn session(&self, proxy: Arc<Proxy>, tasks: &Tasks) -> Arc<Session> {
+        let session = Session::new(proxy, tasks.clone());
+        if let Some(entitlement) = self.entitlement() {
+            session.identify(&entitlement.identity);
+        }
+        session
+    }
+
+    /// A name that no other identity has.
+    pub(super) fn own(&self, name: &str) -> String {
+        let identity = self.entitlement().map_or("", |one| &one.identity);
+        // An identity has no control characters.
+        format!("{identity}\0{name}")
+    }
+}
+
+/// The pass of a request that was let in by its identity.
+pub(super) fn pass(extensions: &Extensions) -> Option<Arc<Pass>> {
+    extensions.get::<Arc<Pass>>().cloned()
+}
+
+/// The two transports with sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Streamable HTTP, 2025-03-26 to 2025-11-25, at the URL of this profile.
+    StreamableHttp(Option<String>),
+    /// HTTP+SSE, 2024-11-05.
+    Sse,
+}
+
+/// Whether a request may see figures about all servers: it was let in without an identity, or its identity may use everything.
+pub(super) fn may_see_all(extensions: &Extensions) -> bool {
+    let pass = extensions.get::<Arc<Pass>>();
+    pass.is_none_or(|pass| pass.entitlement().is_everything())
+}

@@ -1,0 +1,92 @@
+//! The end of `serve --http`: with `http.drain` calls in progress get their answers, and new requests go elsewhere.
+
+use std::io::Read as _;
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::gateway::{Call, Gateway};
+use crate::support::script::{answer, sleep};
+use crate::support::{Server, Setup, until};
+
+fn slow(milliseconds: u64, http: &Value) -> Setup {
+    let slow = Server::new().tool("work", [sleep(milliseconds), answer("worked")]);
+    Setup::new()
+        .alone()
+        .log_level("info")
+        .server("slow", slow)
+        .setting("http", http.clone())
+}
+
+/// Begins a call in a thread, which returns the whole answer as text.
+fn begin(setup: &Setup, call: &Call) -> thread::JoinHandle<String> {
+    let mut stream = call.clone().and_header("Connection", "close").begin();
+    setup.home().wait_for("slow", "tools/call");
+    thread::spawn(move || {
+        let mut answer = Vec::new();
+        // A connection that is cut gives what has come.
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    })
+}
+
+fn terminate(gateway: &mut Gateway) {
+    gateway.process().signal(Signal::TERM);
+}
+
+#[test]
+fn calls_in_progress_are_answered_and_no_others_are_taken() {
+    let setup = slow(1500, &json!({ "drain": "60s" }));
+    let mut gateway = setup.serve(&[]);
+    let call = begin(&setup, &gateway.modern_execute("slow__work", ""));
+    terminate(&mut gateway);
+    gateway
+        .process()
+        .wait_for_stderr("no new requests are taken");
+    until("the address to be free", || {
+        TcpStream::connect(gateway.address()).err()
+    });
+    let answer = call.join().unwrap();
+    assert!(
+        answer.contains("200 OK") && answer.contains("worked"),
+        "{answer}"
+    );
+    let start = Instant::now();
+    assert_eq!(gateway.process().wait().code(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_second_signal_and_the_end_of_the_time_cancel_what_is_left() {
+    for (drain, signals) in [("60s", 2), ("1s", 1)] {
+        let setup = slow(60_000, &json!({ "drain": drain }));
+        let mut gateway = setup.serve(&[]);
+        let call = begin(&setup, &gateway.modern_execute("slow__work", ""));
+        let start = Instant::now();
+        terminate(&mut gateway);
+        gateway
+            .process()
+            .wait_for_stderr("no new requests are taken");
+        if signals == 2 {
+            terminate(&mut gateway);
+        }
+        gateway.process().wait();
+        assert!(start.elapsed() < Duration::from_secs(30), "{drain}");
+        assert!(!call.join().unwrap().contains("worked"));
+    }
+}
+
+#[test]
+fn without_the_key_the_end_waits_for_no_call() {
+    let setup = slow(60_000, &json!({}));
+    let mut gateway = setup.serve(&[]);
+    let call = begin(&setup, &gateway.modern_execute("slow__work", ""));
+    let start = Instant::now();
+    terminate(&mut gateway);
+    gateway.process().wait();
+    assert!(start.elapsed() < Duration::from_secs(30));
+    assert!(!call.join().unwrap().contains("worked"));
+}
