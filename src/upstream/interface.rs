@@ -65,7 +65,7 @@ impl Interface {
         origins: &[String],
         context: &Arc<UpstreamContext>,
     ) -> Result<Self, ConnectError> {
-        let own = HttpPeer::of(server, remote, context)?;
+        let own = HttpPeer::of(server, remote, context)?.of_interface();
         let others = origins.iter().map(|origin| {
             // A login belongs to one origin.
             let elsewhere = Remote {
@@ -73,7 +73,9 @@ impl Interface {
                 oauth: OAuth::default(),
                 ..remote.clone()
             };
-            Ok(HttpPeer::of(server, &elsewhere, context)?.without_login())
+            Ok(HttpPeer::of(server, &elsewhere, context)?
+                .of_interface()
+                .without_login())
         });
         Ok(Self {
             own,
@@ -91,7 +93,9 @@ impl Interface {
         context: &Arc<UpstreamContext>,
     ) -> Result<Self, ConnectError> {
         Ok(Self {
-            own: HttpPeer::of(server, remote, context)?.without_login(),
+            own: HttpPeer::of(server, remote, context)?
+                .of_interface()
+                .without_login(),
             others: Vec::new(),
         })
     }
@@ -99,6 +103,12 @@ impl Interface {
     /// The configured URL.
     pub(crate) fn url(&self) -> &Url {
         &self.own.url
+    }
+
+    /// `text`, written by the interface, without the tokens and headers that it may have been sent.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let all = std::iter::once(&self.own).chain(&self.others);
+        all.fold(text.to_owned(), |text, peer| peer.masked(&text))
     }
 
     /// Whether requests may go to the origin of `url`.

@@ -416,6 +416,70 @@ fn deep_schemas_are_shown_by_path_and_checked_whole() {
 }
 
 #[test]
+fn an_agent_neither_replaces_nor_sees_a_header_of_the_entrys_command() {
+    let web = HttpServer::start(pets);
+    let command = r#"echo '{"headers": {"X-Trace": "from-the-command"}}'"#;
+    let mut client = setup_with(&web, json!({ "headers_command": command })).connect();
+    let list = json!({ "X-Trace": "from-the-agent" }).to_string();
+    client.execute_with("zoo__pets_list", &list);
+    let request = web.requests().pop().unwrap();
+    assert_eq!(request.header("x-trace"), "from-the-command");
+    let echo = client.execute_with("zoo__pets_get", r#"{"id":"1"}"#).text();
+    assert!(echo.contains("/pets/1"), "{echo}");
+    assert!(!echo.contains("from-the-command"), "{echo}");
+}
+
+#[test]
+fn a_member_of_an_object_sets_no_other_parameter() {
+    let web = HttpServer::start(pets);
+    let object = json!({ "type": "object" });
+    let fields =
+        json!({ "type": "object", "properties": { "more": object, "role": { "type": "string" } } });
+    let form = json!({ "schema": fields, "encoding": { "more": { "style": "form" } } });
+    let description = json!({ "openapi": "3.1.0", "paths": {
+        "/find": { "get": { "operationId": "find", "parameters": [
+            { "name": "filter", "in": "query", "schema": object },
+            { "name": "limit", "in": "query", "schema": { "type": "integer" } },
+            { "name": "likes", "in": "cookie", "schema": object },
+            { "name": "session", "in": "cookie", "schema": { "type": "string" } },
+        ], "responses": {} } },
+        "/form": { "post": { "operationId": "form", "requestBody": { "content": { "application/x-www-form-urlencoded": form } }, "responses": {} } },
+    } });
+    let setup = Setup::new();
+    let path = setup.home().path("api.json");
+    std::fs::write(&path, description.to_string()).unwrap();
+    let entry = json!({ "openapi": path, "base_url": web.url("/v1?tenant=us") });
+    let mut client = setup.entry("zoo", &entry.to_string()).connect();
+    let sent = echoed(
+        &mut client,
+        "find",
+        json!({ "filter": { "colour": "red" } }),
+    );
+    assert_eq!(sent["path"], "/v1/find?tenant=us&colour=red");
+    let sent = echoed(
+        &mut client,
+        "form",
+        json!({ "more": { "a": "b" }, "role": "c" }),
+    );
+    assert_eq!(sent["text"], "a=b&role=c");
+    for (tool, arguments) in [
+        ("find", json!({ "filter": { "limit": 9 } })),
+        ("find", json!({ "filter": { "tenant": "them" } })),
+        ("find", json!({ "likes": { "session": "theirs" } })),
+        ("form", json!({ "more": { "role": "admin" } })),
+    ] {
+        let before = web.requests().len();
+        let answer = client.execute_with(&format!("zoo__{tool}"), &arguments.to_string());
+        assert!(
+            answer.text().contains("which would set the"),
+            "{}",
+            answer.text()
+        );
+        assert_eq!(web.requests().len(), before);
+    }
+}
+
+#[test]
 fn a_fault_costs_its_operation_alone_and_says_why() {
     let web = HttpServer::start(pets);
     let setup = setup(&web);

@@ -107,7 +107,7 @@ impl GraphQlSource {
             .map_err(|_| SourceError::Arguments("the arguments must be an object".to_owned()))?;
         let body = operation.body(arguments).map_err(SourceError::Arguments)?;
         let answer = self.send(&body).await?;
-        Ok(self.masker.mask(&result(&answer)).into_owned())
+        Ok(self.interface.masked(&self.masker.mask(&result(&answer))))
     }
 }
 

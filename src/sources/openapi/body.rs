@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value};
 
 use super::operation::{Body, Form, Style, is_file};
-use super::style::{Written, joined, pairs, plain};
+use super::style::{Written, encoded, joined, pairs, plain};
 
 /// A body, as it is sent.
 #[derive(Debug, Default)]
@@ -77,7 +77,8 @@ fn members(value: &Value) -> Result<&Map<String, Value>, String> {
 
 fn url_encoded(body: &Body, value: &Value) -> Result<String, String> {
     let mut all = Vec::new();
-    for (name, value) in members(value)? {
+    let fields = members(value)?;
+    for (name, value) in fields {
         let encoding = body.encodings.get(name);
         let style = encoding.and_then(|encoding| encoding.style);
         let text = Value::String(value.to_string());
@@ -90,15 +91,23 @@ fn url_encoded(body: &Body, value: &Value) -> Result<String, String> {
         let explode = encoding
             .and_then(|encoding| encoding.explode)
             .unwrap_or(style == Style::Form);
-        all.extend(pairs(
-            name,
-            value,
-            Written {
-                style,
-                explode,
-                allows_reserved: false,
-            },
-        ));
+        let written = Written {
+            style,
+            explode,
+            allows_reserved: false,
+        };
+        let pairs = pairs(name, value, written);
+        let own = encoded(name);
+        let is_taken = |key: &str| {
+            let known = body.fields.keys().chain(fields.keys());
+            known.map(|field| encoded(field)).any(|field| field == key)
+        };
+        if let Some((key, _)) = pairs.iter().find(|(key, _)| *key != own && is_taken(key)) {
+            return Err(format!(
+                "`{name}` has the member `{key}`, which would set the field of this name"
+            ));
+        }
+        all.extend(pairs);
     }
     Ok(joined(&all))
 }

@@ -214,7 +214,7 @@ impl OpenApiSource {
             .await
             .map_err(SourceError::Call)?;
         let result = answer::result(&answer, &url, &api.logins);
-        Ok(self.masker.mask(&result).into_owned())
+        Ok(self.interface.masked(&self.masker.mask(&result)))
     }
 }
 

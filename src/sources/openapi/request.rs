@@ -6,9 +6,9 @@ use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 
 use super::body::{self, Content};
-use super::operation::{Operation, Place};
+use super::operation::{Operation, Parameter, Place};
 use super::reading::Given;
-use super::style::{Written, in_header, in_path, joined, pairs};
+use super::style::{Written, encoded, in_header, in_path, joined, pairs};
 use crate::upstream::InterfaceRequest;
 
 /// A path that can be decoded more often than this is refused.
@@ -60,11 +60,19 @@ impl Operation {
                     }
                     path = path.replace(&format!("{{{}}}", parameter.name), &text);
                 }
-                Place::Query => query.extend(pairs(&parameter.name, value, written)),
+                Place::Query => {
+                    let pairs = pairs(&parameter.name, value, written);
+                    self.check_members(parameter, &pairs, base, given)?;
+                    query.extend(pairs);
+                }
                 Place::Header => {
                     headers.push((parameter.name.clone(), in_header(parameter, value)));
                 }
-                Place::Cookie => cookies.extend(pairs(&parameter.name, value, written)),
+                Place::Cookie => {
+                    let pairs = pairs(&parameter.name, value, written);
+                    self.check_members(parameter, &pairs, base, given)?;
+                    cookies.extend(pairs);
+                }
             }
         }
         let url = self.url(base, &path, &joined(&query))?;
@@ -105,6 +113,42 @@ impl Operation {
         };
         match arguments.keys().find(|name| !is_known(name)) {
             Some(name) => Err(format!("there is no argument `{name}`")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that no member of an object, which is sent as `member=value`, sets another parameter, or a part of the query that
+    /// the description or the entry fixes.
+    fn check_members(
+        &self,
+        parameter: &Parameter,
+        pairs: &[(String, String)],
+        base: &Base,
+        given: &Given,
+    ) -> Result<(), String> {
+        let own = encoded(&parameter.name);
+        let template = self.path.split_once('?').map(|(_, query)| query);
+        let fixed = [template, base.query.as_deref()].into_iter().flatten();
+        let fixed: Vec<&str> = fixed
+            .flat_map(|query| query.split('&'))
+            .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
+            .collect();
+        let is_taken = |name: &str| {
+            let others = self.parameters.iter().map(|one| &one.name);
+            let others = others.chain(&given.query);
+            others
+                .map(|other| encoded(other))
+                .any(|other| other == name)
+                || fixed.contains(&name)
+        };
+        match pairs
+            .iter()
+            .find(|(name, _)| *name != own && is_taken(name))
+        {
+            Some((name, _)) => Err(format!(
+                "`{}` has the member `{name}`, which would set the parameter of this name",
+                parameter.argument
+            )),
             None => Ok(()),
         }
     }

@@ -8,8 +8,12 @@ use serde_json::{Map, Number, Value};
 /// The deepest nesting that is read.
 const DEEPEST: usize = 128;
 
-/// The maximum number of values that aliases may repeat: a few lines could otherwise stand for any number of values.
-const MOST_REPEATED: usize = 1_000_000;
+/// The maximum size of what anchors keep and aliases repeat, as [`size`] counts it: a few lines could otherwise stand for any
+/// amount of values.
+const MOST_REPEATED: usize = 64 * 1024 * 1024;
+
+/// What a value costs beside its text, in bytes.
+const VALUE: usize = 64;
 
 /// Parses the first document of a text.
 ///
@@ -35,7 +39,8 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 
 struct Reader<'t> {
     events: Parser<'t, StrInput<'t>>,
-    anchors: BTreeMap<usize, Value>,
+    /// The values that aliases repeat, and their sizes.
+    anchors: BTreeMap<usize, (Value, usize)>,
     repeated: usize,
 }
 
@@ -52,11 +57,12 @@ impl<'t> Reader<'t> {
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, _) => (anchor, scalar(&text, style)),
             Event::Alias(id) => {
-                let value = self.anchors.get(&id).cloned().unwrap_or(Value::Null);
-                self.repeated += count(&value);
-                if self.repeated > MOST_REPEATED {
-                    return Err("its aliases repeat too much".to_owned());
-                }
+                let Some((value, size)) = self.anchors.get(&id) else {
+                    return Ok(Value::Null);
+                };
+                let size = *size;
+                let value = value.clone();
+                self.repeat(size)?;
                 return Ok(value);
             }
             Event::SequenceStart(anchor, _) => {
@@ -73,9 +79,20 @@ impl<'t> Reader<'t> {
             _ => (0, Value::Null),
         };
         if anchor > 0 {
-            self.anchors.insert(anchor, value.clone());
+            let size = size(&value);
+            self.repeat(size)?;
+            self.anchors.insert(anchor, (value.clone(), size));
         }
         Ok(value)
+    }
+
+    /// Counts a copy of this size.
+    fn repeat(&mut self, size: usize) -> Result<(), String> {
+        self.repeated += size;
+        match self.repeated > MOST_REPEATED {
+            true => Err("its aliases repeat too much".to_owned()),
+            false => Ok(()),
+        }
     }
 
     fn members(&mut self, depth: usize) -> Result<Map<String, Value>, String> {
@@ -115,13 +132,18 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The number of values in `value`.
-fn count(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(count).sum::<usize>(),
-        _ => 1,
-    }
+/// About how many bytes of memory `value` takes.
+fn size(value: &Value) -> usize {
+    let inside = match value {
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| VALUE + key.len() + size(value))
+            .sum(),
+        Value::String(text) => text.len(),
+        _ => 0,
+    };
+    VALUE + inside
 }
 
 /// A scalar of the core schema (YAML 1.2, 10.3).
@@ -175,6 +197,13 @@ mod tests {
             let list = vec![format!("*a{before}"); 10].join(", ");
             text.push_str(&format!("a{level}: &a{level} [{list}]\n"));
         }
+        assert!(parse(&text).unwrap_err().contains("repeat"));
+        // Few values, but long ones.
+        let text = format!(
+            "a: &a {}\nb: [{}]\n",
+            "x".repeat(1_000_000),
+            vec!["*a"; 100].join(", ")
+        );
         assert!(parse(&text).unwrap_err().contains("repeat"));
         assert!(parse("a: [1\nb: }").unwrap_err().contains("line"));
     }

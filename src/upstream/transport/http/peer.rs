@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 
 use super::error::{HttpError, unsent, words};
@@ -39,6 +41,8 @@ pub(in crate::upstream) struct HttpPeer {
     stalls: Arc<AtomicU32>,
     /// The configured headers; the protocol's headers override them.
     headers: HeaderMap,
+    /// Whether the entry's headers override those of a request instead, some of which an agent wrote.
+    entry_wins: bool,
     /// The command that prints more headers, and its context.
     helper: Option<(Arc<Helper>, Arc<UpstreamContext>)>,
     /// The login, if the configured headers have no credentials.
@@ -78,9 +82,30 @@ impl HttpPeer {
             unpooled,
             stalls: Arc::default(),
             headers,
+            entry_wins: false,
             helper,
             login,
         })
+    }
+
+    /// The peer as one of an interface, whose requests have headers that an agent wrote: none of them replaces one of the entry.
+    pub(in crate::upstream) fn of_interface(self) -> Self {
+        Self {
+            entry_wins: true,
+            ..self
+        }
+    }
+
+    /// `text`, written by the server, without the credentials that it may have been sent.
+    pub(in crate::upstream) fn masked(&self, text: &str) -> String {
+        let text = match &self.login {
+            Some(login) => login.masked(text),
+            None => text.to_owned(),
+        };
+        match &self.helper {
+            Some((helper, _)) => helper.masked(&text),
+            None => text,
+        }
     }
 
     /// The peer without a login, for another origin of an interface.
@@ -155,16 +180,20 @@ impl HttpPeer {
     }
 
     /// The headers of a request. The protocol's headers override the configured ones, which override those of the
-    /// command.
+    /// command. For an interface, only the type of the body overrides them.
     fn all_headers(
         &self,
         given: Option<&Arc<CommandHeaders>>,
         ours: &[(HeaderName, HeaderValue)],
     ) -> HeaderMap {
         let mut headers = given.map(|given| given.headers.clone()).unwrap_or_default();
-        let configured = self.headers.iter();
-        for (name, value) in configured.chain(ours.iter().map(|(name, value)| (name, value))) {
+        for (name, value) in &self.headers {
             headers.insert(name, value.clone());
+        }
+        for (name, value) in ours {
+            if !self.entry_wins || *name == CONTENT_TYPE || !headers.contains_key(name) {
+                headers.insert(name, value.clone());
+            }
         }
         headers
     }
@@ -240,17 +269,7 @@ impl HttpPeer {
         &self,
         response: Response,
     ) -> (HttpError, Option<Bytes>) {
-        let masked = |said: &str| {
-            let said = telemetry::masked(said);
-            let said = match &self.login {
-                Some(login) => login.masked(&said),
-                None => said.into_owned(),
-            };
-            match &self.helper {
-                Some((helper, _)) => helper.masked(&said),
-                None => said,
-            }
-        };
+        let masked = |said: &str| self.masked(&telemetry::masked(said));
         let (error, body) = body::refusal(response, masked).await;
         let by_command = self
             .helper
