@@ -184,6 +184,12 @@ impl Config {
         rules.chain(limits).map(str::to_owned).collect()
     }
 
+    /// Whether what is recorded about the calls of others may be shown too: a person with a part of the configuration sees none of it.
+    #[must_use]
+    pub(crate) fn shows_calls_of_others(&self) -> bool {
+        !self.is_for_person() || self.profile_names().next().is_none()
+    }
+
     /// Whether the configuration is for one person.
     #[must_use]
     pub(crate) fn is_for_person(&self) -> bool {

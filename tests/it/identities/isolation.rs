@@ -75,6 +75,15 @@ fn what_a_role_does_not_give_does_not_exist() {
         gateway.call("GET", "/metrics").by(&admin).send().status,
         200
     );
+    for tool in ["mcpzip__stats", "mcpzip__tail_log"] {
+        let call = |person: &str| {
+            let arguments = format!(r#"{{"name":"{tool}","arguments":{{"server":"git"}}}}"#);
+            let members = format!(r#""name":"execute_tool","arguments":{arguments}"#);
+            said(gateway.modern("tools/call", &members).by(person))
+        };
+        assert!(call(&anna).contains("the calls of all users"), "{tool}");
+        assert!(!call(&admin).contains("the calls of all users"), "{tool}");
+    }
     // The URL of a profile narrows, and never widens.
     let at = |path: &str, token: &str| {
         let call = gateway.modern_execute("git__push", "").to(path);

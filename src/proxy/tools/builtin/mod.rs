@@ -176,6 +176,11 @@ impl Builtin {
                 "the configuration does not let agents manage mcpzip (`management` is off)",
             );
         }
+        if matches!(tool, Tool::Stats | Tool::TailLog) && !view.config().shows_calls_of_others() {
+            return Reply::tool_error(
+                "the statistics and logs contain the calls of all users: they are for those whose roles give the whole configuration",
+            );
+        }
         self.inventory.loaded().await;
         match tool {
             Tool::Stats => self.stats(view, arguments).await,
