@@ -1,7 +1,7 @@
 //! A server at a TCP port, reached by a transport of the program: `cargo run --example own_transport -- ADDRESS`. For a server to try
 //! it with: `socat TCP-LISTEN:7000,reuseaddr,fork EXEC:"uvx mcp-server-time"`.
 
-use mcpzip::{BoxFuture, Error, Runner, Server, Streams, Transport};
+use mcpzip::{BoxFuture, Error, ErrorKind, Runner, Server, Streams, Transport};
 use tokio::net::TcpStream;
 
 /// MCP over TCP, a message per line.
@@ -13,8 +13,9 @@ impl Transport for Tcp {
     fn connect(&self) -> BoxFuture<'_, Result<Streams, Error>> {
         Box::pin(async {
             let stream = TcpStream::connect(&self.address).await;
-            let stream =
-                stream.map_err(|error| Error::refusal(format!("{}: {error}", self.address)))?;
+            let stream = stream.map_err(|error| {
+                Error::new(ErrorKind::Unavailable, &self.address).with_source(error)
+            })?;
             let (reader, writer) = stream.into_split();
             Ok(Streams::new(reader, writer))
         })

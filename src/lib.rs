@@ -23,8 +23,8 @@
 //!
 //! # Guide
 //!
-//! **Configuration.** [`Builder`] takes a file with `mcpServers`, as other MCP clients have it, its content as a string, single
-//! servers ([`Server`]), or all of these. Rules for tools, time limits and search are those of
+//! **Configuration.** [`Builder`] takes a file with `mcpServers`, as other MCP clients have it, or its content as a string, and single
+//! servers ([`Server`]). Rules for tools, time limits and search are those of
 //! mcpzip's own configuration file. Nothing is read from the environment of the process: pass what
 //! servers may have, such as `PATH`, to [`Builder::environment`]. Nothing is written to disk without
 //! [`Builder::directories`]. Any number of runners may exist side by side, on any tokio runtime.
@@ -48,6 +48,9 @@
 //! filter process of the program `mcpzip`, and is refused in other programs; that of [`Execute::select`] runs in the process.
 //!
 //! **Errors.** There is one [`Error`], with an [`ErrorKind`] to act on. Its texts and causes have no secrets of the configuration.
+//!
+//! **Features.** `cli` is the program and `semantic` the model for search by meaning; both are defaults. Without them the library has no
+//! TLS either, unless `tls` is a feature: servers at `https` URLs need it.
 //!
 //! **Logs.** The library uses `tracing`, with the target `mcpzip`. Install your subscriber before [`Builder::build`]: the runner
 //! sends it its lines with its secrets masked.
@@ -104,6 +107,7 @@ mod secret;
 mod shutdown;
 mod telemetry;
 mod text;
+mod tls;
 mod tool;
 
 #[cfg(any(all(test, feature = "cli"), feature = "fuzzing"))]

@@ -187,14 +187,17 @@ class Handler:
         return []
 
     def progress(self, progress: dict[str, Json]) -> None:
-        """Receives the progress of a call: `progress`, `total`, `message`. It must not block."""
+        """Receives the progress of a call: `tool`, `progress`, `total`, `message`. It must not block."""
 
     def log(self, message: dict[str, Json]) -> None:
         """Receives a log message of a server: `level`, `logger`, `data`. It must not block."""
 
 
-def tool(name: str, description: str, input_schema: Json = None) -> Callable[[Callable[..., Any]], Tool]:
-    """Makes a function a tool of the program. It gets the arguments by name, and may be `async`.
+def tool(
+    name: str, description: str, input_schema: Json = None, *, annotations: Json = None
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Makes a function a tool of the program. It gets the arguments by name, and may be `async`. `annotations` are hints on what it
+    does, such as `{"readOnlyHint": True}`.
 
         @mcpzip.tool("add", "Adds two numbers", {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}})
         def add(a: float, b: float) -> float:
@@ -202,7 +205,7 @@ def tool(name: str, description: str, input_schema: Json = None) -> Callable[[Ca
     """
 
     def made(call: Callable[..., Any]) -> Tool:
-        return Tool(name, description, input_schema or {"type": "object"}, call=call)
+        return Tool(name, description, input_schema or {"type": "object"}, annotations=annotations, call=call)
 
     return made
 
@@ -232,7 +235,7 @@ class Runner:
             if isinstance(server, Mapping):
                 entries[name] = dict(server)
             else:
-                shown = [{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in server]
+                shown = [{name: getattr(one, name) for name in _SHOWN} for one in server]
                 self._inside.append((name, json.dumps(shown), _Tools(server)))
         cache, state = directories or (None, None)
         self._settings = json.dumps(
@@ -262,7 +265,7 @@ class Runner:
 
     def _inner(self) -> _native.Runner:
         if self._native is None:
-            raise Error("Ended", "the runner has not begun: use `async with Runner(…) as runner`")
+            raise Error("Ended", "the runner has ended, or has not begun: use `async with Runner(…) as runner`")
         return self._native
 
     def servers(self) -> list[str]:
@@ -346,8 +349,10 @@ class Runner:
         return await self._inner().serve_http(host, port, token, list(origins))
 
     async def shutdown(self) -> None:
-        """Ends all servers and waits for their end."""
-        await self._inner().shutdown()
+        """Ends all servers, with the calls that they have, and waits for their end."""
+        native, self._native = self._native, None
+        if native is not None:
+            await native.shutdown()
 
 
 class Client:
@@ -400,6 +405,9 @@ class Client:
     async def complete_resource(self, template: str, argument: str, value: str) -> list[str]:
         """Suggests values for the argument of a resource template."""
         return list(json.loads(await self._native.complete(self.server, False, template, argument, value)))
+
+
+_SHOWN = ("name", "description", "input_schema", "title", "output_schema", "annotations")
 
 
 def _path(path: str | os.PathLike[str] | None) -> str | None:

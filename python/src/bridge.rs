@@ -2,6 +2,9 @@
 //!
 //! *Invariant*: of the threads of this package, one alone takes Python's lock, and it has ended before the interpreter ends. A thread that
 //! holds the lock at that moment would abort the process.
+//!
+//! A fork copies one thread of a process, and locks as they are, held or not. So a new process has a runtime and a thread of its own, and
+//! takes no lock of the process that it was forked from.
 
 use std::future::Future;
 use std::sync::mpsc::{Sender, channel};
@@ -16,19 +19,124 @@ use tokio::task::AbortHandle;
 
 type Job = Box<dyn FnOnce(Python<'_>) + Send>;
 
-/// The thread that has Python's lock for its jobs, until the interpreter ends.
-static THREAD: Mutex<Option<(Sender<Job>, JoinHandle<()>)>> = Mutex::new(None);
+/// The parts of one process.
+struct Process {
+    id: u32,
+    /// The thread that has Python's lock for its jobs, until the interpreter ends.
+    thread: Mutex<Option<(Sender<Job>, JoinHandle<()>)>>,
+    runtime: OnceLock<Runtime>,
+    /// Those of a process that was forked from this one.
+    forked: OnceLock<Box<Process>>,
+}
 
-static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+static FIRST: OnceLock<Process> = OnceLock::new();
+
+impl Process {
+    /// The parts of this process.
+    fn current() -> &'static Self {
+        let id = std::process::id();
+        let mut process = FIRST.get_or_init(|| Self::new(id));
+        while process.id != id {
+            process = process.forked.get_or_init(|| Box::new(Self::new(id)));
+        }
+        process
+    }
+
+    /// Those that [`Self::current`] has made.
+    fn known() -> Option<&'static Self> {
+        let id = std::process::id();
+        let mut process = FIRST.get()?;
+        while process.id != id {
+            process = process.forked.get()?;
+        }
+        Some(process)
+    }
+
+    /// Takes the thread, which ends when its sender is dropped.
+    fn take_thread(&self) -> Option<(Sender<Job>, JoinHandle<()>)> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.take()
+    }
+
+    fn new(id: u32) -> Self {
+        let (sender, jobs) = channel::<Job>();
+        let run = move || jobs.iter().for_each(|job| Python::attach(job));
+        let thread = std::thread::Builder::new()
+            .name("mcpzip-python".to_owned())
+            .spawn(run);
+        Self {
+            id,
+            // Without a thread, nothing is answered, as while the interpreter ends.
+            thread: Mutex::new(thread.ok().map(|thread| (sender, thread))),
+            runtime: OnceLock::new(),
+            forked: OnceLock::new(),
+        }
+    }
+
+    fn runtime(&self) -> PyResult<&Runtime> {
+        if let Some(runtime) = self.runtime.get() {
+            return Ok(runtime);
+        }
+        let made = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        Ok(self.runtime.get_or_init(|| made))
+    }
+}
+
+/// A value of the process that made it. In a process forked from that one it cannot be used, and is not dropped.
+pub(crate) struct OfProcess<T> {
+    id: u32,
+    value: Option<T>,
+}
+
+impl<T> OfProcess<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            id: std::process::id(),
+            value: Some(value),
+        }
+    }
+
+    /// The value, in its own process.
+    pub(crate) fn get(&self) -> Option<&T> {
+        let is_own = self.id == std::process::id();
+        self.value.as_ref().filter(|_| is_own)
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if self.id != std::process::id() {
+            std::mem::forget(self.value.take());
+        }
+    }
+}
+
+/// An object of Python that any thread may drop: the one with Python's lock does so.
+pub(crate) struct Held(Option<Py<PyAny>>);
+
+impl Held {
+    pub(crate) fn new(object: Bound<'_, PyAny>) -> Arc<Self> {
+        Arc::new(Self(Some(object.unbind())))
+    }
+
+    fn bind<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        let object = self.0.as_ref();
+        object.expect("it is taken by the drop alone").bind(py)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let object = self.0.take();
+        with_python(move |_| drop(object));
+    }
+}
 
 /// Starts the thread, and ends it when the interpreter does.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let (sender, jobs) = channel::<Job>();
-    let run = move || jobs.iter().for_each(|job| Python::attach(job));
-    let thread = std::thread::Builder::new()
-        .name("mcpzip-python".to_owned())
-        .spawn(run)?;
-    *THREAD.lock().unwrap_or_else(PoisonError::into_inner) = Some((sender, thread));
+    Process::current();
     let end = wrap_pyfunction!(end, module)?;
     module
         .py()
@@ -39,8 +147,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[pyfunction]
 fn end(py: Python<'_>) {
+    let Some(process) = Process::known() else {
+        return;
+    };
     py.detach(|| {
-        let thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = process.take_thread();
         if let Some((sender, thread)) = thread {
             drop(sender);
             // A job that panicked has printed why.
@@ -51,20 +162,12 @@ fn end(py: Python<'_>) {
 
 /// Runs `job` with Python's lock. While the interpreter ends, it is dropped.
 fn with_python(job: impl FnOnce(Python<'_>) + Send + 'static) {
-    if let Some((sender, _)) = &*THREAD.lock().unwrap_or_else(PoisonError::into_inner) {
+    let process = Process::current();
+    let thread = process.thread.lock();
+    if let Some((sender, _)) = &*thread.unwrap_or_else(PoisonError::into_inner) {
         // The thread receives as long as there is a sender.
         let _ = sender.send(Box::new(job));
     }
-}
-
-fn runtime() -> PyResult<&'static Runtime> {
-    if let Some(runtime) = RUNTIME.get() {
-        return Ok(runtime);
-    }
-    let made = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    Ok(RUNTIME.get_or_init(|| made))
 }
 
 /// Runs `work` as an awaitable of the running event loop. Its result makes the value or the exception. A cancelled awaitable drops
@@ -76,8 +179,8 @@ where
 {
     let runs_in = Loop::running(py)?;
     let future = runs_in.0.bind(py).call_method0("create_future")?;
-    let waiting = future.clone().unbind();
-    let task = runtime()?.spawn(async move {
+    let waiting = Held::new(future.clone());
+    let task = Process::current().runtime()?.spawn(async move {
         let outcome = work.await;
         with_python(move |py| {
             let future = waiting.bind(py);
@@ -95,7 +198,7 @@ where
             drop(set);
         });
     });
-    future.call_method1("add_done_callback", (Abort(task.abort_handle()),))?;
+    future.call_method1("add_done_callback", (Abort(OfProcess::new(task.abort_handle())),))?;
     Ok(future)
 }
 
@@ -124,32 +227,32 @@ impl Set {
 
 /// Ends the task of a future that was cancelled.
 #[pyclass(frozen)]
-struct Abort(AbortHandle);
+struct Abort(OfProcess<AbortHandle>);
 
 #[pymethods]
 impl Abort {
     fn __call__(&self, future: &Bound<'_, PyAny>) -> PyResult<()> {
         if future.call_method0("cancelled")?.is_truthy()? {
-            self.0.abort();
+            let _ = self.0.get().map(AbortHandle::abort);
         }
         Ok(())
     }
 }
 
 /// An event loop of the program.
-pub(crate) struct Loop(Arc<Py<PyAny>>);
+pub(crate) struct Loop(Arc<Held>);
 
 impl Loop {
     /// The one that runs now.
     pub(crate) fn running(py: Python<'_>) -> PyResult<Self> {
         let running = py.import("asyncio")?.call_method0("get_running_loop")?;
-        Ok(Self(Arc::new(running.unbind())))
+        Ok(Self(Held::new(running)))
     }
 
     /// Awaits `object.method(*arguments)` in the loop. An exception is its text.
     pub(crate) async fn ask(
         &self,
-        object: Arc<Py<PyAny>>,
+        object: Arc<Held>,
         method: &'static str,
         arguments: [String; 2],
     ) -> Result<String, String> {
@@ -167,7 +270,7 @@ impl Loop {
     }
 
     /// Calls `object.method(argument)` in the loop.
-    pub(crate) fn tell(&self, object: Arc<Py<PyAny>>, method: &'static str, argument: String) {
+    pub(crate) fn tell(&self, object: Arc<Held>, method: &'static str, argument: String) {
         let runs_in = self.0.clone();
         with_python(move |py| {
             let called = object.bind(py).getattr(method).and_then(|method| {
@@ -184,8 +287,8 @@ impl Loop {
 /// Begins `object.method(*arguments)` in the loop; `sender` gets the answer.
 fn begin(
     py: Python<'_>,
-    runs_in: &Py<PyAny>,
-    object: &Py<PyAny>,
+    runs_in: &Held,
+    object: &Held,
     (method, [first, second]): (&str, [String; 2]),
     sender: oneshot::Sender<Result<String, String>>,
 ) -> PyResult<()> {
@@ -193,11 +296,14 @@ fn begin(
     let future = py
         .import("asyncio")?
         .call_method1("run_coroutine_threadsafe", (coroutine, runs_in.bind(py)))?;
-    let sender = Mutex::new(Some(sender));
+    let sender = OfProcess::new(Mutex::new(Some(sender)));
     let done = PyCFunction::new_closure(py, None, None, move |arguments, _| {
         let answer = arguments.get_item(0)?.call_method0("result");
         let answer = answer.and_then(|answer| answer.extract::<String>());
-        let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = sender.get().and_then(|sender| {
+            let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+            sender.take()
+        });
         // The call that asked may be gone.
         let _ = sender.map(|sender| {
             sender.send(answer.map_err(|error| error.value(arguments.py()).to_string()))

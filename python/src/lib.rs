@@ -14,18 +14,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use serde_json::{Map, Value, json};
 
-use bridge::{Loop, awaitable};
+use bridge::{Held, Loop, OfProcess, awaitable};
 
 /// A Python object whose methods take and return JSON, and the event loop that they run in.
 struct Object {
-    object: Arc<Py<PyAny>>,
+    object: Arc<Held>,
     runs_in: Loop,
 }
 
 impl Object {
     fn new(object: Bound<'_, PyAny>) -> PyResult<Self> {
         let runs_in = Loop::running(object.py())?;
-        let object = Arc::new(object.unbind());
+        let object = Held::new(object);
         Ok(Self { object, runs_in })
     }
 
@@ -77,6 +77,7 @@ impl Handler for PythonHandler {
 
     fn progress(&self, progress: Progress) {
         let Progress {
+            tool,
             progress,
             total,
             message,
@@ -84,7 +85,7 @@ impl Handler for PythonHandler {
         } = progress;
         self.object.tell(
             "progress",
-            &json!({ "progress": progress, "total": total, "message": message }),
+            &json!({ "tool": tool, "progress": progress, "total": total, "message": message }),
         );
     }
 
@@ -159,11 +160,15 @@ fn tool(tool: &Tool) -> Value {
 
 fn tool_of(value: &Value) -> Tool {
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-    Tool::new(
+    let mut tool = Tool::new(
         text("name"),
         text("description"),
         value["input_schema"].clone(),
-    )
+    );
+    tool.title = value["title"].as_str().map(str::to_owned);
+    tool.output_schema = Some(value["output_schema"].clone()).filter(|schema| !schema.is_null());
+    tool.annotations = value["annotations"].clone();
+    tool
 }
 
 /// Settings of the configuration file for a server that Python names.
@@ -196,13 +201,19 @@ fn awaited<'py>(
 }
 
 #[pyclass(frozen, module = "mcpzip._native")]
-struct Runner(Mutex<Option<Arc<mcpzip::Runner>>>);
+struct Runner(OfProcess<Arc<mcpzip::Runner>>);
+
+/// The value, unless this process was forked from that of the runner.
+fn own<'v, T>(py: Python<'_>, value: &'v OfProcess<T>) -> PyResult<&'v T> {
+    let message = "this process was forked from the one that has the runner: make a runner in it";
+    value
+        .get()
+        .ok_or_else(|| failure(py, ErrorKind::Ended, message))
+}
 
 impl Runner {
     fn get(&self, py: Python<'_>) -> PyResult<Arc<mcpzip::Runner>> {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = || failure(py, ErrorKind::Ended, "the runner has ended");
-        inner.clone().ok_or_else(ended)
+        own(py, &self.0).cloned()
     }
 
     fn client(&self, py: Python<'_>, server: &str) -> PyResult<Client> {
@@ -275,7 +286,7 @@ impl Runner {
             let built = builder.build().await;
             move |py: Python<'_>| {
                 let runner = built.map_err(|error| raised(py, &error))?;
-                let runner = Self(Mutex::new(Some(Arc::new(runner))));
+                let runner = Self(OfProcess::new(Arc::new(runner)));
                 Ok(Py::new(py, runner)?.into_any())
             }
         })
@@ -485,9 +496,8 @@ impl Runner {
     }
 
     fn events(&self, py: Python<'_>) -> PyResult<Events> {
-        Ok(Events(Arc::new(tokio::sync::Mutex::new(
-            self.get(py)?.events(),
-        ))))
+        let events = tokio::sync::Mutex::new(self.get(py)?.events());
+        Ok(Events(OfProcess::new(Arc::new(events))))
     }
 
     fn serve_stdio<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -519,22 +529,17 @@ impl Runner {
                 let server = serving.map_err(|error| raised(py, &error))?;
                 let server = HttpServer {
                     url: server.url(),
-                    server: Mutex::new(Some(server)),
+                    server: OfProcess::new(Mutex::new(Some(server))),
                 };
                 Ok(Py::new(py, server)?.into_any())
             }
         })
     }
 
-    /// Ends the servers. With calls in progress, they are stopped, and the rest ends with the last call.
     fn shutdown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let runner = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let runner = self.get(py)?;
         awaited(py, async move {
-            match runner.map(Arc::try_unwrap) {
-                Some(Ok(runner)) => runner.shutdown().await,
-                Some(Err(runner)) => runner.stop_all().await,
-                None => {}
-            }
+            runner.shutdown().await;
             Ok(Value::Null)
         })
     }
@@ -543,7 +548,7 @@ impl Runner {
 #[pyclass(frozen, module = "mcpzip._native")]
 struct HttpServer {
     url: String,
-    server: Mutex<Option<mcpzip::HttpServer>>,
+    server: OfProcess<Mutex<Option<mcpzip::HttpServer>>>,
 }
 
 #[pymethods]
@@ -554,8 +559,7 @@ impl HttpServer {
     }
 
     fn shutdown<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let server = self
-            .server
+        let server = own(py, &self.server)?
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
@@ -569,13 +573,13 @@ impl HttpServer {
 }
 
 #[pyclass(frozen, module = "mcpzip._native")]
-struct Events(Arc<tokio::sync::Mutex<mcpzip::Events>>);
+struct Events(OfProcess<Arc<tokio::sync::Mutex<mcpzip::Events>>>);
 
 #[pymethods]
 impl Events {
     /// The next event; `null` after the end of the runner.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let events = self.0.clone();
+        let events = own(py, &self.0)?.clone();
         awaited(py, async move {
             let event = events.lock().await.next().await;
             Ok(event.map_or(Value::Null, |event| match event {

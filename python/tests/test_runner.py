@@ -1,6 +1,8 @@
 """Tests of the package as it is installed from a wheel: `python -m unittest discover -s python/tests`."""
 
 import asyncio
+import atexit
+import gc
 import json
 import os
 import pathlib
@@ -8,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -25,7 +28,7 @@ def add(a, b):
     return {"sum": a + b}
 
 
-@mcpzip.tool("wait", "Waits and answers")
+@mcpzip.tool("wait", "Waits and answers", annotations={"readOnlyHint": True})
 async def wait():
     await asyncio.sleep(0.01)
     return "waited"
@@ -69,6 +72,7 @@ class RunnerTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((result.text, result.is_error), ("für alle", False))
             self.assertEqual((await runner.execute("sums__add", {"a": 1, "b": 2}, select=".sum")).data(), 3)
             self.assertEqual((await runner.describe("sums__add")).input_schema, NUMBERS)
+            self.assertEqual((await runner.describe("sums__wait")).annotations, {"readOnlyHint": True})
             failed = await runner.execute("test__fail")
             self.assertTrue(failed.is_error)
 
@@ -193,6 +197,58 @@ class RunnerTest(unittest.IsolatedAsyncioTestCase):
     async def test_two_runners_have_nothing_in_common(self):
         async with mcpzip.Runner(servers={"one": [add]}) as one, mcpzip.Runner(servers={"two": [wait]}) as two:
             self.assertEqual((one.servers(), two.servers()), (["one"], ["two"]))
+
+
+    @unittest.skipUnless(hasattr(os, "fork"), "there is no fork")
+    async def test_a_forked_process_refuses_the_runner_and_may_have_one_of_its_own(self):
+        async with mcpzip.Runner(servers={"sums": [add]}) as runner:
+            events = runner.events()
+            await runner.start("sums")
+            for turn in range(40):
+                calls = [asyncio.ensure_future(runner.execute("sums__add", {"a": 1, "b": n})) for n in range(20)]
+                # Results are passed on meanwhile.
+                await asyncio.sleep(0.001 * (turn % 5))
+                child = os.fork()
+                if child == 0:
+                    code = 1
+                    try:
+                        code = in_fork(runner, is_to_build=turn % 10 == 0)
+                        del runner, events, calls
+                        gc.collect()
+                        atexit._run_exitfuncs()
+                    finally:
+                        os._exit(code)
+                self.assertEqual(await ended(child), 0, f"turn {turn}")
+                self.assertEqual([one.data()["sum"] for one in await asyncio.gather(*calls)], [1 + n for n in range(20)])
+
+
+def in_fork(runner, is_to_build):
+    """What a forked process does; 0 if all is as it should be."""
+    try:
+        runner.statuses()
+        return 2
+    except mcpzip.Error as error:
+        if error.kind != "Ended" or "forked" not in str(error):
+            return 3
+
+    async def own():
+        async with mcpzip.Runner(servers={"sums": [add]}) as one:
+            return (await one.execute("sums__add", {"a": 1, "b": 2})).data()["sum"]
+
+    return 0 if not is_to_build or asyncio.run(own()) == 3 else 4
+
+
+async def ended(child):
+    """The exit code of a process, which ends in ten seconds."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        process, status = os.waitpid(child, os.WNOHANG)
+        if process:
+            return os.waitstatus_to_exitcode(status)
+        await asyncio.sleep(0.005)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return "it hangs"
 
 
 class ExampleTest(unittest.TestCase):

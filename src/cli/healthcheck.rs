@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
-use reqwest::{Client, redirect};
+use reqwest::redirect;
 use serde_json::json;
 
 use super::diagnostics::Exit;
 use super::output::{Output, good};
 use super::serve;
 use crate::config::{Config, Environment, ListenAddress, Paths};
+use crate::tls;
 
 /// Time limit for the answer.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -74,12 +75,9 @@ pub(super) async fn run(
 
 /// Sends the request without a proxy and without following redirects.
 async fn ask(url: &str) -> Result<reqwest::StatusCode, anyhow::Error> {
-    // This fails if a provider is installed already; any provider is sufficient.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
+    let client = tls::plain(tls::begin())
         .no_proxy()
         .redirect(redirect::Policy::none())
-        .tls_certs_only([])
         // It tells the server nothing, and only its status counts.
         .tls_danger_accept_invalid_certs(true)
         .timeout(LIMIT)

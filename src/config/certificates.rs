@@ -5,11 +5,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
 
 use super::error::PemError;
+use crate::tls;
 
 /// The certificates of a file, as DER; never empty.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -27,11 +27,7 @@ impl Certificates {
         if certificates.is_empty() {
             return Err(PemError::NoCertificate);
         }
-        let mut store = RootCertStore::empty();
-        if certificates
-            .iter()
-            .any(|certificate| store.add(certificate.clone()).is_err())
-        {
+        if !certificates.iter().all(tls::is_certificate) {
             return Err(PemError::Certificate);
         }
         Ok(Self(

@@ -6,9 +6,11 @@
 use std::path::PathBuf;
 
 use hyper_util::client::proxy::matcher::Matcher;
-use reqwest::{Certificate, ClientBuilder, NoProxy, Proxy, Url};
+use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 
+use super::certificates::Certificates;
 use super::env::Environment;
+use crate::tls;
 
 /// There is nothing to trust.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +62,7 @@ impl Network {
                 .all(self.all.clone().unwrap_or_default())
                 .no(self.no.clone())
                 .build()
-        } else if HAS_SYSTEM_PROXIES {
+        } else if HAS_SYSTEM_SETTINGS {
             Matcher::from_system()
         } else {
             return false;
@@ -72,7 +74,7 @@ impl Network {
 
     /// Makes a client use these proxies. Where no variable names one, macOS and Windows have a setting of their own.
     pub(crate) fn with_proxies(&self, builder: ClientBuilder) -> ClientBuilder {
-        if !self.names_proxies() && HAS_SYSTEM_PROXIES {
+        if !self.names_proxies() && HAS_SYSTEM_SETTINGS {
             return builder;
         }
         let no = NoProxy::from_string(&self.no);
@@ -96,42 +98,18 @@ impl Network {
     pub(crate) fn with_certificates(
         &self,
         builder: ClientBuilder,
-        extra: Vec<Certificate>,
+        extra: Option<&Certificates>,
     ) -> Result<ClientBuilder, NoCertificates> {
-        #[cfg(not(any(target_os = "macos", windows)))]
-        if self.certificate_file.is_some() || !self.certificate_directories.is_empty() {
-            let mut trusted = self.certificates();
-            trusted.extend(extra);
-            return match trusted.is_empty() {
-                true => Err(NoCertificates),
-                false => Ok(builder.tls_certs_only(trusted)),
-            };
+        let extra = extra.into_iter().flat_map(Certificates::iter);
+        let has_own = self.certificate_file.is_some() || !self.certificate_directories.is_empty();
+        if HAS_SYSTEM_SETTINGS || !has_own {
+            return Ok(tls::trusting(builder, extra));
         }
-        Ok(builder.tls_certs_merge(extra))
-    }
-
-    /// The certificates of the files that can be read.
-    #[cfg(not(any(target_os = "macos", windows)))]
-    fn certificates(&self) -> Vec<Certificate> {
-        let file =
-            rustls_native_certs::load_certs_from_paths(self.certificate_file.as_deref(), None);
-        let directories = self
-            .certificate_directories
-            .iter()
-            .map(|directory| rustls_native_certs::load_certs_from_paths(None, Some(directory)));
-        let mut certificates = Vec::new();
-        for found in std::iter::once(file).chain(directories) {
-            for error in found.errors {
-                tracing::warn!(%error, "a certificate of `SSL_CERT_FILE` or `SSL_CERT_DIR` is not used");
-            }
-            // One that cannot be used costs the others nothing.
-            let usable = found
-                .certs
-                .into_iter()
-                .filter(|one| rustls::RootCertStore::empty().add(one.clone()).is_ok());
-            certificates.extend(usable.filter_map(|one| Certificate::from_der(&one).ok()));
-        }
-        certificates
+        let (file, directories) = (
+            self.certificate_file.as_ref(),
+            &self.certificate_directories,
+        );
+        tls::trusting_only(builder, file, directories, extra).ok_or(NoCertificates)
     }
 
     fn names_proxies(&self) -> bool {
@@ -148,8 +126,8 @@ impl std::fmt::Debug for Network {
     }
 }
 
-/// Whether the system has a setting for proxies in addition to the variables.
-const HAS_SYSTEM_PROXIES: bool = cfg!(any(target_os = "macos", windows));
+/// Whether the system has a setting for proxies in addition to the variables, and its certificates always hold.
+const HAS_SYSTEM_SETTINGS: bool = cfg!(any(target_os = "macos", windows));
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,8 @@
 //! The identity in a client's certificate, which the connection has checked.
 
-use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use sha2::{Digest as _, Sha256};
-use x509_parser::prelude::{FromDer as _, X509Certificate};
-
-use super::{Fingerprint, is_name};
+use super::Fingerprint;
 use crate::config::Claims;
 
 /// The certificate of a client, from the connection.
@@ -17,11 +13,18 @@ pub(crate) struct ClientCertificate {
     pub(super) fingerprint: Fingerprint,
 }
 
+#[cfg(feature = "cli")]
 impl ClientCertificate {
     /// The identity of a checked certificate: its common name, with its organizational units as groups. `None` if it has no name
     /// that can be one, or several.
     #[must_use]
     pub(crate) fn of(der: &[u8]) -> Option<Self> {
+        use std::collections::BTreeSet;
+        use std::time::{Duration, UNIX_EPOCH};
+
+        use sha2::{Digest as _, Sha256};
+        use x509_parser::prelude::{FromDer as _, X509Certificate};
+
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let subject = certificate.subject();
         let mut names = subject.iter_common_name();
@@ -37,7 +40,7 @@ impl ClientCertificate {
         // No credential of a header has a line break.
         hash.update("certificate\n");
         hash.update(der);
-        is_name(name).then(|| Self {
+        super::is_name(name).then(|| Self {
             claims: Claims {
                 identity: format!("cert:{name}"),
                 name: name.to_owned(),

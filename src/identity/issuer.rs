@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use super::jwt_crypto::{ALGORITHMS, family, install};
 use super::{Denial, is_name};
 use crate::config::{Claims, ResourceServer, is_protected};
+use crate::tls;
 
 /// The longest token in bytes.
 const LONGEST: usize = 16 * 1024;
@@ -340,8 +341,7 @@ impl Issuer {
 
     /// A client that follows no redirect: the issuer names its own URLs.
     fn client(&self, url: &str) -> Result<Client, KeyError> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder()
+        let builder = tls::begin()
             .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
             .timeout(LIMIT)
             .redirect(Policy::none())
@@ -349,9 +349,9 @@ impl Issuer {
         let builder = self.options.network.with_proxies(builder);
         let none = || KeyError::Certificates(url.to_owned());
         let builder = if url.starts_with("http://") {
-            builder.tls_certs_only([])
+            tls::plain(builder)
         } else {
-            let trusting = self.options.network.with_certificates(builder, Vec::new());
+            let trusting = self.options.network.with_certificates(builder, None);
             trusting.map_err(|_| none())?
         };
         builder.build().map_err(|_| none())

@@ -22,6 +22,7 @@ use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use crate::text::causes;
+use crate::tls;
 pub(crate) use error::Error;
 pub(crate) use merge::{Merged, merge};
 pub(crate) use recipe::{Entry, Given, Input, Recipe, Unusable, Way};
@@ -109,9 +110,7 @@ impl Registry {
             url.origin().ascii_serialization(),
             url.path().trim_end_matches('/')
         );
-        // The provider is installed already if another client was made before; any provider will do.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder()
+        let builder = tls::begin()
             .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
             .referer(false)
             .timeout(LIMIT)
@@ -134,7 +133,7 @@ impl Registry {
             builder
         };
         let builder = if url.scheme() == "http" && is_local {
-            builder.tls_certs_only([])
+            tls::plain(builder)
         } else {
             builder
         };

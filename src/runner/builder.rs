@@ -14,10 +14,11 @@ use super::exchange::Exchange;
 use super::handler::{AnyHandler, Handler, NoHandler};
 use super::logins::{self, LoginStore};
 use super::server::Server;
-use super::{Inner, Runner};
+use super::{EndOfRuntime, Inner, Runner};
 use crate::approvals::Approvals;
 use crate::config::{
-    Config, Environment, LARGEST_FILE, Management, ScriptOptions, SessionEnv, Trust,
+    self, Config, Environment, LARGEST_FILE, Management, ScriptOptions, SessionEnv, Transport,
+    Trust,
 };
 use crate::events::Events;
 use crate::files::read_regular;
@@ -28,6 +29,7 @@ use crate::proxy::{
 use crate::results::Owner;
 use crate::shutdown::{self, Tasks};
 use crate::telemetry::Scope;
+use crate::tls;
 use crate::tool::ServerName;
 use crate::upstream::oauth::{self, Place};
 use crate::upstream::{OwnServer, OwnServers, SharedServers};
@@ -71,14 +73,15 @@ enum Source {
 }
 
 impl Builder {
-    /// Reads the servers and settings from a configuration file of mcpzip, or of another program that has `mcpServers`.
+    /// Reads the servers and settings from a configuration file of mcpzip, or of another program that has `mcpServers`. It takes the place
+    /// of an earlier file or text.
     #[must_use]
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::File(path.into());
         self
     }
 
-    /// Uses the content of a configuration file.
+    /// Uses the content of a configuration file, in place of an earlier file or text.
     #[must_use]
     pub fn config_str(mut self, text: impl Into<String>) -> Self {
         self.source = Source::Text(text.into());
@@ -168,17 +171,22 @@ impl Builder {
     /// Builds the runner, within a tokio runtime of either flavor. A server starts at its first use.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] when the configuration, or the entry of one of its servers, cannot be used.
+    /// [`ErrorKind::Config`] when the configuration, or the entry of one of its servers, cannot be used, or there is no runtime.
     #[expect(
         clippy::unused_async,
         reason = "it needs a runtime, and may come to wait"
     )]
     pub async fn build(self) -> Result<Runner, Error> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            let message = "a runner is built within a tokio runtime, and there is none";
+            return Err(Error::new(ErrorKind::Config, message));
+        }
         let config = self.config()?;
         let program = tracing::dispatcher::get_default(Clone::clone);
         let scope = Scope::new(&program);
         let directories = self.data();
         check(&config, self.directories.is_some())?;
+        check_urls(&config)?;
         let session = SessionEnv {
             directory: self.directory,
             environment: self.environment,
@@ -225,6 +233,12 @@ impl Builder {
             if has_handler {
                 listen(&proxy, &client, &handler, capabilities, &tasks);
             }
+            let ended = CancellationToken::new();
+            let runtime = EndOfRuntime {
+                stop: tasks.stop().clone(),
+                ended: ended.clone(),
+            };
+            tasks.spawn(runtime.watch());
             Inner {
                 proxy,
                 proxies: Arc::new(proxies),
@@ -234,7 +248,7 @@ impl Builder {
                 client,
                 handler,
                 capabilities,
-                ended: CancellationToken::new(),
+                ended,
             }
         });
         Ok(Runner {
@@ -315,6 +329,7 @@ fn listen(
         outbox,
         client: client.clone(),
         handler: handler.clone(),
+        tool: None,
     };
     let serve = async move { exchange.serve().await };
     tasks.spawn(tasks.stop().clone().run_until_cancelled_owned(serve));
@@ -333,9 +348,10 @@ fn read(path: &Path) -> Result<String, Error> {
         let message = format!("{}: {problem}", path.display());
         Error::new(ErrorKind::Config, message)
     };
-    let bytes =
-        read_regular(path, LARGEST_FILE).map_err(|error| fault(&error.to_string()).with(error))?;
-    String::from_utf8(bytes).map_err(|error| fault("it is not UTF-8").with(error.utf8_error()))
+    let bytes = read_regular(path, LARGEST_FILE)
+        .map_err(|error| fault(&error.to_string()).with_source(error))?;
+    String::from_utf8(bytes)
+        .map_err(|error| fault("it is not UTF-8").with_source(error.utf8_error()))
 }
 
 /// Reads a configuration; a server that cannot be used is an error.
@@ -363,4 +379,22 @@ fn check(config: &Config, has_directories: bool) -> Result<(), Error> {
     }
     let message = format!("{need} needs a place on disk: set `Builder::directories`");
     Err(Error::new(ErrorKind::Config, message))
+}
+
+/// Refuses URLs that this build cannot reach.
+fn check_urls(config: &Config) -> Result<(), Error> {
+    let is_secure = |entry: &config::Server| match &entry.transport {
+        Transport::Http(remote) | Transport::Sse(remote) => remote.url.starts_with("https:"),
+        Transport::Stdio(_) => false,
+    };
+    let mut secure = config.servers.iter().filter(|(_, entry)| is_secure(entry));
+    match secure.next().filter(|_| !tls::IS_PRESENT) {
+        None => Ok(()),
+        Some((server, _)) => {
+            let message = format!(
+                "server `{server}` has an `https` URL, for which `mcpzip-cli` needs its feature `tls`"
+            );
+            Err(Error::new(ErrorKind::Config, message))
+        }
+    }
 }

@@ -275,7 +275,7 @@ pub(super) fn unreadable(error: serde_json::Error) -> Error {
         ErrorKind::Arguments,
         format!("the arguments are not JSON: {error}"),
     )
-    .with(error)
+    .with_source(error)
 }
 
 /// The parameters of a request, which asks for progress.

@@ -71,7 +71,7 @@ pub enum ErrorKind {
     Filter,
     /// The audit log, or a directory, cannot be written; or an address cannot be used.
     Io,
-    /// The runner has ended.
+    /// The runner has ended. A call in progress may have acted.
     Ended,
 }
 
@@ -114,7 +114,16 @@ impl Error {
         self.kind
     }
 
-    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    /// An error of a part of the program, such as a [`Transport`](crate::Transport) or a [`LoginStore`](crate::LoginStore).
+    ///
+    /// ```
+    /// use mcpzip::{Error, ErrorKind};
+    ///
+    /// let error = std::fs::read("/no/such/key").unwrap_err();
+    /// let error = Error::new(ErrorKind::Io, "the key cannot be read").with_source(error);
+    /// assert!(std::error::Error::source(&error).is_some());
+    /// ```
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -122,7 +131,9 @@ impl Error {
         }
     }
 
-    pub(super) fn with(self, source: impl StdError + Send + Sync + 'static) -> Self {
+    /// With the error that caused it. Its texts are not masked.
+    #[must_use]
+    pub fn with_source(self, source: impl StdError + Send + Sync + 'static) -> Self {
         Self {
             source: Some(Arc::new(source)),
             ..self

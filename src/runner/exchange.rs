@@ -18,6 +18,8 @@ pub(super) struct Exchange {
     pub(super) outbox: Outbox,
     pub(super) client: Arc<Client>,
     pub(super) handler: Arc<dyn AnyHandler>,
+    /// The tool whose call it is.
+    pub(super) tool: Option<String>,
 }
 
 impl Exchange {
@@ -31,7 +33,7 @@ impl Exchange {
         self.outbox.close();
         while let Some(frame) = self.outbox.next().await {
             if let Some(Received::Notice { method, params }) = read(&frame) {
-                self.handler.notice(&method, params);
+                self.handler.notice(&method, params, self.tool.as_deref());
             }
         }
         outcome
@@ -72,7 +74,9 @@ impl Exchange {
                         handle.abort();
                     }
                 }
-                Some(Received::Notice { method, params }) => self.handler.notice(&method, params),
+                Some(Received::Notice { method, params }) => {
+                    self.handler.notice(&method, params, self.tool.as_deref());
+                }
                 None => {}
             }
         }

@@ -59,7 +59,7 @@ pub trait Handler: Send + Sync + 'static {
         async { Err(Error::refusal("there is no model")) }
     }
 
-    /// The directories that a server may work in.
+    /// The directories that a server may work in, as absolute paths.
     fn roots(&self, server: &str) -> impl Future<Output = Result<Vec<PathBuf>, Error>> + Send {
         let _ = server;
         async { Ok(Vec::new()) }
@@ -147,6 +147,9 @@ impl Capabilities {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Progress {
+    /// The tool that is called, as `server__tool`; `None` for other requests.
+    #[serde(skip)]
+    pub tool: Option<String>,
     /// How much is done.
     #[serde(default)]
     pub progress: f64,
@@ -191,8 +194,8 @@ pub(super) trait AnyHandler: Send + Sync {
     /// Answers a question of this method.
     fn answer<'a>(&'a self, method: &'a str, server: &'a str, params: Value) -> Answer<'a>;
 
-    /// Receives a notification of this method.
-    fn notice(&self, method: &str, params: Value);
+    /// Receives a notification of this method, during a call of this tool.
+    fn notice(&self, method: &str, params: Value, tool: Option<&str>);
 }
 
 impl<H: Handler> AnyHandler for H {
@@ -207,11 +210,14 @@ impl<H: Handler> AnyHandler for H {
                 "sampling/createMessage" => self.sample(server, params).await,
                 "roots/list" => {
                     let roots = self.roots(server).await?;
-                    let urls = roots
-                        .iter()
-                        .filter_map(|path| reqwest::Url::from_file_path(path).ok());
-                    let roots: Vec<Value> =
-                        urls.map(|url| json!({ "uri": url.as_str() })).collect();
+                    let roots = roots.iter().map(|path| {
+                        let url = reqwest::Url::from_file_path(path);
+                        let url = url.map_err(|()| {
+                            Error::refusal(format!("`{}` is no absolute path", path.display()))
+                        })?;
+                        Ok(json!({ "uri": url.as_str() }))
+                    });
+                    let roots: Vec<Value> = roots.collect::<Result<_, Error>>()?;
                     Ok(json!({ "roots": roots }))
                 }
                 _ => Err(Error::refusal(format!("`{method}` is not supported"))),
@@ -222,12 +228,13 @@ impl<H: Handler> AnyHandler for H {
         Box::pin(caught.map(move |answer| answer.unwrap_or_else(panicked)))
     }
 
-    fn notice(&self, method: &str, params: Value) {
+    fn notice(&self, method: &str, params: Value, tool: Option<&str>) {
         // A message that is none of a known form is of no use to the program. A panic loses this message only.
         let _ = std::panic::catch_unwind(AssertUnwindSafe(|| match method {
             "notifications/progress" => {
-                if let Ok(progress) = serde_json::from_value(params) {
-                    self.progress(progress);
+                if let Ok(progress) = serde_json::from_value::<Progress>(params) {
+                    let tool = tool.map(str::to_owned);
+                    self.progress(Progress { tool, ..progress });
                 }
             }
             "notifications/message" => {

@@ -122,7 +122,7 @@ impl Tools {
             Box::pin(async move {
                 let running = running.map_err(|error| {
                     let message = format!("the arguments do not fit the tool: {error}");
-                    Error::new(ErrorKind::Arguments, message).with(error)
+                    Error::new(ErrorKind::Arguments, message).with_source(error)
                 })?;
                 let result = running.await;
                 ToolResult::of(

@@ -56,8 +56,9 @@ use crate::shutdown::{self, LogLines, Tasks};
 use crate::telemetry::Scope;
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
+use crate::upstream::NotListed;
 
-/// Many MCP servers, as one. Dropping it ends the servers that it started.
+/// Many MCP servers, as one. Dropping it ends the servers that it started, as does the end of the runtime that it was built in.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -157,8 +158,8 @@ impl Runner {
         join_all(started).await
     }
 
-    /// Ends the connection of a server, and its process, with the calls that it has. The next use starts it again. Returns whether
-    /// it was connected.
+    /// Ends the connection of a server, and its process, with the calls that it has, or its start in progress, which then fails with
+    /// [`ErrorKind::Unavailable`]. The next use starts it again. Returns whether it was connected or starting.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -275,14 +276,13 @@ impl Runner {
     /// [`ErrorKind::Search`] when the tools cannot be searched.
     pub async fn search(&self, need: &str, limit: usize) -> Result<Vec<Found>, Error> {
         let inner = &self.inner;
-        inner.check()?;
         let work = async {
             inner.proxy.inventory.known(None, LIST_LIMIT).await;
             let view = inner.proxy.unscoped();
             let answer = inner.proxy.tools.search(&view, need, limit, None).await;
             let answer = answer.map_err(|error| {
                 let message = error.to_string();
-                Error::new(ErrorKind::Search, message).with(error)
+                Error::new(ErrorKind::Search, message).with_source(error)
             })?;
             let found = answer.found.into_iter().map(|found| Found {
                 name: found.name,
@@ -291,7 +291,7 @@ impl Runner {
             });
             Ok(found.collect())
         };
-        inner.within(work).await
+        inner.run(work).await
     }
 
     /// The whole definition of the tool `server__tool`.
@@ -314,14 +314,13 @@ impl Runner {
     /// When there is no such tool.
     pub async fn describe(&self, name: &str) -> Result<Tool, Error> {
         let inner = &self.inner;
-        inner.check()?;
         let work = async {
             let view = inner.proxy.unscoped();
             let described = inner.proxy.tools.describe(&view, name).await;
             let (tool, json) = described.map_err(|failure| Error::of_failure(&failure, &view))?;
             inner.tool(&tool, || Ok(json))
         };
-        inner.within(work).await
+        inner.run(work).await
     }
 
     /// Calls the tool `server__tool` when it is awaited.
@@ -349,9 +348,10 @@ impl Runner {
         }
     }
 
-    /// Ends all servers and waits for their end.
-    pub async fn shutdown(self) {
-        let inner = self.inner.clone();
+    /// Ends all servers, with the calls that they have, and waits for their end. After it every request fails with
+    /// [`ErrorKind::Ended`].
+    pub async fn shutdown(&self) {
+        let inner = &self.inner;
         let end = async {
             inner.tasks.finish().await;
             inner.proxy.close().await;
@@ -365,6 +365,29 @@ impl Drop for Runner {
     fn drop(&mut self) {
         self.inner.tasks.stop().cancel();
         self.inner.ended.cancel();
+    }
+}
+
+/// Ends a runner with its runtime, which drops the task that holds this.
+struct EndOfRuntime {
+    stop: CancellationToken,
+    ended: CancellationToken,
+}
+
+impl EndOfRuntime {
+    /// Waits for the end of the runner.
+    async fn watch(self) {
+        self.stop.cancelled().await;
+    }
+}
+
+impl Drop for EndOfRuntime {
+    fn drop(&mut self) {
+        // After `Runner::shutdown`, the last events are to come.
+        if !self.stop.is_cancelled() {
+            self.ended.cancel();
+        }
+        self.stop.cancel();
     }
 }
 
@@ -383,6 +406,22 @@ impl Inner {
         Box::pin(shutdown::with_log_lines(scope, work).with_subscriber(log))
     }
 
+    /// Like [`Self::within`], until the end of the runner.
+    async fn run<'a, T: Send>(
+        &'a self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'a,
+    ) -> Result<T, Error> {
+        self.check()?;
+        let ended = async {
+            tokio::select! {
+                biased;
+                outcome = work => outcome,
+                () = self.tasks.stopped() => Err(Error::ended()),
+            }
+        };
+        self.within(ended).await
+    }
+
     fn check(&self) -> Result<(), Error> {
         match self.tasks.stop().is_cancelled() {
             true => Err(Error::ended()),
@@ -397,26 +436,28 @@ impl Inner {
     }
 
     async fn start(&self, server: &ServerName) -> Result<(), Error> {
-        self.check()?;
         let work = async {
-            self.proxy.inventory.list(Some(server), LIST_LIMIT).await;
+            if self.proxy.inventory.start(server, LIST_LIMIT).await {
+                let message = format!("server `{server}` was stopped while it was starting");
+                return Err(Error::new(ErrorKind::Unavailable, message));
+            }
             self.listed(server)
         };
-        self.within(work).await
+        self.run(work).await
     }
 
-    /// Waits until the lists of `server` are known.
+    /// Waits until the lists of `server` are known. If the last attempt failed, there is another one.
     async fn known(&self, server: &ServerName) -> Result<(), Error> {
-        self.check()?;
         let work = async {
-            self.proxy.inventory.known(Some(server), LIST_LIMIT).await;
+            let inventory = &self.proxy.inventory;
+            inventory.known_now(Some(server), LIST_LIMIT).await;
             let snapshot = self.proxy.unscoped().snapshot();
             match snapshot.server(server) {
                 Some(_) => Ok(()),
                 None => self.listed(server),
             }
         };
-        self.within(work).await
+        self.run(work).await
     }
 
     /// The outcome of the last listing of `server`.
@@ -433,7 +474,11 @@ impl Inner {
                     true => ErrorKind::Login,
                     false => ErrorKind::Unavailable,
                 };
-                Err(Error::new(kind, mask(&reason.to_string())).with_masked(&*reason, mask))
+                let named = match &*reason {
+                    NotListed::List(_) => reason.to_string(),
+                    _ => format!("server `{server}`: {reason}"),
+                };
+                Err(Error::new(kind, mask(&named)).with_masked(&*reason, mask))
             }
             Some(_) => Err(unavailable(format!(
                 "server `{server}` has not listed its tools within {LIST_LIMIT:?}"
@@ -462,12 +507,13 @@ impl Inner {
         json: Result<Box<RawValue>, catalog::ReadError>,
     ) -> Result<T, Error> {
         let unusable = |text: String| Error::new(ErrorKind::Answer, text);
-        let json = json.map_err(|error| unusable(error.to_string()).with(error))?;
-        serde_json::from_str(json.get()).map_err(|error| unusable(error.to_string()).with(error))
+        let json = json.map_err(|error| unusable(error.to_string()).with_source(error))?;
+        serde_json::from_str(json.get())
+            .map_err(|error| unusable(error.to_string()).with_source(error))
     }
 
     /// The program as the caller of a request, and its exchange with the handler meanwhile.
-    fn caller(&self) -> (Caller, Exchange) {
+    fn caller(&self, tool: Option<&str>) -> (Caller, Exchange) {
         let outbox = Outbox::new();
         let caller = Caller {
             client: self.client.clone(),
@@ -484,6 +530,7 @@ impl Inner {
             outbox,
             client: self.client.clone(),
             handler: self.handler.clone(),
+            tool: tool.map(str::to_owned),
         };
         (caller, exchange)
     }
@@ -495,11 +542,10 @@ impl Inner {
         limit: Option<Duration>,
         select: Option<String>,
     ) -> Result<ToolResult, Error> {
-        self.check()?;
         let span = tracing::info_span!(target: "mcpzip", "call", tool = name);
         let work = async {
             let view = self.proxy.unscoped();
-            let (caller, exchange) = self.caller();
+            let (caller, exchange) = self.caller(Some(name));
             let params = RawValue::from_string(with_progress(Map::new())).map_err(unreadable)?;
             let context = RequestContext::of(&caller, &view, &object(&params));
             let call = Call {
@@ -520,20 +566,20 @@ impl Inner {
                 None => Ok(ToolResult(result)),
             }
         };
-        self.within(work).instrument(span).await
+        self.run(work).instrument(span).await
     }
 
     async fn request(&self, method: &str, params: Map<String, Value>) -> Result<Value, Error> {
         let span = tracing::info_span!(target: "mcpzip", "request", method);
         let work = async {
-            let (caller, exchange) = self.caller();
+            let (caller, exchange) = self.caller(None);
             let line = bytes::Bytes::from(with_progress(params));
             let raw: &RawValue = serde_json::from_slice(&line).map_err(unreadable)?;
             let params = object(raw);
             let reply = self.proxy.handle(&caller, method, &params, &line);
             self.value_of(exchange.around(reply).await)
         };
-        self.within(work).instrument(span).await
+        self.run(work).instrument(span).await
     }
 
     fn value_of(&self, reply: Reply) -> Result<Value, Error> {
@@ -542,7 +588,7 @@ impl Inner {
             Reply::Result(result) | Reply::Relayed(result) | Reply::RelayedContent(result) => {
                 serde_json::from_slice(&result).map_err(|error| {
                     let message = format!("the answer of the server is not JSON: {error}");
-                    Error::new(ErrorKind::Answer, message).with(error)
+                    Error::new(ErrorKind::Answer, message).with_source(error)
                 })
             }
             Reply::RelayedError(error) => Err(Error::of_server(&error, &view)),
@@ -568,7 +614,9 @@ impl Inner {
         let run = move || proxy::projection::run_here(&filter, data.as_bytes());
         let ended = self.tasks.spawn_blocking(run).await;
         let text = ended
-            .map_err(|error| Error::new(ErrorKind::Filter, "the filter panicked").with(error))?
+            .map_err(|error| {
+                Error::new(ErrorKind::Filter, "the filter panicked").with_source(error)
+            })?
             .map_err(|reason| Error::new(ErrorKind::Filter, reason))?;
         let content = serde_json::json!([{ "type": "text", "text": text }]);
         Ok(ToolResult(serde_json::json!({ "content": content })))

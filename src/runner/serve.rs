@@ -93,7 +93,7 @@ impl HttpOptions {
             let origin = text.parse::<http::Origin>();
             origin.map_err(|error| {
                 let message = format!("`{text}`: {error}");
-                Error::new(ErrorKind::Io, message).with(error)
+                Error::new(ErrorKind::Config, message).with_source(error)
             })
         });
         Ok(http::Options {
@@ -177,7 +177,7 @@ impl Runner {
         });
         served
             .await
-            .map_err(|error| Error::new(ErrorKind::Io, error.to_string()).with(error))
+            .map_err(|error| Error::new(ErrorKind::Io, error.to_string()).with_source(error))
     }
 
     /// Serves clients over HTTP: Streamable HTTP on `/mcp`, and HTTP+SSE on `/sse`.
@@ -194,7 +194,8 @@ impl Runner {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when the address cannot be used, or would be open to other machines without a token.
+    /// [`ErrorKind::Io`] when the address cannot be used, and [`ErrorKind::Config`] when it would be open to other machines without a
+    /// token.
     pub async fn serve_http(&self, options: HttpOptions) -> Result<HttpServer, Error> {
         let inner = &self.inner;
         inner.check()?;
@@ -221,7 +222,8 @@ impl Runner {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when the host cannot be resolved, or the address would be open to other machines without a token.
+    /// [`ErrorKind::Io`] when the host cannot be resolved, and [`ErrorKind::Config`] when the address would be open to other machines
+    /// without a token.
     pub async fn router(&self, options: HttpOptions) -> Result<axum::Router, Error> {
         let inner = self.inner.clone();
         inner.check()?;
@@ -250,9 +252,15 @@ impl Runner {
 }
 
 fn unusable(error: http::Error) -> Error {
+    if let http::Error::Unprotected { address } = &error {
+        let message = format!(
+            "`{address}` can be reached from other machines, so clients must show a token: `HttpOptions::token`"
+        );
+        return Error::new(ErrorKind::Config, message);
+    }
     let cause = std::error::Error::source(&error);
     let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-    Error::new(ErrorKind::Io, format!("{error}{cause}")).with(error)
+    Error::new(ErrorKind::Io, format!("{error}{cause}")).with_source(error)
 }
 
 impl Inner {

@@ -1,5 +1,6 @@
 //! A server that the program names itself.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::upstream::OwnServer;
 /// The command in the entry of a server of the program. It is never run.
 const OWN: &str = "(the program itself)";
 
-/// A server for [`Builder::server`](crate::Builder::server).
+/// A server for [`Builder::server`](crate::Builder::server). Its texts may refer to variables of
+/// [`Builder::environment`](crate::Builder::environment), as in a configuration file: `${NAME}`.
 ///
 /// ```
 /// use mcpzip::Server;
@@ -97,9 +99,8 @@ impl Server {
 
     /// The working directory of the program.
     #[must_use]
-    pub fn directory(self, directory: impl Into<String>) -> Self {
-        let directory: String = directory.into();
-        self.setting("cwd", directory)
+    pub fn directory(self, directory: impl AsRef<Path>) -> Self {
+        self.setting("cwd", directory.as_ref().to_string_lossy())
     }
 
     /// The time limit of a call.

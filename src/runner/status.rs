@@ -1,5 +1,7 @@
 //! The state of the servers, for the program.
 
+use serde::Serialize;
+
 use crate::proxy::ServerReport;
 
 /// The state of one server.
@@ -15,7 +17,7 @@ use crate::proxy::ServerReport;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Status {
     /// The name.
@@ -48,7 +50,8 @@ pub struct Status {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum State {
     /// Not connected. It starts at its first use.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Error, ErrorKind};
 
-/// A tool, as its server defines it.
+/// A tool, as its server defines it. It serializes as in the protocol, for a model.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -20,7 +20,7 @@ use super::error::{Error, ErrorKind};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
@@ -30,6 +30,7 @@ pub struct Tool {
     /// The name on its server.
     pub name: String,
     /// The title.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description.
     #[serde(default)]
@@ -38,9 +39,10 @@ pub struct Tool {
     #[serde(default)]
     pub input_schema: Value,
     /// The JSON Schema of the structured result.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// Hints on what it does, such as `readOnlyHint`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub annotations: Value,
 }
 
@@ -71,21 +73,7 @@ impl Tool {
 
     /// The definition for `tools/list`.
     pub(super) fn definition(&self) -> String {
-        let mut definition = json!({
-            "name": self.name,
-            "description": self.description,
-            "inputSchema": self.input_schema,
-        });
-        if let Some(title) = &self.title {
-            definition["title"] = title.as_str().into();
-        }
-        if let Some(schema) = &self.output_schema {
-            definition["outputSchema"] = schema.clone();
-        }
-        if !self.annotations.is_null() {
-            definition["annotations"] = self.annotations.clone();
-        }
-        definition.to_string()
+        json!(self).to_string()
     }
 
     /// The name for [`Runner::execute`](crate::Runner::execute): `server__tool`.
@@ -107,7 +95,7 @@ impl Tool {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Found {
     /// The name for [`Runner::execute`](crate::Runner::execute): `server__tool`.
@@ -147,7 +135,7 @@ impl ToolResult {
     pub fn of<R: Serialize + ?Sized>(value: &R) -> Result<Self, Error> {
         let value = serde_json::to_value(value).map_err(|error| {
             let message = format!("the result of the tool is not JSON: {error}");
-            Error::new(ErrorKind::Answer, message).with(error)
+            Error::new(ErrorKind::Answer, message).with_source(error)
         })?;
         let text = match &value {
             Value::Null => return Ok(Self(json!({ "content": [] }))),
@@ -159,6 +147,27 @@ impl ToolResult {
             result["structuredContent"] = value;
         }
         Ok(Self(result))
+    }
+
+    /// A result with any content, as the protocol has it: images, links, several blocks.
+    ///
+    /// ```
+    /// let image = serde_json::json!({ "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" });
+    /// let result = mcpzip::ToolResult::from_value(serde_json::json!({ "content": [image] }))?;
+    /// assert_eq!(result.content().len(), 1);
+    /// # Ok::<(), mcpzip::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Answer`] when it is not an object with a list of `content`.
+    pub fn from_value(value: Value) -> Result<Self, Error> {
+        match value.get("content") {
+            Some(Value::Array(_)) => Ok(Self(value)),
+            _ => {
+                let message = "the result of a tool is an object with a list of `content`";
+                Err(Error::new(ErrorKind::Answer, message))
+            }
+        }
     }
 
     /// The result of a tool that failed.
@@ -197,7 +206,7 @@ impl ToolResult {
             .filter(|value| !value.is_null())
     }
 
-    /// Reads the structured content as `R`; without any, the text as JSON, or as a string.
+    /// Reads the structured content as `R`; without any, the text as JSON, or as a string; and an empty result as `()` or `None`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -222,14 +231,16 @@ impl ToolResult {
         }
         let unfit = |error: serde_json::Error| {
             let message = format!("the result of the tool has another form: {error}");
-            Error::new(ErrorKind::Answer, message).with(error)
+            Error::new(ErrorKind::Answer, message).with_source(error)
         };
         if let Some(structured) = self.structured() {
             return R::deserialize(structured).map_err(unfit);
         }
         let text = self.text();
+        let nothing = || R::deserialize(Value::Null).ok().filter(|_| text.is_empty());
         serde_json::from_str(&text)
-            .or_else(|error| R::deserialize(Value::String(text)).map_err(|_| error))
+            .or_else(|error| nothing().ok_or(error))
+            .or_else(|error| R::deserialize(Value::String(text.clone())).map_err(|_| error))
             .map_err(unfit)
     }
 
@@ -254,7 +265,7 @@ impl ToolResult {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
     /// The name.
@@ -282,7 +293,7 @@ pub struct Prompt {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resource {

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::Error;
 use super::inside::BoxFuture;
+use crate::text::chain;
 use crate::upstream::{self, OpenStreams};
 
 /// A way to a server, for [`Server::over`](crate::Server::over): a socket, a container, a channel of the program.
@@ -17,7 +18,7 @@ use crate::upstream::{self, OpenStreams};
 /// them behind `tokio::io::duplex`.
 ///
 /// ```
-/// use mcpzip::{BoxFuture, Error, Runner, Server, Streams, Transport};
+/// use mcpzip::{BoxFuture, Error, ErrorKind, Runner, Server, Streams, Transport};
 /// use tokio::net::TcpStream;
 ///
 /// struct Tcp(String);
@@ -26,7 +27,8 @@ use crate::upstream::{self, OpenStreams};
 ///     fn connect(&self) -> BoxFuture<'_, Result<Streams, Error>> {
 ///         Box::pin(async {
 ///             let stream = TcpStream::connect(&self.0).await;
-///             let stream = stream.map_err(|error| Error::refusal(format!("{}: {error}", self.0)))?;
+///             let unreachable = |error| Error::new(ErrorKind::Unavailable, &self.0).with_source(error);
+///             let stream = stream.map_err(unreachable)?;
 ///             let (reader, writer) = stream.into_split();
 ///             Ok(Streams::new(reader, writer))
 ///         })
@@ -82,7 +84,7 @@ impl OpenStreams for Outside {
             match opened {
                 Ok(opened) => opened
                     .map(|streams| streams.0)
-                    .map_err(|error| error.to_string()),
+                    .map_err(|error| chain(&error)),
                 Err(_) => Err("the transport panicked".to_owned()),
             }
         }))

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::masked;
 use crate::config::{Collector, NoCertificates};
 use crate::text::causes;
+use crate::tls;
 
 /// The name of the instrumentation.
 pub(super) const SCOPE: &str = "mcpzip";
@@ -127,15 +128,13 @@ enum ClientError {
 
 /// An HTTP client for the collector. Requests carry credentials, so it follows no redirect.
 fn client(options: &Collector) -> Result<Client, ClientError> {
-    // The provider is installed already if another client was made before; any provider will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let url = Url::parse(&options.endpoint).ok();
     let is_plain = url.as_ref().is_some_and(|url| url.scheme() == "http");
     let is_local = matches!(
         url.as_ref().and_then(Url::host_str),
         Some("localhost" | "127.0.0.1" | "[::1]")
     );
-    let builder = Client::builder()
+    let builder = tls::begin()
         .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
         .timeout(options.timeout)
         .referer(false)
@@ -147,9 +146,9 @@ fn client(options: &Collector) -> Result<Client, ClientError> {
         options.network.with_proxies(builder)
     };
     let builder = if is_plain && is_local {
-        builder.tls_certs_only([])
+        tls::plain(builder)
     } else {
-        options.network.with_certificates(builder, Vec::new())?
+        options.network.with_certificates(builder, None)?
     };
     Ok(builder.build()?)
 }

@@ -1,10 +1,13 @@
 //! Opens the connection for a server's entry: chooses transport and protocol era, and the next attempt after a
 //! refusal.
 
+use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
@@ -13,7 +16,7 @@ use super::host::{Audience, Notice};
 use super::inbound::InboundRouter;
 use super::link::Link;
 use super::listing::SharedListing;
-use super::own::{OpenStreams, OwnServer};
+use super::own::{Cooperative, OpenStreams, OwnServer};
 use super::source::{Inside, Source};
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, HttpPeer};
@@ -55,6 +58,35 @@ pub(super) struct Connector<'a> {
     pub(super) may_ask: MayAsk,
     /// The recipient of the server's own messages.
     pub(super) audience: &'a Arc<dyn Audience>,
+}
+
+/// A wire during its handshake: it is closed if the attempt fails or is dropped.
+struct Opening(Option<Wire>);
+
+impl Opening {
+    fn of(wire: Wire) -> Self {
+        Self(Some(wire))
+    }
+
+    fn kept(mut self) -> Wire {
+        self.0.take().expect("only this takes it")
+    }
+}
+
+impl Deref for Opening {
+    type Target = Wire;
+
+    fn deref(&self) -> &Wire {
+        self.0.as_ref().expect("only `kept` takes it")
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(wire) = &self.0 {
+            wire.close();
+        }
+    }
 }
 
 impl Connector<'_> {
@@ -99,7 +131,7 @@ impl Connector<'_> {
     fn source(&self, source: Arc<dyn Source>) -> Result<Connection, ConnectError> {
         let inside = Inside::new(self.server.clone(), source);
         let introduction = inside.introduction();
-        self.opened(Wire::Inside(inside), Ok(introduction), "")
+        self.opened(Opening::of(Wire::Inside(inside)), Ok(introduction), "")
     }
 
     fn interface(&self, remote: &Remote) -> Result<Connection, ConnectError> {
@@ -127,7 +159,7 @@ impl Connector<'_> {
             let wire = self.stream(streams).await?;
             match Introduction::legacy(&wire, self.capabilities, self.limit()).await {
                 // As with a process, the server may bind a stream to the first era it sees.
-                Err(Refusal::ModernOnly) if self.era == Era::Auto => wire.close(),
+                Err(Refusal::ModernOnly) if self.era == Era::Auto => drop(wire),
                 opened => return self.opened(wire, opened, ""),
             }
         }
@@ -137,7 +169,7 @@ impl Connector<'_> {
     }
 
     /// Opens streams, and starts the tasks that write to them and read from them.
-    async fn stream(&self, streams: &dyn OpenStreams) -> Result<Wire, ConnectError> {
+    async fn stream(&self, streams: &dyn OpenStreams) -> Result<Opening, ConnectError> {
         let (server, limit) = (self.server.clone(), self.limit());
         let (reader, writer) = match tokio::time::timeout(limit, streams.open()).await {
             Ok(Ok(streams)) => streams,
@@ -155,18 +187,22 @@ impl Connector<'_> {
         let reading = link.clone();
         let stop = self.context.tasks.stop().clone();
         self.context.tasks.spawn(async move {
-            let mut lines = LineReader::new(reader, MESSAGE_LIMIT);
-            let reason = tokio::select! {
-                read = reading.read(&mut lines) => {
-                    read.err().map_or("the stream ended".to_owned(), |error| error.to_string())
+            let mut lines = LineReader::new(Cooperative(reader), MESSAGE_LIMIT);
+            let exchange = async {
+                tokio::select! {
+                    read = reading.read(&mut lines) => {
+                        read.err().map_or("the stream ended".to_owned(), |error| error.to_string())
+                    }
+                    Err(error) = outbox.write_to(writer) => error.to_string(),
+                    () = reading.close_requested() => "the connection was closed".to_owned(),
+                    () = stop.cancelled() => "the runner is shutting down".to_owned(),
                 }
-                Err(error) = outbox.write_to(writer) => error.to_string(),
-                () = reading.close_requested() => "the connection was closed".to_owned(),
-                () = stop.cancelled() => "the runner is shutting down".to_owned(),
             };
-            reading.end(&reason);
+            // The streams are code of the program.
+            let reason = AssertUnwindSafe(exchange).catch_unwind().await;
+            reading.end(&reason.unwrap_or_else(|_| "its transport panicked".to_owned()));
         });
-        Ok(Wire::Stream(link))
+        Ok(Opening::of(Wire::Stream(link)))
     }
 
     async fn stdio(&self, transport: &config::Stdio) -> Result<Connection, ConnectError> {
@@ -174,7 +210,7 @@ impl Connector<'_> {
             let (wire, stderr) = self.start(transport)?;
             match Introduction::legacy(&wire, self.capabilities, self.limit()).await {
                 // A server may bind a process to the first era it sees, so it gets a new process.
-                Err(Refusal::ModernOnly) if self.era == Era::Auto => wire.close(),
+                Err(Refusal::ModernOnly) if self.era == Era::Auto => drop(wire),
                 opened => return self.opened(wire, opened, &stderr.tail()),
             }
         }
@@ -189,7 +225,7 @@ impl Connector<'_> {
             return self.opened(wire, opened, "");
         }
         let endpoint = self.endpoint(peer.clone());
-        let wire = Wire::Http(endpoint.clone());
+        let wire = Opening::of(Wire::Http(endpoint.clone()));
         let opened = Introduction::legacy(&wire, self.capabilities, self.limit()).await;
         if opened.is_ok() {
             endpoint.listen();
@@ -211,11 +247,11 @@ impl Connector<'_> {
         };
         match other {
             Some((other, Ok(introduction))) => {
-                wire.close();
+                drop(wire);
                 self.opened(other, Ok(introduction), "")
             }
             Some((other, Err(refusal))) => {
-                other.close();
+                drop(other);
                 let is_modern = matches!(opened, Err(Refusal::ModernOnly));
                 self.opened(wire, if is_modern { Err(refusal) } else { opened }, "")
             }
@@ -223,8 +259,8 @@ impl Connector<'_> {
         }
     }
 
-    async fn modern_http(&self, peer: HttpPeer) -> (Wire, Result<Introduction, Refusal>) {
-        let wire = Wire::Http(self.endpoint(peer));
+    async fn modern_http(&self, peer: HttpPeer) -> (Opening, Result<Introduction, Refusal>) {
+        let wire = Opening::of(Wire::Http(self.endpoint(peer)));
         let opened = Introduction::modern(&wire, self.limit()).await;
         (wire, opened)
     }
@@ -232,7 +268,7 @@ impl Connector<'_> {
     async fn sse(
         &self,
         peer: HttpPeer,
-    ) -> Result<(Wire, Result<Introduction, Refusal>), ConnectError> {
+    ) -> Result<(Opening, Result<Introduction, Refusal>), ConnectError> {
         let server = self.server.clone();
         let opening = sse::open(peer, &self.context.tasks, self.inbound());
         let link = match tokio::time::timeout(self.limit(), opening).await {
@@ -246,14 +282,14 @@ impl Connector<'_> {
                 });
             }
         };
-        let wire = Wire::Stream(link);
+        let wire = Opening::of(Wire::Stream(link));
         let opened = Introduction::legacy(&wire, self.capabilities, self.limit()).await;
         Ok((wire, opened))
     }
 
     fn opened(
         &self,
-        wire: Wire,
+        wire: Opening,
         opened: Result<Introduction, Refusal>,
         stderr: &str,
     ) -> Result<Connection, ConnectError> {
@@ -261,7 +297,7 @@ impl Connector<'_> {
             Ok(introduction) => {
                 tracing::info!(server = %self.server, revision = %introduction.revision, "connected");
                 Ok(Connection {
-                    wire,
+                    wire: wire.kept(),
                     introduction,
                     may_ask: self.may_ask.in_requests,
                     compared: Arc::default(),
@@ -269,10 +305,7 @@ impl Connector<'_> {
                     has_log_level: AtomicBool::new(false),
                 })
             }
-            Err(refusal) => {
-                wire.close();
-                Err(self.refused(refusal, stderr))
-            }
+            Err(refusal) => Err(self.refused(refusal, stderr)),
         }
     }
 
@@ -337,7 +370,7 @@ impl Connector<'_> {
     }
 
     /// Starts the server's process, and the tasks that write to it, read from it, and wait for its end.
-    fn start(&self, transport: &config::Stdio) -> Result<(Wire, Stderr), ConnectError> {
+    fn start(&self, transport: &config::Stdio) -> Result<(Opening, Stderr), ConnectError> {
         let context = self.context;
         let log = ServerLog::open(context.log_directory.as_deref(), self.server);
         let (process, stdin, stdout) = Process::start(self.server, transport, context, log)?;
@@ -383,6 +416,6 @@ impl Connector<'_> {
             reader.end(&reason);
             process.end(&stop).await;
         });
-        Ok((Wire::Stream(link), stderr))
+        Ok((Opening::of(Wire::Stream(link)), stderr))
     }
 }

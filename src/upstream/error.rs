@@ -101,6 +101,12 @@ pub(crate) enum ConnectError {
         /// The reason.
         reason: String,
     },
+    /// It was stopped while it was starting.
+    #[error("server `{server}` was stopped while it was starting")]
+    Stopped {
+        /// Its name.
+        server: ServerName,
+    },
     /// mcpzip is shutting down.
     #[error("mcpzip is shutting down")]
     ShuttingDown,
@@ -201,6 +207,12 @@ pub(crate) enum CallError {
 }
 
 impl NotListed {
+    /// Whether the server was stopped, which is no failure.
+    #[must_use]
+    pub(crate) fn is_stop(&self) -> bool {
+        matches!(self, Self::Stopped)
+    }
+
     /// Whether there was no connection.
     #[must_use]
     pub(crate) fn is_unconnected(&self) -> bool {
@@ -264,6 +276,9 @@ pub(crate) enum NotListed {
     /// The task that stores the list failed.
     #[error("its tools could not be kept")]
     NotKept,
+    /// It was stopped meanwhile.
+    #[error("it was stopped")]
+    Stopped,
     /// The sessions that used it have ended.
     #[error("no session uses it any more")]
     Unused,

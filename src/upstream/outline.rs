@@ -17,6 +17,7 @@ impl NotListed {
             Self::Late(_)
             | Self::NotConfigured
             | Self::NotKept
+            | Self::Stopped
             | Self::Unused
             | Self::ShuttingDown => self.to_string(),
         }
@@ -47,6 +48,7 @@ impl ConnectError {
             | Self::Unapproved { .. }
             | Self::Configuration { .. }
             | Self::Spawn { .. }
+            | Self::Stopped { .. }
             | Self::ShuttingDown => self.to_string(),
         }
     }

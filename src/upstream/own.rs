@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop;
 
 use super::Source;
 use crate::tool::ServerName;
@@ -35,4 +39,23 @@ pub(crate) trait OpenStreams: fmt::Debug + Send + Sync {
     /// # Errors
     /// The reason, for a person.
     fn open(&self) -> BoxFuture<'_, Result<Streams, String>>;
+}
+
+/// The input of a transport, which may always be ready: each read takes from the budget of its task, so that the task gives way to others,
+/// and its connection can be closed.
+pub(super) struct Cooperative<R>(pub(super) R);
+
+impl<R: AsyncRead + Unpin> AsyncRead for Cooperative<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let budget = ready!(coop::poll_proceed(context));
+        let read = Pin::new(&mut self.0).poll_read(context, buffer);
+        if read.is_ready() {
+            budget.made_progress();
+        }
+        read
+    }
 }

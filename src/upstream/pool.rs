@@ -239,6 +239,7 @@ impl Pool {
                         Err(_) => Ok(refusal),
                     };
                 }
+                outcome if lease.is_stopped() => return outcome,
                 Err(error) if error.is_unsent() && std::mem::take(&mut may_resend) => error,
                 Err(error) if error.is_lost() && std::mem::take(&mut may_repeat) => error,
                 outcome => return outcome,
@@ -281,7 +282,8 @@ impl Pool {
         let mut lease = self.lease(server, None).await.map_err(CallError::from)?;
         let mut listed = lease.list(server, limit, lease.user).await;
         // The session may be gone.
-        if matches!(&listed, Err(ListError::Call(error)) if error.is_unsent()) {
+        if matches!(&listed, Err(ListError::Call(error)) if error.is_unsent() && !lease.is_stopped())
+        {
             lease = self.lease(server, None).await.map_err(CallError::from)?;
             listed = lease.list(server, limit, lease.user).await;
         }
@@ -362,7 +364,7 @@ impl Pool {
         }
     }
 
-    /// Ends the connections of `server` now, for all sessions that share them. Whether there was any.
+    /// Ends the connections of `server` now, for all sessions that share them, and attempts to open one. Whether there was any.
     pub(crate) fn stop(&self, server: &ServerName) -> bool {
         let slots = self
             .servers

@@ -2,11 +2,25 @@
 
 use std::path::Path;
 
-/// The public declarations of a file, each on one line.
+/// The public declarations of a file, each on one line, with what public types derive and the variants of enums.
 fn declarations(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines();
+    let (mut derived, mut is_enum) = ("", false);
     while let Some(line) = lines.next() {
+        if line.starts_with("#[derive(") {
+            derived = line;
+        }
+        if line.starts_with("pub struct") || line.starts_with("pub enum") {
+            found.extend((!derived.is_empty()).then(|| derived.to_owned()));
+        }
+        if line.starts_with(['p', 's', 'e', '}']) {
+            (derived, is_enum) = ("", line.starts_with("pub enum"));
+        }
+        let variant = line.strip_prefix("    ").filter(|_| is_enum);
+        if let Some(variant) = variant.filter(|text| text.starts_with(char::is_uppercase)) {
+            found.push(variant.trim_end_matches(['{', ' ', ',']).to_owned());
+        }
         let is_public = line.trim_start().starts_with("pub ");
         let is_trait_method = line.starts_with("    fn ") && text.contains("pub trait");
         if !is_public && !is_trait_method || line.trim_start().starts_with("pub use") {

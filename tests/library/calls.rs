@@ -32,6 +32,8 @@ async fn a_tool_is_found_described_and_called_with_types() {
     let described = runner.describe("math__add").await.unwrap();
     assert_eq!(described.qualified_name(), "math__add");
     assert_eq!(described.input_schema, json!({ "type": "object" }));
+    let shown = json!({ "name": "add", "description": "Adds two numbers", "inputSchema": { "type": "object" } });
+    assert_eq!(serde_json::to_value(&described).unwrap(), shown);
     let client = runner.client("math").unwrap();
     let tools = client.list_tools().await.unwrap();
     assert_eq!(tools, [described]);
@@ -228,4 +230,9 @@ async fn a_result_is_text_where_there_is_nothing_else() {
     let wrong = client.call::<_, Sum>("now", &json!({})).await.unwrap_err();
     assert_eq!(wrong.kind(), ErrorKind::Answer);
     assert!(std::error::Error::source(&wrong).is_some());
+    let nothing = mcpzip::ToolResult::of(&()).unwrap();
+    nothing.parse::<()>().unwrap();
+    assert_eq!(nothing.parse::<Option<Sum>>().unwrap(), None);
+    assert_eq!(nothing.parse::<String>().unwrap(), "");
+    assert!(nothing.parse::<Sum>().is_err());
 }

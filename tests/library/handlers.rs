@@ -44,7 +44,8 @@ impl Handler for Recorder {
     }
 
     fn progress(&self, progress: Progress) {
-        self.note(format!("progress {}", progress.progress));
+        let tool = progress.tool.unwrap_or_default();
+        self.note(format!("progress {} of {tool}", progress.progress));
     }
 
     fn log(&self, message: LogMessage) {
@@ -109,7 +110,10 @@ async fn a_handler_answers_the_questions_of_a_call() {
         lines.iter().any(|line| line.starts_with("x elicits")),
         "{lines:?}"
     );
-    assert!(lines.contains(&"progress 0.5".to_owned()), "{lines:?}");
+    assert!(
+        lines.contains(&"progress 0.5 of x__work".to_owned()),
+        "{lines:?}"
+    );
     assert!(
         lines.contains(&r#"x/db info "opened""#.to_owned()),
         "{lines:?}"

@@ -113,3 +113,17 @@ async fn nothing_of_the_environment_is_passed_unless_asked() {
     let files: Vec<_> = std::fs::read_dir(home.path()).unwrap().collect();
     assert_eq!(files.len(), 2, "a script and its log: {files:?}");
 }
+
+#[tokio::test]
+async fn a_secure_url_needs_the_feature_for_it() {
+    let secure = Server::http("https://example.com/mcp");
+    let built = Runner::builder().server("x", secure).build().await;
+    match built {
+        Ok(_) => assert!(cfg!(feature = "tls")),
+        Err(error) => {
+            assert!(!cfg!(feature = "tls"), "{error}");
+            assert_eq!(error.kind(), ErrorKind::Config);
+            assert!(error.to_string().contains("feature `tls`"), "{error}");
+        }
+    }
+}

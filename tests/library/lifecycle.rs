@@ -150,3 +150,80 @@ fn the_end_of_a_runtime_ends_the_servers_too() {
         }
     }
 }
+
+#[test]
+fn after_the_end_of_its_runtime_a_runner_has_ended_and_nothing_waits() {
+    let home = tempfile::tempdir().unwrap();
+    let own = tokio::runtime::Runtime::new().unwrap();
+    let other = tokio::runtime::Runtime::new().unwrap();
+    let runner = own.block_on(async {
+        let server = one_tool(home.path(), "show", &json!(["hang"]));
+        let runner = Runner::builder().server("x", server).build().await.unwrap();
+        runner.start("x").await.unwrap();
+        runner
+    });
+    let start = std::time::Instant::now();
+    let runner = std::sync::Arc::new(runner);
+    let calling = runner.clone();
+    let calling = other.spawn(async move { calling.execute("x__show", json!({})).await });
+    std::thread::sleep(Duration::from_millis(300));
+    drop(own);
+    other.block_on(async {
+        let kinds = [
+            calling.await.unwrap().unwrap_err().kind(),
+            runner
+                .execute("x__show", json!({}))
+                .await
+                .unwrap_err()
+                .kind(),
+            runner.start("x").await.unwrap_err().kind(),
+            runner.restart("x").await.unwrap_err().kind(),
+            runner.search("show", 1).await.unwrap_err().kind(),
+            runner
+                .client("x")
+                .unwrap()
+                .list_tools()
+                .await
+                .unwrap_err()
+                .kind(),
+        ];
+        assert_eq!(kinds, [ErrorKind::Ended; 6]);
+        let mut events = runner.events();
+        while events.next().await.is_some() {}
+        runner.stop("x").await.unwrap();
+        runner.stop_all().await;
+        runner.shutdown().await;
+    });
+    drop(runner);
+    assert!(
+        start.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[test]
+fn a_runner_needs_a_runtime_and_says_so() {
+    let built = futures_util::FutureExt::now_or_never(Runner::builder().build());
+    let error = built.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("runtime"), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_that_a_stop_ends_is_not_repeated() {
+    let home = tempfile::tempdir().unwrap();
+    let mut reading = crate::support::tool("read", "Reads");
+    reading["annotations"] = json!({ "readOnlyHint": true });
+    let script = json!({ "tools": [reading], "calls": { "read": ["hang"] } });
+    let server = crate::support::scripted(home.path(), "x", &script);
+    let runner = Runner::builder().server("x", server).build().await.unwrap();
+    let received = |what: &str| crate::support::log(home.path(), "x").matches(what).count();
+    let (called, ()) = tokio::join!(runner.execute("x__read", json!({})), async {
+        crate::support::until("the call did not come", || received("tools/call") == 1).await;
+        assert!(runner.stop("x").await.unwrap());
+    });
+    assert_eq!(called.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(runner.status("x").unwrap().state, State::Idle);
+    assert_eq!(received("\"initialize\""), 1);
+}

@@ -1,16 +1,20 @@
 //! Parts of the program: tools inside it, and a transport of its own.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use mcpzip::{
-    BoxFuture, Embedder, Error, ErrorKind, Runner, Server, State, Streams, Tool, ToolResult,
+    BoxFuture, Embedder, Error, ErrorKind, Event, Runner, Server, State, Streams, Tool, ToolResult,
     ToolSource, Tools, Transport,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, DuplexStream, ReadBuf,
+};
 
 use crate::support::until;
 
@@ -243,6 +247,178 @@ async fn a_transport_that_fails_or_panics_makes_its_server_unavailable() {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().contains(reason), "{error}");
     }
+    assert!(runner.start("sums").await.is_ok());
+}
+
+/// A transport whose first connection never answers, and counts its end.
+#[derive(Clone, Default)]
+struct Silent {
+    opened: Arc<AtomicUsize>,
+    ended: Arc<AtomicUsize>,
+}
+
+impl Transport for Silent {
+    fn connect(&self) -> BoxFuture<'_, Result<Streams, Error>> {
+        let (number, ended) = (
+            self.opened.fetch_add(1, Ordering::Relaxed),
+            self.ended.clone(),
+        );
+        Box::pin(async move {
+            let (near, far) = tokio::io::duplex(1024);
+            tokio::spawn(async move {
+                if number > 0 {
+                    return serve(far, false).await;
+                }
+                let mut lines = BufReader::new(far).lines();
+                while let Ok(Some(_)) = lines.next_line().await {}
+                ended.fetch_add(1, Ordering::Relaxed);
+            });
+            let (reader, writer) = tokio::io::split(near);
+            Ok(Streams::new(reader, writer))
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_a_start_in_progress() {
+    let silent = Silent::default();
+    let runner = Runner::builder()
+        .server("silent", Server::over(silent.clone()))
+        .build()
+        .await
+        .unwrap();
+    let runner = Arc::new(runner);
+    let state = || runner.status("silent").unwrap().state;
+    let starting = tokio::spawn({
+        let runner = runner.clone();
+        async move { runner.start("silent").await }
+    });
+    until("nothing was opened", || {
+        silent.opened.load(Ordering::Relaxed) == 1
+    })
+    .await;
+    assert_eq!(state(), State::Starting);
+    let mut events = runner.events();
+    assert!(runner.stop("silent").await.unwrap());
+    let started = tokio::time::timeout(Duration::from_secs(5), starting);
+    let error = started.await.unwrap().unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(
+        error.to_string().contains("server `silent` was stopped"),
+        "{error}"
+    );
+    assert_eq!(state(), State::Idle);
+    until("the connection is open", || {
+        silent.ended.load(Ordering::Relaxed) == 1
+    })
+    .await;
+    // An attempt that failed would be repeated by now.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(
+        (state(), silent.opened.load(Ordering::Relaxed)),
+        (State::Idle, 1)
+    );
+    let server = || "silent".to_owned();
+    assert_eq!(
+        events.next().await,
+        Some(Event::Starting { server: server() })
+    );
+    assert_eq!(
+        events.next().await,
+        Some(Event::Stopped { server: server() })
+    );
+    let client = runner.client("silent").unwrap();
+    assert_eq!(client.list_tools().await.unwrap()[0].name, "where");
+}
+
+#[tokio::test]
+async fn a_stop_at_once_after_a_start_and_a_restart_leave_no_surprise() {
+    let silent = Silent::default();
+    let runner = Runner::builder()
+        .server("silent", Server::over(silent.clone()))
+        .build()
+        .await
+        .unwrap();
+    let (started, stopped) = tokio::join!(runner.start("silent"), runner.stop("silent"));
+    assert!(started.is_err() && stopped.is_ok());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(runner.status("silent").unwrap().state, State::Idle);
+    silent.opened.store(0, Ordering::Relaxed);
+    let (started, restarted) = tokio::join!(runner.start("silent"), async {
+        until("nothing was opened", || {
+            silent.opened.load(Ordering::Relaxed) == 1
+        })
+        .await;
+        runner.restart("silent").await
+    });
+    restarted.unwrap();
+    assert!(started.is_err());
+    assert_eq!(runner.status("silent").unwrap().state, State::Ready);
+}
+
+/// An input that always has a line, or panics.
+struct Flood {
+    panics: bool,
+}
+
+impl AsyncRead for Flood {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        assert!(!self.panics, "on purpose");
+        buffer.put_slice(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n");
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Transport for Flood {
+    fn connect(&self) -> BoxFuture<'_, Result<Streams, Error>> {
+        let input = Self {
+            panics: self.panics,
+        };
+        Box::pin(async { Ok(Streams::new(input, tokio::io::sink())) })
+    }
+}
+
+#[test]
+fn a_transport_that_always_has_input_leaves_the_thread_to_others() {
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let runner = Runner::builder()
+                .server("flood", Server::over(Flood { panics: false }))
+                .server("sums", Server::inside(sums()))
+                .build()
+                .await
+                .unwrap();
+            let (started, ()) = tokio::join!(runner.start("flood"), async {
+                let sum = runner.execute("sums__add", json!({ "a": 1, "b": 2 }));
+                assert_eq!(sum.await.unwrap().text(), "3");
+                runner.shutdown().await;
+            });
+            sender.send(started.unwrap_err().kind()).unwrap();
+        });
+    });
+    let kind = ended.recv_timeout(Duration::from_secs(20));
+    assert_eq!(kind.expect("the thread is kept"), ErrorKind::Ended);
+}
+
+#[tokio::test]
+async fn a_panic_in_the_streams_of_a_transport_ends_its_connection_only() {
+    let runner = Runner::builder()
+        .server("broken", Server::over(Flood { panics: true }))
+        .server("sums", Server::inside(sums()))
+        .build()
+        .await
+        .unwrap();
+    let started = tokio::time::timeout(Duration::from_secs(5), runner.start("broken"));
+    let error = started.await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("panicked"), "{error}");
     assert!(runner.start("sums").await.is_ok());
 }
 

@@ -3,7 +3,7 @@
 use mcpzip::{ErrorKind, HttpOptions, Runner, Server};
 use serde_json::json;
 
-use crate::support::one_tool;
+use crate::support::{get, one_tool};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runner_serves_its_servers_to_another_one_over_http() {
@@ -54,11 +54,12 @@ async fn an_address_for_other_machines_needs_a_token() {
         .serve_http(HttpOptions::new("0.0.0.0", 0))
         .await
         .unwrap_err();
-    assert_eq!(open.kind(), ErrorKind::Io);
+    assert_eq!(open.kind(), ErrorKind::Config);
+    assert!(open.to_string().contains("HttpOptions::token"), "{open}");
     let wrong = HttpOptions::new("127.0.0.1", 0).origin("not an origin");
     assert_eq!(
         runner.serve_http(wrong).await.unwrap_err().kind(),
-        ErrorKind::Io
+        ErrorKind::Config
     );
     let server = runner
         .serve_http(HttpOptions::new("127.0.0.1", 0))
@@ -95,7 +96,7 @@ async fn a_router_serves_within_a_service_of_the_program() {
     for (path, kind) in [(None, "http"), (None, "sse"), (Some("/tools"), "http")] {
         let options = HttpOptions::new("127.0.0.1", 0).token("word-of-the-test");
         let base = mounted(runner.router(options).await.unwrap(), path).await;
-        let page = reqwest::get(base.replace("/tools", "")).await.unwrap();
+        let page = get(base.replace("/tools", "")).await;
         assert_eq!(page.text().await.unwrap(), "the page of the program");
         let end = if kind == "sse" { "sse" } else { "mcp" };
         let remote = Server::http(format!("{base}/{end}")).setting("type", kind);
@@ -121,16 +122,16 @@ async fn a_router_ends_with_its_runner_and_needs_a_token_or_a_word_for_other_mac
     let runner = Runner::builder().build().await.unwrap();
     let open = HttpOptions::new("0.0.0.0", 80);
     let refused = runner.router(open.clone()).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Io);
+    assert_eq!(refused.kind(), ErrorKind::Config);
     let word = runner.serve_http(open.clone().protected_by_program());
     assert!(word.await.is_err(), "the word is for routers");
     assert!(runner.router(open.protected_by_program()).await.is_ok());
     let router = runner.router(HttpOptions::new("127.0.0.1", 0)).await;
     let base = mounted(router.unwrap(), None).await;
     runner.shutdown().await;
-    let after = reqwest::get(format!("{base}/mcp")).await.unwrap();
+    let after = get(format!("{base}/mcp")).await;
     assert_eq!(after.status().as_u16(), 503);
-    let page = reqwest::get(base).await.unwrap();
+    let page = get(base).await;
     assert_eq!(page.status().as_u16(), 200, "the service goes on");
 }
 

@@ -48,3 +48,11 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// The answer at a plain URL.
+pub(crate) async fn get(url: impl AsRef<str>) -> reqwest::Response {
+    // Another test may have installed it.
+    #[cfg(feature = "tls")]
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::get(url.as_ref()).await.unwrap()
+}

@@ -17,6 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+#[cfg(feature = "cli")]
 use tokio_rustls::TlsAcceptor;
 
 use super::access::LetIn;
@@ -26,6 +27,7 @@ use super::request_body::RequestBody;
 use super::shared::Shared;
 use super::slow_reader::SlowReaderGuard;
 use super::tls::Tls;
+#[cfg(feature = "cli")]
 use crate::identity::ClientCertificate;
 use crate::shutdown::Tasks;
 
@@ -97,6 +99,9 @@ pub(super) async fn accept(
                     let (router, own) = (router.clone(), tasks.clone());
                     match &tls {
                         None => tasks.spawn(serve(stream, peer, router, own, connection, false)),
+                        #[cfg(not(feature = "cli"))]
+                        Some(tls) => match **tls {},
+                        #[cfg(feature = "cli")]
                         Some(tls) => {
                             let acceptor = tls.acceptor();
                             tasks.spawn(encrypted(acceptor, stream, peer, router, own, connection))
@@ -158,6 +163,7 @@ fn keep_alive(stream: &TcpStream) {
 }
 
 /// Serves a connection with TLS, after its handshake.
+#[cfg(feature = "cli")]
 async fn encrypted(
     acceptor: TlsAcceptor,
     stream: SlowReaderGuard<TcpStream>,

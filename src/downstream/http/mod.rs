@@ -35,6 +35,10 @@ mod shared;
 mod slow_reader;
 mod sse;
 mod stream;
+#[cfg(feature = "cli")]
+mod tls;
+#[cfg(not(feature = "cli"))]
+#[path = "no_tls.rs"]
 mod tls;
 
 use std::io;

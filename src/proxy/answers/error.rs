@@ -256,6 +256,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
             | ConnectError::Timeout { .. }
             | ConnectError::Transport { .. }
             | ConnectError::Unhealthy { .. }
+            | ConnectError::Stopped { .. }
             | ConnectError::Handshake { .. } => "a new call tries to connect again",
         },
         CallError::Connecting { .. } => {

@@ -164,7 +164,7 @@ impl Inventory {
         }
         for Watched { key, watch, stop } in fresh {
             if self.start == Start::Serving && snapshot.server(&key.server).is_none() {
-                watch.begin();
+                let _ = watch.begin();
             }
             let listing = ListingTask {
                 inventory: self.clone(),

@@ -53,10 +53,27 @@ impl ListingTask {
         loop {
             let retry = Instant::now() + backoff(failures);
             tokio::select! {
-                () = self.watch.asked.notified() => {}
+                () = self.watch.asked() => {}
                 () = sleep_until(retry), if failures > 0 => {}
             }
-            let progress = match self.in_turn().await {
+            let stopped = self.watch.stopped.notified();
+            let listed = async {
+                match self.watch.is_stopped() {
+                    true => Err(NotListed::Stopped),
+                    false => self.in_turn().await,
+                }
+            };
+            let listed = tokio::select! {
+                biased;
+                listed = listed => listed,
+                () = stopped => Err(NotListed::Stopped),
+            };
+            let progress = match listed {
+                Err(NotListed::Stopped) => {
+                    failures = 0;
+                    self.watch.note_stopped();
+                    continue;
+                }
                 Ok(()) => {
                     failures = 0;
                     Progress::Listed

@@ -229,12 +229,16 @@ impl Inventory {
     /// Requests a new listing of one server soon.
     pub(crate) fn poke(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
-            watched.watch.asked.notify_one();
+            watched.watch.ask();
         }
     }
 
-    /// Ends the connections of `server` now, with the calls that they have; the next call starts it. Whether it was connected.
+    /// Ends the connections of `server` now, with the calls that they have, or its start; the next call starts it. Whether there was
+    /// either.
     pub(crate) fn stop(&self, server: &ServerName) -> bool {
+        if let Some(watched) = self.watched().get(server) {
+            watched.watch.stop();
+        }
         self.pool.stop(server)
     }
 
@@ -267,7 +271,7 @@ impl Inventory {
     pub(crate) fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
             self.lists.discard(&watched.key);
-            watched.watch.asked.notify_one();
+            watched.watch.ask();
         }
     }
 

@@ -115,7 +115,7 @@ impl Inventory {
                 return;
             };
             watched.watch.is_brief.store(true, Ordering::Relaxed);
-            watched.watch.asked.notify_one();
+            watched.watch.ask();
             watched.watch.state.subscribe()
         };
         let rounds = state.borrow().rounds;

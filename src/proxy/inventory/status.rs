@@ -421,7 +421,7 @@ fn shown_state(
             let error = outlined.map_or_else(|| error.to_string(), |server| error.outline(server));
             ("failed", Some(format!("{error}; next attempt {pause}")))
         }
-        (_, Some(Progress::Failed(reason))) => {
+        (_, Some(Progress::Failed(reason))) if !reason.is_stop() => {
             let reason =
                 outlined.map_or_else(|| reason.to_string(), |server| reason.outline(server));
             ("failed", Some(reason))

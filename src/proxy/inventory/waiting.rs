@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Inventory, Progress};
@@ -31,7 +32,7 @@ impl Inventory {
                 let state = watch.state.subscribe();
                 let until = state.borrow().rounds + 1;
                 if !watch.is_first() {
-                    watch.asked.notify_one();
+                    watch.ask();
                 }
                 (state, until)
             })
@@ -46,6 +47,18 @@ impl Inventory {
         let _ = tokio::time::timeout(limit, all).await;
     }
 
+    /// Lists `server`, like [`Self::list`]. Returns whether it was stopped meanwhile.
+    pub(crate) async fn start(&self, server: &ServerName, limit: Duration) -> bool {
+        let watch = self.watched().get(server).map(|it| it.watch.clone());
+        let stopped = watch.as_ref().map(|watch| watch.stopped.notified());
+        let stopped = OptionFuture::from(stopped);
+        tokio::select! {
+            biased;
+            Some(()) = stopped => true,
+            () = self.list(Some(server), limit) => false,
+        }
+    }
+
     /// Resolves when the cache has been read and the servers without a list have been listed, or after `limit`.
     pub(crate) async fn known(&self, server: Option<&ServerName>, limit: Duration) {
         self.release();
@@ -58,17 +71,19 @@ impl Inventory {
                 server.is_none_or(|server| server == *name) && snapshot.server(name).is_none()
             })
             .map(|(_, watched)| {
-                watched.watch.begin();
-                watched.watch.state.subscribe()
+                let state = watched.watch.state.subscribe();
+                let rounds = state.borrow().rounds;
+                let until = if watched.watch.begin() { rounds + 1 } else { 1 };
+                (state, until)
             })
             .collect();
         let _urgent = server
             .filter(|_| !missing.is_empty())
             .map(|server| self.hurry(server));
         let all = async {
-            for mut state in missing {
+            for (mut state, until) in missing {
                 // It fails if the server is removed from the configuration meanwhile.
-                let _ = state.wait_for(|state| state.rounds > 0).await;
+                let _ = state.wait_for(|state| state.rounds >= until).await;
             }
         };
         let _ = tokio::time::timeout(limit, all).await;
@@ -90,7 +105,7 @@ impl Inventory {
 
     /// Like `known`, for a client that is about to use `server`: if its last attempt failed, or the one in progress
     /// fails, it is tried again at once, regardless of its backoff.
-    pub(in crate::proxy) async fn known_now(&self, server: Option<&ServerName>, limit: Duration) {
+    pub(crate) async fn known_now(&self, server: Option<&ServerName>, limit: Duration) {
         let state = server.and_then(|server| {
             let watched = self.watched();
             watched

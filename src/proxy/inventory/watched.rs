@@ -1,7 +1,7 @@
 //! The state of one server's listing.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -23,6 +23,17 @@ pub(crate) enum Progress {
     Failed(Arc<NotListed>),
 }
 
+impl Progress {
+    /// Whether nothing is in progress and nothing will be repeated.
+    fn is_to_begin(&self) -> bool {
+        match self {
+            Self::NotAsked => true,
+            Self::Failed(reason) => reason.is_stop(),
+            Self::UnderWay | Self::Listed => false,
+        }
+    }
+}
+
 /// A listed server: its configuration entry, and the token that ends the listing.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
@@ -34,7 +45,11 @@ pub(super) struct Watched {
 /// The listing of one server, shared by its task and those who wait for it.
 #[derive(Debug)]
 pub(super) struct Watch {
-    pub(super) asked: Notify,
+    asked: Notify,
+    /// Whether the server was stopped after the last request.
+    is_stopped: AtomicBool,
+    /// Notified when the server is stopped.
+    pub(super) stopped: Notify,
     /// Notified when a client waits for this listing.
     pub(super) urgent: Notify,
     /// Whether the server is started for the next listing only, and ends afterwards.
@@ -70,16 +85,18 @@ impl Watch {
         };
         Arc::new(Self {
             asked: Notify::new(),
+            is_stopped: AtomicBool::new(false),
+            stopped: Notify::new(),
             urgent: Notify::new(),
             is_brief: AtomicBool::new(false),
             state: watch::Sender::new(state),
         })
     }
 
-    /// Requests a first listing, once.
-    pub(super) fn begin(&self) {
+    /// Requests a first listing, once, or the first after the server was stopped. Returns whether it did.
+    pub(super) fn begin(&self) -> bool {
         let is_new = self.state.send_if_modified(|state| {
-            let is_new = matches!(state.progress, Progress::NotAsked);
+            let is_new = state.progress.is_to_begin();
             if is_new {
                 state.progress = Progress::UnderWay;
                 state.since = Some(Instant::now());
@@ -87,8 +104,44 @@ impl Watch {
             is_new
         });
         if is_new {
-            self.asked.notify_one();
+            self.ask();
         }
+        is_new
+    }
+
+    /// Requests a listing soon.
+    pub(super) fn ask(&self) {
+        self.is_stopped.store(false, Ordering::Relaxed);
+        self.asked.notify_one();
+    }
+
+    /// Resolves when a listing is requested.
+    pub(super) async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// Whether the server was stopped after the last request.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Ends the listing in progress, or that was requested, and tells those who wait for it.
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        self.note_stopped();
+        self.stopped.notify_waiters();
+    }
+
+    /// Tells those who wait for the listing in progress that the server was stopped.
+    pub(super) fn note_stopped(&self) {
+        self.state.send_if_modified(|state| {
+            let is_under_way = state.is_under_way();
+            if is_under_way {
+                state.progress = Progress::Failed(Arc::new(NotListed::Stopped));
+                state.rounds += 1;
+            }
+            is_under_way
+        });
     }
 
     /// Whether it was requested and has not succeeded in this run.

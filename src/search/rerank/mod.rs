@@ -19,6 +19,7 @@ use tokio::sync::OnceCell;
 
 use crate::config::{LanguageModel, NoCertificates};
 use crate::secret::Secret;
+use crate::tls;
 
 /// The number of hits that it orders, or the number requested if that is larger.
 pub(crate) const CANDIDATES: usize = 20;
@@ -101,9 +102,7 @@ impl Reranker {
     /// # Errors
     /// When the HTTP client cannot be made.
     pub(crate) fn new(model: LanguageModel, key: Option<Secret<String>>) -> Result<Self, Error> {
-        // The provider is installed already if another client was made before; any provider will do.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = reqwest::Client::builder()
+        let builder = tls::begin()
             .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
             // The key is sent to no other host.
             .redirect(Policy::none())
@@ -111,9 +110,9 @@ impl Reranker {
         let builder = model.network.with_proxies(builder);
         // Certificates are loaded only for HTTPS.
         let builder = if model.base_url.starts_with("http://") {
-            builder.tls_certs_only([])
+            tls::plain(builder)
         } else {
-            model.network.with_certificates(builder, Vec::new())?
+            model.network.with_certificates(builder, None)?
         };
         let client = builder.build().map_err(|source| Error::Client { source })?;
         Ok(Self {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::{Phase, Slot};
 use crate::config::Era;
@@ -17,19 +18,33 @@ use crate::upstream::{Audience, ConnectError, UpstreamContext, backoff, server_e
 pub(super) type Attempt = Option<Result<Arc<Connection>, Arc<ConnectError>>>;
 
 impl Slot {
-    /// Connects and starts the tasks of the new connection.
+    /// Connects and starts the tasks of the new connection, unless the server is `stopped` meanwhile.
     pub(super) async fn attempt(
         self: Arc<Self>,
         context: &Arc<UpstreamContext>,
         outcome: &watch::Sender<Attempt>,
+        stopped: &CancellationToken,
     ) {
-        let result = tokio::select! {
+        let server = self.server.clone();
+        let mut result = tokio::select! {
             result = self.connect(context) => result.map(Arc::new).map_err(Arc::new),
             () = context.tasks.stopped() => Err(Arc::new(ConnectError::ShuttingDown)),
+            () = stopped.cancelled() => Err(Arc::new(ConnectError::Stopped { server })),
         };
         {
             let mut inner = self.lock();
             match &result {
+                // The slot may have another attempt already.
+                _ if stopped.is_cancelled() => {
+                    let server = self.server.clone();
+                    let stopped = Err(Arc::new(ConnectError::Stopped { server }));
+                    if let Ok(connection) = std::mem::replace(&mut result, stopped) {
+                        connection.wire.close();
+                    }
+                    context.events().note(|| Event::ServerStopped {
+                        server: self.server.to_string(),
+                    });
+                }
                 Ok(connection) => {
                     inner.failures = 0;
                     inner.is_modern = connection.introduction().revision.is_modern();

@@ -15,12 +15,19 @@ pub(in crate::upstream) struct Lease {
     /// The session that it is for.
     pub(in crate::upstream) user: u64,
     pub(super) connection: Arc<Connection>,
+    /// The number of times that the server had been stopped when this was taken.
+    pub(super) stops: u64,
 }
 
 impl Lease {
     /// Whether only approved tools may be called.
     pub(in crate::upstream) fn is_pinned(&self) -> bool {
         self.slot.entry.trust != Trust::Report
+    }
+
+    /// Whether the server was stopped since. Then a request is not repeated, which would start it again.
+    pub(in crate::upstream) fn is_stopped(&self) -> bool {
+        self.slot.lock().stops != self.stops
     }
 
     /// Closes the connection, unless another call has used it or its entry keeps it open.

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{SemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
 
 use self::attempt::Attempt;
 pub(in crate::upstream) use self::idle::Idle;
@@ -81,6 +82,8 @@ struct Inner {
     heat: f64,
     /// Whether the entry was removed from the configuration: the connection closes after its last call.
     retired: bool,
+    /// The number of times that the server was stopped.
+    stops: u64,
 }
 
 impl Inner {
@@ -88,13 +91,18 @@ impl Inner {
         matches!(&self.phase, Phase::Ready(current) if Arc::ptr_eq(current, connection))
     }
 
-    /// The connection, if it is open; counts one more call that holds it.
-    fn used(&mut self) -> Option<Arc<Connection>> {
+    /// The connection for the session `user` of `slot`, if it is open; counts one more call that holds it.
+    fn used(&mut self, slot: &Arc<Slot>, user: u64) -> Option<Lease> {
         match &self.phase {
             Phase::Ready(connection) if !connection.is_ended() => {
                 self.in_use += 1;
                 self.uses += 1;
-                Some(connection.clone())
+                Some(Lease {
+                    slot: slot.clone(),
+                    user,
+                    connection: connection.clone(),
+                    stops: self.stops,
+                })
             }
             _ => None,
         }
@@ -105,7 +113,8 @@ impl Inner {
 #[derive(Debug)]
 enum Phase {
     Disconnected,
-    Connecting(watch::Receiver<Attempt>),
+    /// An attempt, and the token that ends it.
+    Connecting(watch::Receiver<Attempt>, CancellationToken),
     Ready(Arc<Connection>),
     Failed {
         error: Arc<ConnectError>,
@@ -165,6 +174,7 @@ impl Slot {
             last_used: Instant::now(),
             heat: 0.0,
             retired: false,
+            stops: 0,
         };
         let (inner, followed) = (Mutex::new(inner), watch::Sender::new(BTreeSet::new()));
         Arc::new(Self {
@@ -194,7 +204,7 @@ impl Slot {
         }
         let inner = self.lock();
         match &inner.phase {
-            Phase::Connecting(_) => ServerState::Connecting,
+            Phase::Connecting(..) => ServerState::Connecting,
             Phase::Ready(connection) if !connection.is_ended() => ServerState::Ready,
             Phase::Disconnected | Phase::Ready(_) => ServerState::Disconnected,
             Phase::Failed { error, retry_at } => ServerState::Failed {
@@ -260,7 +270,7 @@ impl Slot {
             Phase::Ready(connection) => {
                 connection.introduction().revision.is_modern() || inner.capabilities == capabilities
             }
-            Phase::Connecting(_) => inner.is_modern || inner.capabilities == capabilities,
+            Phase::Connecting(..) => inner.is_modern || inner.capabilities == capabilities,
             Phase::Disconnected | Phase::Failed { .. } => true,
         }
     }
@@ -297,12 +307,7 @@ impl Slot {
 
     /// The connection, if it is open already.
     pub(in crate::upstream) fn lease_now(self: &Arc<Self>, user: u64) -> Option<Lease> {
-        let connection = (!self.entry.disabled).then(|| self.lock().used())??;
-        Some(Lease {
-            slot: self.clone(),
-            user,
-            connection,
-        })
+        (!self.entry.disabled).then(|| self.lock().used(self, user))?
     }
 
     fn lease_or_attempt(
@@ -311,19 +316,15 @@ impl Slot {
         capabilities: ClientCapabilities,
     ) -> Result<Lease, watch::Receiver<Attempt>> {
         let mut inner = self.lock();
-        if let Some(connection) = inner.used() {
-            drop(inner);
-            return Ok(Lease {
-                slot: self.clone(),
-                user,
-                connection,
-            });
+        if let Some(lease) = inner.used(self, user) {
+            return Ok(lease);
         }
         match &inner.phase {
-            Phase::Connecting(attempt) => Err(attempt.clone()),
+            Phase::Connecting(attempt, _) => Err(attempt.clone()),
             Phase::Disconnected | Phase::Ready(_) | Phase::Failed { .. } => {
                 let (outcome, attempt) = watch::channel(None);
-                inner.phase = Phase::Connecting(attempt.clone());
+                let stopped = CancellationToken::new();
+                inner.phase = Phase::Connecting(attempt.clone(), stopped.clone());
                 inner.capabilities = match self.declares {
                     true => capabilities,
                     false => ClientCapabilities::NONE,
@@ -339,7 +340,7 @@ impl Slot {
                 let lines = context.log_lines.as_ref();
                 let is_passed_on = lines.is_some_and(|lines| lines.dispatch().is_none());
                 let lines = is_passed_on.then(|| self.users.clone());
-                let running = async move { slot.attempt(&context, &outcome).await };
+                let running = async move { slot.attempt(&context, &outcome, &stopped).await };
                 match lines {
                     Some(lines) => tasks.spawn(with_log_lines(lines, running)),
                     None => tasks.spawn(running),
@@ -349,16 +350,16 @@ impl Slot {
         }
     }
 
-    /// Closes the connection now, with the calls on it, and returns whether it was open.
+    /// Closes the connection now, with the calls on it, or ends the attempt to open one. Returns whether there was either.
     pub(in crate::upstream) fn stop(&self) -> bool {
         let mut inner = self.lock();
-        let Phase::Ready(connection) = &inner.phase else {
-            return false;
-        };
-        let connection = connection.clone();
+        match &inner.phase {
+            Phase::Ready(connection) => connection.wire.close(),
+            Phase::Connecting(_, stopped) => stopped.cancel(),
+            Phase::Disconnected | Phase::Failed { .. } => return false,
+        }
         inner.phase = Phase::Disconnected;
-        drop(inner);
-        connection.wire.close();
+        inner.stops += 1;
         true
     }
 

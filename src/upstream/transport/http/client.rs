@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Certificate, Client, StatusCode, Url};
+use reqwest::{Client, StatusCode, Url};
 
 use super::error::{HttpError, unsent};
 use super::headers::origin;
 use crate::config::{Certificates, Environment, Network, Proxy, Remote};
+use crate::tls;
 use crate::upstream::oauth::AddressGuard;
 
 /// The time limit for opening a connection, including TLS.
@@ -140,9 +141,7 @@ impl Way {
 }
 
 fn build(way: &Way, network: &Network, guard: Option<AddressGuard>) -> Result<Client, HttpError> {
-    // It fails if a provider is installed already; any provider will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
+    let builder = tls::begin()
         .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_LIMIT)
         .tcp_nodelay(true)
@@ -169,15 +168,9 @@ fn build(way: &Way, network: &Network, guard: Option<AddressGuard>) -> Result<Cl
         .fold(builder, |builder, guard| builder.dns_resolver(guard));
     // Certificates are loaded only if TLS is needed; a proxy before a plain server may use TLS.
     let builder = if way.is_tls || way.proxy != Proxy::None {
-        let extra = way
-            .certificates
-            .iter()
-            .flat_map(Certificates::iter)
-            .map(Certificate::from_der)
-            .collect::<Result<Vec<_>, _>>();
-        network.with_certificates(builder, extra.map_err(unsent)?)?
+        network.with_certificates(builder, way.certificates.as_ref())?
     } else {
-        builder.tls_certs_only([])
+        tls::plain(builder)
     };
     builder.build().map_err(unsent)
 }

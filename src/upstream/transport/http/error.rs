@@ -156,6 +156,7 @@ fn of_way(cause: &(dyn Error + 'static)) -> Option<&'static str> {
 
 /// The fault of TLS, if there is one.
 fn insecure(cause: &(dyn Error + 'static)) -> Option<String> {
+    #[cfg(feature = "tls")]
     if let Some(error) = of_tls(cause) {
         return Some(advice(error));
     }
@@ -166,6 +167,7 @@ fn insecure(cause: &(dyn Error + 'static)) -> Option<String> {
 }
 
 /// The TLS error inside of a stream's error, at any depth: its `source` skips the errors that it wraps.
+#[cfg(feature = "tls")]
 fn of_tls<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     if let Some(error) = cause.downcast_ref() {
         return Some(error);
@@ -174,6 +176,7 @@ fn of_tls<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
 }
 
 /// The fault of a TLS connection, for the author of the configuration.
+#[cfg(feature = "tls")]
 fn advice(error: &rustls::Error) -> String {
     use rustls::CertificateError as Fault;
     match error {
