@@ -128,8 +128,9 @@ impl Watch {
     /// Ends the listing in progress, or that was requested, and tells those who wait for it.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
-        self.note_stopped();
+        // First, so that those who wait know of the stop when they see what it did.
         self.stopped.notify_waiters();
+        self.note_stopped();
     }
 
     /// Tells those who wait for the listing in progress that the server was stopped.
