@@ -213,7 +213,7 @@ impl<H: Handler> AnyHandler for H {
                     let roots = roots.iter().map(|path| {
                         let url = reqwest::Url::from_file_path(path);
                         let url = url.map_err(|()| {
-                            Error::refusal(format!("`{}` is no absolute path", path.display()))
+                            Error::refusal(format!("`{}` is not an absolute path", path.display()))
                         })?;
                         Ok(json!({ "uri": url.as_str() }))
                     });

@@ -207,7 +207,7 @@ pub(crate) enum CallError {
 }
 
 impl NotListed {
-    /// Whether the server was stopped, which is no failure.
+    /// Whether the server was stopped, which is not a failure.
     #[must_use]
     pub(crate) fn is_stop(&self) -> bool {
         matches!(self, Self::Stopped)

@@ -3,7 +3,7 @@
 use mcpzip::{ErrorKind, HttpOptions, Runner, Server, State};
 use serde_json::{Value, json};
 
-use crate::support::{fake_server, scripted, tool};
+use crate::support::{fake_server, get, scripted, tool};
 
 /// Its configuration, with scripted servers in place of those that it downloads.
 fn configuration(home: &std::path::Path) -> Value {
@@ -112,10 +112,18 @@ async fn its_proxy_is_served_with_its_settings() {
         .unwrap();
     let (host, token) = ("127.0.0.1", "your-secure-token");
     // Its port is fixed; a test takes a free one.
-    let server = runner
-        .serve_http(HttpOptions::new(host, 0).token(token))
-        .await
-        .unwrap();
+    let page = "https://app.example.com";
+    let options = HttpOptions::new(host, 0).token(token).origin(page);
+    let server = runner.serve_http(options).await.unwrap();
+    let refused = get(format!("http://{}/sse", server.address())).await;
+    assert_eq!(refused.status().as_u16(), 401);
+    let asked = reqwest::Client::new()
+        .request(reqwest::Method::OPTIONS, server.url())
+        .header("Origin", page)
+        .header("Access-Control-Request-Method", "POST")
+        .send();
+    let permitted = asked.await.unwrap();
+    assert_eq!(permitted.headers()["access-control-allow-origin"], page);
     let sse = Server::http(format!("http://{}/sse", server.address()))
         .setting("type", "sse")
         .header("Authorization", format!("Bearer {token}"));
