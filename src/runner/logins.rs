@@ -82,23 +82,25 @@ pub(super) struct Own<S>(pub(super) S);
 
 impl<S: LoginStore> LoginPlace for Own<S> {
     fn load<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Option<Vec<u8>>>> {
-        contained(self.0.load(name))
+        contained(async { self.0.load(name).await })
     }
 
     fn save<'a>(&'a self, name: &'a str, record: Option<Vec<u8>>) -> BoxFuture<'a, io::Result<()>> {
         match record {
-            Some(record) => contained(self.0.save(name, record)),
-            None => contained(self.0.remove(name)),
+            Some(record) => contained(async move { self.0.save(name, record).await }),
+            None => contained(async { self.0.remove(name).await }),
         }
     }
 
     fn lock<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Any + Send + Sync>>> {
-        contained(self.0.lock(name))
+        contained(async { self.0.lock(name).await })
     }
 }
 
 /// The result of `future`; a panic in it is an error.
-fn contained<'a, T: 'a>(future: BoxFuture<'a, Result<T, Error>>) -> BoxFuture<'a, io::Result<T>> {
+fn contained<'a, T: 'a>(
+    future: impl Future<Output = Result<T, Error>> + Send + 'a,
+) -> BoxFuture<'a, io::Result<T>> {
     let answered = AssertUnwindSafe(future).catch_unwind();
     Box::pin(answered.map(|answered| match answered {
         Ok(answered) => answered.map_err(io::Error::other),
