@@ -6,19 +6,16 @@ use reqwest::{Client, ClientBuilder};
 use rustls_pki_types::CertificateDer;
 
 /// Begins a client of HTTP.
-#[must_use]
 pub(crate) fn begin() -> ClientBuilder {
     Client::builder()
 }
 
 /// Leaves a client as it is.
-#[must_use]
 pub(crate) fn plain(builder: ClientBuilder) -> ClientBuilder {
     builder
 }
 
 /// Leaves a client as it is.
-#[must_use]
 pub(crate) fn trusting<'c>(
     builder: ClientBuilder,
     _: impl Iterator<Item = &'c [u8]>,
@@ -27,7 +24,6 @@ pub(crate) fn trusting<'c>(
 }
 
 /// Leaves a client as it is.
-#[must_use]
 pub(crate) fn trusting_only<'c>(
     builder: ClientBuilder,
     _: Option<&PathBuf>,
@@ -38,7 +34,6 @@ pub(crate) fn trusting_only<'c>(
 }
 
 /// No certificate is looked into.
-#[must_use]
 pub(crate) fn is_certificate(_: &CertificateDer<'_>) -> bool {
     true
 }

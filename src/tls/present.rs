@@ -7,7 +7,6 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
 /// Begins a client of HTTP.
-#[must_use]
 pub(crate) fn begin() -> ClientBuilder {
     // It fails if a provider is installed already; any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -15,13 +14,11 @@ pub(crate) fn begin() -> ClientBuilder {
 }
 
 /// Makes a client load no certificates: its URLs are plain.
-#[must_use]
 pub(crate) fn plain(builder: ClientBuilder) -> ClientBuilder {
     builder.tls_certs_only([])
 }
 
 /// Makes a client trust these certificates in addition to the system's.
-#[must_use]
 pub(crate) fn trusting<'c>(
     builder: ClientBuilder,
     extra: impl Iterator<Item = &'c [u8]>,
@@ -30,7 +27,6 @@ pub(crate) fn trusting<'c>(
 }
 
 /// Makes a client trust the certificates of these files and directories alone, and the extra ones. `None` if there are none.
-#[must_use]
 pub(crate) fn trusting_only<'c>(
     builder: ClientBuilder,
     file: Option<&PathBuf>,
@@ -68,7 +64,6 @@ fn certificates(_: Option<&PathBuf>, _: &[PathBuf]) -> Vec<Certificate> {
 }
 
 /// Whether it is a certificate that can be trusted.
-#[must_use]
 pub(crate) fn is_certificate(der: &CertificateDer<'_>) -> bool {
     RootCertStore::empty().add(der.clone().into_owned()).is_ok()
 }
