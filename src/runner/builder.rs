@@ -17,8 +17,8 @@ use super::server::Server;
 use super::{EndOfRuntime, Inner, Runner};
 use crate::approvals::Approvals;
 use crate::config::{
-    self, Config, Environment, LARGEST_FILE, Management, ScriptOptions, SessionEnv, Transport,
-    Trust,
+    self, Config, ConfigWarning, Environment, LARGEST_FILE, Management, ScriptOptions, SessionEnv,
+    Transport, Trust,
 };
 use crate::events::Events;
 use crate::files::read_regular;
@@ -63,6 +63,9 @@ pub struct Builder {
     embedder: Option<Arc<dyn Embedder>>,
     logins: Option<Place>,
 }
+
+/// What errors call a configuration that is not a file.
+const TEXT: &str = "configuration";
 
 #[derive(Default)]
 enum Source {
@@ -197,6 +200,9 @@ impl Builder {
         let own: OwnServers = own.collect();
         let handler = self.handler;
         let inner = shutdown::with_log_lines_now(scope.clone(), || {
+            for warning in &config.warnings {
+                tracing::warn!("the configuration, {warning}");
+            }
             let (tasks, events) = (Tasks::new(), Events::new(events::KEPT));
             let servers = SharedServers::of_library(tasks.clone(), events.clone(), own);
             let all_tasks = tasks.clone();
@@ -258,14 +264,28 @@ impl Builder {
 
     fn config(&self) -> Result<Config, Error> {
         let (text, path) = match &self.source {
-            Source::None => ("{}".to_owned(), Path::new("")),
-            Source::Text(text) => (text.clone(), Path::new("")),
+            Source::None => (r#"{"mcpServers":{}}"#.to_owned(), Path::new(TEXT)),
+            Source::Text(text) => (text.clone(), Path::new(TEXT)),
             Source::File(path) => (read(path)?, path.as_path()),
         };
-        let mut config = parse(&text, path, &self.environment)?;
+        let mut config = parse(&text, path, &self.environment, str::to_owned)?;
         if !self.servers.is_empty() {
             let text = json!({ "mcpServers": self.servers }).to_string();
-            let added = parse(&text, path, &self.environment)?;
+            let added = parse(&text, path, &self.environment, |text| {
+                unplaced(text).to_owned()
+            })?;
+            // A setting without an effect is a mistake of the program.
+            if let Some(warning) = added
+                .warnings
+                .iter()
+                .find(|warning| !matches!(warning.kind, ConfigWarning::Variable { .. }))
+            {
+                let message = added.masker.mask(&warning.kind.to_string()).into_owned();
+                return Err(Error::new(ErrorKind::Config, message));
+            }
+            let has_servers =
+                |warning: &ConfigWarning| !matches!(warning, ConfigWarning::NoServers);
+            config.warnings.retain(|warning| has_servers(&warning.kind));
             config.names.extend(added.names);
             config.masker = config.masker.and(&added.masker);
             config.servers.extend(added.servers);
@@ -355,14 +375,24 @@ fn read(path: &Path) -> Result<String, Error> {
 }
 
 /// Reads a configuration; a server that cannot be used is an error.
-fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Config, Error> {
+fn parse(
+    text: &str,
+    path: &Path,
+    environment: &Environment,
+    shown: fn(&str) -> String,
+) -> Result<Config, Error> {
     let fault = |problem: String| Error::new(ErrorKind::Config, problem);
     let config = Config::parse(text, path, environment);
     let config = config.map_err(|error| fault(error.to_string()))?;
     match config.faults.first() {
-        Some(found) => Err(fault(config.masker.mask(&found.to_string()).into_owned())),
+        Some(found) => Err(fault(shown(&config.masker.mask(&found.to_string())))),
         None => Ok(config),
     }
+}
+
+/// A fault without its position in a text that the program did not write.
+fn unplaced(fault: &str) -> &str {
+    fault.split_once(": ").map_or(fault, |(_, rest)| rest)
 }
 
 /// Refuses a configuration whose rules need directories that there are not.

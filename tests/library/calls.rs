@@ -83,6 +83,25 @@ async fn errors_have_a_kind_for_what_a_program_does_about_them() {
         ErrorKind::Config
     );
 
+    for (name, server, word) in [
+        (
+            "x",
+            Server::stdio("x").setting("nonsense", 1),
+            "unknown key",
+        ),
+        ("x", Server::stdio("x").header("A", "b"), "no meaning"),
+        ("a b", Server::stdio("x"), "a b"),
+        ("x", Server::stdio(""), "server `x`: `command` is empty"),
+    ] {
+        let error = Runner::builder().server(name, server).build().await;
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(
+            error.to_string().contains(word) && !error.to_string().contains("1:"),
+            "{error}"
+        );
+    }
+
     let home = tempfile::tempdir().unwrap();
     let failing = json!([{ "result": { "isError": true, "content": [{ "type": "text", "text": "no such city" }] } }]);
     let refusing = json!([{ "error": { "code": -32000, "message": "overloaded" } }]);
