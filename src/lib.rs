@@ -132,6 +132,23 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::proc
 /// change with any version.
 #[doc(hidden)]
 pub mod internals {
+    /// Runs an example of the documentation with a runner whose one server, `notes`, has the tool `add`.
+    pub fn with_notes(example: impl AsyncFnOnce(&crate::Runner) -> Result<(), crate::Error>) {
+        use serde_json::{Value, json};
+        let add = crate::Tool::new("add", "Adds a note", json!({ "type": "object" }));
+        let tools = crate::Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let run = async {
+            let notes = crate::Server::inside(tools);
+            let runner = crate::Runner::builder().server("notes", notes).build();
+            example(&runner.await?).await
+        };
+        let done: Result<(), crate::Error> = runtime.expect("the system has room").block_on(run);
+        done.expect("the example works");
+    }
+
     pub mod catalog {
         pub use crate::catalog::{Cache, Catalog, Key, Listed};
     }

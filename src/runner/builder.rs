@@ -78,6 +78,18 @@ enum Source {
 impl Builder {
     /// Reads the servers and settings from a configuration file of mcpzip, or of another program that has `mcpServers`. It takes the place
     /// of an earlier file or text.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # let home = tempfile::tempdir().unwrap();
+    /// # let file = home.path().join("mcp.json");
+    /// std::fs::write(&file, r#"{ "mcpServers": { "time": { "command": "time-server" } } }"#).unwrap();
+    /// let runner = mcpzip::Runner::builder().config_file(&file).build().await?;
+    /// assert_eq!(runner.servers(), ["time"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Source::File(path.into());
@@ -85,6 +97,15 @@ impl Builder {
     }
 
     /// Uses the content of a configuration file, in place of an earlier file or text.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// let text = r#"{ "mcpServers": {}, "tools": { "deny": ["*__delete_*"] } }"#;
+    /// let runner = mcpzip::Runner::builder().config_str(text).build().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn config_str(mut self, text: impl Into<String>) -> Self {
         self.source = Source::Text(text.into());
@@ -92,6 +113,15 @@ impl Builder {
     }
 
     /// Adds a server. It replaces one of the same name in the configuration.
+    ///
+    /// ```
+    /// use mcpzip::{Runner, Server};
+    ///
+    /// let builder = Runner::builder()
+    ///     .server("time", Server::stdio("uvx").args(["mcp-server-time"]))
+    ///     .server("docs", Server::http("http://localhost:8080/mcp"));
+    /// # let _ = builder;
+    /// ```
     #[must_use]
     pub fn server(mut self, name: impl Into<String>, server: Server) -> Self {
         let name = name.into();
@@ -126,6 +156,11 @@ impl Builder {
     }
 
     /// Sets the directory in which servers start that have none of their own. By default it is that of the program.
+    ///
+    /// ```
+    /// let builder = mcpzip::Runner::builder().working_directory("/srv/project");
+    /// # let _ = builder;
+    /// ```
     #[must_use]
     pub fn working_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
@@ -151,6 +186,19 @@ impl Builder {
     }
 
     /// Answers the questions of servers with `handler`, which also receives their messages.
+    ///
+    /// ```
+    /// struct Log;
+    ///
+    /// impl mcpzip::Handler for Log {
+    ///     fn log(&self, message: mcpzip::LogMessage) {
+    ///         eprintln!("{}: {}", message.logger, message.data);
+    ///     }
+    /// }
+    ///
+    /// let builder = mcpzip::Runner::builder().handler(Log);
+    /// # let _ = builder;
+    /// ```
     #[must_use]
     pub fn handler(mut self, handler: impl Handler) -> Self {
         self.handler = Some(Arc::new(handler));
@@ -172,6 +220,15 @@ impl Builder {
     }
 
     /// Builds the runner, within a tokio runtime of either flavor. A server starts at its first use.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// let error = mcpzip::Runner::builder().config_str("{").build().await.unwrap_err();
+    /// assert_eq!(error.kind(), mcpzip::ErrorKind::Config);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Config`] when the configuration, or the entry of one of its servers, cannot be used, or there is no runtime.

@@ -41,6 +41,12 @@ pub struct Client {
 
 impl Client {
     /// The name of the server.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// assert_eq!(runner.client("notes")?.server(), "notes");
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn server(&self) -> &str {
         self.server.as_str()
@@ -49,17 +55,10 @@ impl Client {
     /// The tools that the configuration's rules permit.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
     /// let tools = runner.client("notes")?.list_tools().await?;
     /// assert_eq!(tools[0].qualified_name(), "notes__add");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -75,6 +74,17 @@ impl Client {
 
     /// Calls a tool with typed arguments and reads its result as `R`: the structured content, or else the text.
     ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Note { text: String }
+    ///
+    /// let milk = Note { text: "milk".to_owned() };
+    /// let note: Note = runner.client("notes")?.call("add", &milk).await?;
+    /// assert_eq!(note.text, "milk");
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// When there is no result, the tool says that it failed, or the result has another form.
     pub async fn call<A, R>(&self, tool: &str, arguments: &A) -> Result<R, Error>
@@ -88,17 +98,11 @@ impl Client {
     /// Calls a tool and returns its whole result, also one that says that it failed.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// # use serde_json::json;
     /// let result = runner.client("notes")?.call_raw("add", &json!({ "text": "milk" })).await?;
     /// assert!(!result.is_error());
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -113,6 +117,12 @@ impl Client {
     }
 
     /// The prompts.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// assert!(runner.client("notes")?.list_prompts().await?.is_empty());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// When the server cannot be reached or does not list them.
@@ -147,6 +157,12 @@ impl Client {
 
     /// The resources.
     ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// assert!(runner.client("notes")?.list_resources().await?.is_empty());
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// When the server cannot be reached or does not list them.
     pub async fn list_resources(&self) -> Result<Vec<Resource>, Error> {
@@ -154,6 +170,12 @@ impl Client {
     }
 
     /// The templates of further resources.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// assert!(runner.client("notes")?.list_resource_templates().await?.is_empty());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// When the server cannot be reached or does not list them.
@@ -211,6 +233,18 @@ impl Client {
     }
 
     /// Suggests values for the `argument` of a resource template that begin with `value`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// # async fn example(client: mcpzip::Client) -> Result<(), mcpzip::Error> {
+    /// let paths = client.complete_resource("file:///{path}", "path", "src/").await?;
+    /// println!("{}", paths.join(", "));
+    /// # Ok(())
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When there is no such template, or the server refuses.

@@ -77,6 +77,11 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Whether a repetition may succeed and cannot act twice.
+    ///
+    /// ```
+    /// assert!(mcpzip::ErrorKind::Search.is_retryable());
+    /// assert!(!mcpzip::ErrorKind::Lost.is_retryable());
+    /// ```
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Unavailable | Self::Search)
@@ -97,17 +102,11 @@ impl Error {
     /// The kind.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// # use serde_json::json;
     /// let error = runner.execute("notes__remove", json!({})).await.unwrap_err();
     /// assert_eq!(error.kind(), mcpzip::ErrorKind::UnknownTool);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -132,6 +131,14 @@ impl Error {
     }
 
     /// With the error that caused it. Its texts are not masked.
+    ///
+    /// ```
+    /// use std::error::Error as _;
+    ///
+    /// let cause = std::io::Error::other("the disk is full");
+    /// let error = mcpzip::Error::new(mcpzip::ErrorKind::Io, "the login cannot be kept").with_source(cause);
+    /// assert_eq!(error.source().unwrap().to_string(), "the disk is full");
+    /// ```
     #[must_use]
     pub fn with_source(self, source: impl StdError + Send + Sync + 'static) -> Self {
         Self {

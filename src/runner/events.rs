@@ -91,6 +91,15 @@ pub struct Events(Pin<Box<dyn Stream<Item = Event> + Send>>);
 
 impl Events {
     /// The next event; `None` after the end of the runner.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// let mut events = runner.events();
+    /// runner.start("notes").await?;
+    /// let starting = mcpzip::Event::Starting { server: "notes".to_owned() };
+    /// assert_eq!(events.next().await, Some(starting));
+    /// # Ok(()) });
+    /// ```
     pub async fn next(&mut self) -> Option<Event> {
         self.0.next().await
     }

@@ -37,12 +37,28 @@ pub struct Execute<'a> {
 impl Execute<'_> {
     /// Reduces the result to what `filter`, a jq program, selects. It runs in this process and is not limited, so it must come
     /// from the program.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// # use serde_json::json;
+    /// let call = runner.execute("notes__add", json!({ "text": "milk" }));
+    /// assert_eq!(call.select(".text").await?.text(), "milk");
+    /// # Ok(()) });
+    /// ```
     pub fn select(mut self, filter: impl Into<String>) -> Self {
         self.select = Some(filter.into());
         self
     }
 
     /// Limits the time of the call.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// # use serde_json::json;
+    /// let call = runner.execute("notes__add", json!({}));
+    /// call.timeout(std::time::Duration::from_secs(5)).await?;
+    /// # Ok(()) });
+    /// ```
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self

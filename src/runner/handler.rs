@@ -91,6 +91,11 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// With questions to a person.
+    ///
+    /// ```
+    /// let capabilities = mcpzip::Capabilities::default().elicitation();
+    /// # let _ = capabilities;
+    /// ```
     #[must_use]
     pub fn elicitation(self) -> Self {
         Self {
@@ -100,6 +105,11 @@ impl Capabilities {
     }
 
     /// With questions to a language model.
+    ///
+    /// ```
+    /// let capabilities = mcpzip::Capabilities::default().sampling();
+    /// # let _ = capabilities;
+    /// ```
     #[must_use]
     pub fn sampling(self) -> Self {
         Self {
@@ -109,6 +119,11 @@ impl Capabilities {
     }
 
     /// With questions for directories.
+    ///
+    /// ```
+    /// let capabilities = mcpzip::Capabilities::default().roots();
+    /// # let _ = capabilities;
+    /// ```
     #[must_use]
     pub fn roots(self) -> Self {
         Self {

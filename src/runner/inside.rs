@@ -19,6 +19,11 @@ use crate::mcp::{Revision, ServerCapabilities};
 use crate::upstream::{Introduction, Source, SourceError};
 
 /// A future on the heap, as methods of traits return it: `Box::pin(async move { … })` makes one.
+///
+/// ```
+/// let answer: mcpzip::BoxFuture<'_, u8> = Box::pin(async { 42 });
+/// # let _ = answer;
+/// ```
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A server inside the program, for [`Server::inside`](crate::Server::inside). Rules, search and limits hold for its tools as for
@@ -97,6 +102,11 @@ type Run = Box<dyn Fn(Value) -> BoxFuture<'static, Result<ToolResult, Error>> + 
 
 impl Tools {
     /// No tools.
+    ///
+    /// ```
+    /// let server = mcpzip::Server::inside(mcpzip::Tools::new());
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -104,6 +114,15 @@ impl Tools {
 
     /// Adds a tool. It replaces one of the same name. Its result is a text if it serializes as a string, and structured content if
     /// it serializes as an object.
+    ///
+    /// ```
+    /// use mcpzip::{Tool, Tools};
+    /// use serde_json::{Value, json};
+    ///
+    /// let tool = Tool::new("now", "Says the time", json!({ "type": "object" }));
+    /// let tools = Tools::new().tool(tool, async |_: Value| Ok::<_, String>("12:30"));
+    /// # let _ = tools;
+    /// ```
     #[must_use]
     pub fn tool<A, R, E, F>(
         mut self,

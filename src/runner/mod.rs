@@ -98,12 +98,27 @@ struct Inner {
 
 impl Runner {
     /// Begins the settings of a runner.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), mcpzip::Error> {
+    /// let runner = mcpzip::Runner::builder().build().await?;
+    /// assert!(runner.servers().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
 
     /// The names of the configured servers, sorted.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// assert_eq!(runner.servers(), ["notes"]);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn servers(&self) -> Vec<String> {
         let config = self.inner.proxy.unscoped().config();
@@ -111,6 +126,14 @@ impl Runner {
     }
 
     /// A client of one server, which starts at the first request.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// let notes = runner.client("notes")?;
+    /// assert_eq!(notes.list_tools().await?.len(), 1);
+    /// assert!(runner.client("nowhere").is_err());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::UnknownServer`] when it is not configured.
@@ -123,6 +146,13 @@ impl Runner {
 
     /// Connects a server, which starts it if it is a program, and lists its tools.
     ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// runner.start("notes").await?;
+    /// assert_eq!(runner.status("notes")?.state, mcpzip::State::Ready);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// When it is not configured, or cannot be used.
     pub async fn start(&self, server: &str) -> Result<(), Error> {
@@ -133,21 +163,14 @@ impl Runner {
     /// Starts all servers side by side, and returns the outcome of each.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
     /// for (server, outcome) in runner.start_all().await {
     ///     match outcome {
     ///         Ok(()) => println!("{server} is ready"),
     ///         Err(error) => eprintln!("{server}: {error}"),
     ///     }
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub async fn start_all(&self) -> Vec<(String, Result<(), Error>)> {
         let servers = self.servers().into_iter();
@@ -162,18 +185,11 @@ impl Runner {
     /// [`ErrorKind::Unavailable`]. The next use starts it again. Returns whether it was connected or starting.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
     /// runner.start("notes").await?;
     /// assert!(runner.stop("notes").await?);
     /// assert!(!runner.stop("notes").await?, "it was not connected");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -187,6 +203,14 @@ impl Runner {
     }
 
     /// Ends the connections of all servers; see [`Runner::stop`].
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// runner.start_all().await;
+    /// runner.stop_all().await;
+    /// assert_eq!(runner.status("notes")?.state, mcpzip::State::Idle);
+    /// # Ok(()) });
+    /// ```
     pub async fn stop_all(&self) {
         for server in self.servers() {
             // Removed meanwhile is stopped, too.
@@ -197,17 +221,10 @@ impl Runner {
     /// Stops a server and starts it again.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
     /// runner.restart("notes").await?;
     /// assert_eq!(runner.status("notes")?.state, mcpzip::State::Ready);
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -218,6 +235,13 @@ impl Runner {
     }
 
     /// The state of one server.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// runner.start("notes").await?;
+    /// assert_eq!(runner.status("notes")?.tools, 1);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::UnknownServer`] when it is not configured.
@@ -230,18 +254,11 @@ impl Runner {
     /// The state of every server.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
     /// for status in runner.statuses() {
     ///     println!("{}: {:?}, {} tools", status.server, status.state, status.tools);
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn statuses(&self) -> Vec<Status> {
@@ -251,6 +268,18 @@ impl Runner {
     }
 
     /// What happens to the servers, with the last events before.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// let mut events = runner.events();
+    /// runner.start("notes").await?;
+    /// while let Some(event) = events.next().await {
+    ///     if matches!(event, mcpzip::Event::Ready { .. }) {
+    ///         break;
+    ///     }
+    /// }
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn events(&self) -> Events {
         Events::of(&self.inner.events, self.inner.ended.clone())
@@ -259,17 +288,10 @@ impl Runner {
     /// Finds tools of all servers by what is needed, best first. Servers whose tools are not known yet are started.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
     /// let found = runner.search("add a note", 5).await?;
     /// assert_eq!(found[0].name, "notes__add");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -297,17 +319,10 @@ impl Runner {
     /// The whole definition of the tool `server__tool`.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
     /// let tool = runner.describe("notes__add").await?;
     /// assert_eq!(tool.description, "Adds a note");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -326,17 +341,11 @@ impl Runner {
     /// Calls the tool `server__tool` when it is awaited.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// # use serde_json::json;
     /// let result = runner.execute("notes__add", json!({ "text": "milk" })).await?;
     /// assert_eq!(result.structured().unwrap()["text"], "milk");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     pub fn execute<'a>(&'a self, name: &'a str, arguments: impl Serialize) -> Execute<'a> {
         Execute {
@@ -350,6 +359,14 @@ impl Runner {
 
     /// Ends all servers, with the calls that they have, and waits for their end. After it every request fails with
     /// [`ErrorKind::Ended`].
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// runner.shutdown().await;
+    /// let error = runner.start("notes").await.unwrap_err();
+    /// assert_eq!(error.kind(), mcpzip::ErrorKind::Ended);
+    /// # Ok(()) });
+    /// ```
     pub async fn shutdown(&self) {
         let inner = &self.inner;
         let end = async {

@@ -34,6 +34,11 @@ pub struct HttpOptions {
 
 impl HttpOptions {
     /// Listens on this host and port; port 0 chooses a free one. An address that other machines reach needs a token.
+    ///
+    /// ```
+    /// let options = mcpzip::HttpOptions::new("127.0.0.1", 3000);
+    /// # let _ = options;
+    /// ```
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         let host = host.into();
         Self {
@@ -45,6 +50,11 @@ impl HttpOptions {
     }
 
     /// Requires `Authorization: Bearer` with this token from every client.
+    ///
+    /// ```
+    /// let options = mcpzip::HttpOptions::new("0.0.0.0", 3000).token("a long random word");
+    /// # let _ = options;
+    /// ```
     #[must_use]
     pub fn token(self, token: impl Into<String>) -> Self {
         Self {
@@ -54,6 +64,11 @@ impl HttpOptions {
     }
 
     /// Permits pages of this origin, such as `https://app.example.com`.
+    ///
+    /// ```
+    /// let options = mcpzip::HttpOptions::new("127.0.0.1", 3000).origin("https://app.example.com");
+    /// # let _ = options;
+    /// ```
     #[must_use]
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
@@ -62,6 +77,14 @@ impl HttpOptions {
 
     /// For [`Runner::router`] only: the program has its own control of access before the router, so that an address that other
     /// machines reach needs no token.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// let options = mcpzip::HttpOptions::new("0.0.0.0", 80).protected_by_program();
+    /// let router = runner.router(options).await?;
+    /// # let _ = router;
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn protected_by_program(self) -> Self {
         Self {
@@ -110,18 +133,11 @@ impl HttpOptions {
 /// A running HTTP server. It serves until [`HttpServer::shutdown`], its drop, or the end of its runner.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), mcpzip::Error> {
-/// # use mcpzip::{Runner, Server, Tool, Tools};
-/// # use serde_json::{Value, json};
-/// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-/// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-/// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+/// # mcpzip::internals::with_notes(async |runner| {
 /// let server = runner.serve_http(mcpzip::HttpOptions::new("127.0.0.1", 0)).await?;
 /// println!("clients connect to {}", server.url());
 /// server.shutdown().await;
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug)]
 pub struct HttpServer {
@@ -132,18 +148,41 @@ pub struct HttpServer {
 
 impl HttpServer {
     /// The address that it listens on.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// let server = runner.serve_http(mcpzip::HttpOptions::new("127.0.0.1", 0)).await?;
+    /// assert_ne!(server.address().port(), 0);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The URL for clients.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// let server = runner.serve_http(mcpzip::HttpOptions::new("127.0.0.1", 0)).await?;
+    /// assert_eq!(server.url(), format!("http://{}/mcp", server.address()));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn url(&self) -> String {
         http::url(self.address)
     }
 
     /// Ends it, with the requests in progress, and waits for its end.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// let server = runner.serve_http(mcpzip::HttpOptions::new("127.0.0.1", 0)).await?;
+    /// let address = server.address();
+    /// server.shutdown().await;
+    /// assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    /// # Ok(()) });
+    /// ```
     pub async fn shutdown(self) {
         self.tasks.finish().await;
     }
@@ -154,16 +193,9 @@ impl Runner {
     /// configuration says.
     ///
     /// ```no_run
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
     /// runner.serve_stdio().await?;
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

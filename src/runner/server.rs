@@ -36,6 +36,11 @@ pub struct Server {
 impl Server {
     /// A server that is a program, spoken to on its stdin and stdout. A name without a directory is looked up in the `PATH`
     /// of [`Builder::environment`](crate::Builder::environment).
+    ///
+    /// ```
+    /// let server = mcpzip::Server::stdio("uvx").args(["mcp-server-time"]);
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn stdio(command: impl Into<String>) -> Self {
         let command: String = command.into();
@@ -46,6 +51,11 @@ impl Server {
     }
 
     /// A server at a URL, over Streamable HTTP; with `.setting("type", "sse")` over the older HTTP+SSE.
+    ///
+    /// ```
+    /// let server = mcpzip::Server::http("https://example.com/mcp");
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn http(url: impl Into<String>) -> Self {
         let url: String = url.into();
@@ -56,6 +66,11 @@ impl Server {
     }
 
     /// A server inside the program: [`Tools`](crate::Tools) from closures, or another [`ToolSource`].
+    ///
+    /// ```
+    /// let server = mcpzip::Server::inside(mcpzip::Tools::new());
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn inside(source: impl ToolSource) -> Self {
         let source = Inside(Arc::new(source));
@@ -78,6 +93,11 @@ impl Server {
     }
 
     /// The arguments of the program.
+    ///
+    /// ```
+    /// let server = mcpzip::Server::stdio("npx").args(["-y", "@modelcontextprotocol/server-memory"]);
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn args<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         let arguments: Vec<String> = arguments.into_iter().map(Into::into).collect();
@@ -86,24 +106,44 @@ impl Server {
     }
 
     /// A variable of the program.
+    ///
+    /// ```
+    /// let server = mcpzip::Server::stdio("my-server").env("LOG_LEVEL", "warn").env("API_KEY", "${API_KEY}");
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.member("env", name.into(), value.into())
     }
 
     /// A header of requests to the URL.
+    ///
+    /// ```
+    /// let server = mcpzip::Server::http("https://example.com/mcp").header("Authorization", "Bearer ${TOKEN}");
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.member("headers", name.into(), value.into())
     }
 
     /// The working directory of the program.
+    ///
+    /// ```
+    /// let server = mcpzip::Server::stdio("my-server").directory(std::env::temp_dir());
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn directory(self, directory: impl AsRef<Path>) -> Self {
         self.setting("cwd", directory.as_ref().to_string_lossy())
     }
 
     /// The time limit of a call.
+    ///
+    /// ```
+    /// let server = mcpzip::Server::stdio("my-server").timeout(std::time::Duration::from_secs(5));
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn timeout(self, limit: Duration) -> Self {
         self.setting("timeout", limit.as_secs_f64())

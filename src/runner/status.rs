@@ -35,20 +35,13 @@ pub struct Status {
 /// The state of a server's connection.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), mcpzip::Error> {
-/// # use mcpzip::{Runner, Server, Tool, Tools};
-/// # use serde_json::{Value, json};
-/// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-/// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-/// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+/// # mcpzip::internals::with_notes(async |runner| {
 /// use mcpzip::State;
 ///
 /// assert_eq!(runner.status("notes")?.state, State::Idle);
 /// runner.start("notes").await?;
 /// assert_eq!(runner.status("notes")?.state, State::Ready);
-/// # Ok(())
-/// # }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]

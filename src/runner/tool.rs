@@ -77,6 +77,12 @@ impl Tool {
     }
 
     /// The name for [`Runner::execute`](crate::Runner::execute): `server__tool`.
+    ///
+    /// ```
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// assert_eq!(runner.describe("notes__add").await?.qualified_name(), "notes__add");
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn qualified_name(&self) -> String {
         format!("{}{}{}", self.server, crate::tool::SEPARATOR, self.name)
@@ -177,12 +183,24 @@ impl ToolResult {
     }
 
     /// Whether the tool says that it failed.
+    ///
+    /// ```
+    /// let result = mcpzip::ToolResult::of("done")?;
+    /// assert!(!result.is_error());
+    /// # Ok::<(), mcpzip::Error>(())
+    /// ```
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.0["isError"] == true
     }
 
     /// The text blocks, joined by line ends.
+    ///
+    /// ```
+    /// let result = mcpzip::ToolResult::of("done")?;
+    /// assert_eq!(result.text(), "done");
+    /// # Ok::<(), mcpzip::Error>(())
+    /// ```
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self
@@ -193,12 +211,24 @@ impl ToolResult {
     }
 
     /// The blocks of the content: texts, images, links and others.
+    ///
+    /// ```
+    /// let result = mcpzip::ToolResult::of("done")?;
+    /// assert_eq!(result.content()[0]["type"], "text");
+    /// # Ok::<(), mcpzip::Error>(())
+    /// ```
     #[must_use]
     pub fn content(&self) -> &[Value] {
         self.0["content"].as_array().map_or(&[], Vec::as_slice)
     }
 
     /// The structured content.
+    ///
+    /// ```
+    /// let result = mcpzip::ToolResult::of("a text")?;
+    /// assert!(result.structured().is_none());
+    /// # Ok::<(), mcpzip::Error>(())
+    /// ```
     #[must_use]
     pub fn structured(&self) -> Option<&Value> {
         self.0
@@ -209,18 +239,12 @@ impl ToolResult {
     /// Reads the structured content as `R`; without any, the text as JSON, or as a string; and an empty result as `()` or `None`.
     ///
     /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), mcpzip::Error> {
-    /// # use mcpzip::{Runner, Server, Tool, Tools};
-    /// # use serde_json::{Value, json};
-    /// # let add = Tool::new("add", "Adds a note", json!({ "type": "object" }));
-    /// # let notes = Tools::new().tool(add, async |note: Value| Ok::<_, String>(note));
-    /// # let runner = Runner::builder().server("notes", Server::inside(notes)).build().await?;
+    /// # mcpzip::internals::with_notes(async |runner| {
+    /// # use serde_json::json;
     /// let result = runner.execute("notes__add", json!({ "text": "milk" })).await?;
     /// let note: std::collections::BTreeMap<String, String> = result.parse()?;
     /// assert_eq!(note["text"], "milk");
-    /// # Ok(())
-    /// # }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -245,6 +269,12 @@ impl ToolResult {
     }
 
     /// The result as the server sent it.
+    ///
+    /// ```
+    /// let result = mcpzip::ToolResult::of("done")?;
+    /// assert_eq!(result.into_value()["content"][0]["text"], "done");
+    /// # Ok::<(), mcpzip::Error>(())
+    /// ```
     #[must_use]
     pub fn into_value(self) -> Value {
         self.0
