@@ -17,6 +17,7 @@ use crate::files;
 use crate::secret::is_secret_name;
 use crate::sources::described_servers;
 use crate::text::variable_name;
+use crate::upstream::find_program;
 
 /// Prefixes of the API keys of well-known services.
 const KEY_STARTS: &[&str] = &[
@@ -139,7 +140,7 @@ pub(super) async fn run(
             "`--set`, `--version`, `--use` and `--yes` go with `--from-registry`",
         ));
     }
-    let (entry, hints) = arguments.entry()?;
+    let (entry, hints) = arguments.entry(environment)?;
     let addition = Addition {
         name: &arguments.name,
         entry,
@@ -269,7 +270,7 @@ impl Arguments {
     }
 
     /// The entry as JSON, and hints about secrets in it.
-    fn entry(&self) -> Result<(String, Vec<String>), Exit> {
+    fn entry(&self, environment: &Environment) -> Result<(String, Vec<String>), Exit> {
         if let Some(location) = self.openapi.as_ref().or(self.graphql.as_ref()) {
             return self.interface(location);
         }
@@ -311,7 +312,7 @@ impl Arguments {
                     "`--header` and `--type http` or `sse` are for URLs, not for commands",
                 ));
             }
-            check_program(first)?;
+            check_program(first, environment)?;
             entry.text("type", self.kind.map(Kind::word));
             entry.text("command", Some(&absolute(first)?));
             entry.texts("args", rest);
@@ -507,13 +508,17 @@ pub(super) fn pairs(
     Ok(pairs)
 }
 
-/// Rejects a URL without its scheme, such as `mcp.linear.app/mcp`, which would be a program in a directory of that name.
-fn check_program(program: &str) -> Result<(), Exit> {
-    let host = program.split_once('/').map(|(host, _)| host);
-    let is_host = |host: &str| {
-        host.contains('.') && !host.starts_with(['.', '~', '$']) && !host.ends_with('.')
-    };
-    match host.is_some_and(is_host) && !Path::new(program).exists() {
+/// Rejects a URL without its scheme, such as `mcp.linear.app/mcp`, which would be a program of that name.
+fn check_program(program: &str, environment: &Environment) -> Result<(), Exit> {
+    let host = program.split_once('/').map_or(program, |(host, _)| host);
+    // The last part of a host is a word, that of `python3.12` is not.
+    let is_word = |last: &str| !last.is_empty() && last.chars().all(char::is_alphabetic);
+    let last = host.rsplit_once('.').map(|(_, last)| last);
+    let is_host = !host.starts_with(['.', '~', '$']) && last.is_some_and(is_word);
+    let path = environment.get("PATH").unwrap_or_default();
+    let is_program =
+        Path::new(program).exists() || find_program(program, path, environment).is_some();
+    match is_host && !is_program {
         true => Err(Exit::bad_usage(format!(
             "there is no program `{program}`; if it is a URL, write `https://{program}`"
         ))),

@@ -164,12 +164,6 @@ pub(super) fn run_connect(
             {
                 output.note(&note);
             }
-            if !machine.paths.config_file.exists() && !output.is_json() {
-                let path = machine.paths.config_file.display();
-                output.note(&format!(
-                    "there is no configuration at {path} yet: `mcpzip init` makes one"
-                ));
-            }
         }
     }
     Ok(())

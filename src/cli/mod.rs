@@ -341,6 +341,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(exit) => {
             if !exit.is_printed() {
                 output.error(&exit);
+            } else if let Err(unwritten) = output.finish() {
+                output.error(&unwritten);
             }
             ExitCode::from(exit.code())
         }
@@ -355,7 +357,11 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         output.error(&exit);
         return ExitCode::from(exit.code());
     }
-    match error.print() {
+    let shown = match error.use_stderr() {
+        true => output.rejection(error),
+        false => error.print(),
+    };
+    match shown {
         Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => {
             let exit = Exit::from(failure);
             output.error(&exit);

@@ -228,6 +228,16 @@ impl Output {
         self.print_line(&format!("{label} {}", on_terminal(&exit.to_string())));
     }
 
+    /// Prints an error in the command line, which has an end of line.
+    pub(super) fn rejection(&self, error: &clap::Error) -> io::Result<()> {
+        let text = error.render();
+        let text = match console::colors_enabled_stderr() {
+            true => text.ansi().to_string(),
+            false => text.to_string(),
+        };
+        write!(io::stderr().lock(), "{}", wrapped(&text))
+    }
+
     /// Prints a dimmed message to stderr.
     pub(super) fn note(&self, text: &str) {
         if self.is_sent(|| Printed::Note(text.to_owned())) {

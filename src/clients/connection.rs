@@ -141,15 +141,11 @@ pub(crate) fn disconnect(
     Ok(Disconnected::Edit(edits, names, masker))
 }
 
-/// The variables that our servers need; empty if the configuration is missing or cannot be read.
+/// The variables that the configuration names; empty if it is missing or cannot be read.
 pub(super) fn variables_of(config_file: &std::path::Path) -> Vec<String> {
     let config = read_source(config_file, super::Syntax::Json).ok();
-    let servers = config
-        .as_ref()
-        .and_then(|config| config.text.node().get("mcpServers"))
-        .map(Node::to_json);
-    let mut variables = servers
-        .map(|json| references::variables(&json))
+    let mut variables = config
+        .map(|config| references::variables(&config.text.node().to_json()))
         .unwrap_or_default();
     variables.sort();
     variables.dedup();

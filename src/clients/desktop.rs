@@ -38,7 +38,13 @@ pub(super) fn warnings(
     }
     let who = graphical.join(" and ");
     let is_file = |directory: &str, name: &str| Path::new(directory).join(name).is_file();
-    let mut warnings = Vec::new();
+    // One sentence for all servers that it is about.
+    let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut warn = |name, text: String| match warnings.iter_mut().find(|(known, _)| *known == text)
+    {
+        Some((_, names)) => names.push(name),
+        None => warnings.push((text, vec![name])),
+    };
     for (name, entry) in servers
         .all()
         .iter()
@@ -64,9 +70,12 @@ pub(super) fn warnings(
                     )
                 },
             );
-            warnings.push(format!(
-                "`{name}`: started by {who}, `{command}` is not on the PATH of the desktop; {advice}"
-            ));
+            warn(
+                name.as_str(),
+                format!(
+                    "started by {who}, `{command}` is not on the PATH of the desktop; {advice}"
+                ),
+            );
         }
         // A variable with a default, or one that every process has, is harmless.
         let json = entry.to_json();
@@ -87,8 +96,16 @@ pub(super) fn warnings(
                 .map(|name| format!("`{name}`"))
                 .collect::<Vec<_>>()
                 .join(", ");
-            warnings.push(format!("`{name}`: started by {who}, it needs {list}, which must be set for the desktop too and not in a shell alone"));
+            warn(
+                name.as_str(),
+                format!(
+                    "started by {who}, it needs {list}, which must be set for the desktop too and not in a shell alone"
+                ),
+            );
         }
     }
-    warnings
+    let sentences = warnings.into_iter();
+    sentences
+        .map(|(text, names)| format!("`{}`: {text}", names.join("`, `")))
+        .collect()
 }

@@ -40,7 +40,7 @@ pub(crate) enum ConnectError {
         reason: String,
     },
     /// Its process could not be started.
-    #[error("server `{server}` did not start: cannot run `{command}`: {source}")]
+    #[error("server `{server}` did not start: {}", not_run(.command, .source))]
     Spawn {
         /// Its name.
         server: ServerName,
@@ -258,6 +258,17 @@ impl ConnectError {
     #[must_use]
     pub(crate) fn wants_login(&self) -> bool {
         matches!(self, Self::Http { error, .. } if error.wants_login())
+    }
+}
+
+/// The reason why a program could not be started, with the remedy if its name was found nowhere.
+fn not_run(command: &str, source: &io::Error) -> String {
+    let is_name = !command.contains(std::path::is_separator);
+    match source.kind() {
+        io::ErrorKind::NotFound if is_name => {
+            format!("`{command}` is not on the PATH; install it, or set `command` to its full path")
+        }
+        _ => format!("cannot run `{command}`: {source}"),
     }
 }
 

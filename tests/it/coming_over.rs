@@ -375,8 +375,16 @@ fn an_import_says_that_the_clients_still_start_the_other_proxy() {
     assert!(words.contains("`mcpzip connect CLIENT`"), "{screen}");
 }
 
+/// A file of avelino/mcp with two servers and these rules for people.
+fn with_people(auth: &str) -> String {
+    let servers = r#""github": {"command": "github-mcp"}, "sentry": {"command": "sentry-mcp"}"#;
+    format!(
+        r#"{{"mcpServers": {{{servers}}}, "serverAuth": {auth}, "audit": {{"enabled": false}}}}"#
+    )
+}
+
 #[test]
-fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
+fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
     // Its own `servers.example.json`.
     let example = r#"{
   "mcpServers": { "example": { "url": "https://mcp.example.com/sse", "headers": { "Authorization": "Bearer ${MCP_EXAMPLE_TOKEN}" } } },
@@ -387,24 +395,158 @@ fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
   }
 }"#;
     let home = Home::with(AVELINO, example);
-    let told = home.refused(&["avelino"]);
-    assert!(
-        told.contains("`serverAuth`") && told.contains("`serverAuth.acl`"),
-        "{told}"
+    let report = home.migrate(&["avelino"]);
+    let config = home.config();
+    assert_eq!(config["http"], json!({ "auth": { "tokens": true } }));
+    assert_eq!(
+        config["tools"],
+        json!({ "deny": ["@user:bob example__admin_*"] })
     );
-    assert!(!told.contains("change-me"), "{told}");
-    home.migrate(&["avelino", "--drop-rules"]);
-    assert!(home.config()["mcpServers"]["example"].is_object());
-    for protecting in [
-        r#""serverAuth": {"providers": ["forwarded"]}"#,
-        r#""serverAuth": {"acl": {"default": "deny"}}"#,
-        r#""serverAuth": {"acl": {"roles": {"dev": [{"server": "a", "access": "read"}]}}}"#,
-        r#""serverAuth": {"new_in_2027": true}"#,
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("mcpzip token create NAME") && notes.contains("alice, bob"),
+        "{notes}"
+    );
+    assert!(
+        !format!("{report}{config}").contains("change-me"),
+        "{report}"
+    );
+    let verdict = |home: &Home, who: &str, tool: &str, is_allowed: bool| {
+        let checked = home.run(&["rules", "check", "--json", "--user", who, tool]);
+        let is_denied = checked.json()["verdict"] == "denied";
+        assert_eq!(!is_denied, is_allowed, "{who} {tool}: {checked}");
+    };
+    verdict(&home, "bob", "example__admin_drop", false);
+    verdict(&home, "bob", "example__list", true);
+    verdict(&home, "alice", "example__admin_drop", true);
+
+    // Its rules of the older form; the last one says what holds anyway.
+    let home = Home::with(
+        AVELINO,
+        &with_people(
+            r#"{"providers": ["bearer"], "bearer": {"tokens": {"t": "bob", "u": {"subject": "eve", "roles": ["admin"]}}},
+            "acl": {"default": "allow", "rules": [
+                {"subjects": ["bob"], "tools": ["sentry__*", "*admin*"], "policy": "deny"},
+                {"roles": ["admin"], "tools": ["*"], "policy": "allow"}
+            ]}}"#,
+        ),
+    );
+    home.migrate(&["avelino"]);
+    verdict(&home, "bob", "sentry__list", false);
+    verdict(&home, "bob", "github__an_admin_tool", false);
+    verdict(&home, "bob", "github__list", true);
+    verdict(&home, "eve", "sentry__admin", true);
+
+    // Roles, as its guide to the proxy has them.
+    let home = Home::with(
+        AVELINO,
+        &with_people(
+            r#"{"providers": ["bearer", "forwarded"],
+            "bearer": {"tokens": {
+                "tok-alice": {"subject": "alice", "roles": ["admin"]},
+                "tok-bob": {"subject": "bob", "roles": ["dev"]},
+                "tok-charlie": {"subject": "charlie", "roles": ["readonly"]}
+            }},
+            "acl": {"default": "deny", "strictClassification": false,
+                "roles": {
+                    "admin": [{"server": "*", "access": "*"}],
+                    "dev": [
+                        {"server": ["github", "grafana"], "access": "read"},
+                        {"server": "github", "access": "write", "tools": ["gh_pr", "gh_issue"]},
+                        {"server": "github", "access": "write", "tools": ["gh_repo_delete"], "deny": true}
+                    ],
+                    "readonly": [{"server": "*", "access": "read"}]
+                },
+                "subjects": {"charlie": {"roles": ["readonly"], "extra": [{"server": "sentry", "access": "*"}]}}
+            }}"#,
+        ),
+    );
+    home.migrate(&["avelino"]);
+    let config = home.config();
+    assert_eq!(
+        config["http"]["auth"]["forwarded"]["from"],
+        json!(["127.0.0.0/8", "::1"])
+    );
+    assert_eq!(
+        config["roles"]["admin"],
+        json!({ "profiles": ["*"], "users": ["alice"], "groups": ["admin"] })
+    );
+    assert_eq!(
+        config["tools"],
+        json!({ "deny": ["@role:dev github__gh_repo_delete"] })
+    );
+    verdict(&home, "alice", "sentry__anything", true);
+    verdict(&home, "bob", "github__gh_issue", true);
+    verdict(&home, "bob", "github__gh_repo_delete", false);
+    verdict(&home, "bob", "github__other", false);
+    verdict(&home, "bob", "sentry__list", false);
+    verdict(&home, "charlie", "sentry__anything", true);
+    verdict(&home, "charlie", "github__anything", false);
+    verdict(&home, "nobody", "github__anything", false);
+    let again = home.migrate(&["avelino"]);
+    assert_eq!(again["files"], json!([]), "a second time changes nothing");
+}
+
+#[test]
+fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
+    let bearer = |acl: &str| {
+        format!(
+            r#"{{"providers": ["bearer"], "bearer": {{"tokens": {{"tok-secret": "bob"}}}}, "acl": {acl}}}"#
+        )
+    };
+    let role = |grant: &str| {
+        bearer(&format!(
+            r#"{{"default": "deny", "roles": {{"dev": [{grant}]}}}}"#
+        ))
+    };
+    for auth in [
+        r#"{"providers": ["oauth_as"], "oauthAs": {"jwtSecret": "tok-secret"}}"#.to_owned(),
+        r#"{"acl": {"default": "deny"}}"#.to_owned(),
+        r#"{"acl": {"roles": {"dev": [{"server": "a", "access": "read"}]}}}"#.to_owned(),
+        r#"{"new_in_2027": true}"#.to_owned(),
+        bearer(r#"{"default": "deny"}"#),
+        bearer(r#"{"new_in_2027": {"a": 1}}"#),
+        bearer(
+            r#"{"rules": [{"tools": ["*"], "policy": "allow"}, {"subjects": ["bob"], "tools": ["x__*"], "policy": "deny"}]}"#,
+        ),
+        bearer(
+            r#"{"rules": [{"subjects": ["bob"], "roles": ["dev"], "tools": ["x__*"], "policy": "deny"}]}"#,
+        ),
+        bearer(r#"{"rules": [{"subjects": ["anonymous"], "tools": ["x__*"], "policy": "deny"}]}"#),
+        bearer(r#"{"rules": [{"subjects": ["bob"], "tools": ["x?y"], "policy": "deny"}]}"#),
+        bearer(
+            r#"{"default": "deny", "strictClassification": true, "roles": {"dev": [{"server": "*", "access": "*"}]}}"#,
+        ),
+        role(r#"{"server": "git*", "access": "*"}"#),
+        role(r#"{"server": "github", "access": "*", "resources": ["x://*"]}"#),
+        role(r#"{"server": "github", "access": "write"}"#),
+        role(r#"{"server": "github", "access": "new"}"#),
     ] {
-        let content = format!(r#"{{"mcpServers": {{"a": {{"command": "a"}}}}, {protecting}}}"#);
-        let told = Home::with(AVELINO, &content).refused(&["avelino"]);
-        assert_ne!(told, "[]", "{protecting}");
+        let home = Home::with(AVELINO, &with_people(&auth));
+        let told = home.refused(&["avelino"]);
+        assert!(told.contains("serverAuth"), "{auth}: {told}");
+        assert!(!told.contains("tok-secret"), "{told}");
     }
+    // Rules name servers, of which one has another name here.
+    let home = Home::with(
+        AVELINO,
+        &with_people(&bearer(
+            r#"{"rules": [{"tools": ["github__drop"], "policy": "deny"}]}"#,
+        )),
+    );
+    home.0
+        .save_text(r#"{"mcpServers": {"github": {"command": "another"}}}"#);
+    let refused = home
+        .run(&["migrate", "--yes", "--json", "--from", "avelino"])
+        .code(1);
+    assert!(
+        refused.json()["blocking"]
+            .to_string()
+            .contains("another name"),
+        "{refused}"
+    );
+    home.migrate(&["avelino", "--drop-rules"]);
+    assert!(home.config()["mcpServers"]["sentry"].is_object());
 }
 
 #[test]

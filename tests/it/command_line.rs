@@ -805,6 +805,14 @@ fn an_address_without_its_scheme_is_taken_for_no_program() {
             .contains("write `https://mcp.linear.app/mcp`"),
         "{refused}"
     );
+    let host = setup.run(&["add", "linear", "mcp.linear.app"]).code(2);
+    assert!(
+        host.stderr.contains("write `https://mcp.linear.app`"),
+        "{host}"
+    );
+    let _ = setup
+        .run(&["add", "py", "--no-check", "--", "python3.99", "server.py"])
+        .code(0);
     let mixed = setup
         .run(&[
             "add",
@@ -816,6 +824,28 @@ fn an_address_without_its_scheme_is_taken_for_no_program() {
         ])
         .code(2);
     assert!(mixed.stderr.contains("are for commands"), "{mixed}");
+}
+
+#[test]
+fn a_program_or_directory_that_is_missing_is_named() {
+    let setup = setup();
+    setup.save();
+    let added = setup.run(&["add", "gone", "--", "no-such-program"]).code(4);
+    assert!(
+        added
+            .stdout
+            .contains("`no-such-program` is not on the PATH; install it"),
+        "{added}"
+    );
+    let added = setup
+        .run(&["add", "away", "--cwd", "/no/such/place", "--", "sh"])
+        .code(4);
+    assert!(
+        added
+            .stdout
+            .contains("there is no directory `/no/such/place`"),
+        "{added}"
+    );
 }
 
 #[test]

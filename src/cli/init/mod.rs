@@ -322,7 +322,12 @@ fn select(
     };
     let named = arguments.codex_approval.as_deref();
     let mut approval = named.and_then(CodexApproval::named);
-    if is_asking && approval.is_none() && clients.contains(&Client::Codex) {
+    // An entry that is there keeps its mode.
+    let has_entry = || {
+        let survey = Survey::of(&[Client::Codex], around);
+        survey.found.iter().any(|found| found.is_mcpzip)
+    };
+    if is_asking && approval.is_none() && clients.contains(&Client::Codex) && !has_entry() {
         approval = ask_for_approval(output)?;
     }
     Ok(Selection {

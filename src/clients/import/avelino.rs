@@ -1,10 +1,11 @@
 //! avelino/mcp: `~/.config/mcp/servers.json`.
 //!
-//! Its users and roles (`serverAuth`) stop the import: tokens cannot be taken over, so a person makes new ones. Its audit log turns on
+//! Its users and roles are read by [`super::server_auth`]. Its audit log turns on
 //! ours. The tools that `tool_acl` lists as writing get an `ask` rule: in a server's entry, or in the rules for all servers if it
 //! stands at the top of the file.
 
 use super::super::{Client, Node};
+use super::server_auth::server_auth;
 use super::{Draft, DraftServer, Setting, is_on, patterns};
 use crate::config::program_name;
 
@@ -26,7 +27,14 @@ pub(super) fn draft(node: &Node) -> Draft {
         draft.servers.push(server(name, written));
     }
     if let Some(auth) = node.get("serverAuth") {
-        server_auth(auth, &mut draft);
+        let names: Vec<&str> = node
+            .get("mcpServers")
+            .map(Node::members)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        server_auth(auth, &names, &mut draft);
     }
     if let Some(acl) = node.get("tool_acl") {
         shared_acl(acl, &mut draft);
@@ -160,58 +168,4 @@ fn without_program(patterns: Vec<Node>, written: &Node, server: &mut DraftServer
         }
     }
     ours
-}
-
-/// Reads who may call which tools over HTTP. Only settings that admit all callers protect nothing.
-fn server_auth(auth: &Node, draft: &mut Draft) {
-    let mut providers: Vec<&str> = auth
-        .get("providers")
-        .map(Node::items)
-        .unwrap_or_default()
-        .iter()
-        .filter_map(Node::as_text)
-        .collect();
-    // Earlier releases had one provider.
-    providers.extend(auth.get("provider").and_then(Node::as_text));
-    providers.retain(|provider| *provider != "none");
-    if !providers.is_empty() {
-        draft.blocking.push(format!(
-            "`serverAuth` authenticates users with {}: give them identities here by `http.auth` and `mcpzip token create NAME --role ROLE`",
-            super::quoted_list(&providers)
-        ));
-    }
-    if auth.get("acl").is_some_and(restricts) {
-        draft.blocking.push(
-            "`serverAuth.acl` says who may call which tools: write it as rules for `@user:NAME` and `@role:NAME` (`tools.allow`, `tools.ask`, \
-             `tools.deny`)"
-                .to_owned(),
-        );
-    }
-    let known = [
-        "providers",
-        "provider",
-        "acl",
-        "bearer",
-        "forwarded",
-        "oauthAs",
-    ];
-    for (key, _) in auth.members() {
-        if !known.contains(&key) {
-            draft
-                .blocking
-                .push(format!("`serverAuth.{key}` is not known here"));
-        }
-    }
-}
-
-fn restricts(acl: &Node) -> bool {
-    let is_open = |(key, value): &(&str, &Node)| match *key {
-        "default" => value.as_text() == Some("allow"),
-        _ => {
-            value.is_same(&Node::Null)
-                || **value == Node::Flag(false)
-                || value.items().is_empty() && matches!(value, Node::List(_))
-        }
-    };
-    !matches!(acl, Node::Null) && !acl.members().iter().all(is_open)
 }

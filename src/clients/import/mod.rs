@@ -7,6 +7,7 @@ mod avelino;
 mod mcpproxy;
 mod older;
 mod runner;
+mod server_auth;
 
 use std::path::{Path, PathBuf};
 
@@ -209,6 +210,18 @@ impl Import {
         }
         notes.extend(servers.share_rules());
         let is_extracting = wanted.choice.extracts_secrets;
+        let renamed = items.iter().find(|item| match &item.verdict {
+            Verdict::Moves { name, .. } | Verdict::Conflicts { name } => *name != item.server,
+            _ => false,
+        });
+        let is_about_servers =
+            |setting: &Setting| matches!(setting.path[0], "tools" | "roles" | "profiles");
+        if let Some(item) = renamed.filter(|_| settings.iter().any(is_about_servers)) {
+            blocking.push(format!(
+                "`{}` has another name here, and rules of the file are about names of servers",
+                item.server
+            ));
+        }
         let had_key = !model_key::literals(text.node()).is_empty();
         let mut of_servers = SecretsPlan::of(twins, &mut servers, is_extracting);
         let failed = PlanError::edit(config_file);
@@ -417,9 +430,4 @@ fn patterns(node: &Node) -> Vec<Node> {
         false => pattern.to_owned(),
     };
     texts.map(|pattern| Node::Text(own(pattern))).collect()
-}
-
-fn quoted_list(keys: &[&str]) -> String {
-    let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-    keys.join(", ")
 }

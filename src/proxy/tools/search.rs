@@ -438,6 +438,8 @@ impl std::fmt::Display for SearchResult {
                 "No server has listed its tools yet; search again in a moment.".to_owned()
             } else if self.is_blind {
                 "No server could list its tools.".to_owned()
+            } else if self.servers.is_empty() {
+                "No tool fits: no server is configured.".to_owned()
             } else {
                 format!(
                     "No tool fits. Other words may help; the servers are {}.",

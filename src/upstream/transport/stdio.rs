@@ -119,15 +119,21 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        if let Some(directory) = transport.cwd.as_ref().or(context.directory.as_ref()) {
+        let directory = transport.cwd.as_ref().or(context.directory.as_ref());
+        if let Some(directory) = directory {
             command.current_dir(directory);
         }
         let (mut child, group) =
             ProcessGroup::spawn(&mut command, &context.guard).map_err(|source| {
+                // The system has one error for a missing program and a missing directory.
+                let missing = directory.filter(|directory| !directory.is_dir());
                 ConnectError::Spawn {
                     server: server.clone(),
                     command: transport.command.clone(),
-                    source,
+                    source: missing.map_or(source, |directory| {
+                        let directory = directory.display();
+                        std::io::Error::other(format!("there is no directory `{directory}`"))
+                    }),
                 }
             })?;
         limit_open_files(&child, context.open_files);

@@ -1,0 +1,551 @@
+//! `serverAuth` of avelino/mcp: who may call which tools over HTTP.
+//!
+//! The ways to show an identity become `http.auth`. Tokens are not taken over, because those of a file may be short: each person gets a
+//! new one. Rules and roles become `tools`, `roles` and `profiles` if those permit the same or less; all else stops the import.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::Node;
+use super::{Draft, Setting, is_on};
+
+/// The roles and rules in our form.
+#[derive(Default)]
+struct Rights {
+    roles: BTreeMap<String, Role>,
+    profiles: Vec<(String, Node)>,
+    allow: Vec<String>,
+    deny: Vec<String>,
+}
+
+#[derive(Default)]
+struct Role {
+    users: BTreeSet<String>,
+    profiles: BTreeSet<String>,
+}
+
+/// The reason why something cannot be carried over.
+type Refusal = String;
+
+/// Reads `serverAuth`; `servers` are the names in the file.
+pub(super) fn server_auth(auth: &Node, servers: &[&str], draft: &mut Draft) {
+    let known = [
+        "providers",
+        "provider",
+        "acl",
+        "bearer",
+        "forwarded",
+        "oauthAs",
+    ];
+    for (key, _) in auth.members() {
+        if !known.contains(&key) {
+            let text = format!("`serverAuth.{key}` is not known here");
+            draft.blocking.push(text);
+        }
+    }
+    let mut providers: Vec<&str> = auth
+        .get("providers")
+        .map(Node::items)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Node::as_text)
+        .collect();
+    // Earlier releases had one provider.
+    providers.extend(auth.get("provider").and_then(Node::as_text));
+    providers.retain(|provider| *provider != "none");
+    let mut rights = Rights::default();
+    let people = match ways(auth, &providers, &mut rights, draft) {
+        Ok(people) => people,
+        Err(refusal) => return draft.blocking.push(refusal),
+    };
+    let acl = auth.get("acl").filter(|acl| restricts(acl));
+    if let Some(acl) = acl {
+        if providers.is_empty() {
+            let text = "`serverAuth.acl` has rules, and no provider says who somebody is: write them as `tools.allow`, `tools.ask` and `tools.deny`";
+            return draft.blocking.push(text.to_owned());
+        }
+        if let Err(refusal) = rights.read(acl, servers) {
+            let text = format!(
+                "`serverAuth.acl`: {refusal}; write it as rules for `@user:NAME` and `@role:NAME` (`tools.allow`, `tools.deny`)"
+            );
+            return draft.blocking.push(text);
+        }
+    }
+    // Where there are roles, a person without one would get nothing, as under `"default": "deny"` there.
+    let is_open = acl.is_none_or(|acl| default(acl) != Some("deny"));
+    if !rights.roles.is_empty() && is_open {
+        if providers.contains(&"forwarded") {
+            let text = "`serverAuth.acl` names roles and permits the rest to everyone, also to users whom only the proxy in front knows: write `roles`";
+            return draft.blocking.push(text.to_owned());
+        }
+        let everyone = rights.roles.entry("everyone".to_owned()).or_default();
+        everyone.users.extend(people.iter().cloned());
+        for role in rights.roles.values_mut() {
+            role.profiles.insert("*".to_owned());
+        }
+    }
+    rights.carry(providers.contains(&"forwarded"), draft);
+    if !people.is_empty() {
+        draft.notes.push(format!(
+            "the tokens of `serverAuth` do not count here: `mcpzip token create NAME` makes one for each of {}",
+            people.into_iter().collect::<Vec<_>>().join(", ")
+        ));
+    }
+}
+
+/// Carries the ways to show an identity over. Returns the names that have tokens.
+fn ways(
+    auth: &Node,
+    providers: &[&str],
+    rights: &mut Rights,
+    draft: &mut Draft,
+) -> Result<BTreeSet<String>, Refusal> {
+    let (mut ours, mut people) = (Vec::new(), BTreeSet::new());
+    for provider in providers {
+        match *provider {
+            "bearer" => {
+                ours.push(("tokens", Node::Flag(true)));
+                let tokens = auth.at(&["bearer", "tokens"]).map(Node::members);
+                for (_, owner) in tokens.unwrap_or_default() {
+                    let subject = owner.as_text().or_else(|| owner.get("subject")?.as_text());
+                    let subject = person(subject.unwrap_or_default())
+                        .ok_or("`serverAuth.bearer` has a subject that is no name here")?;
+                    people.insert(subject.to_owned());
+                    for role in owner.get("roles").map(Node::items).unwrap_or_default() {
+                        let name = role_name(role.as_text().unwrap_or_default())?;
+                        let role = rights.roles.entry(name).or_default();
+                        role.users.insert(subject.to_owned());
+                    }
+                }
+            }
+            "forwarded" => {
+                let header = |key: &str, usual: &str| {
+                    let named = auth
+                        .at(&["forwarded", key])
+                        .and_then(Node::as_text)
+                        .unwrap_or(usual);
+                    Node::text(named)
+                };
+                ours.push((
+                    "forwarded",
+                    Node::map([
+                        ("user_header", header("header", "x-forwarded-user")),
+                        (
+                            "groups_header",
+                            header("groups_header", "x-forwarded-groups"),
+                        ),
+                        ("from", Node::texts(["127.0.0.0/8", "::1"])),
+                    ]),
+                ));
+                draft.notes.push(
+                    "the user's name is taken from a proxy on this machine alone; `http.auth.forwarded.from` takes other addresses".to_owned(),
+                );
+            }
+            other => {
+                return Err(format!(
+                    "`serverAuth` authenticates users with `{other}`: give them identities here by `http.auth`, with an OAuth issuer or by \
+                     `mcpzip token create`"
+                ));
+            }
+        }
+    }
+    if !ours.is_empty() {
+        draft.settings.push(Setting {
+            path: vec!["http", "auth"],
+            value: Node::map(ours),
+            protects: Some(is_on),
+        });
+    }
+    Ok(people)
+}
+
+impl Rights {
+    fn read(&mut self, acl: &Node, servers: &[&str]) -> Result<(), Refusal> {
+        let known = [
+            "default",
+            "rules",
+            "roles",
+            "subjects",
+            "strictClassification",
+        ];
+        if let Some((key, _)) = acl
+            .members()
+            .into_iter()
+            .find(|(key, value)| !known.contains(key) && is_on(value))
+        {
+            return Err(format!("`{key}` is not known here"));
+        }
+        let is_denied = match default(acl) {
+            None | Some("allow") => false,
+            Some("deny") => true,
+            Some(_) => return Err("`default` has a value that is not known here".to_owned()),
+        };
+        let has = |key: &str| acl.get(key).is_some_and(|value| !is_empty(value));
+        match (has("rules"), has("roles") || has("subjects")) {
+            (true, true) => Err("it has `rules` and roles".to_owned()),
+            (true, false) => self.rules(acl.get("rules").map(Node::items), is_denied),
+            (false, true) if acl.get("strictClassification").is_some_and(is_on) => {
+                Err("`strictClassification` has no counterpart".to_owned())
+            }
+            (false, true) => self.grants(acl, servers, is_denied),
+            (false, false) => Err("it denies everything".to_owned()),
+        }
+    }
+
+    /// Rules of which the first that fits counts. Here a denial always counts, so only those lists are carried over in which none is
+    /// excepted from.
+    fn rules(&mut self, rules: Option<&[Node]>, is_denied: bool) -> Result<(), Refusal> {
+        let mut read = Vec::new();
+        for rule in rules.unwrap_or_default() {
+            let allows = match rule.get("policy").and_then(Node::as_text) {
+                Some("allow") => true,
+                Some("deny") => false,
+                _ => return Err("a rule has no `policy`".to_owned()),
+            };
+            read.push((rule, allows));
+        }
+        // The last rules may say what holds anyway.
+        while read.last().is_some_and(|(_, allows)| *allows != is_denied) {
+            read.pop();
+        }
+        let first = read.iter().position(|(_, allows)| *allows);
+        let denies_later =
+            first.is_some_and(|first| read[first..].iter().any(|(_, allows)| !allows));
+        if denies_later || first.is_some() != is_denied {
+            return Err("its rules depend on their order, or permit nothing".to_owned());
+        }
+        for (rule, allows) in read {
+            let audience = self.audience(rule)?;
+            for glob in rule.get("tools").map(Node::items).unwrap_or_default() {
+                let globs = glob.as_text().and_then(joined);
+                let list = match allows {
+                    true => &mut self.allow,
+                    false => &mut self.deny,
+                };
+                let globs = globs.ok_or("a pattern of tools has no counterpart")?;
+                list.extend(globs.iter().map(|glob| rule_text(&audience, glob)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The users or roles of a rule, as ours begin with them; empty for everyone.
+    fn audience(&mut self, rule: &Node) -> Result<Vec<String>, Refusal> {
+        let names = |key: &str| -> Vec<&str> {
+            let items = rule.get(key).map(Node::items).unwrap_or_default();
+            let names: Vec<&str> = items.iter().filter_map(Node::as_text).collect();
+            match names.contains(&"*") {
+                true => Vec::new(),
+                false => names,
+            }
+        };
+        let (subjects, roles) = (names("subjects"), names("roles"));
+        if !subjects.is_empty() && !roles.is_empty() {
+            return Err("a rule is for users only if they have a role".to_owned());
+        }
+        let mut audience = Vec::new();
+        for subject in subjects {
+            let name = person(subject).ok_or("a rule names a subject that is no name here")?;
+            audience.push(format!("@user:{name}"));
+        }
+        for role in roles {
+            let name = role_name(role)?;
+            audience.push(format!("@role:{name}"));
+            self.roles
+                .entry(name)
+                .or_default()
+                .profiles
+                .insert("*".to_owned());
+        }
+        Ok(audience)
+    }
+
+    /// Roles, with what each may use. A role is a set of profiles, which add up.
+    fn grants(&mut self, acl: &Node, servers: &[&str], is_denied: bool) -> Result<(), Refusal> {
+        let of = |key: &str| acl.get(key).map(Node::members).unwrap_or_default();
+        for (role, grants) in of("roles") {
+            let name = role_name(role)?;
+            self.role(&name, grants.items(), servers, is_denied)?;
+        }
+        for (subject, entry) in of("subjects") {
+            let subject = person(subject).ok_or("it names a subject that is no name here")?;
+            for role in entry.get("roles").map(Node::items).unwrap_or_default() {
+                let name = role_name(role.as_text().unwrap_or_default())?;
+                let role = self.roles.entry(name).or_default();
+                role.users.insert(subject.to_owned());
+            }
+            let extra = entry.get("extra").map(Node::items).unwrap_or_default();
+            if !extra.is_empty() {
+                let name = role_name(&format!("user-{subject}"))?;
+                self.role(&name, extra, servers, is_denied)?;
+                let role = self.roles.entry(name).or_default();
+                role.users.insert(subject.to_owned());
+            }
+        }
+        // A role without any profile would be a fault, and gives nothing.
+        self.roles
+            .retain(|_, role| !is_denied || !role.profiles.is_empty());
+        Ok(())
+    }
+
+    fn role(
+        &mut self,
+        name: &str,
+        grants: &[Node],
+        servers: &[&str],
+        is_denied: bool,
+    ) -> Result<(), Refusal> {
+        self.roles.entry(name.to_owned()).or_default();
+        let mut readable = BTreeSet::new();
+        let mut written = BTreeSet::new();
+        for grant in grants {
+            let Grant {
+                servers,
+                tools,
+                access,
+                denies,
+            } = Grant::read(grant, servers)?;
+            if servers.is_empty() {
+                continue;
+            }
+            if denies {
+                let audience = [format!("@role:{name}")];
+                for server in &servers {
+                    let own = |tool: &str| match server.as_str() {
+                        "*" => tool.to_owned(),
+                        server => format!("{server}__{tool}"),
+                    };
+                    let all = ["*".to_owned()];
+                    let tools = if tools.is_empty() {
+                        &all[..]
+                    } else {
+                        &tools[..]
+                    };
+                    let rules = tools.iter().map(|tool| rule_text(&audience, &own(tool)));
+                    self.deny.extend(rules);
+                }
+                continue;
+            }
+            if !is_denied {
+                // It permits what is permitted anyway.
+                continue;
+            }
+            match access {
+                Access::Write => written.extend(servers.iter().cloned()),
+                _ => readable.extend(servers.iter().cloned()),
+            }
+            // As there, tools that declare nothing are judged by their texts.
+            let rules = match (access, tools.is_empty()) {
+                (Access::All, true) => Vec::new(),
+                (Access::All, false) => vec![("allow", Node::texts(tools))],
+                (Access::Read, true) => vec![("allow", Node::texts(["@read?"]))],
+                (Access::Read, false) => vec![
+                    ("allow", Node::texts(tools)),
+                    ("deny", Node::texts(["@write?"])),
+                ],
+                (Access::Write, true) => vec![("deny", Node::texts(["@read?"]))],
+                (Access::Write, false) => vec![
+                    ("allow", Node::texts(tools)),
+                    ("deny", Node::texts(["@read?"])),
+                ],
+            };
+            let is_everything = rules.is_empty() && servers == ["*"];
+            let profile = match is_everything {
+                true => "*".to_owned(),
+                false => format!("{name}-{}", self.profiles.len() + 1),
+            };
+            let role = self.roles.entry(name.to_owned()).or_default();
+            role.profiles.insert(profile.clone());
+            if !is_everything {
+                let mut members = vec![("servers", Node::texts(servers))];
+                if !rules.is_empty() {
+                    members.push(("tools", Node::map(rules)));
+                }
+                self.profiles.push((profile, Node::map(members)));
+            }
+        }
+        // There, the resources of a server are for those who may read.
+        match readable.contains("*") || written.is_subset(&readable) {
+            true => Ok(()),
+            false => Err(format!(
+                "the role `{name}` may write and not read, which profiles cannot say about resources"
+            )),
+        }
+    }
+
+    fn carry(self, is_forwarded: bool, draft: &mut Draft) {
+        let mut set = |path: &[&'static str], value: Node| {
+            draft.settings.push(Setting {
+                path: path.to_vec(),
+                value,
+                // Other rules of the user do not make up for these.
+                protects: Some(|_| false),
+            });
+        };
+        if !self.profiles.is_empty() {
+            set(&["profiles"], Node::map(self.profiles));
+        }
+        let roles = self.roles.into_iter().map(|(name, role)| {
+            let mut members = vec![("profiles", Node::texts(role.profiles))];
+            if !role.users.is_empty() {
+                members.push(("users", Node::texts(role.users)));
+            }
+            if is_forwarded {
+                members.push(("groups", Node::texts([name.clone()])));
+            }
+            (name, Node::map(members))
+        });
+        let roles: Vec<_> = roles.collect();
+        if !roles.is_empty() {
+            set(&["roles"], Node::map(roles));
+        }
+        for (key, rules) in [("allow", self.allow), ("deny", self.deny)] {
+            if !rules.is_empty() {
+                set(&["tools", key], Node::texts(rules));
+            }
+        }
+    }
+}
+
+enum Access {
+    Read,
+    Write,
+    All,
+}
+
+/// One right of a role.
+struct Grant {
+    /// Names of the file, or `*`. Empty if it is about no server of the file.
+    servers: Vec<String>,
+    /// Patterns of tools' own names; empty for all.
+    tools: Vec<String>,
+    access: Access,
+    denies: bool,
+}
+
+impl Grant {
+    fn read(grant: &Node, known: &[&str]) -> Result<Self, Refusal> {
+        let keys = ["server", "access", "tools", "deny"];
+        if let Some((key, _)) = grant
+            .members()
+            .into_iter()
+            .find(|(key, value)| !keys.contains(key) && !is_empty(value))
+        {
+            return Err(format!("`{key}` of a grant has no counterpart"));
+        }
+        let named: Vec<&str> = match grant.get("server") {
+            Some(Node::Text(one)) => vec![one],
+            Some(list) => list.items().iter().filter_map(Node::as_text).collect(),
+            None => return Err("a grant names no server".to_owned()),
+        };
+        let mut servers = Vec::new();
+        for name in named {
+            match name {
+                "*" => servers = vec!["*".to_owned()],
+                _ if name.contains('*') => {
+                    return Err(format!("`{name}` is a pattern of servers"));
+                }
+                _ if known.contains(&name) && servers != ["*"] => servers.push(name.to_owned()),
+                _ => {}
+            }
+        }
+        let mut tools = Vec::new();
+        for tool in grant.get("tools").map(Node::items).unwrap_or_default() {
+            let tool = tool
+                .as_text()
+                .filter(|tool| is_glob(tool) && !tool.contains("__"));
+            tools.push(
+                tool.ok_or("a pattern of tools has no counterpart")?
+                    .to_owned(),
+            );
+        }
+        let access = match grant.get("access").and_then(Node::as_text) {
+            Some("read") => Access::Read,
+            Some("write") => Access::Write,
+            Some("*") => Access::All,
+            _ => return Err("a grant has no `access`".to_owned()),
+        };
+        Ok(Self {
+            servers,
+            tools,
+            access,
+            denies: grant.get("deny").is_some_and(is_on),
+        })
+    }
+}
+
+fn default(acl: &Node) -> Option<&str> {
+    acl.get("default").and_then(Node::as_text)
+}
+
+fn is_empty(value: &Node) -> bool {
+    match value {
+        Node::List(items) => items.is_empty(),
+        Node::Map(members) => members.is_empty(),
+        value => !is_on(value),
+    }
+}
+
+/// Whether rules say more than that everyone may call everything.
+fn restricts(acl: &Node) -> bool {
+    let is_open = |(key, value): &(&str, &Node)| match *key {
+        "default" => value.as_text() == Some("allow"),
+        _ => is_empty(value),
+    };
+    !matches!(acl, Node::Null) && !acl.members().iter().all(is_open)
+}
+
+/// A name of a person that our rules can use. Without an identity everyone is `anonymous` there, also over stdio.
+fn person(name: &str) -> Option<&str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.@+".contains(c);
+    let is_name = !name.is_empty() && name != "anonymous" && name.chars().all(is_plain);
+    is_name.then_some(name)
+}
+
+fn role_name(name: &str) -> Result<String, Refusal> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    let is_name = name.len() <= 60
+        && !name.starts_with(['-', '_'])
+        && !name.is_empty()
+        && name.chars().all(is_plain);
+    match is_name {
+        true => Ok(name.to_owned()),
+        false => Err(format!(
+            "`{name}` is no name of a role here, which has letters `a-z`, digits, `-` and `_`"
+        )),
+    }
+}
+
+/// Whether a pattern means the same here, where `?` is a pattern, too.
+fn is_glob(glob: &str) -> bool {
+    !glob.is_empty()
+        && !glob.starts_with(['@', '!'])
+        && !glob.contains(|c: char| c == '?' || c.is_whitespace())
+}
+
+/// Patterns for `server__tool` that mean a pattern which is compared with that name as a whole.
+fn joined(glob: &str) -> Option<Vec<String>> {
+    if !is_glob(glob) {
+        return None;
+    }
+    if glob == "*" || glob.contains("__") {
+        return Some(vec![glob.to_owned()]);
+    }
+    let mut globs = Vec::new();
+    for (at, _) in glob.match_indices('*') {
+        let (before, after) = (&glob[..at], &glob[at + 1..]);
+        globs.push(format!("{before}*__*{after}"));
+        // An underscore of the pattern may be one of the two between the names.
+        if before.ends_with('_') {
+            globs.push(format!("{before}_*{after}"));
+        }
+        if after.starts_with('_') {
+            globs.push(format!("{before}*_{after}"));
+        }
+    }
+    Some(globs)
+}
+
+fn rule_text(audience: &[String], glob: &str) -> String {
+    let words: Vec<&str> = audience.iter().map(String::as_str).chain([glob]).collect();
+    words.join(" ")
+}
