@@ -77,7 +77,11 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             .inventory
             .known(named.as_ref(), LIST_LIMIT)
             .await;
-        app.proxy().inventory.vectors_made(MEANING_LIMIT).await;
+        if !app.proxy().inventory.vectors_made(MEANING_LIMIT).await {
+            output.note(
+                "some tools are found by their words alone: search by meaning is not ready for them yet; search again in a moment",
+            );
+        }
         if arguments.explain {
             let explanation = app
                 .proxy()

@@ -395,6 +395,11 @@ fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
   }
 }"#;
     let home = Home::with(AVELINO, example);
+    let home = Home(
+        home.0
+            .clone()
+            .variable("MCP_EXAMPLE_TOKEN", "of-the-server"),
+    );
     let report = home.migrate(&["avelino"]);
     let config = home.config();
     assert_eq!(config["http"], json!({ "auth": { "tokens": true } }));
@@ -518,6 +523,7 @@ fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
             r#"{"default": "deny", "strictClassification": true, "roles": {"dev": [{"server": "*", "access": "*"}]}}"#,
         ),
         role(r#"{"server": "git*", "access": "*"}"#),
+        role(r#"{"server": "of-no-server", "access": "*"}"#),
         role(r#"{"server": "github", "access": "*", "resources": ["x://*"]}"#),
         role(r#"{"server": "github", "access": "write"}"#),
         role(r#"{"server": "github", "access": "new"}"#),
@@ -676,11 +682,10 @@ fn what_protects_in_mcpproxy_go_and_has_no_counterpart_stops_the_import() {
         (r#", "isolation": {"mode": "sandbox"}"#, ""),
         (r#", "auth_broker": {"mode": "x"}"#, ""),
         ("", r#", "docker_isolation": {"enabled": true}"#),
-        ("", r#", "require_mcp_auth": true"#),
         ("", r#", "tls": {"enabled": true}"#),
         (
             "",
-            r#", "profiles": [{"name": "research", "servers": ["a"]}]"#,
+            r#", "profiles": [{"name": "research", "servers": ["a"], "max_tier": "read"}]"#,
         ),
         (
             "",
@@ -697,6 +702,41 @@ fn what_protects_in_mcpproxy_go_and_has_no_counterpart_stops_the_import() {
             assert!(home.servers()["a"].is_null());
         }
     }
+}
+
+#[test]
+fn profiles_and_tokens_of_mcpproxy_go_narrow_here_too() {
+    let home = Home::with(
+        MCPPROXY,
+        r#"{"api_key": "key-of-the-pages", "require_mcp_auth": true,
+        "mcpServers": [
+            {"name": "github", "url": "https://api.github.com/mcp", "quarantined": false},
+            {"name": "fs", "command": "fs-mcp", "quarantined": false}
+        ],
+        "profiles": [{"name": "research", "servers": ["fs"]}, {"name": "deploy", "servers": ["github"]}]}"#,
+    );
+    let report = home.migrate(&["mcpproxy-go"]);
+    let config = home.config();
+    assert_eq!(config["http"], json!({ "auth": { "tokens": true } }));
+    assert_eq!(
+        config["profiles"],
+        json!({ "research": { "servers": ["fs"] }, "deploy": { "servers": ["github"] } })
+    );
+    let checked = home.run(&[
+        "rules",
+        "check",
+        "--json",
+        "--profile",
+        "research",
+        "github__x",
+    ]);
+    assert_eq!(checked.json()["verdict"], "denied", "{checked}");
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("mcpzip token create NAME") && notes.contains("`api_key` is for its REST"),
+        "{notes}"
+    );
+    assert!(!notes.contains("key-of-the-pages"), "{notes}");
 }
 
 #[test]
@@ -721,9 +761,12 @@ fn a_user_of_mcp_runner_comes_over_with_the_servers_that_its_proxy_allowed() {
     let closed = format!(
         r#"{{ {servers}, "sseProxy": {{ "authenticate": {{ "bearer": {{ "token": "your-secure-token" }} }} }} }}"#
     );
-    let told = Home::with("config.json", &closed).refused(&["mcp-runner", "config.json"]);
+    let home = Home::with("config.json", &closed);
+    let report = home.migrate(&["mcp-runner", "config.json"]);
+    assert_eq!(home.config()["http"]["auth"], json!({ "tokens": true }));
+    let told = report.to_string();
     assert!(
-        told.contains("--token-file") && !told.contains("your-secure-token"),
+        told.contains("mcpzip token create") && !told.contains("your-secure-token"),
         "{told}"
     );
     let unnamed = home.run(&["migrate", "--from", "mcp-runner"]).code(1);

@@ -78,6 +78,12 @@ fn a_result_that_cannot_be_written_is_a_failure_and_a_closed_pipe_is_none() {
         drop(child.stdout.take());
         assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}");
     }
+    // Its report has said what is wrong, but nobody could read it.
+    setup.save_text("{}");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let doctor = setup.command(&["doctor"]).stdout(full.unwrap()).output();
+    let stderr = String::from_utf8_lossy(&doctor.unwrap().stderr).into_owned();
+    assert!(stderr.contains("No space left"), "{stderr}");
 }
 
 #[test]
@@ -824,6 +830,16 @@ fn an_address_without_its_scheme_is_taken_for_no_program() {
         ])
         .code(2);
     assert!(mixed.stderr.contains("are for commands"), "{mixed}");
+}
+
+#[test]
+fn a_search_without_servers_says_that_there_are_none() {
+    let setup = setup();
+    setup.save_text("{}");
+    let found = setup.run(&["search", "--json", "zebra"]).code(0);
+    assert_eq!(found.json()["hits"], serde_json::json!([]), "{found}");
+    let mut client = setup.connect();
+    assert!(client.search("zebra").contains("no server is configured"));
 }
 
 #[test]

@@ -582,6 +582,27 @@ mod terminal {
     }
 
     #[test]
+    fn a_connected_codex_keeps_its_mode_without_a_question() {
+        let house = House::new();
+        house.write(
+            ".codex/config.toml",
+            "[mcp_servers.mcpzip]\ncommand = \"mcpzip\"\nargs = [\"serve\"]\n",
+        );
+        house.setup.save_text("{}");
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
+        terminal.shows("Which clients");
+        terminal.press("Enter");
+        if super::has_runner() {
+            terminal.shows("Add servers that need no account?");
+            terminal.press("Enter");
+        }
+        let screen = terminal.shows("[exit 0]");
+        assert!(!screen.contains("Let Codex run"), "{screen}");
+    }
+
+    #[test]
     fn a_person_who_leaves_secrets_where_they_are_is_told_the_command_for_later() {
         let house = super::twins();
         std::fs::remove_file(house.file(".claude.json")).unwrap();

@@ -1,7 +1,7 @@
 //! mcpproxy-go: `~/.mcpproxy/mcp_config.json`, where `mcpServers` is a list.
 //!
-//! A server in quarantine arrives disabled and in quarantine, and a server whose tool changes need approval gets `"trust": "pin"`. Containers, profiles,
-//! authentication and the filtering of results have no counterpart and stop the import.
+//! A server in quarantine arrives disabled and in quarantine, and a server whose tool changes need approval gets `"trust": "pin"`. Profiles come over,
+//! and clients need tokens if they did. Containers, users and the filtering of results have no counterpart and stop the import.
 
 use super::super::{Client, Node};
 use super::{Draft, DraftServer, Setting, is_on, patterns};
@@ -38,6 +38,7 @@ const KEYS: &[&str] = &[
     "allow_server_remove",
     "docker_isolation",
     "require_mcp_auth",
+    "api_key",
     "profiles",
     "output_sanitisation",
     "output_validation",
@@ -66,6 +67,7 @@ pub(super) fn draft(node: &Node) -> Draft {
     }
     settings(node, &mut draft);
     protections(node, &mut draft);
+    profiles(node, &mut draft);
     draft.note_rest(node, KEYS);
     draft
 }
@@ -284,7 +286,31 @@ fn settings(node: &Node, draft: &mut Draft) {
     }
 }
 
-/// Reads the protections without a counterpart.
+/// Reads the parts of the configuration that clients have by their URL, which is the same here.
+fn profiles(node: &Node, draft: &mut Draft) {
+    let mut profiles = Vec::new();
+    for profile in node.get("profiles").map(Node::items).unwrap_or_default() {
+        let name = profile.get("name").and_then(Node::as_text);
+        let is_known = |(key, _): &(&str, &Node)| matches!(*key, "name" | "servers");
+        match (name, profile.get("servers")) {
+            (Some(name), Some(servers)) if profile.members().iter().all(is_known) => {
+                profiles.push((name, Node::map([("servers", servers.clone())])));
+            }
+            _ => draft
+                .blocking
+                .push("`profiles` has a form that is not known here".to_owned()),
+        }
+    }
+    if !profiles.is_empty() {
+        draft.settings.push(Setting {
+            path: vec!["profiles"],
+            value: Node::map(profiles),
+            protects: Some(|_| false),
+        });
+    }
+}
+
+/// Reads the protections of access, and those without a counterpart.
 fn protections(node: &Node, draft: &mut Draft) {
     let mut stop = |key: &str, is_there: bool, why: &str| {
         if is_there {
@@ -294,20 +320,9 @@ fn protections(node: &Node, draft: &mut Draft) {
     let is_set = |key: &str| node.get(key).is_some_and(is_on);
     let mode = |key: &str, inner: &str| node.at(&[key, inner]).and_then(Node::as_text);
     stop(
-        "require_mcp_auth",
-        is_set("require_mcp_auth"),
-        "the token for `mcpzip serve --http` stands in no configuration; `--token-file` or MCPZIP_TOKEN sets it",
-    );
-    stop(
         "tls",
         is_set("tls") && node.at(&["tls", "enabled"]) == Some(&Node::Flag(true)),
-        "mcpzip serves plain HTTP; a reverse proxy in front of it has to do this",
-    );
-    stop(
-        "profiles",
-        node.get("profiles")
-            .is_some_and(|profiles| !profiles.items().is_empty()),
-        "mcpzip shows all clients the same servers; `projects` in an entry limits it to directories",
+        "`http.tls` names the files of the certificate and the key here",
     );
     let changes = ["spotlight_untrusted", "strip_control_chars"]
         .iter()
@@ -329,8 +344,18 @@ fn protections(node: &Node, draft: &mut Draft) {
     stop(
         "server_edition",
         is_set("server_edition") || is_set("teams"),
-        "mcpzip has one user",
+        "people, roles and their tokens are made here by `http.auth`, `roles` and `mcpzip token create`",
     );
+    if is_set("require_mcp_auth") {
+        draft.want_tokens("`require_mcp_auth`");
+    }
+    let has_key = matches!(node.get("api_key"), Some(Node::Text(key)) if !key.is_empty());
+    if has_key {
+        draft.notes.push(
+            "`api_key` is for its REST interface and its web pages, which mcpzip does not have"
+                .to_owned(),
+        );
+    }
     // It writes both of these into every file that it saves.
     if is_set("intent_declaration") {
         draft.notes.push(

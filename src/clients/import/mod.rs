@@ -274,6 +274,19 @@ impl Draft {
         });
     }
 
+    /// Has clients over HTTP show a token, as `key` does. The one in the file may be short, so it does not count here.
+    fn want_tokens(&mut self, key: &str) {
+        self.settings.push(Setting {
+            path: vec!["http", "auth"],
+            value: Node::map([("tokens", Node::Flag(true))]),
+            protects: Some(is_on),
+        });
+        self.notes.push(format!(
+            "{key} asks clients for a token, and so does `mcpzip serve --http` (`http.auth`): `mcpzip token create NAME` makes one for each; \
+             the one in the file does not count here"
+        ));
+    }
+
     /// Notes the keys of `node` that are not among `known`.
     fn note_rest(&mut self, node: &Node, known: &[&str]) {
         let members = node.members().into_iter();

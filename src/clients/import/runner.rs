@@ -33,11 +33,7 @@ pub(super) fn draft(node: &Node) -> Draft {
         draft.servers.push(server);
     }
     if proxy.get("authenticate").is_some_and(is_on) {
-        draft.blocking.push(
-            "`sseProxy.authenticate`: the token for `mcpzip serve --http` stands in a file of its own, which `http.token_file` or \
-             `--token-file` names"
-                .to_owned(),
-        );
+        draft.want_tokens("`sseProxy.authenticate`");
     }
     let known = [
         "allowedServers",

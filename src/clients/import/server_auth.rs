@@ -70,9 +70,15 @@ pub(super) fn server_auth(auth: &Node, servers: &[&str], draft: &mut Draft) {
             return draft.blocking.push(text);
         }
     }
-    // Where there are roles, a person without one would get nothing, as under `"default": "deny"` there.
-    let is_open = acl.is_none_or(|acl| default(acl) != Some("deny"));
-    if !rights.roles.is_empty() && is_open {
+    // A person without a role gets nothing here if there are roles; there, only if roles are all that permits.
+    let is_by_roles = acl
+        .is_some_and(|acl| default(acl) == Some("deny") && acl.get("rules").is_none_or(is_empty));
+    // Without any role, everyone would get everything here.
+    if is_by_roles && rights.roles.values().all(|role| role.profiles.is_empty()) {
+        let text = "`serverAuth.acl` permits nothing of these servers to anyone";
+        return draft.blocking.push(text.to_owned());
+    }
+    if !rights.roles.is_empty() && !is_by_roles {
         if providers.contains(&"forwarded") {
             let text = "`serverAuth.acl` names roles and permits the rest to everyone, also to users whom only the proxy in front knows: write `roles`";
             return draft.blocking.push(text.to_owned());
@@ -281,9 +287,6 @@ impl Rights {
                 role.users.insert(subject.to_owned());
             }
         }
-        // A role without any profile would be a fault, and gives nothing.
-        self.roles
-            .retain(|_, role| !is_denied || !role.profiles.is_empty());
         Ok(())
     }
 
@@ -372,7 +375,9 @@ impl Rights {
         }
     }
 
-    fn carry(self, is_forwarded: bool, draft: &mut Draft) {
+    fn carry(mut self, is_forwarded: bool, draft: &mut Draft) {
+        // A role without any profile would be a fault, and gives nothing.
+        self.roles.retain(|_, role| !role.profiles.is_empty());
         let mut set = |path: &[&'static str], value: Node| {
             draft.settings.push(Setting {
                 path: path.to_vec(),

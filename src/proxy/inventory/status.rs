@@ -198,9 +198,9 @@ impl Inventory {
         self.pool.status()
     }
 
-    /// Resolves when every tool can be found by meaning, or after `limit`.
-    pub(crate) async fn vectors_made(&self, limit: Duration) {
-        self.index.vectors().wait(limit).await;
+    /// Resolves when every tool can be found by meaning, or after `limit`. Returns whether that is so, or is not wanted.
+    pub(crate) async fn vectors_made(&self, limit: Duration) -> bool {
+        self.index.vectors().wait(limit).await
     }
 
     /// Waits until the index equals the catalog, and runs a test search.

@@ -115,16 +115,17 @@ impl Vectors {
         }
     }
 
-    /// Resolves when every tool has a vector, or after `limit`.
-    pub(in crate::proxy) async fn wait(&self, limit: Duration) {
+    /// Resolves when every tool has a vector, or after `limit`. Returns whether that is so, or no vectors are wanted.
+    pub(in crate::proxy) async fn wait(&self, limit: Duration) -> bool {
         if !self.search.is_semantic() {
-            return;
+            return true;
         }
         let mut coverage = self.coverage.subscribe();
         let is_whole =
             |coverage: &Option<Coverage>| coverage.is_some_and(|c| c.embedded == c.tools);
         // Tools without a vector by then are found by words.
-        let _ = tokio::time::timeout(limit, coverage.wait_for(is_whole)).await;
+        let made = tokio::time::timeout(limit, coverage.wait_for(is_whole)).await;
+        made.is_ok()
     }
 
     async fn keep(self: &Arc<Self>) {
