@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,
     /// A URL, or a command and its arguments after `--`, or the entry as JSON
-    #[arg(value_name = "TARGET", required_unless_present_any = ["from_registry", "openapi", "graphql"])]
+    #[arg(value_name = "TARGET", required_unless_present_any = ["from_registry", "openapi", "graphql", "skills"])]
     target: Vec<String>,
     /// Environment variable for the command; may be given several times
     #[arg(long, short, value_name = "NAME=VALUE")]
@@ -74,6 +74,9 @@ pub(super) struct Arguments {
     /// Make tools of the queries and mutations of a GraphQL interface
     #[arg(long, value_name = "URL", conflicts_with = "openapi")]
     pub(super) graphql: Option<String>,
+    /// Make tools of the skills in a folder, each with a `SKILL.md`
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["openapi", "graphql"])]
+    pub(super) skills: Option<String>,
     /// URL of the interface, if the description is a file or on another server
     #[arg(long, value_name = "URL", requires = "openapi")]
     pub(super) base_url: Option<String>,
@@ -271,6 +274,9 @@ impl Arguments {
 
     /// The entry as JSON, and hints about secrets in it.
     fn entry(&self, environment: &Environment) -> Result<(String, Vec<String>), Exit> {
+        if let Some(folder) = &self.skills {
+            return self.skills(folder);
+        }
         if let Some(location) = self.openapi.as_ref().or(self.graphql.as_ref()) {
             return self.interface(location);
         }
@@ -381,6 +387,20 @@ impl Arguments {
         Ok((entry.to_json(), hints))
     }
 
+    /// The entry of a folder of skills.
+    fn skills(&self, folder: &str) -> Result<(String, Vec<String>), Exit> {
+        let has_others = !self.target.is_empty() || !self.env.is_empty() || !self.header.is_empty();
+        if has_others || self.cwd.is_some() || self.cli || self.kind.is_some() {
+            return Err(Exit::failed(
+                "`--skills` takes a folder and nothing of a command or URL",
+            ));
+        }
+        let mut entry = EntryText::default();
+        entry.text("skills", Some(&absolute_directory(folder)?));
+        self.common(&mut entry);
+        Ok((entry.to_json(), Vec::new()))
+    }
+
     fn add_headers(&self, entry: &mut EntryText, hints: &mut Vec<String>) -> Result<(), Exit> {
         let headers = pairs(&self.header, ':', "--header 'NAME: VALUE'")?;
         entry.map("headers", &headers);
@@ -419,6 +439,7 @@ impl Arguments {
             || self.cwd.is_some()
             || self.openapi.is_some()
             || self.graphql.is_some()
+            || self.skills.is_some()
             || self.description.is_some()
             || self.timeout.is_some()
     }

@@ -209,6 +209,11 @@ fn whole_entry(transport: &Transport) -> String {
             json!(remote.url),
             pairs("with header", &remote.headers)
         ),
+        Transport::Folder(folder) => format!(
+            "reads the {} in {}\n",
+            folder.holds.word(),
+            json!(folder.path)
+        ),
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
                 Transport::Http(ref remote) if remote.openapi.is_some() => "openapi",
                 Transport::Http(_) => "http",
                 Transport::Sse(_) => "sse",
+                Transport::Folder(ref folder) => folder.holds.word(),
             };
             let state = if server.disabled { "disabled" } else { "enabled" };
             json!({ "name": name.as_str(), "written": config.renamed.get(name), "state": state, "type": kind, "target": masked(&server.way()), "description": server.description })

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::secrets::{origin_of, shown_arguments, shown_url};
 use super::transport::Transport;
 use super::{
-    ConfigHash, Era, IdleTimeout, Origin, Overrides, OwnExposure, OwnIdleBounds, Policy, Projects,
-    Share, Trust,
+    ConfigHash, Era, Holds, IdleTimeout, Origin, Overrides, OwnExposure, OwnIdleBounds, Policy,
+    Projects, Share, Trust,
 };
 use crate::secret::MASK;
 
@@ -96,6 +96,18 @@ impl Server {
                     names("headers", remote.headers.keys().collect())
                 )
             }
+            Transport::Folder(folder) => {
+                format!("{} ({})", folder.path.display(), folder.holds.word())
+            }
+        }
+    }
+
+    /// The files of its folder, if it is one.
+    #[must_use]
+    pub(crate) fn holds(&self) -> Option<Holds> {
+        match &self.transport {
+            Transport::Folder(folder) => Some(folder.holds),
+            _ => None,
         }
     }
 
@@ -120,6 +132,7 @@ impl Server {
                 }
             }
             Transport::Http(remote) | Transport::Sse(remote) => origin_of(&remote.url),
+            Transport::Folder(folder) => format!("a folder of {}", folder.holds.word()),
         }
     }
 }

@@ -118,6 +118,7 @@ pub(super) struct Entry {
     pub(super) command_line: Read<CommandLine>,
     pub(super) url: Read<At<String>>,
     pub(super) openapi: Read<OpenApiEntry>,
+    pub(super) skills: Read<At<String>>,
     pub(super) headers: Read<BTreeMap<String, At<String>>>,
     pub(super) headers_command: Read<Words>,
     pub(super) headers_helper: Read<Words>,
@@ -302,6 +303,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         command_line: command_line::read(&mut members),
         url: members.read("url", Field::text),
         openapi: openapi::read(&mut members),
+        skills: members.read("skills", Field::text),
         headers: members.read("headers", Field::text_map),
         headers_command: members.read("headers_command", words),
         // Claude Code's name for the key, with the same meaning.

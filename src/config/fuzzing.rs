@@ -20,6 +20,7 @@ pub(crate) fn config(data: &[u8]) {
         assert!(!name.as_str().eq_ignore_ascii_case(super::BUILT_IN_SERVER));
         match &server.transport {
             Transport::Stdio(stdio) => assert!(!stdio.command.is_empty()),
+            Transport::Folder(folder) => assert!(folder.path.is_absolute()),
             Transport::Http(remote) | Transport::Sse(remote) => {
                 assert!(
                     super::server::is_url(&remote.url, &["http", "https"]),

@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::runner::program_name;
-use super::{Remote, Stdio, Transport};
+use super::{Folder, Remote, Stdio, Transport};
 use crate::secret::Secret;
 
 /// Changes with everything that may change which server answers. The order of keys, comments, times, descriptions and
@@ -48,6 +48,7 @@ impl ConfigHash {
             }
             Transport::Http(remote) => parts.remote("http", remote),
             Transport::Sse(remote) => parts.remote("sse", remote),
+            Transport::Folder(folder) => parts.folder(folder),
         }
         Self(parts.0.finalize().into())
     }
@@ -75,6 +76,7 @@ impl Transport {
                 let address = url.split(['?', '#']).next().unwrap_or_default();
                 parts.text(address.trim_end_matches('/'));
             }
+            Self::Folder(folder) => parts.folder(folder),
         }
         HEXLOWER.encode(&parts.0.finalize()[..16])
     }
@@ -112,6 +114,11 @@ impl Parts {
             self.text(name);
             self.text(value.expose());
         }
+    }
+
+    fn folder(&mut self, folder: &Folder) {
+        self.text(folder.holds.word());
+        self.text(&folder.path.to_string_lossy());
     }
 
     fn remote(&mut self, kind: &str, remote: &Remote) {

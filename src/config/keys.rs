@@ -318,6 +318,11 @@ pub(super) const ENTRY: Table = &[
         "The URL of a GraphQL interface: its queries and mutations are the tools, found by introspection.",
     ),
     key(
+        "skills",
+        Value::Text,
+        "A folder of skills, relative to that of this file: each folder in it with a `SKILL.md` is a tool, and its files are resources.",
+    ),
+    key(
         "base_url",
         Value::Text,
         "The URL of the interface that `openapi` describes, in place of the server that the description names. Credentials go to its origin.",

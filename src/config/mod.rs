@@ -22,6 +22,7 @@ pub(crate) mod env;
 mod error;
 mod expand;
 mod file;
+mod folder;
 mod foreign;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -90,6 +91,7 @@ pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
 pub(crate) use error::{ConfigWarning, EntryError, Error, ProfileRefusal, SYNTAX_HINT};
+pub(crate) use folder::{Folder, Holds};
 pub(crate) use hash::ConfigHash;
 pub(crate) use http::HttpOptions;
 pub(crate) use http_auth::{Forwarded, HttpAuth, ResourceServer, is_protected};

@@ -43,7 +43,13 @@ fn server() -> Json {
     let has = |key: &str| json!({ "required": [key], "properties": { key: { "type": "string" } } });
     server.insert(
         "oneOf".to_owned(),
-        json!([has("command"), has("url"), has("openapi"), has("graphql")]),
+        json!([
+            has("command"),
+            has("url"),
+            has("openapi"),
+            has("graphql"),
+            has("skills")
+        ]),
     );
     Json::Object(server)
 }
@@ -435,7 +441,10 @@ mod tests {
             // An entry without either is invalid.
             assert!(
                 schema.is_valid(&null)
-                    || matches!(key.name, "command" | "url" | "openapi" | "graphql"),
+                    || matches!(
+                        key.name,
+                        "command" | "url" | "openapi" | "graphql" | "skills"
+                    ),
                 "{null}"
             );
         }
@@ -475,7 +484,7 @@ mod tests {
             if ["openapi", "base_url", "include", "exclude", "origins"].contains(&key) {
                 entry = json!({ "openapi": "https://x" });
             }
-            if key == "graphql" {
+            if matches!(key, "graphql" | "skills") {
                 entry = json!({});
             }
             entry[key] = value;

@@ -16,8 +16,8 @@ use super::reader::{At, Read, Report};
 use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::sections::OAuthEntry;
 use super::{
-    Certificates, CommandLine, ConfigHash, OwnExposure, OwnIdleBounds, Proxy, Remote, Server,
-    Stdio, Transport, Trust, expand,
+    Certificates, CommandLine, ConfigHash, Folder, Holds, OwnExposure, OwnIdleBounds, Proxy,
+    Remote, Server, Stdio, Transport, Trust, expand,
 };
 use crate::secret::{Secret, is_secret_name};
 
@@ -55,6 +55,7 @@ struct Target {
     command_line: Option<CommandLine>,
     url: Option<At<String>>,
     openapi: Option<OpenApiEntry>,
+    skills: Option<At<String>>,
     headers: Texts,
     headers_command: Option<Words>,
     proxy: Option<At<String>>,
@@ -116,8 +117,16 @@ impl<'a> Resolver<'a> {
             command: entry.command?,
             url: entry.url?,
             openapi: entry.openapi?,
+            skills: entry.skills?,
         };
-        let transport = self.transport(name, offset, target)?;
+        let trust = match (entry.added_by?, entry.trust?) {
+            (Some(()), _) => Trust::Unstarted,
+            (None, trust) => trust.unwrap_or_default(),
+        };
+        let mut transport = self.transport(name, offset, target)?;
+        if let Transport::Folder(folder) = &mut transport {
+            folder.has_resources = trust == Trust::Report;
+        }
         let expose = match entry.expose? {
             Some(exposed) => OwnExposure {
                 prompts: exposed.prompts?,
@@ -141,10 +150,7 @@ impl<'a> Resolver<'a> {
             expose,
             tools,
             overrides,
-            trust: match (entry.added_by?, entry.trust?) {
-                (Some(()), _) => Trust::Unstarted,
-                (None, trust) => trust.unwrap_or_default(),
-            },
+            trust,
             share: entry.share?.unwrap_or_default(),
             client_capabilities: entry.client_capabilities?,
             projects,
@@ -189,6 +195,9 @@ impl<'a> Resolver<'a> {
             };
             Err(At::new(offset, error))
         };
+        if let Some(path) = target.skills.take() {
+            return self.skills(offset, &path, &target, &unused);
+        }
         let (url, openapi) = match &target.openapi {
             None => (target.url.clone(), None),
             Some(written) => {
@@ -218,6 +227,7 @@ impl<'a> Resolver<'a> {
             command_line,
             url: _,
             openapi: _,
+            skills: _,
             headers,
             headers_command,
             proxy,
@@ -265,6 +275,44 @@ impl<'a> Resolver<'a> {
                 })
             }
         }
+    }
+
+    /// The folder of skills at `path`. No other member of the entry decides what is in it.
+    fn skills(
+        &mut self,
+        offset: usize,
+        path: &At<String>,
+        target: &Target,
+        unused: &impl Fn(&[(&str, bool)], &'static str),
+    ) -> Result<Transport, At<EntryError>> {
+        let others = [
+            ("command", target.command.is_some()),
+            ("url", target.url.is_some()),
+            ("openapi", target.openapi.is_some()),
+        ];
+        if let Some((other, _)) = others.into_iter().find(|(_, is_there)| *is_there) {
+            let key = "skills";
+            return Err(At::new(offset, EntryError::OpenApiAndTarget { key, other }));
+        }
+        let rest = [
+            ("type", target.kind.is_some()),
+            ("args", !target.args.is_empty()),
+            ("env", !target.env.is_empty()),
+            ("cwd", target.cwd.is_some()),
+            ("cli", target.command_line.is_some()),
+            ("headers", !target.headers.is_empty()),
+            ("headers_command", target.headers_command.is_some()),
+            ("proxy", target.proxy.is_some()),
+            ("ca_file", target.ca_file.is_some()),
+            ("oauth", target.oauth.is_some()),
+        ];
+        unused(&rest, "skills");
+        let path = self.path("skills", path)?;
+        Ok(Transport::Folder(Folder {
+            path: tidy(&self.directory.join(path)),
+            holds: Holds::Skills,
+            has_resources: false,
+        }))
     }
 
     fn stdio(

@@ -9,6 +9,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::edit::LARGEST_FILE;
 use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
+use super::folder;
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
 use super::paths::is_inline;
@@ -209,7 +210,7 @@ impl Config {
     pub(crate) fn directory_of(&self, server: &ServerName) -> Option<PathBuf> {
         match &self.servers.get(server)?.transport {
             Transport::Stdio(stdio) => stdio.cwd.clone(),
-            Transport::Http(_) | Transport::Sse(_) => None,
+            Transport::Http(_) | Transport::Sse(_) | Transport::Folder(_) => None,
         }
     }
 
@@ -397,10 +398,18 @@ impl Config {
             .collect();
         let mut names: BTreeSet<String> = safe_names(&written).into_iter().collect();
         names.extend(written.into_iter().map(str::to_owned));
-        let (servers, renamed, mut faults) = servers(file.servers, &mut resolver, &lines);
+        let (mut servers, renamed, mut faults) = servers(file.servers, &mut resolver, &lines);
         faults.iter_mut().for_each(|fault| explain(fault, &report));
         for (name, written) in &renamed {
             tools.know_as(name, written);
+        }
+        let scripts = setting(file.scripts, defaults.scripts, ScriptOptions::text, &report);
+        if scripts.is_on
+            && let Some((name, server)) = folder::saved_scripts(path)
+            && !names.contains(name.as_str())
+        {
+            names.insert(name.as_str().to_owned());
+            servers.insert(name, server);
         }
         let profiles = profiles::of(file.profiles, &names, &renamed, environment, &report);
         let search = search(file.search, defaults.search, &mut resolver);
@@ -449,7 +458,7 @@ impl Config {
                 Management::text,
                 &report,
             ),
-            scripts: setting(file.scripts, defaults.scripts, ScriptOptions::text, &report),
+            scripts,
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
             profiles,

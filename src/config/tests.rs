@@ -90,7 +90,7 @@ fn server(entry: &str) -> Server {
 fn remote(server: &Server) -> Option<&Remote> {
     match &server.transport {
         Transport::Http(remote) | Transport::Sse(remote) => Some(remote),
-        Transport::Stdio(_) => None,
+        Transport::Stdio(_) | Transport::Folder(_) => None,
     }
 }
 
@@ -697,6 +697,7 @@ fn every_spelling_of_a_type_is_understood() {
             Transport::Stdio(_) => "stdio",
             Transport::Http(_) => "http",
             Transport::Sse(_) => "sse",
+            Transport::Folder(_) => "folder",
         };
         assert_eq!(is, expected, "{kind}");
     }

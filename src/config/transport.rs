@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::certificates::Certificates;
 use super::command_line::CommandLine;
+use super::folder::Folder;
 use super::oauth::{HeadersCommand, OAuth};
 use super::openapi::OpenApi;
 use crate::secret::Secret;
@@ -19,6 +20,8 @@ pub(crate) enum Transport {
     Http(Remote),
     /// The older HTTP+SSE.
     Sse(Remote),
+    /// A folder whose files are tools, inside the program.
+    Folder(Folder),
 }
 
 /// A server that we start as a process.

@@ -472,7 +472,7 @@ fn check(config: &Config, has_directories: bool) -> Result<(), Error> {
 fn check_urls(config: &Config) -> Result<(), Error> {
     let is_secure = |entry: &config::Server| match &entry.transport {
         Transport::Http(remote) | Transport::Sse(remote) => remote.url.starts_with("https:"),
-        Transport::Stdio(_) => false,
+        Transport::Stdio(_) | Transport::Folder(_) => false,
     };
     let mut secure = config.servers.iter().filter(|(_, entry)| is_secure(entry));
     match secure.next().filter(|_| !tls::IS_PRESENT) {

@@ -258,11 +258,27 @@ struct Progress {
     logged: AtomicUsize,
 }
 
-/// Runs a script to its end. It ends with this future, and so do its calls.
-pub(crate) async fn run(code: &str, limits: Limits, host: &dyn Host) -> Ended {
+/// Runs a script to its end, with `args` as its variable of this name. It ends with this future, and so do its calls.
+pub(crate) async fn run(
+    code: &str,
+    args: Option<&RawValue>,
+    limits: Limits,
+    host: &dyn Host,
+) -> Ended {
     let progress = Progress::default();
-    let value = match tokio::time::timeout(limits.time, conversation(code, limits, host, &progress))
-        .await
+    let start = match args {
+        None => format!("{{\"code\":{}}}\n", quoted(code)),
+        // JSON may have line breaks between its values.
+        Some(args) => {
+            let args = args.get().replace(['\n', '\r'], " ");
+            format!("{{\"code\":{},\"args\":{args}}}\n", quoted(code))
+        }
+    };
+    let value = match tokio::time::timeout(
+        limits.time,
+        conversation(start, limits, host, &progress),
+    )
+    .await
     {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => Err(Fault::new(format!("the script could not be run: {error}"))),
@@ -279,9 +295,9 @@ pub(crate) async fn run(code: &str, limits: Limits, host: &dyn Host) -> Ended {
 
 type Value = Result<Option<Box<RawValue>>, Fault>;
 
-/// Starts the worker and exchanges lines with it.
+/// Starts the worker with the line `start`, and exchanges lines with it.
 async fn conversation(
-    code: &str,
+    start: String,
     limits: Limits,
     host: &dyn Host,
     progress: &Progress,
@@ -298,7 +314,7 @@ async fn conversation(
     let output = child.stdout.take().expect("stdout is piped");
     let (to_worker, mut outgoing) = mpsc::unbounded_channel::<String>();
     let (lines, incoming) = mpsc::channel::<Vec<u8>>(AT_ONCE);
-    let _ = to_worker.send(format!("{{\"code\":{}}}\n", quoted(code)));
+    let _ = to_worker.send(start);
     let write = async {
         while let Some(line) = outgoing.recv().await {
             // If the worker has ended, its output says so.

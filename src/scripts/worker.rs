@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Function, Object, Promise, Runtime, Value};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// The name of the script in stacks: `MARK` of the parent without the colon.
 const FILE: &str = "your-script";
@@ -34,6 +35,7 @@ const PROCESSOR_SECONDS: u64 = 3;
 #[derive(Deserialize)]
 struct Start {
     code: String,
+    args: Option<Box<RawValue>>,
 }
 
 /// The time that the script has computed.
@@ -86,7 +88,7 @@ pub(crate) fn run() -> io::Result<i32> {
             ctx: ctx.clone(),
             clock,
         }
-        .run(&start.code);
+        .run(&start);
         match ended {
             Ok(()) => Ok(0),
             Err(Stopped::Output(error)) => Err(error),
@@ -116,7 +118,7 @@ struct Script<'js> {
 }
 
 impl<'js> Script<'js> {
-    fn run(&self, code: &str) -> Result<(), Stopped> {
+    fn run(&self, start: &Start) -> Result<(), Stopped> {
         let is_settled = Rc::new(Cell::new(false));
         let settled = is_settled.clone();
         let sender = Function::new(self.ctx.clone(), move |line: String| {
@@ -133,7 +135,11 @@ impl<'js> Script<'js> {
             self.checked(functions.get("pending"))?,
             self.checked(functions.get("settle"))?,
         );
-        let promise = self.begun(code)?;
+        if let Some(args) = &start.args {
+            let args = self.checked(self.ctx.json_parse(args.get()))?;
+            self.checked(self.ctx.globals().set("args", args))?;
+        }
+        let promise = self.begun(&start.code)?;
         self.checked(settle.call::<_, ()>((promise,)))?;
         let mut input = io::stdin().lock();
         for delivered in 0u64.. {

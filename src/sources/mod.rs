@@ -1,21 +1,25 @@
 //! Servers inside the program. `command/` makes the subcommands of a program tools, `openapi/` the operations of an HTTP
-//! interface, `graphql/` the queries and mutations of a GraphQL interface.
+//! interface, `graphql/` the queries and mutations of a GraphQL interface, `folder/` the skills or scripts in a folder.
 //!
 //! *Never*: knows a client or a rule; runs a shell.
 
 mod command;
+mod folder;
 mod graphql;
 mod openapi;
+mod watch;
+mod yaml;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::config::{CommandLine, DescriptionLocation, OpenApi, Remote, Stdio};
+use crate::config::{CommandLine, DescriptionLocation, Folder, OpenApi, Remote, Stdio};
 use crate::tool::ServerName;
 use crate::upstream::{ConnectError, OpenSource, Source, UpstreamContext};
 use command::CommandSource;
+use folder::FolderSource;
 use graphql::GraphQlSource;
 pub(crate) use openapi::described_servers;
 use openapi::{Descriptions, OpenApiSource};
@@ -72,5 +76,14 @@ impl OpenSource for Sources {
         let (known, kept) = (&self.descriptions, kept.as_deref());
         let source = OpenApiSource::open(server, remote, openapi, changed, known, kept, context)?;
         Ok(source)
+    }
+
+    fn open_folder(
+        &self,
+        folder: &Folder,
+        changed: Box<dyn Fn() + Send + Sync>,
+        context: &Arc<UpstreamContext>,
+    ) -> Arc<dyn Source> {
+        FolderSource::open(folder, changed, context)
     }
 }

@@ -108,6 +108,7 @@ impl Connector<'_> {
                 let (wire, opened) = self.sse(self.peer(remote)?).await?;
                 self.opened(wire, opened, "")
             }
+            Transport::Folder(folder) => self.folder(folder),
         }
     }
 
@@ -128,6 +129,25 @@ impl Connector<'_> {
         self.source(source)
     }
 
+    fn folder(&self, folder: &config::Folder) -> Result<Connection, ConnectError> {
+        let Some(sources) = &self.context.sources else {
+            return Err(ConnectError::Configuration {
+                server: self.server.to_string(),
+                reason: format!(
+                    "it is a folder of {}, which is not available here",
+                    folder.holds.word()
+                ),
+            });
+        };
+        self.source(sources.open_folder(folder, self.tools_changed(), self.context))
+    }
+
+    /// Reports that the tools have changed.
+    fn tools_changed(&self) -> Box<dyn Fn() + Send + Sync> {
+        let (audience, server) = (self.audience.clone(), self.server.clone());
+        Box::new(move || audience.noticed(&server, Notice::ToolsChanged))
+    }
+
     fn source(&self, source: Arc<dyn Source>) -> Result<Connection, ConnectError> {
         let inside = Inside::new(self.server.clone(), source);
         let introduction = inside.introduction();
@@ -141,15 +161,8 @@ impl Connector<'_> {
                 reason: "it is an HTTP interface, which is not available here".to_owned(),
             });
         };
-        let (audience, server) = (self.audience.clone(), self.server.clone());
-        let changed = move || audience.noticed(&server, Notice::ToolsChanged);
-        let source = sources.open_interface(
-            self.server,
-            remote,
-            openapi,
-            Box::new(changed),
-            self.context,
-        )?;
+        let changed = self.tools_changed();
+        let source = sources.open_interface(self.server, remote, openapi, changed, self.context)?;
         self.source(source)
     }
 

@@ -66,7 +66,7 @@ pub(crate) use retry::backoff;
 pub(crate) use run::{Finished, Run};
 pub(crate) use sharing::{SharedServers, list_name};
 pub(crate) use slot::ServerState;
-pub(crate) use source::{OpenSource, SCHEMA_MARK, SCHEMA_REQUEST, Source, SourceError};
+pub(crate) use source::{DIGEST, OpenSource, SCHEMA_MARK, SCHEMA_REQUEST, Source, SourceError};
 pub(crate) use transport::http::HttpError;
 pub(crate) use transport::http::mirrors::mirrored;
 

@@ -143,7 +143,7 @@ impl Pool {
                 let url = reqwest::Url::parse(&remote.url).ok()?;
                 Some((url.host_str()?.to_owned(), url.port_or_known_default()))
             }
-            Transport::Stdio(_) => None,
+            Transport::Stdio(_) | Transport::Folder(_) => None,
         }
     }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::reply::ServerReply;
 use super::{CallError, ConnectError, Introduction, UpstreamContext};
-use crate::config::{CommandLine, OpenApi, Remote, Stdio};
+use crate::config::{CommandLine, Folder, OpenApi, Remote, Stdio};
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::tool::ServerName;
 
@@ -47,6 +47,16 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<String, SourceError>> {
         Box::pin(async { Err(SourceError::UnknownTool) })
     }
+
+    /// The definitions of its resources, each a JSON object as in `resources/list`; `None` if it has none.
+    fn resources(&self) -> BoxFuture<'_, Option<Vec<String>>> {
+        Box::pin(async { None })
+    }
+
+    /// Reads a resource. Returns the result, a JSON object as in the response to `resources/read`; `None` if there is no such one.
+    fn read<'a>(&'a self, _uri: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async { None })
+    }
 }
 
 /// The request for a part of a schema, which only sources answer: `{name, path}`.
@@ -54,6 +64,9 @@ pub(crate) const SCHEMA_REQUEST: &str = "mcpzip/schema";
 
 /// The member of `_meta` of a definition that leaves out parts of its input schema: the hash of the whole schema.
 pub(crate) const SCHEMA_MARK: &str = "mcpzip/schema";
+
+/// The member of `_meta` of a definition, and of a call's result, with the digest of the files that it was made of.
+pub(crate) const DIGEST: &str = "mcpzip/digest";
 
 /// The reason why a source did not call a tool.
 #[derive(Debug)]
@@ -86,6 +99,14 @@ pub(crate) trait OpenSource: Send + Sync {
         changed: Box<dyn Fn() + Send + Sync>,
         context: &Arc<UpstreamContext>,
     ) -> Result<Arc<dyn Source>, ConnectError>;
+
+    /// Makes the files of a folder tools. `changed` is called when they have changed.
+    fn open_folder(
+        &self,
+        folder: &Folder,
+        changed: Box<dyn Fn() + Send + Sync>,
+        context: &Arc<UpstreamContext>,
+    ) -> Arc<dyn Source>;
 }
 
 /// The connection to a source.
@@ -137,11 +158,10 @@ impl Inside {
                 "tools/list" => self.list().await,
                 "tools/call" => self.call(params).await,
                 SCHEMA_REQUEST => self.schema(params).await,
+                "resources/list" => Ok(self.resources().await),
+                "resources/read" => self.read(params).await,
                 "ping" => Ok(result("{}".to_owned())),
-                _ => Ok(error(
-                    ErrorCode::METHOD_NOT_FOUND,
-                    "there is no such method",
-                )),
+                _ => Ok(no_method()),
             }
         };
         tokio::select! {
@@ -170,6 +190,21 @@ impl Inside {
         answered(&name, self.source.call(&name, &arguments).await)
     }
 
+    async fn resources(&self) -> ServerReply {
+        match self.source.resources().await {
+            Some(all) => result(format!(r#"{{"resources":[{}]}}"#, all.join(","))),
+            None => no_method(),
+        }
+    }
+
+    async fn read(&self, params: &Frame) -> Result<ServerReply, CallError> {
+        let uri = self.member(params, "uri")?;
+        Ok(match self.source.read(&uri).await {
+            Some(content) => result(content),
+            None => error(ErrorCode::RESOURCE_NOT_FOUND, "there is no such resource"),
+        })
+    }
+
     async fn schema(&self, params: &Frame) -> Result<ServerReply, CallError> {
         let (name, path) = self.params(params, "path")?;
         let path: Option<String> = path.and_then(|path| serde_json::from_str(path.get()).ok());
@@ -183,13 +218,22 @@ impl Inside {
         params: &Frame,
         member: &str,
     ) -> Result<(String, Option<Box<RawValue>>), CallError> {
+        let name = self.member(params, "name")?;
         let bytes = [&params.head[..], &params.body, &params.tail].concat();
-        let raw: &RawValue = serde_json::from_slice(&bytes)
-            .map_err(|_| self.malformed("the request is not JSON"))?;
-        let params =
-            Object::parse(raw).map_err(|_| self.malformed("the request is not an object"))?;
-        let name = params.text("name").unwrap_or_default();
+        let params = self.object(&bytes)?;
         Ok((name, params.get(member).map(ToOwned::to_owned)))
+    }
+
+    /// A text of a request's parameters.
+    fn member(&self, params: &Frame, name: &str) -> Result<String, CallError> {
+        let bytes = [&params.head[..], &params.body, &params.tail].concat();
+        Ok(self.object(&bytes)?.text(name).unwrap_or_default())
+    }
+
+    fn object<'b>(&self, params: &'b [u8]) -> Result<Object<'b>, CallError> {
+        let raw: &RawValue = serde_json::from_slice(params)
+            .map_err(|_| self.malformed("the request is not JSON"))?;
+        Object::parse(raw).map_err(|_| self.malformed("the request is not an object"))
     }
 
     fn malformed(&self, reason: &str) -> CallError {
@@ -218,6 +262,10 @@ fn answered(name: &str, answer: Result<String, SourceError>) -> Result<ServerRep
         Err(SourceError::Arguments(reason)) => Ok(error(ErrorCode::INVALID_PARAMS, &reason)),
         Err(SourceError::Call(failure)) => Err(failure),
     }
+}
+
+fn no_method() -> ServerReply {
+    error(ErrorCode::METHOD_NOT_FOUND, "there is no such method")
 }
 
 fn result(json: String) -> ServerReply {

@@ -34,6 +34,7 @@ mod direct;
 mod downstream;
 mod faults;
 mod fidelity;
+mod folders;
 mod malformed;
 mod meaning;
 

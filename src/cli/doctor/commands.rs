@@ -28,7 +28,7 @@ struct Schema {
 pub(super) fn examine(entry: &Server, known: &ServerTools, examination: &mut Examination) {
     let command_line = match &entry.transport {
         Transport::Stdio(stdio) => stdio.command_line.as_ref(),
-        Transport::Http(_) | Transport::Sse(_) => None,
+        Transport::Http(_) | Transport::Sse(_) | Transport::Folder(_) => None,
     };
     if command_line.is_none_or(|command_line| !command_line.tools.is_empty()) {
         return;

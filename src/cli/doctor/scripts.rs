@@ -46,7 +46,7 @@ pub(super) async fn examine(config: &Config, examination: &mut Examination) {
         calls: 0,
         time: TIME,
     };
-    if let Err(fault) = scripts::run("1", limits, &Nothing).await.value {
+    if let Err(fault) = scripts::run("1", None, limits, &Nothing).await.value {
         let what = printable(&fault.message);
         let found = Finding::new(&kinds::SCRIPTS_FAIL, "scripts".to_owned(), what);
         examination.add(found);

@@ -273,6 +273,7 @@ fn is_mcp(transport: &Transport) -> bool {
     match transport {
         Transport::Stdio(stdio) => stdio.command_line.is_none(),
         Transport::Http(remote) | Transport::Sse(remote) => remote.openapi.is_none(),
+        Transport::Folder(_) => false,
     }
 }
 

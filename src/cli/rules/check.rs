@@ -68,7 +68,7 @@ fn answer(
     let project = project(asked)?;
     let cwd = match &entry.transport {
         Transport::Stdio(stdio) => stdio.cwd.clone(),
-        Transport::Http(_) | Transport::Sse(_) => None,
+        Transport::Http(_) | Transport::Sse(_) | Transport::Folder(_) => None,
     };
     let (directory, home) = (cwd.or_else(|| project.clone()), environment.home());
     let call = Inspected {

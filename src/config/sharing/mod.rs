@@ -44,6 +44,7 @@ impl Server {
                         && !table::row(stdio).is_some_and(|row| row.asks_nothing)
                 }
                 Transport::Http(_) | Transport::Sse(_) => true,
+                Transport::Folder(_) => false,
             })
     }
 
@@ -70,6 +71,7 @@ impl Server {
             Transport::Http(_) | Transport::Sse(_) => {
                 return decided(Scope::All, "it is behind HTTP");
             }
+            Transport::Folder(_) => return decided(Scope::All, "it is a folder"),
             Transport::Stdio(stdio) => stdio,
         };
         let known = table::row(stdio);

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::describe::is_partial;
+use super::folder::is_saved_script;
 use super::{Tools, builtin};
 use crate::catalog::{Adapted, Rejected, Tool};
 use crate::limits::{Permit, Request};
@@ -162,9 +163,12 @@ impl Tools {
         };
         let reply = match (&consent, builtin::Tool::of(&tool)) {
             (Consent::Asked(reply), _) => reply.clone(),
-            (_, Some(builtin::Tool::Run)) => {
-                let own = consent.context(context);
-                let reply = self.run_script(&call, own, arguments).await;
+            (_, own) if own == Some(builtin::Tool::Run) || is_saved_script(view, &tool) => {
+                let (is_saved, own) = (own.is_none(), consent.context(context));
+                let reply = match is_saved {
+                    true => self.run_saved(&call, own, &tool, arguments).await?,
+                    false => self.run_script(&call, own, arguments).await,
+                };
                 // Its question ends the run, and the client repeats the request: the consent to it stays valid.
                 if let (Consent::Given(given), Reply::Relayed(result)) = (&consent, &reply) {
                     let result = ServerReply::Result(result.clone());
@@ -332,6 +336,7 @@ impl Tools {
         let context = consent.context(call.context);
         let answered = self.relay.request(&name.server, relayed, context).await;
         let answered = answered.map(|reply| without_secrets(call.view, tool, reply));
+        let answered = self.unchanged(call.view, tool, answered);
         if let (Consent::Given(given), Ok(reply)) = (consent, &answered) {
             self.relay
                 .agreed(given, (call.view, tool), arguments.get(), reply);

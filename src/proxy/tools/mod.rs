@@ -7,6 +7,7 @@ mod describe;
 mod direct;
 mod execute;
 mod find;
+mod folder;
 mod reranking;
 mod script;
 pub(in crate::proxy) mod search;

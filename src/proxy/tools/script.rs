@@ -58,14 +58,35 @@ struct Made {
 }
 
 impl Tools {
-    /// Runs a script; `call` is the call of `mcpzip__run`.
+    /// Runs the script of a call of `mcpzip__run`.
+    pub(super) async fn run_script(
+        &self,
+        call: &Call<'_>,
+        context: Option<&RequestContext>,
+        arguments: &RawValue,
+    ) -> Reply {
+        let code = Object::parse(arguments)
+            .ok()
+            .and_then(|object| object.text("code"));
+        let Some(code) = code.filter(|code| !code.trim().is_empty()) else {
+            return Reply::tool_error("`code` has no script");
+        };
+        let run = QualifiedName {
+            server: builtin::name(),
+            tool: ToolName::new("run").expect("the constant is a name"),
+        };
+        self.run_code(call, context, run, (&code, None)).await
+    }
+
+    /// Runs a script for a call of the tool `run`, with the value of its variable `args`.
     ///
     /// The future is boxed with its type erased, because it contains calls, and a call can contain it.
-    pub(super) fn run_script<'a>(
+    pub(super) fn run_code<'a>(
         &'a self,
         call: &Call<'a>,
         context: Option<&'a RequestContext>,
-        arguments: &'a RawValue,
+        run: QualifiedName,
+        (code, args): (&'a str, Option<&'a RawValue>),
     ) -> BoxFuture<'a, Reply> {
         let (view, limit, is_read_only) = (call.view, call.limit, call.is_read_only);
         Box::pin(async move {
@@ -78,12 +99,6 @@ impl Tools {
             let Some(context) = context else {
                 return Reply::tool_error("a script runs in the session of a client only");
             };
-            let code = Object::parse(arguments)
-                .ok()
-                .and_then(|object| object.text("code"));
-            let Some(code) = code.filter(|code| !code.trim().is_empty()) else {
-                return Reply::tool_error("`code` has no script");
-            };
             let permit = self.scripts.permit(context.caller.client.share());
             let mut permit = match permit {
                 Ok(permit) => permit,
@@ -93,10 +108,7 @@ impl Tools {
                 tools: self,
                 context: context.in_script(),
                 asking: context,
-                run: QualifiedName {
-                    server: builtin::name(),
-                    tool: ToolName::new("run").expect("the constant is a name"),
-                },
+                run,
                 held: Mutex::default(),
                 was_asked: AtomicBool::new(false),
                 acted: OnceLock::new(),
@@ -108,7 +120,7 @@ impl Tools {
                 calls: usize::try_from(options.max_calls).unwrap_or(usize::MAX),
                 time: limit.unwrap_or(TIME),
             };
-            let Ended { log, value } = scripts::run(&code, limits, &host).await;
+            let Ended { log, value } = scripts::run(code, args, limits, &host).await;
             permit.end = match value {
                 Ok(_) => End::Answered,
                 Err(_) => End::Failed,

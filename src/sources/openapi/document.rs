@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::yaml;
+use crate::sources::yaml;
 
 /// The maximum number of references from one to the next.
 const LONGEST_CHAIN: usize = 16;

@@ -16,11 +16,9 @@ mod schema;
 mod shown;
 mod style;
 mod swagger;
-mod yaml;
 
 use std::path::Path;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use reqwest::Url;
@@ -28,6 +26,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
+use super::watch::watch;
 use crate::config::{OpenApi, Remote};
 use crate::mcp::{Revision, ServerCapabilities};
 use crate::secret::{Masker, Secret};
@@ -45,9 +44,6 @@ use request::Base;
 
 /// The size limit of an answer, in bytes.
 pub(super) const LARGEST: usize = 32 * 1024 * 1024;
-
-/// The interval at which a description in a file is looked at.
-const LOOK: Duration = Duration::from_secs(2);
 
 /// The servers that a description names.
 ///
@@ -119,14 +115,12 @@ impl OpenApiSource {
             reading: Mutex::default(),
         });
         if source.description.file_version().is_some() {
-            let watching = watch(Arc::downgrade(&source), changed);
-            let stop = context.tasks.stop().clone();
-            context.tasks.spawn(async move {
-                tokio::select! {
-                    () = watching => {}
-                    () = stop.cancelled() => {}
-                }
-            });
+            watch(
+                &source,
+                |source| source.description.file_version(),
+                changed,
+                context,
+            );
         }
         Ok(source)
     }
@@ -281,19 +275,4 @@ pub(super) fn masker(remote: &Remote) -> Masker {
         ]
     });
     Masker::new(values.flatten())
-}
-
-/// Reports changes of a description in a file, until its connection ends.
-async fn watch(source: Weak<OpenApiSource>, changed: Box<dyn Fn() + Send + Sync>) {
-    let mut last = None;
-    while let Some(version) = source
-        .upgrade()
-        .and_then(|source| source.description.file_version())
-    {
-        if last.as_ref().is_some_and(|last| *last != version) {
-            changed();
-        }
-        last = Some(version);
-        tokio::time::sleep(LOOK).await;
-    }
 }

@@ -109,7 +109,7 @@ impl Account {
         context: &Arc<UpstreamContext>,
     ) -> Result<Option<Self>, LoginError> {
         let (remote, opens_with_get) = match &entry.transport {
-            Transport::Stdio(_) => return Ok(None),
+            Transport::Stdio(_) | Transport::Folder(_) => return Ok(None),
             Transport::Http(remote) => (remote, remote.openapi.is_some()),
             Transport::Sse(remote) => (remote, true),
         };

@@ -27,7 +27,7 @@ impl Idle {
             bounds: entry.idle_bounds.or(config.idle_bounds),
             // The end of a process is noticed when it happens.
             check: match entry.transport {
-                Transport::Stdio(_) => None,
+                Transport::Stdio(_) | Transport::Folder(_) => None,
                 Transport::Http(_) | Transport::Sse(_) => config.health_check.interval(),
             },
         }

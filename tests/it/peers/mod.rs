@@ -5,6 +5,7 @@
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod agents;
+mod chains;
 mod clients;
 #[cfg(target_os = "linux")]
 mod command_help;

@@ -66,7 +66,7 @@ export function parse(text) {
 }
 
 /** The keys of which a server has one. */
-const TARGETS = ['command', 'url', 'openapi', 'graphql'];
+const TARGETS = ['command', 'url', 'openapi', 'graphql', 'skills'];
 
 /** What the page says of a configuration without a fault. */
 export const VALID = 'Valid: every key and value is as the schema of this release says.';

@@ -165,6 +165,10 @@ fn subject(name: &str, document: &Document, config: &Config) -> Option<Vec<Strin
         Some(Transport::Http(remote) | Transport::Sse(remote)) => {
             collect(&Value::from(remote.url.as_str()), false, &mut rest);
         }
+        Some(Transport::Folder(folder)) => {
+            let path = folder.path.to_string_lossy();
+            collect(&Value::from(path.as_ref()), false, &mut rest);
+        }
         None if written.iter().any(has_variable) => return None,
         None => {}
     }

@@ -27,6 +27,7 @@ use crate::proxy::answers::Answers;
 use crate::proxy::answers::error::denied_tool;
 use crate::proxy::failure::Failure;
 use crate::proxy::inventory::{Inventory, Reader};
+use crate::proxy::tools::folder::is_saved_script;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply};
 use crate::shutdown::Tasks;
@@ -126,7 +127,8 @@ pub(super) fn permitted_in_script(view: &View, tool: &catalog::Tool) -> Result<(
         is_builtin,
     };
     let is_own = tool.server().name().as_str() == BUILT_IN_SERVER;
-    if is_own && Tool::of(tool) != Some(Tool::ReadResult) {
+    let manages = is_own && Tool::of(tool) != Some(Tool::ReadResult);
+    if manages || is_saved_script(view, tool) {
         return Err(refused(true));
     }
     let allow = view.config().scripts.allow;

@@ -39,6 +39,7 @@ const UNRESTRICTING: &[&str] = &[
     "cli_tools",
     "openapi",
     "graphql",
+    "skills",
     "base_url",
     "origins",
 ];

@@ -1,0 +1,181 @@
+//! A folder whose files are tools: skills (`"skills": …`), or the scripts saved beside the configuration.
+//!
+//! Each definition has a digest of its files, so that a change of any of them is a change of the tool, and each answer has the digest of what
+//! it was made of: whoever calls can refuse what is no longer the tool that was listed.
+//!
+//! *Never*: runs a file.
+
+mod files;
+mod front_matter;
+mod scripts;
+mod skills;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::watch::watch;
+use crate::config::{Folder, Holds};
+use crate::mcp::{Revision, ServerCapabilities};
+use crate::upstream::{DIGEST, Introduction, Source, SourceError, UpstreamContext};
+
+/// A folder, opened as a server.
+#[derive(Debug)]
+pub(super) struct FolderSource {
+    folder: Folder,
+    context: Arc<UpstreamContext>,
+}
+
+impl FolderSource {
+    /// Opens a folder. `changed` is called when a file in it has changed.
+    pub(super) fn open(
+        folder: &Folder,
+        changed: Box<dyn Fn() + Send + Sync>,
+        context: &Arc<UpstreamContext>,
+    ) -> Arc<Self> {
+        let source = Arc::new(Self {
+            folder: folder.clone(),
+            context: context.clone(),
+        });
+        watch(&source, Self::state, changed, context);
+        source
+    }
+
+    /// The state of its files.
+    fn state(&self) -> Vec<(PathBuf, Option<SystemTime>, u64)> {
+        let folder = &self.folder.path;
+        match self.folder.holds {
+            Holds::Skills => {
+                let skills = skills::all(folder);
+                files::state(skills.iter().flat_map(skills::Skill::paths))
+            }
+            Holds::Scripts => files::state(scripts::paths(folder)),
+        }
+    }
+
+    /// Runs `read` on the folder, on a thread that may wait for the disk.
+    async fn reading<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Folder) -> T + Send + 'static,
+    ) -> Result<T, SourceError> {
+        let folder = self.folder.clone();
+        let read = self.context.tasks.spawn_blocking(move || read(&folder));
+        read.await
+            .map_err(|_| SourceError::Arguments("its folder cannot be read".to_owned()))
+    }
+}
+
+impl Source for FolderSource {
+    fn introduction(&self) -> Introduction {
+        let capabilities = match self.folder.has_resources {
+            true => r#"{"tools":{"listChanged":true},"resources":{"listChanged":true}}"#,
+            false => r#"{"tools":{"listChanged":true}}"#,
+        };
+        let capabilities: Option<Box<RawValue>> = serde_json::from_str(capabilities).ok();
+        Introduction {
+            revision: Revision::NEWEST_LEGACY,
+            software: None,
+            instructions: None,
+            capabilities: capabilities
+                .map(|json| ServerCapabilities::new(&json))
+                .unwrap_or_default(),
+        }
+    }
+
+    fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>> {
+        Box::pin(async move {
+            let all = self.reading(|folder| {
+                // An empty folder is none that cannot be read.
+                std::fs::read_dir(&folder.path).map_err(|error| {
+                    format!(
+                        "its folder `{}` cannot be read: {error}",
+                        folder.path.display()
+                    )
+                })?;
+                let all = match folder.holds {
+                    Holds::Skills => skills::all(&folder.path)
+                        .iter()
+                        .map(skills::Skill::definition)
+                        .collect(),
+                    Holds::Scripts => scripts::definitions(&folder.path),
+                };
+                Ok(all.iter().map(Value::to_string).collect())
+            });
+            all.await?.map_err(SourceError::Arguments)
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        arguments: &'a RawValue,
+    ) -> BoxFuture<'a, Result<String, SourceError>> {
+        Box::pin(async move {
+            let given: Map<String, Value> =
+                serde_json::from_str(arguments.get()).map_err(|_| {
+                    SourceError::Arguments("the arguments must be an object".to_owned())
+                })?;
+            let tool = tool.to_owned();
+            let answer = self.reading(move |folder| match folder.holds {
+                Holds::Skills => {
+                    let skill = skills::all(&folder.path)
+                        .into_iter()
+                        .find(|skill| skill.name == tool)?;
+                    Some(skill.answer(given.get("file").and_then(Value::as_str)))
+                }
+                Holds::Scripts => scripts::answer(&folder.path, &tool),
+            });
+            let answer = answer.await?.ok_or(SourceError::UnknownTool)?;
+            Ok(answer.map_err(SourceError::Arguments)?.to_string())
+        })
+    }
+
+    fn resources(&self) -> BoxFuture<'_, Option<Vec<String>>> {
+        Box::pin(async move {
+            if !self.folder.has_resources {
+                return None;
+            }
+            let all = self.reading(|folder| {
+                skills::all(&folder.path)
+                    .iter()
+                    .flat_map(skills::Skill::resources)
+                    .collect()
+            });
+            all.await.ok()
+        })
+    }
+
+    fn read<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            if !self.folder.has_resources {
+                return None;
+            }
+            let uri = uri.to_owned();
+            self.reading(move |folder| skills::read(&folder.path, &uri))
+                .await
+                .ok()?
+        })
+    }
+}
+
+/// `text` as the name of a tool: letters, digits, `-` and `_`, at most 64 of them. `None` if nothing is left.
+fn legal_name(text: &str) -> Option<String> {
+    let legal: String = text
+        .trim()
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .take(64)
+        .collect();
+    let legal = legal.trim_matches('-');
+    (!legal.is_empty()).then(|| legal.to_owned())
+}
