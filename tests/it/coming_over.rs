@@ -395,11 +395,7 @@ fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
   }
 }"#;
     let home = Home::with(AVELINO, example);
-    let home = Home(
-        home.0
-            .clone()
-            .variable("MCP_EXAMPLE_TOKEN", "of-the-server"),
-    );
+    let home = Home(home.0.variable("MCP_EXAMPLE_TOKEN", "of-the-server"));
     let report = home.migrate(&["avelino"]);
     let config = home.config();
     assert_eq!(config["http"], json!({ "auth": { "tokens": true } }));
