@@ -462,7 +462,11 @@ fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
             }}"#,
         ),
     );
-    home.migrate(&["avelino"]);
+    let report = home.migrate(&["avelino"]);
+    assert!(
+        report["notes"].to_string().contains("over stdio"),
+        "{report}"
+    );
     let config = home.config();
     assert_eq!(
         config["http"]["auth"]["forwarded"]["from"],

@@ -89,6 +89,11 @@ pub(super) fn server_auth(auth: &Node, servers: &[&str], draft: &mut Draft) {
             role.profiles.insert("*".to_owned());
         }
     }
+    if is_by_roles {
+        draft.notes.push(
+            "roles are for clients over HTTP: over stdio, the user of this machine may call everything, unless `tools` denies it".to_owned(),
+        );
+    }
     rights.carry(providers.contains(&"forwarded"), draft);
     if !people.is_empty() {
         draft.notes.push(format!(
