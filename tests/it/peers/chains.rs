@@ -54,7 +54,9 @@ impl Agent<'_> {
             .map(|text| self.o200k.encode_ordinary(text).len())
             .sum();
         self.tokens += read;
-        texts
+        // A part of a result is followed by a line that says so.
+        let whole = |text: String| text.split("\n… of ").next().unwrap_or_default().to_owned();
+        texts.into_iter().map(whole).collect()
     }
 
     /// A single call.
@@ -77,13 +79,11 @@ impl Agent<'_> {
             .collect();
         let count = calls.len();
         let texts = self.ask(&json!({ "calls": calls }));
-        // Each answer follows a line that says whose it is.
-        let answers: Vec<String> = texts
-            .iter()
-            .map(|text| text.lines().last().unwrap_or_default().to_owned())
-            .collect();
-        assert!(answers.len() >= count, "{answers:?}");
-        answers[answers.len() - count..].to_vec()
+        // The text before each answer says whose it is.
+        let is_head = |text: &&String| text.starts_with('[') && text.contains("] ") && text.contains(name);
+        let answers: Vec<String> = texts.iter().filter(|text| !is_head(text)).cloned().collect();
+        assert_eq!(answers.len(), count, "{texts:?}");
+        answers
     }
 
     fn script(&mut self, code: &str) -> String {
