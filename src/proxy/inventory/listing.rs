@@ -64,9 +64,10 @@ impl ListingTask {
                 }
             };
             let listed = tokio::select! {
+                // First, because the stop also makes the listing fail.
                 biased;
-                listed = listed => listed,
                 () = stopped => Err(NotListed::Stopped),
+                listed = listed => listed,
             };
             let progress = match listed {
                 Err(NotListed::Stopped) => {
