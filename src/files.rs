@@ -55,17 +55,49 @@ pub(crate) fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
+    never_block(&mut options);
+    let file = options.open(path)?;
+    // The open file is checked, because the path may now lead elsewhere.
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("is not a regular file")),
+    }
+}
+
+/// Opens the file at `path`, which processes lock, and creates it if needed. It does not block, and rejects a pipe or device.
+///
+/// # Errors
+/// When it cannot be opened, or is not a regular file.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    private(&mut options);
+    never_block(&mut options);
+    let opened = options.open(path).and_then(|file| {
+        let is_file = file.metadata()?.is_file();
+        Ok((file, is_file))
+    });
+    // A pipe without a reader cannot be opened at all.
+    let is_other = || fs::metadata(path).is_ok_and(|there| !there.is_file());
+    match opened {
+        Ok((file, true)) => Ok(file),
+        Err(error) if !is_other() => Err(error),
+        _ => Err(io::Error::other(format!(
+            "the lock `{}` is not a regular file",
+            path.display()
+        ))),
+    }
+}
+
+/// Has files that are opened with `options` open at once, also a pipe that nothing writes or reads.
+fn never_block(options: &mut OpenOptions) {
     #[cfg(unix)]
     {
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits().cast_signed());
     }
-    let file = options.open(path)?;
-    // The open file is checked, because the path may now lead elsewhere.
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("is not a regular file"));
-    }
-    Ok(file)
+    #[cfg(not(unix))]
+    let _ = options;
 }
 
 /// Replaces the file at `path` with one that contains `parts`. A reader, or a power failure at any moment, gets the old

@@ -6,7 +6,7 @@
 mod watch;
 
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -47,6 +47,9 @@ pub(crate) struct Question {
     pub(crate) directory: Option<PathBuf>,
     /// The configuration whose rules ask.
     pub(crate) configuration: Option<PathBuf>,
+    /// The profiles of the session whose rules ask about some tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) profiles: Vec<String>,
     pub(crate) server: String,
     pub(crate) tool: String,
     /// The hash of session, server, tool, definition, entry and arguments.
@@ -137,6 +140,7 @@ impl Question {
             client: None,
             directory: None,
             configuration: None,
+            profiles: Vec::new(),
             server: server.to_owned(),
             tool: tool.to_owned(),
             call: data_encoding::HEXLOWER.encode(&Sha256::digest(call)),
@@ -210,14 +214,15 @@ impl Approvals {
             return Ok((same.id, false));
         }
         // Decided questions do not count.
-        let waits =
-            |one: &&Question| one.session == question.session && one.state() == State::Pending;
-        let own = known.iter().filter(waits).count();
+        let waiting = known.iter().filter(|one| one.state() == State::Pending);
+        let all = waiting.clone().count();
+        let own = waiting.filter(|one| one.session == question.session);
+        let own = own.count();
         if own >= MOST_OF_ONE {
             return Err(Error::TooMany(format!("{own} calls of this session")));
         }
-        if known.len() >= MOST {
-            return Err(Error::TooMany(format!("{} calls", known.len())));
+        if all >= MOST {
+            return Err(Error::TooMany(format!("{all} calls")));
         }
         self.write(&question)?;
         Ok((question.id, true))
@@ -296,10 +301,7 @@ impl Approvals {
     /// Locks out other processes until the returned file is dropped.
     fn lock(&self) -> Result<File, Error> {
         let locked = files::create_private_directory(&self.directory).and_then(|()| {
-            let mut options = OpenOptions::new();
-            options.create(true).truncate(false).write(true);
-            files::private(&mut options);
-            let file = options.open(self.directory.join("lock"))?;
+            let file = files::open_lock(&self.directory.join("lock"))?;
             file.lock()?;
             Ok(file)
         });
@@ -480,6 +482,18 @@ mod tests {
             .decide(&own.clone().next().unwrap().id, false)
             .unwrap();
         approvals.ask(question("a", "one more")).unwrap();
+    }
+
+    #[test]
+    fn denied_questions_leave_room_for_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let approvals = Approvals::below(directory.path());
+        for number in 0..MOST {
+            let asked = question(&number.to_string(), "{}");
+            let (id, _) = approvals.ask(asked).unwrap();
+            approvals.decide(&id, false).unwrap();
+        }
+        approvals.ask(question("a", "{}")).unwrap();
     }
 
     #[test]

@@ -235,10 +235,7 @@ pub(super) fn change_head(
     change: impl FnOnce(&mut Head),
 ) -> io::Result<()> {
     files::create_private_directory(heads)?;
-    let mut options = fs::OpenOptions::new();
-    options.create(true).write(true).truncate(false);
-    files::private(&mut options);
-    let lock = options.open(heads.join(".lock"))?;
+    let lock = files::open_lock(&heads.join(".lock"))?;
     lock.lock()?;
     let mut head = head(heads, chain)?;
     change(&mut head);

@@ -88,6 +88,8 @@ pub(crate) struct Event<'a> {
     pub(crate) identity: Option<&'a str>,
     /// The working directory of the session.
     pub(crate) directory: Option<&'a Path>,
+    /// The profiles of the session.
+    pub(crate) profile: Option<&'a str>,
     pub(crate) server: Option<&'a str>,
     pub(crate) tool: Option<&'a str>,
     /// The time from sending a call to its answer.
@@ -152,6 +154,7 @@ impl<'a> Event<'a> {
             client: None,
             identity: None,
             directory: None,
+            profile: None,
             server: None,
             tool: None,
             elapsed: None,
@@ -187,6 +190,7 @@ impl<'a> Event<'a> {
             "directory",
             self.directory.map(Path::to_string_lossy).as_deref(),
         );
+        line.text("profile", self.profile);
         line.text("server", self.server);
         line.text("tool", self.tool);
         line.number("sent", self.sent);

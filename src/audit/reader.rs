@@ -37,6 +37,7 @@ pub(crate) struct Line {
     pub(crate) version: String,
     pub(crate) identity: String,
     pub(crate) directory: String,
+    pub(crate) profile: String,
     pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) ms: Option<f64>,

@@ -65,7 +65,7 @@ impl Writer {
                 let directory = directory.display();
                 return Err(io::Error::other(format!("`{directory}` is a link")));
             }
-            let lock = open_lock(&directory)?;
+            let lock = files::open_lock(&directory.join(".lock"))?;
             match lock.try_lock() {
                 Ok(()) => {
                     let writer = Self::take_up(&name, directory, lock, directories, options)?;
@@ -247,13 +247,6 @@ impl Unsynced {
             }
         })
     }
-}
-
-fn open_lock(directory: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).truncate(false);
-    files::private(&mut options);
-    options.open(directory.join(".lock"))
 }
 
 /// A file of the chain and its length.

@@ -14,7 +14,7 @@ use super::question::agrees;
 use super::recorder::Recorder;
 use crate::approvals::{Approvals, Question};
 use crate::audit::{Kind, Outcome};
-use crate::config::{Config, EditError, Environment, Paths, edit};
+use crate::config::{Config, EditError, Environment, Paths, Profile, edit};
 use crate::tool::ServerName;
 
 #[derive(Debug, Args)]
@@ -268,6 +268,13 @@ impl Exception {
             let written = config.renamed.get(&name).map_or(server, |written| written);
             let path = ["mcpServers", written, "tools", "without_asking"].map(str::to_owned);
             lists.push((path.to_vec(), tool.clone()));
+        }
+        let profiles = config.profiles.iter().flatten();
+        for (profile, read) in profiles.filter(|(name, _)| question.profiles.contains(name)) {
+            if read.as_ref().is_ok_and(Profile::asks) {
+                let path = ["profiles", profile, "tools", "without_asking"].map(str::to_owned);
+                lists.push((path.to_vec(), format!("{server}__{tool}")));
+            }
         }
         match lists.is_empty() {
             true => Err(Exit::failed(

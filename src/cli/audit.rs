@@ -21,7 +21,7 @@ use crate::proxy::counted;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Columns of `--csv`, named like the members of a log line.
-const COLUMNS: &str = "time,kind,outcome,session,client,version,identity,directory,server,tool,ms,sent,received,rule,detail";
+const COLUMNS: &str = "time,kind,outcome,session,client,version,identity,directory,server,tool,ms,sent,received,rule,detail,profile";
 
 #[derive(Debug, Args)]
 #[command(
@@ -161,6 +161,7 @@ fn text(line: &Line) -> String {
     for (name, value) in [
         ("client", &line.client),
         ("user", &line.identity),
+        ("profile", &line.profile),
         ("rule", &line.rule),
         ("", &line.detail),
     ] {
@@ -191,6 +192,7 @@ fn csv(line: &Line) -> String {
         &number(line.received.map(|value| value.to_string())),
         &line.rule,
         &line.detail,
+        &line.profile,
     ];
     let field = |value: &String| {
         let guard = match value.starts_with(['=', '+', '-', '@', '\t', '\r']) {
@@ -220,7 +222,7 @@ fn check(directories: &Directories, output: &Output) -> Result<(), Exit> {
             }
         }
         output.line(faint(
-            "This finds lines that were changed, removed or inserted. It cannot find a chain that was rewritten together with its head, or lines that were cut off within the second before a power cut: keep the output of `mcpzip audit heads` on another machine and compare it.",
+            "This finds lines that were changed, removed or inserted. It cannot find a chain that was rewritten together with its head, so keep the output of `mcpzip audit heads` on another machine and compare it. Heads are written once a second: lines of the last second before a program was killed, or before a power cut, can be missing at the end of a chain unseen.",
         ));
     }
     match is_whole {

@@ -3,7 +3,7 @@
 //! A lock file lets one `mcpzip` process edit at a time. Editors do not know that lock, so the content is compared
 //! again right before it is replaced; if another program wrote meanwhile, the change is repeated on its content.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -171,12 +171,9 @@ impl FileLock {
         files::create_private_directory(directory)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let path = directory.join(format!(".{name}.mcpzip-lock"));
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        files::private(&mut options);
         let start = Instant::now();
         loop {
-            let file = options.open(&path)?;
+            let file = files::open_lock(&path)?;
             match file.try_lock() {
                 // The previous owner may have removed the file; a lock on it then excludes no other process.
                 Ok(()) if is_at(&file, &path)? => return Ok(Some(Self { path, _file: file })),

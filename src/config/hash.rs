@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::runner::program_name;
-use super::{Folder, Remote, Stdio, Transport};
+use super::{DescriptionLocation, Folder, Remote, Stdio, Transport};
 use crate::secret::Secret;
 
 /// Changes with everything that may change which server answers. The order of keys, comments, times, descriptions and
@@ -56,7 +56,7 @@ impl ConfigHash {
 
 impl Transport {
     /// A hash of the program with its arguments, or of the URL: the same for entries that differ in variables, headers, versions of
-    /// packages, plain flags, or the directory.
+    /// packages, plain flags, or the directory. For an interface with a description it is the place of that, which has all texts.
     #[must_use]
     pub(crate) fn program(&self) -> String {
         let mut parts = Parts(Sha256::new());
@@ -72,7 +72,13 @@ impl Transport {
             }
             Self::Http(remote) | Self::Sse(remote) => {
                 parts.text("url");
-                let url = remote.url.to_lowercase();
+                let description = remote.openapi.as_ref().map(|it| &it.description);
+                let url = match description {
+                    Some(DescriptionLocation::Url(url)) => url.clone(),
+                    Some(DescriptionLocation::File(path)) => path.display().to_string(),
+                    Some(DescriptionLocation::Introspection) | None => remote.url.clone(),
+                };
+                let url = url.to_lowercase();
                 let address = url.split(['?', '#']).next().unwrap_or_default();
                 parts.text(address.trim_end_matches('/'));
             }

@@ -63,6 +63,18 @@ impl Config {
         named.chain(roles)
     }
 
+    /// The profiles among those whose rules ask about tools, as far as they have this server.
+    #[must_use]
+    pub(crate) fn asking_profiles(&self, server: &ServerName) -> Vec<String> {
+        let named = self.profile_rules.iter();
+        let named = named.filter(|(_, rules)| rules.asks());
+        let roles = self.role_profiles.iter();
+        let roles = roles.filter(|profile| profile.has(server) && profile.rules.asks());
+        let named = named.map(|(name, _)| name.as_str());
+        let names: BTreeSet<&str> = named.chain(roles.map(GrantedProfile::name)).collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
     /// Whether the directories of a session can decide its profiles.
     #[must_use]
     pub(crate) fn has_profiles_of_directories(&self) -> bool {

@@ -111,8 +111,8 @@ pub(crate) struct Origin {
     pub version: String,
 }
 
-/// The treatment of a server's tools that no person has approved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The treatment of a server's tools that no person has approved, from the mildest to the strictest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Trust {
     /// The user gets a report of tools that have changed.
     #[default]

@@ -10,7 +10,7 @@ use super::nearest::nearest;
 use super::reader::{At, Field, Read, Report};
 use super::sections::PolicyEntry;
 use super::surface::surface_name;
-use super::{Environment, Management, Policy, Projects, Surface, expand};
+use super::{Environment, ListedRule, Management, Policy, Projects, Surface, expand};
 use crate::tool::ServerName;
 
 /// The longest name of a profile; it is a part of a URL.
@@ -77,6 +77,18 @@ pub(crate) struct FaultyProfile {
     pub(super) fault: EntryError,
     /// Its directories; `None` where they cannot be read, so that any may be meant.
     projects: Option<Projects>,
+}
+
+impl Profile {
+    /// Whether a rule of it asks about some tool or call.
+    pub(crate) fn asks(&self) -> bool {
+        self.tools.asks()
+    }
+
+    /// Its rules for tools.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = ListedRule<'_>> {
+        self.tools.rules()
+    }
 }
 
 impl FaultyProfile {

@@ -23,7 +23,7 @@ use super::{
     Environment, Exposure, HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected, Limits,
     LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Profiles, RemoteServer,
     ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, Server, Subject,
-    SurfaceOptions, Traces, Transport, Verdict, duration, env, file, limits, profiles,
+    SurfaceOptions, Traces, Transport, Trust, Verdict, duration, env, file, limits, profiles,
     remote_server, roles, secrets_file,
 };
 use crate::files::read_regular;
@@ -399,6 +399,7 @@ impl Config {
         let mut names: BTreeSet<String> = safe_names(&written).into_iter().collect();
         names.extend(written.into_iter().map(str::to_owned));
         let (mut servers, renamed, mut faults) = servers(file.servers, &mut resolver, &lines);
+        share_trust(&mut servers);
         faults.iter_mut().for_each(|fault| explain(fault, &report));
         for (name, written) in &renamed {
             tools.know_as(name, written);
@@ -601,6 +602,24 @@ fn servers(
         }
     }
     (servers, renamed, faults)
+}
+
+/// Gives entries that run the same program or URL the strictest `trust` that one of them has, so that no second name is a way around it. A
+/// server that an agent added makes no other stricter.
+fn share_trust(servers: &mut BTreeMap<ServerName, Server>) {
+    let mut strictest: BTreeMap<String, Trust> = BTreeMap::new();
+    let is_strict = |server: &&Server| matches!(server.trust, Trust::Pin | Trust::Quarantine);
+    for server in servers.values().filter(is_strict) {
+        let known = strictest.entry(server.transport.program()).or_default();
+        *known = server.trust.max(*known);
+    }
+    if strictest.is_empty() {
+        return;
+    }
+    for server in servers.values_mut() {
+        let others = strictest.get(&server.transport.program());
+        server.trust = server.trust.max(others.copied().unwrap_or_default());
+    }
 }
 
 fn server_name(written: &str, name: &str) -> Result<ServerName, EntryError> {

@@ -110,8 +110,5 @@ pub(super) fn try_lock(location: &SocketLocation) -> io::Result<Option<File>> {
 }
 
 fn open_lock(location: &SocketLocation) -> io::Result<File> {
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true);
-    crate::files::private(&mut options);
-    options.open(location.lock())
+    crate::files::open_lock(&location.lock())
 }

@@ -257,6 +257,8 @@ impl<'a> CallEvent<'a> {
             .as_ref()
             .and_then(|workspace| workspace.first())
             .map(PathBuf::as_path);
+        let profile = profile_of(self.view);
+        event.profile = profile.as_deref();
         event.server = name.map(|name| name.server.as_str());
         event.tool = Some(name.map_or(self.written, |name| name.tool.as_str()));
         event.sent = Some(self.arguments.len());
@@ -309,6 +311,13 @@ impl<T: Fn() -> Option<Tool>> Drop for OpenEvent<'_, '_, T> {
             tracing::error!(%error, "a cancelled call is not in the audit log");
         }
     }
+}
+
+/// The profiles of a session, if it has any.
+fn profile_of(view: &View) -> Option<String> {
+    let config = view.config();
+    let names: Vec<&str> = config.profile_names().collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// The outcome of an answer, and its size in bytes.

@@ -315,6 +315,12 @@ impl Proxy {
         {
             tracing::error!(%error, "stored results cannot be removed");
         }
+        if !before.profile_names().eq(config.profile_names()) {
+            let clients = self.callers.clients();
+            clients
+                .iter()
+                .for_each(|client| client.forget_definitions());
+        }
         self.tools.ledger.configure(Some(&before), config);
         self.relay
             .configure(&before, config, &self.inventory.snapshot());
@@ -411,7 +417,19 @@ impl Proxy {
         if self.callers.enter(&workspace) {
             self.inventory.list_reachable();
         }
+        if !self.awaits_roots(client) {
+            self.surfaces.settle(client);
+        }
         self.callers.view(client)
+    }
+
+    /// Whether the client's `roots` may have a profile, and are not known yet.
+    fn awaits_roots(&self, client: &Client) -> bool {
+        let able = client.capabilities();
+        self.has_one_client
+            && able.is_some_and(|able| able.allow("roots/list"))
+            && client.roots().get().is_none()
+            && self.profiles.depend_on_directories()
     }
 
     /// Sends changes to `listener` as long as it exists.
@@ -442,9 +460,15 @@ impl Proxy {
         }
         self.callers.joined(client, capabilities);
         self.relay.set_log_level();
-        self.surfaces.settle(client);
+        let awaits_roots = self.awaits_roots(client);
+        if !awaits_roots {
+            self.surfaces.settle(client);
+        }
         let view = self.callers.view(client);
-        let instructions = self.inventory.instructions(&view);
+        let instructions = match awaits_roots {
+            true => Inventory::plain_instructions(&view),
+            false => self.inventory.instructions(&view),
+        };
         Reply::Result(definitions::initialize(revision, &view, &instructions).into())
     }
 
@@ -466,7 +490,9 @@ impl Proxy {
         if let Some(refusal) = self.refusal(&caller.client) {
             return refusal;
         }
-        self.surfaces.settle(&caller.client);
+        if !self.awaits_roots(&caller.client) {
+            self.surfaces.settle(&caller.client);
+        }
         let view = self.view_for(caller, method).await;
         match method {
             "tools/list" => self.tools.list(&view, caller, params).await,

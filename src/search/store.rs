@@ -63,10 +63,7 @@ impl Store {
     /// Waits until no other process builds.
     pub(super) fn write(&self) -> io::Result<Writer<'_>> {
         files::create_private_directory(&self.root)?;
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true);
-        files::private(&mut options);
-        let lock = options.open(self.root.join("write.lock"))?;
+        let lock = files::open_lock(&self.root.join("write.lock"))?;
         let start = Instant::now();
         loop {
             match lock.try_lock() {

@@ -74,12 +74,7 @@ impl Vectors {
             .parent()
             .map(files::create_private_directory)
             .transpose()
-            .and_then(|_| {
-                let mut options = File::options();
-                options.create(true).truncate(false).write(true);
-                files::private(&mut options);
-                options.open(file.with_extension("lock"))
-            });
+            .and_then(|_| files::open_lock(&file.with_extension("lock")));
         match opened {
             Ok(lock) => match lock.try_lock() {
                 Ok(()) => Some(EmbeddingLock(Some(lock))),

@@ -1,7 +1,7 @@
 //! Stores statistics in a file per day. A file is changed under a lock and replaced as a whole.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -106,10 +106,7 @@ fn read(path: &Path) -> io::Result<Option<DayRecord>> {
 
 /// Locks the statistics against other writers until the file is dropped.
 fn lock(path: &Path) -> io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    files::private(&mut options);
-    let file = options.open(path)?;
+    let file = files::open_lock(path)?;
     let start = Instant::now();
     loop {
         match file.try_lock() {

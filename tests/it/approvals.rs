@@ -221,6 +221,69 @@ fn always_writes_a_rule_that_rules_check_names() {
 
 #[test]
 #[cfg(unix)]
+fn always_writes_a_rule_into_the_profile_that_asks() {
+    let rules = json!({ "servers": ["files"], "tools": { "ask": [NAME] } });
+    let setup = Setup::new()
+        .server("files", Server::new().tool("write", [echo()]))
+        .setting("profiles", json!({ "review": rules }))
+        .setting("approvals", json!({ "wait": "2s" }));
+    let mut client = setup.start_with(&["serve", "--profile", "review"]);
+    client.shake_hands("2025-11-25");
+    let id = client.begin_execute(NAME);
+    let question = asked(&setup);
+    if allow(&setup, &[&question, "--always"]).is_none() {
+        return;
+    }
+    client.answer(id);
+    until("a call without a question", || {
+        let told = client.execute_with(NAME, r#"{"path":"/other"}"#);
+        (told.value()["isError"] != true).then_some(())
+    });
+    let check = [
+        "rules",
+        "check",
+        "files",
+        "write",
+        "--profile",
+        "review",
+        "--json",
+    ];
+    let checked = setup.run(&check).code(0).json();
+    assert_eq!(checked["verdict"], "allowed");
+    assert_eq!(
+        checked["rule"],
+        r#"profiles.review.tools.without_asking[0] "files__write""#
+    );
+    client.finish();
+}
+
+/// A pipe in the place of a lock file, which nothing reads.
+#[test]
+#[cfg(unix)]
+fn a_pipe_in_the_place_of_a_lock_hangs_no_call() {
+    let setup = asking("1s").setting("audit", json!({}));
+    let mut client = setup.connect();
+    client.execute(NAME).tool_error();
+    client.finish();
+    for (lock, told) in [
+        ("state/approvals/lock", "is not a regular file"),
+        ("state/audit-heads/.lock", "is not a regular file"),
+        ("state/pins/v2/lock", "waits for approval"),
+    ] {
+        let path = setup.home().path(lock);
+        std::fs::remove_file(&path).unwrap_or_else(|error| panic!("{lock}: {error}"));
+        let status = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(status.unwrap().success());
+        let mut client = setup.connect();
+        let refused = client.execute(NAME).tool_error();
+        assert!(refused.contains(told), "{lock}: {refused}");
+        client.finish();
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+#[cfg(unix)]
 fn two_equal_calls_at_once_use_one_approval_once() {
     let setup = asking("60s");
     let mut client = setup.connect();

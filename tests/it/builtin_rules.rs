@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::script::{answer, echo};
+use crate::support::script::{answer, answer_with, ask, echo};
 use crate::support::{Client, Server, Setup};
 
 const FORMS: &str = r#"{"elicitation":{}}"#;
@@ -134,6 +134,45 @@ fn a_modern_client_is_asked_before_a_built_in_tool_too() {
         r#","inputResponses":{{"consent":{{"action":"accept"}}}},"requestState":{state}"#
     ));
     assert!(told.text().contains("shop: "));
+    client.finish();
+}
+
+#[test]
+fn an_open_call_is_no_consent_to_another_call() {
+    let form = r#"{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}"#;
+    let open = Server::new().tool(
+        "t",
+        [
+            ask("q-1", "elicitation/create", form),
+            answer_with(r#""said":$answer"#),
+        ],
+    );
+    let setup = setup(json!({ "ask": ["mcpzip__servers", "shop__short"] })).server("open", open);
+    let mut client = setup.connect();
+    let call = |name: &str, state: &Value| {
+        let arguments = json!({ "operation": "disable", "names": ["shop"] });
+        format!(
+            r#""name":"execute_tool","arguments":{{"name":"{name}","arguments":{arguments}}},"requestState":{state}"#
+        )
+    };
+    let begun = r#""name":"execute_tool","arguments":{"name":"open__t"}"#;
+    let id = client.begin_modern("tools/call", begun, FORMS, "");
+    let asked = client.answer(id).value();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let state = &asked["requestState"];
+    for name in ["mcpzip__servers", "shop__short"] {
+        for capabilities in [FORMS, r#"{"sampling":{}}"#] {
+            let id = client.begin_modern("tools/call", &call(name, state), capabilities, "");
+            client.answer(id).tool_error();
+        }
+        // A client that cannot be asked, with a handshake.
+        let id = client.request("tools/call", &format!("{{{}}}", call(name, state)));
+        let refused = client.answer(id).tool_error();
+        assert!(refused.contains("waits for approval"), "{refused}");
+    }
+    let file = std::fs::read_to_string(setup.config_path()).unwrap();
+    assert!(!file.contains(r#""disabled""#), "{file}");
+    assert_eq!(setup.home().count("shop", "tools/call"), 0);
     client.finish();
 }
 

@@ -1,8 +1,10 @@
 //! A person's decisions about servers: where they are announced, and what they cover.
 
+use std::slice::from_ref;
+
 use serde_json::{Value, json};
 
-use super::pins::{READ, is_held, listed_twice, turning, under};
+use super::pins::{READ, entry_of, is_held, listed_twice, listing, tool, turning, under};
 use crate::support::script::echo;
 #[cfg(unix)]
 use crate::support::terminal::Terminal;
@@ -60,6 +62,34 @@ fn the_instructions_name_servers_that_wait_and_none_of_their_words() {
         }
         let after = instructions(&setup);
         assert!(!after.contains("Waiting"), "{after}");
+    }
+}
+
+#[test]
+fn the_instructions_have_no_word_of_a_tool_that_waits() {
+    let kept = tool("read_page", READ);
+    let renamed = tool("obey_attacker_now", &format!("{READ} Also PDF."));
+    let has_words = |setup: &Setup| {
+        let text = instructions(setup);
+        let words = ["obey", "attacker", "now"];
+        words.iter().any(|word| text.contains(word))
+    };
+    // A new tool, and one that was renamed before the user chose to hold such tools back.
+    let new = under(
+        "pin",
+        listing(from_ref(&kept), &[kept.clone(), renamed.clone()]),
+    );
+    listed_twice(&new).finish();
+    assert!(!has_words(&new));
+    for trust in ["pin", "quarantine"] {
+        let setup = under("report", listing(from_ref(&kept), from_ref(&renamed)));
+        listed_twice(&setup).finish();
+        assert!(has_words(&setup));
+        let mut entry = entry_of(&setup, "web");
+        entry["trust"] = json!(trust);
+        let setup = setup.entry("web", &entry.to_string());
+        setup.save();
+        assert!(!has_words(&setup), "{trust}");
     }
 }
 

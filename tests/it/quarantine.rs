@@ -330,6 +330,38 @@ fn a_server_in_quarantine_is_in_quarantine_under_a_second_name() {
 
 #[cfg(unix)]
 #[test]
+fn a_quarantine_holds_under_a_second_name_that_is_listed_first() {
+    for trust in ["report", "pin"] {
+        for is_disabled in [true, false] {
+            let setup = under("quarantine", featured());
+            setup.save();
+            let mut entry = entry_of(&setup, "web");
+            entry["disabled"] = json!(is_disabled);
+            let setup = setup.entry("web", &entry.to_string());
+            entry["disabled"] = json!(false);
+            entry["trust"] = json!(trust);
+            let setup = setup.entry("site", &entry.to_string());
+            assert_eq!(features_shown(&setup), [false; 2], "{trust}");
+            let mut client = setup.connect();
+            let held = is_held(&mut client, "site__read");
+            assert!(held.contains("mcpzip approve site"), "{held}");
+            client.finish();
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn prompts_that_wait_under_one_name_wait_under_any() {
+    let setup = under("quarantine", featured());
+    assert_eq!(features_shown(&setup), [false; 2]);
+    // The same lists of another program.
+    let setup = setup.server_with("copy", featured(), json!({ "trust": "pin" }));
+    assert_eq!(features_shown(&setup), [false; 2]);
+}
+
+#[cfg(unix)]
+#[test]
 fn an_approval_is_none_under_a_second_name() {
     let approve = |setup: &Setup| {
         let terminal = Terminal::run(&setup.command(&["approve", "web"]))?;

@@ -551,12 +551,13 @@ fn first_sight(
             .all_pending::<Pending>()?
             .into_iter()
             .flat_map(|pending| {
-                pending
-                    .tools
-                    .into_values()
-                    .chain(pending.entries.into_values())
+                let features = pending.features.as_ref();
+                let features = approved_entries(features.and_then(|it| it.after.as_deref()));
+                let changes = pending.tools.into_values();
+                let changes = changes.chain(pending.entries.into_values());
+                let hashes = changes.map(|change| change.now);
+                hashes.chain(features.into_values().map(|pinned| pinned.hash))
             })
-            .map(|change| change.now)
             .collect();
         let free = listed
             .tools

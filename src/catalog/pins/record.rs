@@ -2,7 +2,7 @@
 //! that. They are replaced whole, under one lock.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -354,17 +354,7 @@ impl<'a> Store<'a> {
     /// When there can be no lock.
     pub(super) fn lock(&self) -> io::Result<File> {
         files::create_private_directory(&self.directory)?;
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        files::private(&mut options);
-        // A pipe in its place would block until it has a reader.
-        #[cfg(unix)]
-        {
-            let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-            std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
-        }
-        let path = self.directory.join("lock");
-        let file = options.open(&path).map_err(|error| of(&path, &error))?;
+        let file = files::open_lock(&self.directory.join("lock"))?;
         file.lock()?;
         Ok(file)
     }

@@ -93,14 +93,48 @@ pub(super) fn run(
     }
 }
 
-/// The rules for all servers, then those in the servers' entries.
-fn all(config: &Config) -> Vec<(Option<&ServerName>, ListedRule<'_>)> {
+/// The place of a rule in the configuration.
+#[derive(Clone, Copy)]
+enum Place<'c> {
+    /// The rules for all servers.
+    All,
+    /// The entry of this server.
+    Server(&'c ServerName),
+    /// This profile.
+    Profile(&'c str),
+}
+
+impl<'c> Place<'c> {
+    /// The server that the rule is about, if its place says so.
+    fn server(self) -> Option<&'c ServerName> {
+        match self {
+            Self::Server(server) => Some(server),
+            Self::All | Self::Profile(_) => None,
+        }
+    }
+
+    fn profile(self) -> Option<&'c str> {
+        match self {
+            Self::Profile(profile) => Some(profile),
+            Self::All | Self::Server(_) => None,
+        }
+    }
+}
+
+/// The rules for all servers, then those in the servers' entries, then those of profiles.
+fn all(config: &Config) -> Vec<(Place<'_>, ListedRule<'_>)> {
     let own = config.servers.iter().flat_map(|(name, entry)| {
         let rules = entry.tools.rules();
-        rules.map(move |rule| (Some(name), rule))
+        rules.map(move |rule| (Place::Server(name), rule))
     });
-    let all = config.tools.rules().map(|rule| (None, rule)).chain(own);
-    all.collect()
+    let profiles = config.profiles.iter().flatten();
+    let profiles = profiles.filter_map(|(name, profile)| Some((name, profile.as_ref().ok()?)));
+    let profiles = profiles.flat_map(|(name, profile)| {
+        let rules = profile.rules();
+        rules.map(move |rule| (Place::Profile(name), rule))
+    });
+    let all = config.tools.rules().map(|rule| (Place::All, rule));
+    all.chain(own).chain(profiles).collect()
 }
 
 fn list(config: &Config, paths: &Paths, output: &Output) {
@@ -116,13 +150,17 @@ fn list(config: &Config, paths: &Paths, output: &Output) {
         false => Vec::new(),
     };
     if output.is_json() {
-        let rules = all.iter().map(|(server, rule)| {
+        let rules = all.iter().map(|(place, rule)| {
+            let server = place.server();
             let mut shown = json!({ "server": server.map(ServerName::as_str), "list": rule.list, "index": rule.index, "rule": rule.text });
-            if let Some(by_text) = ByText::of(rule, *server, &undeclared) {
+            if let Some(profile) = place.profile() {
+                shown["profile"] = json!(profile);
+            }
+            if let Some(by_text) = ByText::of(rule, server, &undeclared) {
                 shown["classified"] = json!(by_text.classified);
                 shown["unclassified"] = json!(by_text.unclassified);
             }
-            if let Some(remark) = unmatched::remark(rule, *server, config, &lists) {
+            if let Some(remark) = unmatched::remark(rule, server, config, &lists) {
                 shown["remark"] = json!(remark);
             }
             shown
@@ -130,16 +168,21 @@ fn list(config: &Config, paths: &Paths, output: &Output) {
         output.json(&rules.collect::<Vec<_>>());
         return;
     }
-    for (server, rule) in &all {
-        let of = server.map_or("all servers", |server| server.as_str());
+    for (place, rule) in &all {
+        let server = place.server();
+        let of = match place {
+            Place::All => "all servers".to_owned(),
+            Place::Server(server) => server.to_string(),
+            Place::Profile(profile) => format!("profile {profile}"),
+        };
         output.row(
             format!("{:5} ", rule.list),
             format!("{}  {}", rule.text, faint(of)),
         );
-        if let Some(remark) = unmatched::remark(rule, *server, config, &lists) {
+        if let Some(remark) = unmatched::remark(rule, server, config, &lists) {
             output.row("      ", bad(remark));
         }
-        let Some(by_text) = ByText::of(rule, *server, &undeclared) else {
+        let Some(by_text) = ByText::of(rule, server, &undeclared) else {
             continue;
         };
         for (words, tools) in [

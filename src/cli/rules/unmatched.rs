@@ -65,6 +65,9 @@ pub(in crate::cli) fn remarks(
     super::all(config)
         .into_iter()
         .filter(|(_, rule)| !rule.name().is_some_and(|name| name.contains(['*', '?'])))
-        .filter_map(|(server, rule)| Some((server.cloned(), remark(&rule, server, config, lists)?)))
+        .filter_map(|(place, rule)| {
+            let server = place.server();
+            Some((server.cloned(), remark(&rule, server, config, lists)?))
+        })
         .collect()
 }

@@ -37,7 +37,7 @@ pub(crate) struct Client {
     /// Its identity, if it showed one.
     person: OnceLock<Arc<str>>,
     /// The definitions of the meta-tools that it got first.
-    definitions: OnceLock<Bytes>,
+    definitions: Mutex<Option<Bytes>>,
     /// How it sees the servers' tools, once that is decided.
     surface: OnceLock<SessionSurface>,
 }
@@ -113,7 +113,7 @@ impl Client {
             software: OnceLock::new(),
             interfaces: OnceLock::new(),
             person: OnceLock::new(),
-            definitions: OnceLock::new(),
+            definitions: Mutex::default(),
             surface: OnceLock::new(),
         })
     }
@@ -199,7 +199,13 @@ impl Client {
     /// The definitions of the meta-tools: those of its first request, so that they stay
     /// the same for its session.
     pub(in crate::proxy) fn definitions(&self, make: impl FnOnce() -> String) -> Bytes {
-        self.definitions.get_or_init(|| make().into()).clone()
+        let mut definitions = self.definitions.lock();
+        definitions.get_or_insert_with(|| make().into()).clone()
+    }
+
+    /// Has its definitions made again, because they name servers that it does not see any more.
+    pub(in crate::proxy) fn forget_definitions(&self) {
+        *self.definitions.lock() = None;
     }
 
     /// How it sees the servers' tools.
@@ -247,6 +253,18 @@ impl Client {
     /// The client's `roots`, once they have been fetched.
     pub(in crate::proxy) fn roots(&self) -> Arc<OnceCell<Vec<PathBuf>>> {
         self.state().roots.clone()
+    }
+
+    /// Takes directories that came when nothing waited for `roots` any more, unless they have changed meanwhile.
+    pub(in crate::proxy) fn roots_came(
+        &self,
+        roots: &Arc<OnceCell<Vec<PathBuf>>>,
+        directories: Vec<PathBuf>,
+    ) {
+        let mut state = self.state();
+        if Arc::ptr_eq(&state.roots, roots) {
+            state.roots = Arc::new(OnceCell::new_with(Some(directories)));
+        }
     }
 
     /// Forgets the client's `roots`, because they have changed.

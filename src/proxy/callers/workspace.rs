@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use super::Callers;
 use super::caller::Caller;
@@ -18,6 +20,9 @@ use crate::upstream::ServerReply;
 
 /// The time limit of a client's response to `roots/list`.
 const ROOTS_LIMIT: Duration = Duration::from_secs(3);
+
+/// The time for which a later response still counts.
+const LATE_ROOTS: Duration = Duration::from_secs(600);
 
 impl Callers {
     /// Sets the workspace of this process, which its only client shares; see [`Callers::enter`].
@@ -61,38 +66,52 @@ impl Callers {
             .await;
     }
 
-    /// Requests the client's `roots` right after the handshake, so that no later call waits for them. Returns whether it
-    /// was asked.
+    /// Requests the client's `roots` right after the handshake, so that no later call waits for them, and takes an answer that
+    /// comes after the limit. Returns whether it was asked.
     pub(in crate::proxy) async fn fetch_roots(&self, client: &Client) -> bool {
         if let (true, Some(outbox), Some(able)) = (
             self.view_source.has_projects(),
             client.listener().outbox(),
             client.capabilities(),
         ) {
-            self.ask_roots(client, able, &outbox).await;
+            let roots = client.roots();
+            if let Some(late) = self.ask_roots(client, able, &outbox).await
+                && let Ok(ServerReply::Result(result)) = timeout(LATE_ROOTS, late).await
+            {
+                client.roots_came(&roots, directories(&result));
+            }
             return true;
         }
         false
     }
 
-    async fn ask_roots(&self, client: &Client, able: ClientCapabilities, outbox: &Outbox) {
+    /// Asks for the `roots`, unless they are known. Returns the open question if the client does not answer in time.
+    async fn ask_roots<'c>(
+        &self,
+        client: &'c Client,
+        able: ClientCapabilities,
+        outbox: &'c Outbox,
+    ) -> Option<BoxFuture<'c, ServerReply>> {
         if !able.allow("roots/list") {
-            return;
+            return None;
         }
-        let roots = client.roots();
+        let (roots, mut late) = (client.roots(), None);
         roots
             .get_or_init(|| async {
                 let asked = client.ask(outbox, "roots/list", Bytes::from_static(b"{}"));
-                match tokio::time::timeout(ROOTS_LIMIT, asked).await {
+                let mut asked: BoxFuture<'c, ServerReply> = Box::pin(asked);
+                match timeout(ROOTS_LIMIT, &mut asked).await {
                     Ok(ServerReply::Result(result)) => directories(&result),
                     Ok(ServerReply::Error(_)) => Vec::new(),
                     Err(_) => {
                         tracing::warn!("the client does not say which directories it works in");
+                        late = Some(asked);
                         Vec::new()
                     }
                 }
             })
             .await;
+        late
     }
 
     /// Records a workspace in use. Returns whether it may have made more servers reachable, which must then be

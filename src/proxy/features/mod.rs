@@ -112,7 +112,7 @@ impl Features {
         let event = self
             .ledger
             .audit()
-            .map(|audit| RequestEvent::begin(audit, kind, caller, params, &reached));
+            .map(|audit| RequestEvent::begin(audit, kind, (view, caller), params, &reached));
         let event = match event.transpose() {
             Ok(event) => event,
             Err(refusal) => return refusal,

@@ -28,15 +28,19 @@ impl Inventory {
     /// Applies an edited configuration.
     pub(in crate::proxy) fn configure(self: &Arc<Self>, config: &Arc<Config>) {
         let before = self.callers.unscoped().config();
-        match before.profile_names().eq(config.profile_names()) {
-            true => self.catalog.reserve(config.names.iter().cloned()),
-            false => self.catalog.reserve_only(config.names.clone()),
+        let is_narrowed = !before.profile_names().eq(config.profile_names());
+        match is_narrowed {
+            false => self.catalog.reserve(config.names.iter().cloned()),
+            true => self.catalog.reserve_only(config.names.clone()),
         }
         self.pins.require(policy::pinned(config));
         self.pool.configure(config);
         self.take_over(&self.callers.reachable(config));
         self.index.configure(&config.search);
         self.restrict(config);
+        if is_narrowed {
+            self.index.catalog_narrowed();
+        }
         let before = self.callers.configure(config.clone());
         self.callers
             .lists_changed(changes::by_configuration(&before, config));
@@ -52,7 +56,16 @@ impl Inventory {
     pub(super) fn restrict(&self, config: &Config) {
         self.catalog
             .restrict(Some(policy::rules(config, &self.pins)));
+        self.note_topics(config);
         self.index.catalog_changed();
+    }
+
+    /// Stores the words of the tools that may be shown, for later instructions.
+    fn note_topics(&self, config: &Config) {
+        // Other sessions read them, and see other tools.
+        if !config.has_profile_rules() {
+            self.topics.note(&self.catalog.snapshot());
+        }
     }
 
     /// Lists the servers that any client's workspace makes visible.
@@ -153,6 +166,7 @@ impl Inventory {
             let known = known.into_iter().filter(|tools| !has_ended(tools.name()));
             servers.extend(known.map(|tools| (tools.name().clone(), tools)));
         });
+        self.note_topics(&self.callers.unscoped().config());
         self.index.catalog_changed();
         self.loading.send_modify(|loading| *loading -= 1);
         // At the start, no client has seen an earlier state.

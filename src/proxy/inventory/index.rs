@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -29,6 +29,8 @@ pub(in crate::proxy) struct Index {
     /// The content of the newest index; `None` before the first one.
     built: watch::Sender<Option<Built>>,
     vectors: Arc<Vectors>,
+    /// Whether the newest index may have tools that the clients must not notice.
+    is_narrowed: AtomicBool,
     /// The number of searches that were answered from the cache.
     pub(in crate::proxy) cached: AtomicU64,
     tasks: Tasks,
@@ -60,6 +62,7 @@ impl Index {
             wanted: Notify::new(),
             built,
             vectors,
+            is_narrowed: AtomicBool::new(false),
             cached: AtomicU64::new(0),
             tasks,
         });
@@ -79,8 +82,11 @@ impl Index {
     }
 
     /// Resolves when every server in the catalog is in the index, even with outdated tools, or after `limit`. Only a
-    /// server that was never listed makes a search wait.
+    /// server that was never listed makes a search wait, and a catalog that was narrowed.
     pub(in crate::proxy) async fn wait(&self, limit: Duration) {
+        if self.is_narrowed.load(Ordering::Acquire) && self.wait_current(limit).await {
+            self.is_narrowed.store(false, Ordering::Release);
+        }
         let snapshot = self.catalog.snapshot();
         let holds_all = |built: &Option<Built>| {
             built.as_ref().is_some_and(|built| {
@@ -94,8 +100,14 @@ impl Index {
         let _ = tokio::time::timeout(limit, built.wait_for(holds_all)).await;
     }
 
-    /// Resolves when the index equals the catalog, or after `limit`.
-    pub(in crate::proxy) async fn wait_current(&self, limit: Duration) {
+    /// Has the next search wait for an index of the catalog as it is now.
+    pub(in crate::proxy) fn catalog_narrowed(&self) {
+        self.is_narrowed.store(true, Ordering::Release);
+        self.catalog_changed();
+    }
+
+    /// Resolves when the index equals the catalog, or after `limit`. Returns whether it does.
+    pub(in crate::proxy) async fn wait_current(&self, limit: Duration) -> bool {
         let wanted = fingerprint(&self.catalog.snapshot());
         let mut built = self.built.subscribe();
         // If it does not, an index of another state suffices.
@@ -104,7 +116,8 @@ impl Index {
                 .as_ref()
                 .is_some_and(|built| built.fingerprint == wanted)
         };
-        let _ = tokio::time::timeout(limit, built.wait_for(is_wanted)).await;
+        let waited = tokio::time::timeout(limit, built.wait_for(is_wanted)).await;
+        waited.is_ok_and(|built| built.is_ok())
     }
 
     /// Prepares `query`, which will be searched for as soon as there is an index.

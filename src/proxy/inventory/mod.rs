@@ -35,6 +35,7 @@ use self::findings::KeptFindings;
 pub(crate) use self::findings::neighbours;
 use self::index::Index;
 pub(in crate::proxy) use self::pins::PinState;
+use self::pins::waiting_text;
 pub(crate) use self::shared::SharedLists;
 pub(in crate::proxy) use self::size::ToolsSize;
 pub(in crate::proxy) use self::status::Reader;
@@ -190,16 +191,25 @@ impl Inventory {
         &self.index
     }
 
+    /// The `instructions` of the handshake for a client whose directories may have a profile, before they are known.
+    pub(super) fn plain_instructions(view: &View) -> String {
+        match view.mode() {
+            Mode::MetaTools => topics::HOW.to_owned(),
+            Mode::Direct => String::new(),
+        }
+    }
+
     /// The `instructions` of the handshake, about the servers that `view` shows.
     pub(super) fn instructions(&self, view: &View) -> String {
         let config = view.config();
-        let mut text = self.topics.instructions(&config, view.mode());
+        let waiting = self.waiting(&config);
+        let mut text = self.topics.instructions(&config, view.mode(), &waiting);
         if config.scripts.is_on && view.mode() == Mode::MetaTools {
             text.push_str(
                 " For many calls in one, describe and call mcpzip__run, which runs JavaScript.",
             );
         }
-        match self.waiting(&config) {
+        match waiting_text(&waiting) {
             Some(waiting) => format!("{text} {waiting}").trim_start().to_owned(),
             None => text,
         }

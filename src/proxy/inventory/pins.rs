@@ -38,29 +38,17 @@ impl Inventory {
         self.pins.pending(server)
     }
 
-    /// The sentence of the instructions about servers that wait for a person, if any does. It has nothing that a server wrote.
-    pub(super) fn waiting(&self, config: &Config) -> Option<String> {
-        const NAMED: usize = 3;
+    /// The servers that wait for a person, by name.
+    pub(super) fn waiting(&self, config: &Config) -> Vec<ServerName> {
         let is_shown = |key: &Key| {
             let entry = config.servers.get(&key.server);
             entry.is_some_and(|entry| !entry.disabled) && self.pins.waits(key)
         };
-        let keys = self.keys();
-        let mut names: Vec<&str> = keys
-            .iter()
-            .filter(|key| is_shown(key))
-            .map(|key| key.server.as_str())
-            .collect();
+        let mut keys = self.keys();
+        keys.retain(is_shown);
+        let mut names: Vec<ServerName> = keys.into_iter().map(|key| key.server).collect();
         names.sort_unstable();
-        let more = names.len().saturating_sub(NAMED);
-        let more = match more {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        names.truncate(NAMED);
-        let names = names.join(", ");
-        (!names.is_empty())
-            .then(|| format!("Waiting for the user (`mcpzip approve`): {names}{more}."))
+        names
     }
 
     /// Whether nothing of a server may reach a client.
@@ -155,4 +143,16 @@ impl Inventory {
         ];
         self.callers.lists_changed(&lists);
     }
+}
+
+/// The sentence of the instructions about servers that wait for a person, if any does. It has nothing that a server wrote.
+pub(super) fn waiting_text(servers: &[ServerName]) -> Option<String> {
+    const NAMED: usize = 3;
+    let names: Vec<&str> = servers.iter().take(NAMED).map(ServerName::as_str).collect();
+    let more = match servers.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| format!("Waiting for the user (`mcpzip approve`): {names}{more}."))
 }

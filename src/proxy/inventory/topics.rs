@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::catalog::Snapshot;
+use crate::catalog::{Snapshot, ToolEntry};
 use crate::config::Config;
 use crate::files;
 use crate::proxy::view::Mode;
@@ -16,7 +16,8 @@ use crate::tool::ServerName;
 
 const LONGEST: usize = 2000;
 const WORDS_PER_SERVER: usize = 4;
-const HOW: &str =
+/// How an agent uses the meta-tools.
+pub(super) const HOW: &str =
     "Search here first for any of this: search_tools finds the tool, execute_tool calls it.";
 
 /// Common first words of tool names: they name the action, not the subject.
@@ -127,8 +128,10 @@ impl Topics {
             .servers()
             .map(|server| {
                 let is_held = snapshot.hold(server.name()).everything;
-                let entries = if is_held { &[] } else { server.entries() };
-                (server.name().to_string(), topics(server.name(), entries))
+                let entries = server.entries().iter();
+                let shown = entries
+                    .filter(|tool| !is_held && snapshot.tool(server.name(), &tool.name).is_some());
+                (server.name().to_string(), topics(server.name(), shown))
             })
             .collect();
         words.remove(crate::config::BUILT_IN_SERVER);
@@ -148,8 +151,14 @@ impl Topics {
         }
     }
 
-    /// The instructions in the handshake.
-    pub(in crate::proxy) fn instructions(&self, config: &Config, mode: Mode) -> String {
+    /// The instructions in the handshake. Servers that wait for a person have no words: those that are stored may be of tools
+    /// that are held since.
+    pub(in crate::proxy) fn instructions(
+        &self,
+        config: &Config,
+        mode: Mode,
+        waiting: &[ServerName],
+    ) -> String {
         let words = self.words.lock();
         let mut text = String::new();
         let servers: Vec<_> = config
@@ -162,7 +171,7 @@ impl Topics {
                 words
                     .get(name.as_str())
                     // They may be those of a tool that does not exist here.
-                    .filter(|_| !config.has_profile_rules())
+                    .filter(|_| !config.has_profile_rules() && !waiting.contains(name))
                     .map(|words| words.join(", "))
                     .unwrap_or_default()
             });
@@ -192,11 +201,10 @@ impl Topics {
 }
 
 /// The most frequent words in a server's tool names.
-fn topics(server: &ServerName, tools: &[crate::catalog::ToolEntry]) -> Vec<String> {
+fn topics<'a>(server: &ServerName, tools: impl Iterator<Item = &'a ToolEntry>) -> Vec<String> {
     let own: Vec<String> = words(server.as_str()).collect();
     let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
-    let seen = tools.iter().filter(|tool| !tool.is_app_only);
-    let all = seen.flat_map(|tool| words(tool.name.as_str()));
+    let all = tools.flat_map(|tool| words(tool.name.as_str()));
     for (at, word) in all.enumerate() {
         if word.len() > 2 && !VERBS.contains(&word.as_str()) && !own.contains(&word) {
             counts.entry(singular(&word)).or_insert((0, at)).0 += 1;

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::answered;
+use super::{answered, profile_of};
 use crate::audit::{Audit, Event, Kind, Outcome};
 use crate::mcp::{ErrorCode, Object};
+use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
 
@@ -20,6 +21,7 @@ pub(in crate::proxy) struct Reached(Mutex<Option<(ServerName, Option<String>)>>)
 pub(in crate::proxy) struct RequestEvent<'a> {
     audit: Arc<Audit>,
     caller: &'a Caller,
+    view: &'a View,
     kind: Kind,
     reached: &'a Reached,
     /// The prompt as the client named it; the URI of a resource is an argument.
@@ -43,7 +45,7 @@ impl<'a> RequestEvent<'a> {
     pub(in crate::proxy) fn begin(
         audit: Arc<Audit>,
         kind: Kind,
-        caller: &'a Caller,
+        (view, caller): (&'a View, &'a Caller),
         params: &Object<'_>,
         reached: &'a Reached,
     ) -> Result<Self, Reply> {
@@ -56,6 +58,7 @@ impl<'a> RequestEvent<'a> {
         Ok(Self {
             audit,
             caller,
+            view,
             kind,
             reached,
             name,
@@ -86,6 +89,8 @@ impl<'a> RequestEvent<'a> {
         event.client = software.map(|(name, version)| (name.as_str(), version.as_str()));
         event.identity = self.caller.client.person();
         event.directory = workspace.first().map(PathBuf::as_path);
+        let profile = profile_of(self.view);
+        event.profile = profile.as_deref();
         event.server = server.as_ref().map(ServerName::as_str);
         event.tool = prompt.as_deref().or(self.name.as_deref());
         event.sent = self.arguments.as_ref().map(String::len);

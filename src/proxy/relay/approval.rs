@@ -169,6 +169,7 @@ impl Relay {
         }
         question.directory = client.workspace().first().cloned();
         question.configuration.clone_from(&config.path);
+        question.profiles = config.asking_profiles(&name.server);
         question.question = text;
         question.rule = rule;
         let (mut ticket, mut is_new) = self.asked.ask(question.clone()).await?;

@@ -46,7 +46,7 @@ const MOST: usize = 8192;
 type Fingerprint = [u8; 32];
 
 /// Calls that the user was asked about or has consented to. The key is the client's request state with a hash of the
-/// call, so that a state is valid for one call only.
+/// call, so that a state is valid for one call only. The state of an open call is no consent by itself.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Consents(Mutex<HashMap<(String, Fingerprint), Known>>);
 
@@ -282,12 +282,8 @@ impl Relay {
     /// The consent to a call that its client repeats to answer a question of the server.
     fn agreed_before(&self, context: &RequestContext, call: Fingerprint) -> Option<Consent> {
         let state: String = serde_json::from_str(context.state.as_deref()?).ok()?;
-        let is_agreed = self.open_calls.has(&state)
-            || self
-                .consents
-                .take(state, call)
-                .is_some_and(|known| known.is_agreed);
-        is_agreed.then(|| Consent::Given(context.clone()))
+        let known = self.consents.take(context, state, call)?;
+        known.is_agreed.then(|| Consent::Given(context.clone()))
     }
 
     /// Asks a modern client in the response to its own request, or reads the answer from the repeated request.
@@ -305,9 +301,7 @@ impl Relay {
             .as_deref()
             .and_then(|state| serde_json::from_str(state).ok());
         match state {
-            // The user consented to an open call before it was sent, and its state is valid for this call only.
-            Some(state) if self.open_calls.has(&state) => Ok(Consent::Given(context.clone())),
-            Some(state) => match self.consents.take(state, call) {
+            Some(state) => match self.consents.take(context, state, call) {
                 Some(Known {
                     is_agreed: true, ..
                 }) => Ok(Consent::Given(context.clone())),
@@ -412,9 +406,14 @@ impl Consents {
         true
     }
 
-    fn take(&self, state: String, call: Fingerprint) -> Option<Known> {
-        self.known()
-            .remove(&(state, call))
+    /// Takes what is known of this call, if it belongs to the client that repeats its request.
+    fn take(&self, context: &RequestContext, state: String, call: Fingerprint) -> Option<Known> {
+        let client = context.caller.client.share();
+        let key = (state, call);
+        let mut known = self.known();
+        known.get(&key).filter(|known| known.client == client)?;
+        known
+            .remove(&key)
             .filter(|known| known.since.elapsed() < PATIENCE)
     }
 

@@ -190,6 +190,10 @@ impl Relay {
     pub(super) fn configure(&self, before: &Config, now: &Config, known: &Snapshot) {
         let is_kept = |server: &ServerName| before.servers.get(server) == now.servers.get(server);
         self.named_uris.retire(known, is_kept);
+        if !before.profile_names().eq(now.profile_names()) {
+            let is_there = |server: &ServerName| now.servers.contains_key(server);
+            self.named_uris.forget(is_there);
+        }
         self.statistics.live().count_calls(now.counts_calls());
     }
 

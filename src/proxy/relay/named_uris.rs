@@ -85,6 +85,12 @@ impl NamedUris {
         retired.extend(gone);
     }
 
+    /// Forgets the servers for which `is_there` is false: for the clients they never existed.
+    pub(super) fn forget(&self, is_there: impl Fn(&ServerName) -> bool) {
+        self.servers.lock().retain(|server, _| is_there(server));
+        self.retired.lock().retain(|server, _| is_there(server));
+    }
+
     /// The servers that named `uri`, in any state.
     pub(in crate::proxy) fn namers(&self, uri: &str) -> Vec<ServerName> {
         let hash = self.keys.hash_one(uri);

@@ -246,11 +246,6 @@ impl OpenCalls {
             .then(|| calls.remove(token))?
     }
 
-    /// Whether there is a call with this token, which cannot be guessed.
-    pub(in crate::proxy) fn has(&self, token: &str) -> bool {
-        self.table().contains_key(token)
-    }
-
     fn keep(&self, token: String, open: OpenCall) -> bool {
         let mut calls = self.table();
         let has_room = calls.len() < MOST_OPEN;

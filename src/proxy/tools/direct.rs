@@ -198,19 +198,30 @@ impl Tools {
         let Some(name) = params.text("name") else {
             return Reply::invalid_params("`name` must be a string");
         };
-        let call = pin!(self.call_by_name(view, caller, &name, params, line));
-        let called = match self.ledger.audit() {
-            None => call.await,
-            Some(audit) => {
-                let sent = params.get("arguments").map_or("{}", RawValue::get);
-                let tool = || self.listed_directly(view, &name);
-                match CallEvent::begin(audit, view, Some(caller), &name, sent) {
-                    Ok(entry) => entry.record(call, tool, |reply| reply).await,
-                    Err(failure) => Err(failure),
-                }
-            }
+        match self.called_by_name(view, caller, &name, params, line).await {
+            // An unknown name is a protocol error.
+            Err(failure) if failure.is_unknown() => Reply::invalid_params(failure.text(view)),
+            called => direct_reply(view, called),
+        }
+    }
+
+    /// [`Self::call_by_name`] with a line in the audit log, if there is one.
+    pub(super) async fn called_by_name(
+        &self,
+        view: &View,
+        caller: &Caller,
+        name: &str,
+        params: &Object<'_>,
+        line: &Bytes,
+    ) -> Result<Reply, Failure> {
+        let call = pin!(self.call_by_name(view, caller, name, params, line));
+        let Some(audit) = self.ledger.audit() else {
+            return call.await;
         };
-        direct_reply(view, called)
+        let sent = params.get("arguments").map_or("{}", RawValue::get);
+        let tool = || self.listed_directly(view, name);
+        let entry = CallEvent::begin(audit, view, Some(caller), name, sent)?;
+        entry.record(call, tool, |reply| reply).await
     }
 
     /// Calls the tool that clients see as `name`.
@@ -351,13 +362,9 @@ impl Tools {
     }
 }
 
-/// The client's reply for a call: an unknown name is a protocol error, other failures are tool errors.
-fn direct_reply(view: &View, called: Result<Reply, Failure>) -> Reply {
-    match called {
-        Ok(reply) => reply,
-        Err(failure) if failure.is_unknown() => Reply::invalid_params(failure.text(view)),
-        Err(failure) => Reply::tool_error(&failure.text(view)),
-    }
+/// The client's reply for a call; failures are tool errors.
+pub(super) fn direct_reply(view: &View, called: Result<Reply, Failure>) -> Reply {
+    called.unwrap_or_else(|failure| Reply::tool_error(&failure.text(view)))
 }
 
 /// `server__tool`, if every client accepts it; else as much of it as they accept, with a unique suffix.

@@ -179,7 +179,10 @@ impl Tools {
             })
             .await
             .ok();
+        // The index may be that of a moment before, when more was shown.
+        let snapshot = view.snapshot();
         let near = hits.iter().flat_map(|hits| hits.iter());
+        let near = near.filter(|hit| snapshot.tool(&hit.server, &hit.tool).is_some());
         let near = near.map(|hit| {
             QualifiedName {
                 server: hit.server.clone(),

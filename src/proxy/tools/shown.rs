@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::Tools;
+use super::direct::direct_reply;
 use crate::catalog::Tool;
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::Object;
@@ -47,7 +48,8 @@ impl Tools {
             .collect()
     }
 
-    /// Calls the tool that is listed as `name` next to the meta-tools; `None` if no such tool is meant.
+    /// Calls the tool that is listed as `name` next to the meta-tools; `None` if there is none, whether or not `show` names it, so
+    /// that nothing tells a hidden tool from one that does not exist.
     pub(super) async fn shown_call(
         &self,
         view: &View,
@@ -62,9 +64,12 @@ impl Tools {
         self.inventory.loaded().await;
         let is_meant =
             view.surface().shown.may_mean(name) || self.listed_directly(view, name).is_some();
-        match is_meant {
-            true => Some(self.direct_call(view, caller, params, line).await),
-            false => None,
+        if !is_meant {
+            return None;
+        }
+        match self.called_by_name(view, caller, name, params, line).await {
+            Err(failure) if failure.is_unknown() => None,
+            called => Some(direct_reply(view, called)),
         }
     }
 }

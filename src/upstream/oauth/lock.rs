@@ -1,6 +1,6 @@
 //! Locks between processes, as files next to the protected ones.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,11 +23,8 @@ pub(super) struct Lock {
 /// When it cannot be created, or `TimedOut` if another process holds it for too long.
 pub(super) async fn lock_file(path: &Path) -> io::Result<Lock> {
     let directory = path.parent().unwrap_or(Path::new(""));
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    files::private(&mut options);
     files::create_private_directory(directory)?;
-    let file = options.open(path)?;
+    let file = files::open_lock(path)?;
     let start = Instant::now();
     loop {
         match file.try_lock() {

@@ -84,6 +84,142 @@ fn a_directory_leads_to_its_profile() {
     });
 }
 
+/// The answers to a client that says only after it was served what directory it works in; the directory has the profile.
+#[cfg(unix)]
+fn answers_of_late(setup: &Setup, is_late: bool) -> Vec<String> {
+    let there = setup.home().path("there");
+    std::fs::create_dir_all(&there).unwrap();
+    let config = std::fs::read_to_string(setup.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    config["profiles"]["review"]["projects"] = json!([there]);
+    let setup = setup
+        .clone()
+        .setting("profiles", config["profiles"].clone());
+    let mut client = setup.start();
+    let hello = client.shake_hands_as("2025-11-25", r#"{"roots":{}}"#);
+    let mut all = vec![super::plain(hello.as_str(), &setup)];
+    let asked = client.expect("a question", |message| {
+        message.is_notification("roots/list")
+    });
+    if is_late {
+        // The first request waits for the answer, but not for ever.
+        client.search("unseal the vault");
+        client.ask("resources/read", r#"{"uri":"vault:///key"}"#);
+        client.ask("tools/list", "{}");
+    }
+    let id: Value = serde_json::from_str(asked.id()).unwrap();
+    let roots = json!([{ "uri": format!("file://{}", there.display()) }]);
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": roots } });
+    client.send(&answer.to_string());
+    if is_late {
+        until("the profile", || {
+            let own = client.call("describe_tool", r#"{"name":"mcpzip__servers"}"#);
+            own.text().contains("Lists the configured").then_some(())
+        });
+        // At once, as the index may still be the one before.
+        let nearest = client.execute("unseal_vault").tool_error();
+        assert!(!nearest.contains("vault__"), "{nearest}");
+        let found = client.search("unseal the vault");
+        assert!(!found.contains("vault__"), "{found}");
+    }
+    all.extend(answers(&setup, |method, params| {
+        client.ask(method, &params.to_string())
+    }));
+    client.finish();
+    all
+}
+
+#[cfg(unix)]
+#[test]
+fn roots_lead_to_the_profile_of_their_directory() {
+    check(|setup| answers_of_late(setup, false));
+}
+
+#[cfg(unix)]
+#[test]
+fn roots_that_come_late_narrow_as_if_they_had_been_there_from_the_start() {
+    check(|setup| answers_of_late(setup, true));
+}
+
+#[cfg(unix)]
+#[test]
+fn roots_decide_the_surface_of_a_profile() {
+    let setup = whole();
+    let there = setup.home().path("there");
+    std::fs::create_dir_all(&there).unwrap();
+    let review = json!({ "servers": ["open"], "surface": "direct", "projects": [there] });
+    let setup = setup.setting("profiles", json!({ "review": review }));
+    let mut client = setup.start();
+    client.shake_hands_as("2025-11-25", r#"{"roots":{}}"#);
+    let asked = client.expect("a question", |message| {
+        message.is_notification("roots/list")
+    });
+    let id: Value = serde_json::from_str(asked.id()).unwrap();
+    let roots = json!([{ "uri": format!("file://{}", there.display()) }]);
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": roots } });
+    client.send(&answer.to_string());
+    let listed = client.ask("tools/list", "{}");
+    let listed = listed.as_str();
+    assert!(
+        listed.contains("open__read") && !listed.contains("execute_tool"),
+        "{listed}"
+    );
+    client.finish();
+}
+
+#[test]
+fn a_tool_that_show_names_is_as_unknown_as_any_outside_the_profile() {
+    let shown = json!(["vault__unseal", "open__drop_table", "vault__*"]);
+    let setup = whole().setting("show", shown);
+    super::know_all(&setup);
+    let mut client = setup.start_with(PROFILE);
+    client.shake_hands("2025-11-25");
+    let mut call = |name: &str| {
+        let said = client.call(name, "{}");
+        let id = regex::Regex::new(r#""id":\d+"#).unwrap();
+        id.replace(said.as_str(), "").replace(name, "NAME")
+    };
+    let unknown = call("nothing__here");
+    for name in ["vault__unseal", "open__drop_table", "vault__nothing"] {
+        assert_eq!(call(name), unknown, "{name}");
+    }
+    client.finish();
+}
+
+#[test]
+fn audit_lines_and_the_list_of_rules_name_the_profile() {
+    let setup = whole().setting("audit", json!({}));
+    let mut client = setup.start_with(PROFILE);
+    client.shake_hands("2025-11-25");
+    client.execute("open__read").value();
+    client.execute("vault__read").tool_error();
+    client.ask("resources/read", r#"{"uri":"open:///a"}"#);
+    client.finish();
+    let lines = setup.run(&["audit", "--json"]).code(0).stdout;
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |kind: &str| {
+        let lines = lines.iter().filter(|line| line["kind"] == kind);
+        lines
+            .map(|line| line["profile"].clone())
+            .collect::<Vec<_>>()
+    };
+    for kind in ["call", "refusal", "resource"] {
+        assert_eq!(of(kind), ["review"], "{kind}: {lines:?}");
+    }
+    let csv = setup.run(&["audit", "--csv"]).code(0).stdout;
+    assert!(csv.lines().next().unwrap().ends_with(",profile"), "{csv}");
+    assert!(csv.contains(r#","review""#), "{csv}");
+    let rules = setup.run(&["rules", "list", "--json"]).code(0).json();
+    let rules = rules.as_array().unwrap();
+    let rule = rules.iter().find(|rule| rule["profile"] == "review");
+    assert_eq!(rule.unwrap()["rule"], "open__drop_*");
+    let text = setup.run(&["rules", "list"]).code(0).stdout;
+    assert!(text.contains("profile review"), "{text}");
+}
+
 #[test]
 fn a_variable_leads_to_a_profile() {
     check(|setup| {
