@@ -301,4 +301,26 @@ mod tests {
             );
         }
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_is_a_regular_file_and_never_waits_for_a_reader() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        open_lock(&path).unwrap().lock().unwrap();
+        open_lock(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let refused = |path: &Path| open_lock(path).unwrap_err().to_string();
+        assert!(refused(&path).contains("is not a regular file"));
+        let _reader = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        assert!(refused(&path).contains("is not a regular file"));
+        assert!(refused(Path::new("/dev/null")).contains("is not a regular file"));
+        assert!(refused(directory.path()).contains("is not a regular file"));
+    }
 }

@@ -428,7 +428,7 @@ pub(super) const ENTRY: Table = &[
         "trust",
         Value::Words(&["report", "pin", "quarantine"]),
         "\"report\"",
-        "Tools that no person has approved: changed ones are reported; changed and new ones, also prompts and resources, are held back until `mcpzip approve`; nothing of the server is there before it.",
+        "Tools that no person has approved: changed ones are reported; changed and new ones, also prompts and resources, are held back until `mcpzip approve`; nothing of the server is there before it. Entries of the same program or URL have the strictest value of all of them.",
     ),
     key(
         "added_by",

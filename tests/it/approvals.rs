@@ -248,7 +248,8 @@ fn always_writes_a_rule_into_the_profile_that_asks() {
         "review",
         "--json",
     ];
-    let checked = setup.run(&check).code(0).json();
+    let command = setup.command(&check);
+    let checked = crate::support::command::run(command, "").code(0).json();
     assert_eq!(checked["verdict"], "allowed");
     assert_eq!(
         checked["rule"],
@@ -267,7 +268,8 @@ fn a_pipe_in_the_place_of_a_lock_hangs_no_call() {
     client.finish();
     for (lock, told) in [
         ("state/approvals/lock", "is not a regular file"),
-        ("state/audit-heads/.lock", "is not a regular file"),
+        ("state/audit/1/.lock", "is not a regular file"),
+        ("state/audit-heads/.lock", "waits for approval"),
         ("state/pins/v2/lock", "waits for approval"),
     ] {
         let path = setup.home().path(lock);

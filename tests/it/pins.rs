@@ -56,7 +56,7 @@ fn hold_back(setup: &Setup) {
 }
 
 #[track_caller]
-pub(super) fn is_held(client: &mut Client, name: &str) -> String {
+pub(crate) fn is_held(client: &mut Client, name: &str) -> String {
     let held = client.execute_with(name, "{}").tool_error();
     assert!(held.contains("is held back"), "{name}: {held}");
     let described = client.call("describe_tool", &json!({ "name": name }).to_string());

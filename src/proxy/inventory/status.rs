@@ -355,6 +355,8 @@ impl Inventory {
             pending.tools.clear();
         }
         let shown = known.filter(|_| !is_outlined);
+        let entry = config.servers.get(server);
+        let is_pinned = entry.is_some_and(|entry| entry.trust != Trust::Report);
         ServerReport {
             name: server.to_string(),
             state,
@@ -378,7 +380,12 @@ impl Inventory {
                 Some(Progress::NotAsked) => !self.is_fresh(known),
                 Some(Progress::UnderWay | Progress::Failed(_)) | None => true,
             }),
-            flaws: shown.map(|known| flaws(known)).unwrap_or_default(),
+            flaws: match (shown, reader) {
+                // They have words that no person has approved.
+                (Some(known), Reader::Agent) if is_pinned => counted_flaws(known),
+                (Some(known), _) => flaws(known),
+                (None, _) => Vec::new(),
+            },
             // They may name hidden arguments.
             override_faults: known
                 .filter(|_| reader == Reader::Person)
@@ -445,6 +452,16 @@ fn flaws(known: &ServerTools) -> Vec<String> {
         format!("{kind} {}: {}", flaw.index, flaw.reason)
     });
     texts.collect()
+}
+
+/// The number of entries of the server's lists that cannot be used.
+fn counted_flaws(known: &ServerTools) -> Vec<String> {
+    let text = match known.flaws().len() {
+        0 => return Vec::new(),
+        1 => "1 entry of its lists cannot be used".to_owned(),
+        count => format!("{count} entries of its lists cannot be used"),
+    };
+    vec![format!("{text} (`mcpzip doctor` shows why)")]
 }
 
 /// The overrides that cannot be applied.

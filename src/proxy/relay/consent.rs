@@ -46,7 +46,7 @@ const MOST: usize = 8192;
 type Fingerprint = [u8; 32];
 
 /// Calls that the user was asked about or has consented to. The key is the client's request state with a hash of the
-/// call, so that a state is valid for one call only. The state of an open call is no consent by itself.
+/// call, so that a state is valid for one call only. The state of an open call does not count as consent.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Consents(Mutex<HashMap<(String, Fingerprint), Known>>);
 

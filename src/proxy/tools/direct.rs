@@ -201,7 +201,7 @@ impl Tools {
         match self.called_by_name(view, caller, &name, params, line).await {
             // An unknown name is a protocol error.
             Err(failure) if failure.is_unknown() => Reply::invalid_params(failure.text(view)),
-            called => direct_reply(view, called),
+            called => called.unwrap_or_else(|failure| Reply::tool_error(&failure.text(view))),
         }
     }
 
@@ -360,11 +360,6 @@ impl Tools {
             },
         }
     }
-}
-
-/// The client's reply for a call; failures are tool errors.
-pub(super) fn direct_reply(view: &View, called: Result<Reply, Failure>) -> Reply {
-    called.unwrap_or_else(|failure| Reply::tool_error(&failure.text(view)))
 }
 
 /// `server__tool`, if every client accepts it; else as much of it as they accept, with a unique suffix.

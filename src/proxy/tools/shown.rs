@@ -8,7 +8,6 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::Tools;
-use super::direct::direct_reply;
 use crate::catalog::Tool;
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::Object;
@@ -69,7 +68,8 @@ impl Tools {
         }
         match self.called_by_name(view, caller, name, params, line).await {
             Err(failure) if failure.is_unknown() => None,
-            called => Some(direct_reply(view, called)),
+            Err(failure) => Some(Reply::tool_error(&failure.text(view))),
+            Ok(reply) => Some(reply),
         }
     }
 }
