@@ -351,7 +351,7 @@ fn an_entry_of_a_folder_is_added_checked_and_explained() {
     );
     let shown = setup.run(&["list"]).code(0).stdout;
     assert!(shown.contains("(skills)"), "{shown}");
-    setup
+    let _ = setup
         .run(&["add", "bad", "--skills", "x", "--", "npx"])
         .code(1);
     let gone = setup.entry("team", r#"{"skills":"./nowhere"}"#);

@@ -80,8 +80,13 @@ impl Agent<'_> {
         let count = calls.len();
         let texts = self.ask(&json!({ "calls": calls }));
         // The text before each answer says whose it is.
-        let is_head = |text: &&String| text.starts_with('[') && text.contains("] ") && text.contains(name);
-        let answers: Vec<String> = texts.iter().filter(|text| !is_head(text)).cloned().collect();
+        let is_head =
+            |text: &&String| text.starts_with('[') && text.contains("] ") && text.contains(name);
+        let answers: Vec<String> = texts
+            .iter()
+            .filter(|text| !is_head(text))
+            .cloned()
+            .collect();
         assert_eq!(answers.len(), count, "{texts:?}");
         answers
     }
@@ -143,7 +148,11 @@ fn order_file(number: usize) -> String {
 }
 
 fn order(number: usize) -> Value {
-    let state = if number % 3 == 0 { "open" } else { "paid" };
+    let state = if number.is_multiple_of(3) {
+        "open"
+    } else {
+        "paid"
+    };
     json!({ "id": number, "customer": format!("c{}", number % 5), "total": number * 37 % 100, "state": state,
         "note": "Delivered to the back door, as agreed on the phone; the customer was friendly. ".repeat(6) })
 }
@@ -201,7 +210,11 @@ fn large(orders: &[Value]) -> Vec<u64> {
 
 fn log_lines() -> Vec<String> {
     let line = |number: usize| {
-        let level = if number % 97 == 0 { "ERROR" } else { "INFO" };
+        let level = if number.is_multiple_of(97) {
+            "ERROR"
+        } else {
+            "INFO"
+        };
         let part = ["web", "db", "queue"][number % 3];
         format!(
             "2026-11-26T10:{:02}:{:02} {level} {part} request {number} took {} ms",
