@@ -52,6 +52,9 @@ pub(crate) struct Question {
     pub(crate) profiles: Vec<String>,
     pub(crate) server: String,
     pub(crate) tool: String,
+    /// Whether it is about several calls of a script, in place of one call of this tool.
+    #[serde(default)]
+    pub(crate) is_list: bool,
     /// The hash of session, server, tool, definition, entry and arguments.
     pub(crate) call: String,
     /// The question with the whole arguments, as it is shown.
@@ -143,6 +146,7 @@ impl Question {
             profiles: Vec::new(),
             server: server.to_owned(),
             tool: tool.to_owned(),
+            is_list: arguments.starts_with('['),
             call: data_encoding::HEXLOWER.encode(&Sha256::digest(call)),
             question: String::new(),
             rule: None,

@@ -243,6 +243,11 @@ impl Exception {
     /// # Errors
     /// When the file is not that of the question, or nothing in it asks.
     fn of(question: &Question, paths: &Paths, environment: &Environment) -> Result<Self, Exit> {
+        if question.is_list {
+            return Err(Exit::failed(
+                "the question is about several calls of a script: allow them once, without --always, or write the rule for each tool yourself",
+            ));
+        }
         let config = Config::load(paths, environment)?;
         if config.stand_in.is_some() || question.configuration != config.path {
             let path = question

@@ -15,9 +15,10 @@ use super::printable::printable;
 use super::question::agrees;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
-use crate::config::{Config, Transport};
+use crate::config::{Config, Holds, Transport};
 use crate::scan;
 use crate::secret::Secret;
+use crate::sources::saved_script;
 use crate::tool::ServerName;
 
 /// Time limit for listing a server that was not listed before.
@@ -116,7 +117,7 @@ pub(super) async fn run(
     }
     let neighbours = crate::proxy::neighbours(&proxy.unscoped().snapshot());
     for ((server, pending), digest) in all.iter().zip(&digests) {
-        show(server, pending, &neighbours, output);
+        show(server, pending, &neighbours, &config, output);
         output.line(faint(format!("digest: {digest}")));
     }
     let count = all.iter().map(|(_, pending)| counted(pending)).sum();
@@ -313,8 +314,39 @@ fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
     shown
 }
 
+/// Shows what the definition of a folder's tool stands for: the text of a script, or where the files of a skill are.
+fn show_files(transport: &Transport, definition: Option<&str>, output: &Output) {
+    let (Transport::Folder(folder), Some(definition)) = (transport, definition) else {
+        return;
+    };
+    match folder.holds {
+        Holds::Skills => {
+            let path = printable(&folder.path.to_string_lossy());
+            output.line(format!(
+                "  its files are in {path}: read them before you approve it"
+            ));
+        }
+        Holds::Scripts => match saved_script(folder, definition) {
+            Some(code) => {
+                for line in code.lines() {
+                    output.verbatim(format!("  | {}", printable(line)));
+                }
+            }
+            None => {
+                output.line("  its file has changed since it was listed: run the command again");
+            }
+        },
+    }
+}
+
 /// Prints each difference.
-fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, output: &Output) {
+fn show(
+    server: &ServerName,
+    pending: &Pending,
+    neighbours: &scan::Neighbours,
+    config: &Config,
+    output: &Output,
+) {
     if pending.is_quarantined && pending.tools.is_empty() {
         output.line(format!("{}: no tool of it waits", strong(server)));
     }
@@ -334,6 +366,9 @@ fn show(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours, o
         ));
         output.verbatim(text_of(change));
         let now = change.after.as_deref();
+        if let Some(entry) = config.servers.get(server) {
+            show_files(&entry.transport, now, output);
+        }
         let findings = now.map(|json| {
             let (definition, unreadable) = scan::read(json);
             let shadowed = neighbours.shadowed(server.as_str(), &definition);

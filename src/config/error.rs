@@ -182,7 +182,7 @@ pub(crate) enum EntryError {
         other: &'static str,
     },
     /// A description, and a `command` or `url`.
-    #[error("has an `{key}` and a `{other}`; keep one of them")]
+    #[error("has both `{key}` and `{other}`; keep one of them")]
     OpenApiAndTarget {
         /// The key of the interface.
         key: &'static str,

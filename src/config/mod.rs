@@ -56,6 +56,7 @@ mod results;
 mod roles;
 mod rule_entry;
 mod runner;
+mod saved_scripts;
 mod schema;
 mod scripts;
 mod secrets;

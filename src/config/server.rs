@@ -123,10 +123,7 @@ impl<'a> Resolver<'a> {
             (Some(()), _) => Trust::Unstarted,
             (None, trust) => trust.unwrap_or_default(),
         };
-        let mut transport = self.transport(name, offset, target)?;
-        if let Transport::Folder(folder) = &mut transport {
-            folder.has_resources = trust == Trust::Report;
-        }
+        let transport = self.transport(name, offset, target)?;
         let expose = match entry.expose? {
             Some(exposed) => OwnExposure {
                 prompts: exposed.prompts?,

@@ -9,20 +9,20 @@ use tracing::level_filters::LevelFilter;
 
 use super::edit::LARGEST_FILE;
 use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
-use super::folder;
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
 use super::paths::is_inline;
 use super::policy::Judgement;
 use super::reader::{At, Lines, Read, Report};
 use super::roles::GrantedProfile;
+use super::saved_scripts;
 use super::sections;
 use super::server::{self, Resolver};
 use super::{
     ApprovalOptions, AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions,
-    Environment, Exposure, HealthCheck, HttpOptions, IdleBounds, IdleTimeout, Inspected, Limits,
-    LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Profiles, RemoteServer,
-    ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, Server, Subject,
+    Environment, Exposure, HealthCheck, Holds, HttpOptions, IdleBounds, IdleTimeout, Inspected,
+    Limits, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Profiles,
+    RemoteServer, ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, Server, Subject,
     SurfaceOptions, Traces, Transport, Trust, Verdict, duration, env, file, limits, profiles,
     remote_server, roles, secrets_file,
 };
@@ -203,6 +203,17 @@ impl Config {
             }
         }
         decided
+    }
+
+    /// Whether the tools of this server are scripts that the user has saved.
+    #[must_use]
+    pub(crate) fn has_scripts(&self, server: &ServerName) -> bool {
+        self.servers.get(server).and_then(Server::holds) == Some(Holds::Scripts)
+    }
+
+    /// Gives its servers the strictest `trust` of their program, after servers were added.
+    pub(crate) fn share_trust(&mut self) {
+        share_trust(&mut self.servers);
     }
 
     /// The working directory in a server's entry.
@@ -406,7 +417,7 @@ impl Config {
         }
         let scripts = setting(file.scripts, defaults.scripts, ScriptOptions::text, &report);
         if scripts.is_on
-            && let Some((name, server)) = folder::saved_scripts(path)
+            && let Some((name, server)) = saved_scripts::saved_scripts(path)
             && !names.contains(name.as_str())
         {
             names.insert(name.as_str().to_owned());
@@ -605,20 +616,22 @@ fn servers(
 }
 
 /// Gives entries that run the same program or URL the strictest `trust` that one of them has, so that no second name is a way around it. A
-/// server that an agent added makes no other stricter.
-fn share_trust(servers: &mut BTreeMap<ServerName, Server>) {
+/// server that an agent added makes no other stricter. What follows from `trust` is decided here, too.
+pub(super) fn share_trust(servers: &mut BTreeMap<ServerName, Server>) {
     let mut strictest: BTreeMap<String, Trust> = BTreeMap::new();
     let is_strict = |server: &&Server| matches!(server.trust, Trust::Pin | Trust::Quarantine);
     for server in servers.values().filter(is_strict) {
         let known = strictest.entry(server.transport.program()).or_default();
         *known = server.trust.max(*known);
     }
-    if strictest.is_empty() {
-        return;
-    }
     for server in servers.values_mut() {
-        let others = strictest.get(&server.transport.program());
-        server.trust = server.trust.max(others.copied().unwrap_or_default());
+        if !strictest.is_empty() {
+            let others = strictest.get(&server.transport.program());
+            server.trust = server.trust.max(others.copied().unwrap_or_default());
+        }
+        if let Transport::Folder(folder) = &mut server.transport {
+            folder.has_resources = server.trust == Trust::Report;
+        }
     }
 }
 

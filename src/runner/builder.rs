@@ -17,8 +17,8 @@ use super::server::Server;
 use super::{EndOfRuntime, Inner, Runner};
 use crate::approvals::Approvals;
 use crate::config::{
-    self, Config, ConfigWarning, Environment, LARGEST_FILE, Management, ScriptOptions, SessionEnv,
-    Transport, Trust,
+    self, Config, ConfigWarning, DescriptionLocation, Environment, Holds, LARGEST_FILE, Management,
+    ScriptOptions, SessionEnv, Transport, Trust,
 };
 use crate::events::Events;
 use crate::files::read_regular;
@@ -346,10 +346,14 @@ impl Builder {
             config.names.extend(added.names);
             config.masker = config.masker.and(&added.masker);
             config.servers.extend(added.servers);
+            config.share_trust();
         }
         // The program manages the configuration; its tools are those of the servers.
         config.management = Management::Off;
         config.scripts = ScriptOptions::default();
+        config
+            .servers
+            .retain(|_, server| server.holds() != Some(Holds::Scripts));
         Ok(config)
     }
 
@@ -470,8 +474,28 @@ fn check(config: &Config, has_directories: bool) -> Result<(), Error> {
 
 /// Refuses URLs that this build cannot reach.
 fn check_urls(config: &Config) -> Result<(), Error> {
+    let is_https = |url: &str| {
+        let scheme = url.trim().get(..6);
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+    };
     let is_secure = |entry: &config::Server| match &entry.transport {
-        Transport::Http(remote) | Transport::Sse(remote) => remote.url.starts_with("https:"),
+        Transport::Http(remote) | Transport::Sse(remote) => {
+            let openapi = remote.openapi.as_ref();
+            let described = openapi.and_then(|openapi| match &openapi.description {
+                DescriptionLocation::Url(url) => Some(url),
+                _ => None,
+            });
+            let origins = openapi
+                .map(|openapi| &openapi.origins)
+                .into_iter()
+                .flatten();
+            let proxy = match &remote.proxy {
+                config::Proxy::Url(url) => Some(url),
+                _ => None,
+            };
+            let all = std::iter::once(&remote.url).chain(described);
+            all.chain(origins).chain(proxy).any(|url| is_https(url))
+        }
         Transport::Stdio(_) | Transport::Folder(_) => false,
     };
     let mut secure = config.servers.iter().filter(|(_, entry)| is_secure(entry));

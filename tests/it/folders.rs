@@ -1,4 +1,4 @@
-//! Folders whose files are tools: skills, and scripts saved beside the configuration.
+//! Folders whose files are tools: skills, and scripts saved next to the configuration.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,10 @@ fn a_saved_script_waits_for_a_person_and_runs_with_its_arguments() {
     let Some(screen) = approve(&setup, "scripts") else {
         return;
     };
-    assert!(screen.contains("notes-from"), "{screen}");
+    // The person sees what would run.
+    for text in ["notes-from", "return notes.filter"] {
+        assert!(screen.contains(text), "{text}: {screen}");
+    }
     let mut client = listed(&setup);
     let found = client.search("notes from a number on");
     assert!(found.contains("scripts__notes-from"), "{found}");
@@ -123,6 +126,10 @@ fn a_file_that_is_no_script_costs_itself_alone_and_says_why() {
         ("bad name.js", "/*---\ndescription: d\n---*/"),
         ("named.js", "/*---\ndescription: d\nname: other\n---*/"),
         ("schema.js", "/*---\ndescription: d\narguments: 3\n---*/"),
+        (
+            "short.js",
+            "/*---\ndescription: d\narguments: { owner: strng }\n---*/",
+        ),
         ("notes.txt", "no script"),
         ("below/deep.js", "/*---\ndescription: d\n---*/"),
     ];
@@ -133,7 +140,7 @@ fn a_file_that_is_no_script_costs_itself_alone_and_says_why() {
     for (file, why) in [
         ("plain.js", "it has no `description`"),
         ("broken.js", "cannot be read"),
-        ("bad name.js", "other characters"),
+        ("bad name.js", "letters, digits"),
         ("named.js", "must be the file's"),
         ("schema.js", "no JSON Schema"),
     ] {
@@ -364,4 +371,90 @@ fn an_entry_of_a_folder_is_added_checked_and_explained() {
     let both = gone.entry("team", r#"{"skills":"./skills","command":"x"}"#);
     let said = both.run(&["list"]);
     assert!(format!("{}{}", said.stdout, said.stderr).contains("skills"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_skill_whose_instructions_are_a_link_or_beyond_the_limit_is_none() {
+    let setup = with_skills(json!({ "trust": "pin" }));
+    let skills = setup.config_path().parent().unwrap().join("skills");
+    write(&setup, "elsewhere", &[("real.md", SKILL)]);
+    fs::create_dir(skills.join("linked")).unwrap();
+    std::os::unix::fs::symlink("../../elsewhere/real.md", skills.join("linked/SKILL.md")).unwrap();
+    let many: Vec<String> = (0..501).map(|number| format!("0/{number}.txt")).collect();
+    let mut files: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "x")).collect();
+    files.push(("SKILL.md", "---\ndescription: Has many files\n---\n"));
+    write(&setup, "skills/many", &files);
+    listed(&setup).finish();
+    let names = setup.run(&["tools", "team", "--json"]).code(0).stdout;
+    assert!(names.contains("team__invoice"), "{names}");
+    assert!(
+        !names.contains("linked") && !names.contains("many"),
+        "{names}"
+    );
+    let said = setup.run(&["doctor"]);
+    let said = format!("{}{}", said.stdout, said.stderr);
+    assert!(said.contains("more than 500 files"), "{said}");
+}
+
+#[test]
+fn called_by_its_own_name_a_saved_script_runs_and_a_changed_file_waits() {
+    let setup = scripts::setup()
+        .setting("surface", json!("direct"))
+        .entry("team", r#"{"skills":"./skills","trust":"pin"}"#);
+    setup.save();
+    skills(&setup);
+    let folder = write(&setup, "scripts", &[("notes-from.js", FROM)]);
+    listed(&setup).finish();
+    if approve(&setup, "scripts").is_none() {
+        return;
+    }
+    let mut client = setup.connect();
+    let text = |client: &mut Client| client.call("scripts__notes-from", r#"{"least":2}"#);
+    let answer = text(&mut client);
+    assert_eq!(answer.text(), r#"[{"id":2}]"#);
+    let refused = client.call("scripts__notes-from", r#"{"least":"two"}"#);
+    assert!(refused.is_tool_error(), "{}", refused.as_str());
+    assert!(
+        client
+            .call("team__invoice", "{}")
+            .text()
+            .contains("# Invoices")
+    );
+    fs::write(
+        folder.join("notes-from.js"),
+        FROM.replace("args.least", "0"),
+    )
+    .unwrap();
+    write(
+        &setup,
+        "skills",
+        &[("invoice/references/layout.md", "Send a copy.")],
+    );
+    let changed = text(&mut client);
+    assert!(changed.is_tool_error(), "{}", changed.as_str());
+    let changed = client.call("team__invoice", r#"{"file":"references/layout.md"}"#);
+    assert!(
+        !changed.as_str().contains("Send a copy"),
+        "{}",
+        changed.as_str()
+    );
+}
+
+#[test]
+fn a_second_name_of_a_pinned_folder_has_no_resources_either() {
+    let setup = with_skills(json!({ "trust": "pin" }))
+        .entry("twin", r#"{"skills":"./skills"}"#)
+        .setting("expose", json!({ "resources": true }));
+    let mut client = listed(&setup);
+    let list = client.ask("resources/list", "{}").result().to_owned();
+    assert!(!list.contains("skill://"), "{list}");
+    write(
+        &setup,
+        "skills",
+        &[("invoice/references/layout.md", "Send a copy.")],
+    );
+    let uri = r#"{"uri":"skill://invoice/references/layout.md"}"#;
+    let read = client.ask("resources/read", uri);
+    assert!(!read.as_str().contains("Send a copy"), "{}", read.as_str());
 }

@@ -609,7 +609,7 @@ fn included_and_excluded_operations() {
         (json!({ "exclude": ["[a"] }), "`exclude`"),
         (
             json!({ "url": "http://a" }),
-            "has an `openapi` and a `url`; keep one of them",
+            "has both `openapi` and `url`; keep one of them",
         ),
         (json!({ "exclud": ["a"] }), "did you mean `exclude`"),
         (json!({ "origins": ["http://a/b"] }), "origin"),

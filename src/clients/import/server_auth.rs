@@ -226,7 +226,11 @@ impl Rights {
         }
         for (rule, allows) in read {
             let audience = self.audience(rule)?;
-            for glob in rule.get("tools").map(Node::items).unwrap_or_default() {
+            let tools = rule.get("tools").map(Node::items).unwrap_or_default();
+            if tools.is_empty() {
+                return Err("a rule has no list of `tools`".to_owned());
+            }
+            for glob in tools {
                 let globs = glob.as_text().and_then(joined);
                 let list = match allows {
                     true => &mut self.allow,
@@ -235,6 +239,10 @@ impl Rights {
                 let globs = globs.ok_or("a pattern of tools has no counterpart")?;
                 list.extend(globs.iter().map(|glob| rule_text(&audience, glob)));
             }
+        }
+        // No rule here would permit everything.
+        if is_denied && self.allow.is_empty() {
+            return Err("its rules permit no tool of these servers".to_owned());
         }
         Ok(())
     }
@@ -444,7 +452,13 @@ impl Grant {
         }
         let named: Vec<&str> = match grant.get("server") {
             Some(Node::Text(one)) => vec![one],
-            Some(list) => list.items().iter().filter_map(Node::as_text).collect(),
+            Some(list) => {
+                let names = list.items().iter().map(Node::as_text);
+                let names: Option<Vec<&str>> = names.collect();
+                names
+                    .filter(|names| !names.is_empty())
+                    .ok_or("the `server` of a grant is no name and no list of names")?
+            }
             None => return Err("a grant names no server".to_owned()),
         };
         let mut servers = Vec::new();
@@ -459,7 +473,11 @@ impl Grant {
             }
         }
         let mut tools = Vec::new();
-        for tool in grant.get("tools").map(Node::items).unwrap_or_default() {
+        let listed = grant.get("tools");
+        if listed.is_some_and(|list| !matches!(list, Node::List(_) | Node::Null)) {
+            return Err("the `tools` of a grant are no list".to_owned());
+        }
+        for tool in listed.map(Node::items).unwrap_or_default() {
             let tool = tool
                 .as_text()
                 .filter(|tool| is_glob(tool) && !tool.contains("__"));

@@ -60,7 +60,7 @@ impl Failure {
                 name,
                 is_builtin: true,
             } => format!(
-                "`{name}` was not called: a script cannot call the tools of mcpzip, except mcpzip__read_result. Next: call it with \
+                "`{name}` was not called: a script runs no other script and calls no tool of mcpzip except mcpzip__read_result. Next: call it with \
                  execute_tool, outside of the script"
             ),
             Self::NotInScript {

@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::describe::is_partial;
-use super::folder::is_saved_script;
 use super::{Tools, builtin};
 use crate::catalog::{Adapted, Rejected, Tool};
 use crate::limits::{Permit, Request};
@@ -163,7 +162,10 @@ impl Tools {
         };
         let reply = match (&consent, builtin::Tool::of(&tool)) {
             (Consent::Asked(reply), _) => reply.clone(),
-            (_, own) if own == Some(builtin::Tool::Run) || is_saved_script(view, &tool) => {
+            (_, own)
+                if own == Some(builtin::Tool::Run)
+                    || view.config().has_scripts(tool.server().name()) =>
+            {
                 let (is_saved, own) = (own.is_none(), consent.context(context));
                 let reply = match is_saved {
                     true => self.run_saved(&call, own, &tool, arguments).await?,
@@ -244,7 +246,7 @@ impl Tools {
     }
 
     /// Checks arguments against the tool's schema, and repairs unambiguous mistakes.
-    async fn check_arguments<'a>(
+    pub(super) async fn check_arguments<'a>(
         &self,
         view: &View,
         tool: &Tool,

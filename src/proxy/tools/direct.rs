@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::Tools;
-use super::call::{completed, size_of_answer, without_secrets};
+use super::call::{Call, completed, size_of_answer, without_secrets};
 use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, Server};
@@ -229,11 +229,11 @@ impl Tools {
         &self,
         view: &View,
         caller: &Caller,
-        name: &str,
+        tool_name: &str,
         params: &Object<'_>,
         line: &Bytes,
     ) -> Result<Reply, Failure> {
-        let tool = self.direct_tool(view, name).await?;
+        let tool = self.direct_tool(view, tool_name).await?;
         if let Err(mismatch) = self.check_params(caller, &tool, params) {
             let text = mismatch.map_or_else(|| NO_DEFINITION.to_owned(), |error| error.to_string());
             return Ok(Reply::error(ErrorCode::HEADER_MISMATCH, text));
@@ -243,11 +243,51 @@ impl Tools {
         let raw: &RawValue = serde_json::from_str(sent).unwrap_or(RawValue::NULL);
         let completed = completed(&tool, raw)?;
         let context = RequestContext::of(caller, view, params);
+        let is_script = view.config().has_scripts(tool.server().name());
+        if is_script {
+            // Its server is this program, so nothing else checks them.
+            self.check_arguments(view, &tool, params.get("arguments"))
+                .await?;
+        }
         let consent = self.relay.consent(view, &tool, sent, Some(&context), false);
         let consent = match consent.await? {
             Consent::Asked(reply) => return Ok(reply),
             consent => consent,
         };
+        let adapted = tool.adapted();
+        let asked = AnsweredCall {
+            name: &name,
+            select: adapted.and_then(Adapted::select),
+            budget: adapted.and_then(Adapted::budget),
+            form: adapted.and_then(Adapted::form),
+            caller,
+            view,
+        };
+        if is_script {
+            let arguments = completed.as_deref().unwrap_or(raw);
+            let call = Call {
+                name: tool_name,
+                arguments: Some(arguments),
+                line: None,
+                limit: None,
+                view,
+                context: Some(&context),
+                is_agreed: false,
+                is_read_only: false,
+            };
+            let own = consent.context(Some(&context));
+            let reply = self.run_saved(&call, own, &tool, arguments).await?;
+            return Ok(match reply {
+                Reply::Relayed(result) => {
+                    if let Consent::Given(given) = &consent {
+                        let result = upstream::ServerReply::Result(result.clone());
+                        self.relay.agreed(given, (view, &tool), sent, &result);
+                    }
+                    self.answers.direct(result, &asked).await
+                }
+                reply => reply,
+            });
+        }
         let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
         let frame = match (params.get("arguments"), completed) {
             (_, Some(all)) => Frame::from(format!(r#"{head},"arguments":{all}"#)),
@@ -271,6 +311,7 @@ impl Tools {
             .relay
             .request(&name.server, relayed, consent.context(Some(&context)))
             .await;
+        let outcome = self.unchanged(view, &tool, outcome);
         permit.count_bytes(bytes + size_of_answer(&outcome));
         let result = match &outcome {
             Ok(upstream::ServerReply::Result(result)) => Some(&result[..]),
@@ -287,15 +328,6 @@ impl Tools {
         let outcome = outcome.map(|reply| without_secrets(view, &tool, reply));
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-                let adapted = tool.adapted();
-                let asked = AnsweredCall {
-                    name: &name,
-                    select: adapted.and_then(Adapted::select),
-                    budget: adapted.and_then(Adapted::budget),
-                    form: adapted.and_then(Adapted::form),
-                    caller,
-                    view,
-                };
                 Ok(self.answers.direct(result, &asked).await)
             }
             Ok(upstream::ServerReply::Result(_)) => Ok(Reply::error(

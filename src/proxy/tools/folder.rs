@@ -1,12 +1,14 @@
 //! Tools of folders: a saved script runs like one that an agent sends, and what changed after a person has approved it is not used.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::Tools;
 use super::call::Call;
 use crate::catalog::Tool;
-use crate::config::{Holds, Server, Trust};
+use crate::config::Trust;
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::answers::content::text_of;
@@ -14,14 +16,8 @@ use crate::proxy::failure::Failure;
 use crate::proxy::relay::Relayed;
 use crate::proxy::view::View;
 use crate::proxy::{Reply, RequestContext};
+use crate::statistics::CallPath;
 use crate::upstream::{CallError, DIGEST, ServerReply, message_of};
-
-/// Whether `tool` is a script that the user has saved.
-pub(super) fn is_saved_script(view: &View, tool: &Tool) -> bool {
-    let config = view.config();
-    let entry = config.servers.get(tool.server().name());
-    entry.and_then(Server::holds) == Some(Holds::Scripts)
-}
 
 impl Tools {
     /// Runs a saved script with the arguments of a call.
@@ -40,7 +36,9 @@ impl Tools {
             name: name.clone(),
             error: Box::new(error),
         };
-        let own = tool.own_name();
+        let (own, start) = (tool.own_name(), Instant::now());
+        // Its calls have places of their own, which they would wait for in vain if the script had one.
+        drop(self.permit(call.view, context, &name).await?);
         let relayed = Relayed {
             method: "tools/call",
             name: Some(own.tool.as_str()),
@@ -53,17 +51,29 @@ impl Tools {
             limit: self.relay.limit(call.view, &own.server),
             is_repeatable: true,
         };
-        let answered = self.relay.request(&own.server, relayed, context).await;
+        // Nothing of the caller's request, such as an answer to a question, is about this one.
+        let answered = self.relay.request(&own.server, relayed, None).await;
         let code = match self.unchanged(call.view, tool, answered).map_err(failed)? {
             ServerReply::Result(result) => text_of(&result),
             ServerReply::Error(error) => return Ok(Reply::tool_error(&message_of(&error))),
         };
-        let _permit = self.permit(call.view, context, &name).await?;
         let script = (code.as_str(), Some(arguments));
-        Ok(self.run_code(call, context, name.clone(), script).await)
+        let reply = self.run_code(call, context, name.clone(), script).await;
+        let sent = arguments.get().len();
+        let result = match &reply {
+            Reply::Result(result) | Reply::Relayed(result) => Some(&result[..]),
+            _ => None,
+        };
+        let path = match call.context {
+            Some(_) => CallPath::MetaTool,
+            None => CallPath::Command,
+        };
+        self.answers
+            .count_call(&own, start.elapsed(), sent, result, path);
+        Ok(reply)
     }
 
-    /// The answer of a folder, if it is made of the files that the definition of the tool was made of. Without `trust`, any answer.
+    /// Passes an answer on if it was made of the files that the tool's definition was made of. With `"trust": "report"`, every answer passes.
     pub(super) fn unchanged(
         &self,
         view: &View,
@@ -87,7 +97,7 @@ impl Tools {
             return answered;
         }
         self.inventory.poke(&own.server);
-        Err(CallError::Changed {
+        Err(CallError::Withheld {
             server: own.server,
             tool: own.tool.to_string(),
         })

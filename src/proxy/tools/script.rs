@@ -20,7 +20,7 @@ use crate::proxy::answers::projection::input_of;
 use crate::proxy::answers::reply::is_error;
 use crate::proxy::failure::{Failure, NoConsent};
 use crate::proxy::relay::consent::{Consent, ScriptCall};
-use crate::proxy::{Reply, RequestContext};
+use crate::proxy::{Reply, RequestContext, counted};
 use crate::scripts::{self, End, Ended, Fault, Host, Limits};
 use crate::tool::{QualifiedName, ToolName};
 
@@ -150,7 +150,7 @@ impl Tools {
         }
         let (count, mut is_stored) = (made.len(), false);
         let shelf = shelf_of(context.view.config().results.kept_for, &context.caller);
-        let mut text = format!("\nIt had made {count} calls:");
+        let mut text = format!("\nIt had made {}:", counted(count, "call"));
         for Made { name, answer } in made.into_iter().rev().take(SHOWN).rev() {
             let outcome = match answer {
                 Ok(Some(result)) => match self.answers.stored(shelf, &result).await {

@@ -1,13 +1,12 @@
 //! The files of a folder. Links are followed to folders with a skill, and to nothing inside one.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
-
-use crate::files::read_regular;
 
 /// The size limit of one file, in bytes.
 pub(super) const LARGEST: u64 = 4 * 1024 * 1024;
@@ -27,7 +26,7 @@ fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || matches!(name, "node_modules" | "__pycache__")
 }
 
-/// The entries of a folder, sorted by name; those that cannot be read are none.
+/// The entries of a folder, sorted by name. An unreadable folder has none.
 fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
@@ -51,7 +50,9 @@ fn search(folder: &Path, depth: usize, seen: &mut BTreeSet<PathBuf>, found: &mut
     if !is_new || depth > DEEPEST || found.len() >= MOST_SKILLS {
         return;
     }
-    if folder.join(SKILL).is_file() {
+    // A link is none: what it leads to would not be a file of the skill.
+    let own = fs::symlink_metadata(folder.join(SKILL));
+    if own.is_ok_and(|file| file.is_file()) {
         found.push(folder.to_owned());
         return;
     }
@@ -63,10 +64,30 @@ fn search(folder: &Path, depth: usize, seen: &mut BTreeSet<PathBuf>, found: &mut
 }
 
 /// The regular files in `folder`, by their paths in it with `/` between the segments.
-pub(super) fn within(folder: &Path) -> Vec<String> {
+///
+/// # Errors
+/// When there are too many: a part of them would not be the whole skill.
+pub(super) fn within(folder: &Path) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     collect(folder, "", 0, &mut all);
-    all
+    limited(all)
+}
+
+/// The regular files in `folder` itself.
+///
+/// # Errors
+/// When there are too many.
+pub(super) fn beside(folder: &Path) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    collect(folder, "", DEEPEST, &mut all);
+    limited(all)
+}
+
+fn limited(all: Vec<String>) -> Result<Vec<String>, String> {
+    match all.len() > MOST_FILES {
+        true => Err(format!("it has more than {MOST_FILES} files")),
+        false => Ok(all),
+    }
 }
 
 fn collect(folder: &Path, prefix: &str, depth: usize, all: &mut Vec<String>) {
@@ -74,7 +95,7 @@ fn collect(folder: &Path, prefix: &str, depth: usize, all: &mut Vec<String>) {
         let Ok(metadata) = fs::symlink_metadata(&path) else {
             continue;
         };
-        if all.len() >= MOST_FILES {
+        if all.len() > MOST_FILES {
             return;
         }
         if metadata.is_file() {
@@ -85,10 +106,42 @@ fn collect(folder: &Path, prefix: &str, depth: usize, all: &mut Vec<String>) {
     }
 }
 
-/// The content of a file of [`within`].
+/// The content of a file of [`within`]. No link is followed, also if a folder on the way became one since it was listed.
 pub(super) fn read(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
-    read_regular(&folder.join(name), LARGEST)
-        .map_err(|error| format!("`{name}` cannot be read: {error}"))
+    let read = || {
+        let file = open(folder, name)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.len() > LARGEST {
+            let reason = format!("it is no regular file of at most {LARGEST} bytes");
+            return Err(io::Error::other(reason));
+        }
+        let mut content = Vec::new();
+        file.take(LARGEST).read_to_end(&mut content)?;
+        Ok(content)
+    };
+    read().map_err(|error: io::Error| format!("`{name}` cannot be read: {error}"))
+}
+
+#[cfg(unix)]
+fn open(folder: &Path, name: &str) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let mut at = rustix::fs::open(folder, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let mut segments = name.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let kind = match segments.peek() {
+            Some(_) => OFlags::DIRECTORY,
+            // Opening a pipe does not wait for somebody to write.
+            None => OFlags::NONBLOCK,
+        };
+        at = rustix::fs::openat(&at, segment, flags | OFlags::NOFOLLOW | kind, Mode::empty())?;
+    }
+    Ok(File::from(at))
+}
+
+#[cfg(not(unix))]
+fn open(folder: &Path, name: &str) -> io::Result<File> {
+    crate::files::open_regular(&folder.join(name))
 }
 
 /// A text file. Bytes that are no UTF-8 are replaced.

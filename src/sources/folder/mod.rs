@@ -1,4 +1,4 @@
-//! A folder whose files are tools: skills (`"skills": …`), or the scripts saved beside the configuration.
+//! A folder whose files are tools: skills (`"skills": …`), or the scripts saved next to the configuration.
 //!
 //! Each definition has a digest of its files, so that a change of any of them is a change of the tool, and each answer has the digest of what
 //! it was made of: whoever calls can refuse what is no longer the tool that was listed.
@@ -17,6 +17,7 @@ use std::time::SystemTime;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
 use super::watch::watch;
 use crate::config::{Folder, Holds};
@@ -28,6 +29,8 @@ use crate::upstream::{DIGEST, Introduction, Source, SourceError, UpstreamContext
 pub(super) struct FolderSource {
     folder: Folder,
     context: Arc<UpstreamContext>,
+    /// One reader at a time: the threads that wait for the disk are those of all servers, and a reader goes on when its call was cancelled.
+    reader: Arc<Semaphore>,
 }
 
 impl FolderSource {
@@ -40,6 +43,7 @@ impl FolderSource {
         let source = Arc::new(Self {
             folder: folder.clone(),
             context: context.clone(),
+            reader: Arc::new(Semaphore::new(1)),
         });
         watch(&source, Self::state, changed, context);
         source
@@ -49,10 +53,7 @@ impl FolderSource {
     fn state(&self) -> Vec<(PathBuf, Option<SystemTime>, u64)> {
         let folder = &self.folder.path;
         match self.folder.holds {
-            Holds::Skills => {
-                let skills = skills::all(folder);
-                files::state(skills.iter().flat_map(skills::Skill::paths))
-            }
+            Holds::Skills => files::state(skills::paths(folder)),
             Holds::Scripts => files::state(scripts::paths(folder)),
         }
     }
@@ -62,10 +63,16 @@ impl FolderSource {
         &self,
         read: impl FnOnce(&Folder) -> T + Send + 'static,
     ) -> Result<T, SourceError> {
+        let unreadable = || SourceError::Arguments("its folder cannot be read".to_owned());
+        let permit = self.reader.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| unreadable())?;
         let folder = self.folder.clone();
-        let read = self.context.tasks.spawn_blocking(move || read(&folder));
-        read.await
-            .map_err(|_| SourceError::Arguments("its folder cannot be read".to_owned()))
+        let read = self.context.tasks.spawn_blocking(move || {
+            let read = read(&folder);
+            drop(permit);
+            read
+        });
+        read.await.map_err(|_| unreadable())
     }
 }
 
@@ -89,7 +96,7 @@ impl Source for FolderSource {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>> {
         Box::pin(async move {
             let all = self.reading(|folder| {
-                // An empty folder is none that cannot be read.
+                // Distinguishes an unreadable folder from an empty one.
                 std::fs::read_dir(&folder.path).map_err(|error| {
                     format!(
                         "its folder `{}` cannot be read: {error}",
@@ -101,7 +108,8 @@ impl Source for FolderSource {
                         .iter()
                         .map(skills::Skill::definition)
                         .collect(),
-                    Holds::Scripts => scripts::definitions(&folder.path),
+                    Holds::Scripts => scripts::definitions(&folder.path)
+                        .map_err(|reason| format!("its folder cannot be used: {reason}"))?,
                 };
                 Ok(all.iter().map(Value::to_string).collect())
             });
@@ -160,6 +168,13 @@ impl Source for FolderSource {
                 .ok()?
         })
     }
+}
+
+/// The text of the saved script that this definition was made of; `None` if it is another by now.
+pub(crate) fn saved_script(folder: &Folder, definition: &str) -> Option<String> {
+    let definition: Value = serde_json::from_str(definition).ok()?;
+    let (code, digest) = scripts::read(&folder.path, definition.get("name")?.as_str()?)?.ok()?;
+    (definition.get("_meta")?.get(DIGEST)? == &Value::from(digest)).then_some(code)
 }
 
 /// `text` as the name of a tool: letters, digits, `-` and `_`, at most 64 of them. `None` if nothing is left.

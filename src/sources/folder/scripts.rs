@@ -12,42 +12,45 @@ const ENDING: &str = ".js";
 
 /// The paths of the scripts in `folder`.
 pub(super) fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> + '_ {
-    names(folder).map(|name| folder.join(name))
+    let names = files(folder).unwrap_or_default().into_iter();
+    names.map(|name| folder.join(format!("{name}{ENDING}")))
 }
 
-/// The names of the scripts' files. Scripts lie side by side, and no link leads to one.
-fn names(folder: &Path) -> impl Iterator<Item = String> {
-    let all = files::within(folder).into_iter();
-    all.filter(|name| name.ends_with(ENDING) && !name.contains('/'))
+/// The names of the scripts, without their ending. Scripts lie side by side, and no link leads to one.
+fn files(folder: &Path) -> Result<Vec<String>, String> {
+    let all = files::beside(folder)?.into_iter();
+    let stems = all.filter_map(|name| Some(name.strip_suffix(ENDING)?.to_owned()));
+    Ok(stems.collect())
 }
 
 /// The definitions of all scripts, and the faults of those that cannot be tools.
-pub(super) fn definitions(folder: &Path) -> Vec<Value> {
-    let defined = names(folder).map(|file| {
-        definition(folder, &file).unwrap_or_else(
-            |reason| json!({ FAULT: format!("script `{file}` is left out: {reason}") }),
+///
+/// # Errors
+/// When there are too many files.
+pub(super) fn definitions(folder: &Path) -> Result<Vec<Value>, String> {
+    let defined = files(folder)?.into_iter().map(|name| {
+        definition(folder, &name).unwrap_or_else(
+            |reason| json!({ FAULT: format!("script `{name}{ENDING}` is left out: {reason}") }),
         )
     });
-    defined.collect()
+    Ok(defined.collect())
 }
 
-fn definition(folder: &Path, file: &str) -> Result<Value, String> {
-    let stem = file.trim_end_matches(ENDING);
-    if legal_name(stem).as_deref() != Some(stem) {
-        return Err("its name has other characters than letters, digits, `-` and `_`".to_owned());
+fn definition(folder: &Path, name: &str) -> Result<Value, String> {
+    if legal_name(name).as_deref() != Some(name) {
+        return Err(
+            "its name must have letters, digits, `-` and `_` only, 64 at most, and no `-` at an end"
+                .to_owned(),
+        );
     }
-    let code = files::read_text(folder, file)?;
+    let code = files::read_text(folder, &format!("{name}{ENDING}"))?;
     let fields = front_matter::of_script(&code)?;
     let description = fields.get("description").and_then(Value::as_str);
     let description = description.map(str::trim).filter(|text| !text.is_empty());
     let description = description
         .ok_or("it has no `description` between `/*---` and `---*/` at its beginning")?;
-    if let Some(name) = fields.get("name")
-        && name != stem
-    {
-        return Err(format!(
-            "its `name` is {name}, and must be the file's, `{stem}`"
-        ));
+    if fields.get("name").is_some_and(|own| own != name) {
+        return Err(format!("its `name` must be the file's, `{name}`"));
     }
     let schema = match fields.get("arguments") {
         None => json!({ "type": "object", "properties": {}, "additionalProperties": false }),
@@ -55,7 +58,7 @@ fn definition(folder: &Path, file: &str) -> Result<Value, String> {
         Some(_) => return Err("its `arguments` are no JSON Schema of an object".to_owned()),
     };
     Ok(json!({
-        "name": stem,
+        "name": name,
         "description": description,
         "inputSchema": schema,
         "_meta": { DIGEST: digest(&code) },
@@ -64,13 +67,15 @@ fn definition(folder: &Path, file: &str) -> Result<Value, String> {
 
 /// The schema of all arguments: a whole one, or its properties by name.
 fn object_schema(written: &Map<String, Value>) -> Result<Value, String> {
-    if written.get("type").is_some_and(Value::is_string) {
-        return match written.get("type") == Some(&json!("object")) {
-            true => Ok(json!(written)),
-            false => Err("its `arguments` are no JSON Schema of an object".to_owned()),
-        };
+    let schema = match written.get("type") {
+        Some(kind) if kind.is_string() => json!(written),
+        _ => json!({ "type": "object", "properties": written, "additionalProperties": false }),
+    };
+    let is_object = schema.get("type") == Some(&json!("object"));
+    match is_object && jsonschema::meta::is_valid(&schema) {
+        true => Ok(schema),
+        false => Err("its `arguments` are no JSON Schema of an object".to_owned()),
     }
-    Ok(json!({ "type": "object", "properties": written, "additionalProperties": false }))
 }
 
 fn digest(code: &str) -> String {
@@ -79,13 +84,26 @@ fn digest(code: &str) -> String {
     hash.finish()
 }
 
+/// The script of this name and its digest; `None` if there is no such one.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub(super) fn read(folder: &Path, name: &str) -> Option<Result<(String, String), String>> {
+    let is_there = files(folder).ok()?.iter().any(|known| known == name);
+    let file = is_there.then(|| format!("{name}{ENDING}"))?;
+    Some(files::read_text(folder, &file).map(|code| {
+        let digest = digest(&code);
+        (code, digest)
+    }))
+}
+
 /// The script of this name with its digest, as a result of a call; `None` if there is no such one.
 ///
 /// # Errors
 /// The reason why it cannot be read.
 pub(super) fn answer(folder: &Path, name: &str) -> Option<Result<Value, String>> {
-    let file = names(folder).find(|file| file.trim_end_matches(ENDING) == name)?;
-    Some(files::read_text(folder, &file).map(|code| {
-        json!({ "content": [{ "type": "text", "text": code }], "_meta": { DIGEST: digest(&code) } })
+    let read = read(folder, name)?;
+    Some(read.map(|(code, digest)| {
+        json!({ "content": [{ "type": "text", "text": code }], "_meta": { DIGEST: digest } })
     }))
 }

@@ -1,6 +1,6 @@
 //! A folder of skills: each is a tool that gives its instructions and files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -25,6 +25,18 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
+/// The size limit of all files of a skill, in bytes.
+const LARGEST: usize = 32 * 1024 * 1024;
+
+/// The files of a skill, as they were read.
+struct Read {
+    names: Vec<String>,
+    /// The hash of all of them.
+    digest: String,
+    /// The content of the file that was wanted.
+    content: Option<Vec<u8>>,
+}
+
 /// A skill.
 #[derive(Debug, Clone)]
 pub(super) struct Skill {
@@ -34,7 +46,7 @@ pub(super) struct Skill {
 
 /// The skills in `folder` with their names: the front matter's, or else the folder's.
 pub(super) fn all(folder: &Path) -> Vec<Skill> {
-    let mut taken = BTreeSet::new();
+    let (mut taken, mut numbers) = (BTreeSet::new(), BTreeMap::new());
     let named = files::skills(folder).into_iter().map(|folder| {
         let written = files::read_text(&folder, files::SKILL).unwrap_or_default();
         let fields = front_matter::of_markdown(&written).fields;
@@ -50,50 +62,80 @@ pub(super) fn all(folder: &Path) -> Vec<Skill> {
         let name = legal_name(name)
             .or_else(|| legal_name(&own))
             .unwrap_or_else(|| "skill".to_owned());
-        let unique = (1..).map(|number| match number {
-            1 => name.clone(),
-            number => format!("{name}-{number}"),
-        });
-        let name = unique
-            .into_iter()
-            .find(|name| taken.insert(name.clone()))
-            .unwrap_or(name);
-        Skill { name, folder }
+        // The next number for this name; a name of its own may be like one with a number.
+        let number: &mut usize = numbers.entry(name.clone()).or_default();
+        let unique = loop {
+            *number += 1;
+            let unique = match *number {
+                1 => name.clone(),
+                number => format!("{name}-{number}"),
+            };
+            if taken.insert(unique.clone()) {
+                break unique;
+            }
+        };
+        Skill {
+            name: unique,
+            folder,
+        }
     });
     named.collect()
 }
 
+/// The paths of all files of the skills in `folder`.
+pub(super) fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let skills = files::skills(folder).into_iter();
+    skills.flat_map(|folder| {
+        let names = files::within(&folder).unwrap_or_default().into_iter();
+        names.map(move |name| folder.join(name))
+    })
+}
+
 impl Skill {
-    /// All paths of files that belong to it.
-    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        files::within(&self.folder)
-            .into_iter()
-            .map(|name| self.folder.join(name))
-    }
-
-    /// The names of its files beside `SKILL.md`.
-    fn others(&self) -> Vec<String> {
-        let mut names = files::within(&self.folder);
-        names.retain(|name| name != files::SKILL);
-        names
-    }
-
-    /// A hash of all its files.
-    fn digest(&self) -> Result<String, String> {
-        let mut hash = files::Hash::new();
-        for name in files::within(&self.folder) {
-            hash.add(&name, &files::read(&self.folder, &name)?);
+    /// Reads all its files: their names, a hash of all, and the content of `wanted` if it is one of them. The content is what was hashed.
+    fn read(&self, wanted: &str) -> Result<Read, String> {
+        let names = files::within(&self.folder)?;
+        let (mut hash, mut content, mut size) = (files::Hash::new(), None, 0);
+        for name in &names {
+            let bytes = files::read(&self.folder, name)?;
+            size += bytes.len();
+            if size > LARGEST {
+                return Err(format!(
+                    "its files have more than {} MB",
+                    LARGEST / 1024 / 1024
+                ));
+            }
+            hash.add(name, &bytes);
+            if name == wanted {
+                content = Some(bytes);
+            }
         }
-        Ok(hash.finish())
+        Ok(Read {
+            names,
+            digest: hash.finish(),
+            content,
+        })
+    }
+
+    /// The instructions, the names of the other files, and a hash of all.
+    fn instructions(&self) -> Result<(String, Vec<String>, String), String> {
+        let Read {
+            mut names,
+            digest,
+            content,
+        } = self.read(files::SKILL)?;
+        let content = content.ok_or_else(|| format!("it has no `{}` any more", files::SKILL))?;
+        names.retain(|name| name != files::SKILL);
+        Ok((
+            String::from_utf8_lossy(&content).into_owned(),
+            names,
+            digest,
+        ))
     }
 
     /// Its definition as a tool, or the fault that keeps it from being one.
     pub(super) fn definition(&self) -> Value {
-        let read = || {
-            let text = files::read_text(&self.folder, files::SKILL)?;
-            Ok::<_, String>((text, self.digest()?))
-        };
-        let (text, digest) = match read() {
+        let (text, others, digest) = match self.instructions() {
             Ok(read) => read,
             Err(reason) => {
                 return json!({ FAULT: format!("skill `{}` is left out: {reason}", self.name) });
@@ -104,13 +146,12 @@ impl Skill {
         let description = described.map(str::trim).filter(|text| !text.is_empty());
         let description = description.unwrap_or_else(|| first_paragraph(read.body));
         let description: String = description.chars().take(LONGEST_DESCRIPTION).collect();
-        let others = self.others();
         let schema = match others.is_empty() {
-            true => json!({ "type": "object", "properties": {} }),
+            true => json!({ "type": "object", "properties": {}, "additionalProperties": false }),
             false => json!({ "type": "object", "properties": { "file": {
                 "type": "string",
-                "description": "A file of the skill, to be read in place of its instructions, which name the files",
-            } } }),
+                "description": "Path of one of the skill's files. Without it, the instructions are returned.",
+            } }, "additionalProperties": false }),
         };
         json!({
             "name": self.name,
@@ -126,49 +167,38 @@ impl Skill {
     /// # Errors
     /// The reason why the file cannot be had.
     pub(super) fn answer(&self, file: Option<&str>) -> Result<Value, String> {
-        // Before the content: a change in between gives a digest of what was before it.
-        let digest = self.digest()?;
-        let others = self.others();
-        let content = match file {
-            None => {
-                let text = files::read_text(&self.folder, files::SKILL)?;
-                let body = front_matter::of_markdown(&text).body;
-                let mut content = vec![json!({ "type": "text", "text": body })];
-                if !others.is_empty() {
-                    let list = format!(
-                        "Files of this skill, which `file` reads:\n{}",
-                        others.join("\n")
-                    );
-                    content.push(json!({ "type": "text", "text": list }));
-                }
-                content
+        let Some(file) = file else {
+            let (text, others, digest) = self.instructions()?;
+            let body = front_matter::of_markdown(&text).body;
+            let mut content = vec![json!({ "type": "text", "text": body })];
+            if !others.is_empty() {
+                let list = format!(
+                    "Files of this skill, which `file` reads:\n{}",
+                    others.join("\n")
+                );
+                content.push(json!({ "type": "text", "text": list }));
             }
-            Some(file) if file == files::SKILL || others.iter().any(|name| name == file) => {
-                let read = self.content(file)?;
-                match read.get("text") {
-                    Some(text) => vec![json!({ "type": "text", "text": text })],
-                    None => vec![json!({ "type": "resource", "resource": read })],
-                }
-            }
-            Some(file) => {
-                return Err(format!(
-                    "skill `{}` has no file `{file}`; it has {}",
-                    self.name,
-                    listed(&others)
-                ));
-            }
+            return Ok(json!({ "content": content, "_meta": { DIGEST: digest } }));
         };
-        if self.digest()? != digest {
-            return Err("the skill changed while it was read".to_owned());
-        }
-        Ok(json!({ "content": content, "_meta": { DIGEST: digest } }))
+        let Read {
+            digest, content, ..
+        } = self.read(file)?;
+        let Some(bytes) = content else {
+            return Err(format!("skill `{}` has no file `{file}`", self.name));
+        };
+        let read = self.content(file, bytes);
+        let content = match read.get("text") {
+            Some(text) => json!({ "type": "text", "text": text }),
+            None => json!({ "type": "resource", "resource": read }),
+        };
+        Ok(json!({ "content": [content], "_meta": { DIGEST: digest } }))
     }
 
     /// The definitions of its files as resources.
     pub(super) fn resources(&self) -> Vec<String> {
-        let names = files::within(&self.folder).into_iter();
-        let all = names.map(|name| {
-            json!({ "uri": self.uri(&name), "name": format!("{}/{name}", self.name), "mimeType": media(&name) }).to_string()
+        let names = files::within(&self.folder).unwrap_or_default();
+        let all = names.into_iter().map(|name| {
+            json!({ "uri": self.uri(&name), "name": format!("{}/{name}", self.name), "mimeType": media(&name).unwrap_or("text/plain") }).to_string()
         });
         all.collect()
     }
@@ -182,14 +212,17 @@ impl Skill {
     }
 
     /// The content of a file as in the result of `resources/read`.
-    fn content(&self, file: &str) -> Result<Value, String> {
-        let bytes = files::read(&self.folder, file)?;
-        let mut content = json!({ "uri": self.uri(file), "mimeType": media(file) });
+    fn content(&self, file: &str, bytes: Vec<u8>) -> Value {
+        let (uri, media) = (self.uri(file), media(file));
         match String::from_utf8(bytes) {
-            Ok(text) => content["text"] = text.into(),
-            Err(error) => content["blob"] = STANDARD.encode(error.as_bytes()).into(),
+            Ok(text) => {
+                json!({ "uri": uri, "mimeType": media.unwrap_or("text/plain"), "text": text })
+            }
+            Err(error) => {
+                let blob = STANDARD.encode(error.as_bytes());
+                json!({ "uri": uri, "mimeType": media.unwrap_or("application/octet-stream"), "blob": blob })
+            }
         }
-        Ok(content)
     }
 }
 
@@ -199,30 +232,23 @@ pub(super) fn read(folder: &Path, uri: &str) -> Option<String> {
     let file = percent_decode_str(file).decode_utf8().ok()?;
     let skill = all(folder).into_iter().find(|skill| skill.name == name)?;
     // Only a file that is listed: a path may lead elsewhere.
-    let is_listed = files::within(&skill.folder)
-        .iter()
-        .any(|known| *known == file);
-    let content = is_listed.then(|| skill.content(&file).ok())??;
-    Some(json!({ "contents": [content] }).to_string())
-}
-
-fn listed(names: &[String]) -> String {
-    match names.is_empty() {
-        true => "no files".to_owned(),
-        false => names.join(", "),
-    }
+    let names = files::within(&skill.folder).ok()?;
+    let is_listed = names.iter().any(|known| *known == file);
+    let bytes = is_listed.then(|| files::read(&skill.folder, &file).ok())??;
+    Some(json!({ "contents": [skill.content(&file, bytes)] }).to_string())
 }
 
 /// The first paragraph of a Markdown text that is no heading.
 fn first_paragraph(body: &str) -> &str {
-    let paragraphs = body.split("\n\n").map(str::trim);
+    let paragraphs = body.split("\n\n").flat_map(|part| part.split("\n\r\n"));
+    let paragraphs = paragraphs.map(str::trim);
     let mut texts = paragraphs.filter(|text| !text.is_empty() && !text.starts_with('#'));
     texts.next().unwrap_or_else(|| body.trim())
 }
 
 /// The media type of a file by its name.
-fn media(name: &str) -> &'static str {
-    match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
+fn media(name: &str) -> Option<&'static str> {
+    Some(match name.rsplit_once('.')?.1 {
         "md" => "text/markdown",
         "json" => "application/json",
         "html" => "text/html",
@@ -231,6 +257,6 @@ fn media(name: &str) -> &'static str {
         "jpg" | "jpeg" => "image/jpeg",
         "svg" => "image/svg+xml",
         "pdf" => "application/pdf",
-        _ => "text/plain",
-    }
+        _ => return None,
+    })
 }

@@ -23,7 +23,11 @@ impl Idle {
     /// The settings of the entry, or else of the configuration.
     pub(in crate::upstream) fn of(entry: &config::Server, config: &Config) -> Self {
         Self {
-            timeout: entry.idle_timeout.unwrap_or(config.idle_timeout),
+            timeout: match entry.transport {
+                // It has no process, and its files are watched while it is open.
+                Transport::Folder(_) => IdleTimeout::Never,
+                _ => entry.idle_timeout.unwrap_or(config.idle_timeout),
+            },
             bounds: entry.idle_bounds.or(config.idle_bounds),
             // The end of a process is noticed when it happens.
             check: match entry.transport {

@@ -241,7 +241,7 @@ fn authors<'t>(log: impl Iterator<Item = &'t str>) -> Value {
     for line in log {
         let name = CUSTOMERS
             .iter()
-            .find(|name| line.contains(&format!("\"{name}\"")))
+            .find(|name| line.contains(*name))
             .unwrap_or_else(|| panic!("{line}"));
         counts[*name] = json!(counts[*name].as_u64().unwrap_or(0) + 1);
     }
@@ -404,7 +404,7 @@ fn tasks() -> Vec<Task> {
             },
             script: "const log = await tools.git.git_log({ repo_path: 'ROOT/repository', max_count: 50 });\n\
                 const counts = {};\n\
-                for (const [, name] of log.matchAll(/Author:.*?\"(\\w+)\"/g)) counts[name] = (counts[name] ?? 0) + 1;\n\
+                for (const [, name] of log.matchAll(/^Author:\\W*(\\w+)/gm)) counts[name] = (counts[name] ?? 0) + 1;\n\
                 return counts;",
         },
         Task {
@@ -425,7 +425,7 @@ fn tasks() -> Vec<Task> {
                 without_commit(&people, &log)
             },
             script: "const [graph, log] = await all([tools.memory.read_graph({}), tools.git.git_log({ repo_path: 'ROOT/repository', max_count: 50 })]);\n\
-                return graph.entities.filter(({ entityType, name }) => entityType === 'person' && !log.includes(`\"${name}\"`)).map(({ name }) => name);",
+                return graph.entities.filter(({ entityType, name }) => entityType === 'person' && !log.includes(name)).map(({ name }) => name);",
         },
         Task {
             name: "compare: the largest of ten files",
@@ -537,7 +537,7 @@ fn without_commit(people: &Value, log: &str) -> Value {
     let names = people.map(|one| one["name"].as_str().unwrap());
     json!(
         names
-            .filter(|name| !log.contains(&format!("\"{name}\"")))
+            .filter(|name| !log.contains(*name))
             .collect::<Vec<_>>()
     )
 }

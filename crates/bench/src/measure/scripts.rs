@@ -1,4 +1,4 @@
-//! The time from a call of `mcpzip__run` to the value of its script, and of a call inside a script beside a plain one.
+//! The time from a call of `mcpzip__run` to the value of its script, and of a call inside a script compared with a plain one.
 
 use std::time::Duration;
 

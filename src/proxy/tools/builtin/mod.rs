@@ -27,7 +27,6 @@ use crate::proxy::answers::Answers;
 use crate::proxy::answers::error::denied_tool;
 use crate::proxy::failure::Failure;
 use crate::proxy::inventory::{Inventory, Reader};
-use crate::proxy::tools::folder::is_saved_script;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Proxy, Reply};
 use crate::shutdown::Tasks;
@@ -128,7 +127,7 @@ pub(super) fn permitted_in_script(view: &View, tool: &catalog::Tool) -> Result<(
     };
     let is_own = tool.server().name().as_str() == BUILT_IN_SERVER;
     let manages = is_own && Tool::of(tool) != Some(Tool::ReadResult);
-    if manages || is_saved_script(view, tool) {
+    if manages || view.config().has_scripts(tool.server().name()) {
         return Err(refused(true));
     }
     let allow = view.config().scripts.allow;

@@ -1,0 +1,47 @@
+//! The server of the scripts that are saved next to the configuration.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{
+    ConfigHash, Era, Folder, Holds, OwnExposure, OwnIdleBounds, Policy, Projects, Server, Share,
+    Transport, Trust,
+};
+use crate::tool::ServerName;
+
+/// The name of the server and of its folder.
+const SCRIPTS: &str = "scripts";
+
+/// The server of the scripts next to the configuration `file`, if they have a folder there. An agent may be able to write files, so nothing in it is
+/// found before a person has approved it.
+pub(super) fn saved_scripts(file: &Path) -> Option<(ServerName, Server)> {
+    let path = file.parent()?.join(SCRIPTS);
+    if !path.is_dir() {
+        return None;
+    }
+    let transport = Transport::Folder(Folder {
+        path,
+        holds: Holds::Scripts,
+        has_resources: false,
+    });
+    let server = Server {
+        hash: ConfigHash::of(&transport),
+        transport,
+        disabled: false,
+        timeout: None,
+        idle_timeout: None,
+        idle_bounds: OwnIdleBounds::default(),
+        era: Era::default(),
+        max_concurrent: None,
+        description: Some("The user's saved scripts".to_owned()),
+        expose: OwnExposure::default(),
+        tools: Policy::default(),
+        overrides: Arc::default(),
+        trust: Trust::Quarantine,
+        share: Share::default(),
+        client_capabilities: None,
+        projects: Projects::default(),
+        registry: None,
+    };
+    Some((ServerName::new(SCRIPTS).ok()?, server))
+}
