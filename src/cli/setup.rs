@@ -31,8 +31,11 @@ impl Machine {
         environment: Environment,
         has_own_config: bool,
     ) -> Result<Self, Exit> {
-        let no_home =
-            || Exit::failed("no home directory is known, so the clients' files cannot be found");
+        let no_home = || {
+            Exit::failed(
+                "no home directory is known, so the clients' files cannot be found: set HOME",
+            )
+        };
         let around = Surroundings {
             home: environment.home().ok_or_else(no_home)?,
             platform: Platform::current(),

@@ -616,7 +616,7 @@ fn servers(
 }
 
 /// Gives entries that run the same program or URL the strictest `trust` that one of them has, so that no second name is a way around it. A
-/// server that an agent added makes no other stricter. What follows from `trust` is decided here, too.
+/// server that an agent added makes no other stricter. Only a folder with `report` has resources.
 pub(super) fn share_trust(servers: &mut BTreeMap<ServerName, Server>) {
     let mut strictest: BTreeMap<String, Trust> = BTreeMap::new();
     let is_strict = |server: &&Server| matches!(server.trust, Trust::Pin | Trust::Quarantine);

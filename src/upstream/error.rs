@@ -265,6 +265,12 @@ impl ConnectError {
 fn not_run(command: &str, source: &io::Error) -> String {
     let is_name = !command.contains(std::path::is_separator);
     match source.kind() {
+        io::ErrorKind::NotFound if command.trim().contains(' ') && is_name => {
+            let program = command.split_whitespace().next().unwrap_or_default();
+            format!(
+                "`{command}` is a whole command line; split it: `{program}` as `command`, the rest as `args`"
+            )
+        }
         io::ErrorKind::NotFound if is_name => {
             format!("`{command}` is not on the PATH; install it, or set `command` to its full path")
         }

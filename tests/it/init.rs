@@ -57,6 +57,25 @@ impl House {
     }
 }
 
+#[test]
+fn what_cannot_be_read_or_is_missing_is_no_finished_setup() {
+    let house = House::new();
+    house.write(".claude.json", "{bad");
+    let said = house.run(&["init", "--yes"]).code(1);
+    assert!(
+        said.stderr.contains(".claude.json cannot be read"),
+        "{said}"
+    );
+    assert!(!said.stdout.contains("set up already"), "{said}");
+    assert_eq!(house.config(), Value::Null, "no empty configuration");
+    house.write(".claude.json", "{}");
+    let connected = house.run(&["init", "--yes"]);
+    assert!(!connected.stdout.contains("set up already"), "{connected}");
+    let again = house.run(&["init", "--yes"]).code(1);
+    assert!(again.stderr.contains("no server is configured"), "{again}");
+    assert!(!again.stdout.contains("set up already"), "{again}");
+}
+
 /// Claude Code with a server that works and one that does not, and Cursor with none.
 fn house() -> House {
     let house = House::new();
@@ -598,7 +617,8 @@ mod terminal {
             terminal.shows("Add servers that need no account?");
             terminal.press("Enter");
         }
-        let screen = terminal.shows("[exit 0]");
+        let screen = terminal.shows("[exit 1]");
+        assert!(screen.contains("no server is configured"), "{screen}");
         assert!(!screen.contains("Let Codex run"), "{screen}");
     }
 

@@ -163,7 +163,7 @@ fn a_script_does_not_manage_mcpzip_or_run_another() {
             &format!(
                 "await tools.mcpzip.{tool}({{ code: '1', operation: 'list', server: 'notes' }})"
             ),
-            &["a script cannot call the tools of mcpzip"],
+            &["calls no tool of mcpzip"],
         );
     }
 }

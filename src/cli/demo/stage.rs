@@ -41,7 +41,7 @@ impl Stage {
             .context("cannot write the demo's configuration")?;
         let mut serve = Command::new(&program);
         serve
-            .args(["--log", "error", "serve", "--config"])
+            .args(["--log", "error", "serve", "--alone", "--config"])
             .arg(&config_file);
         serve.arg("--cache-dir").arg(directory.path().join("cache"));
         serve.arg("--state-dir").arg(directory.path().join("state"));

@@ -8,7 +8,7 @@ mod dialog;
 mod popular;
 mod trial;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use crate::clients::{
     Choice, Client, CodexApproval, Connection, Item, Known, Launch, Plan, Scope, Surroundings,
     Survey, Verdict, barrier,
 };
+use crate::config::Config;
 use crate::proxy::counted;
 use crate::shutdown;
 use dialog::{Answer, Line};
@@ -143,10 +144,29 @@ pub(super) async fn run(
             (machine, output),
         );
     }
-    if is_nothing(&draft, machine) {
+    if is_nothing(&draft, machine) && draft.survey.unreadable.is_empty() {
         return Err(Exit::failed(NOTHING));
     }
-    Ok(())
+    match missing(&draft, machine) {
+        Some(what) if draft.plan.edits.is_empty() => Err(Exit::failed(what)),
+        _ => Ok(()),
+    }
+}
+
+/// The reason why a set-up is not complete, with the remedy.
+fn missing(draft: &Draft, machine: &Machine) -> Option<String> {
+    if let Some((path, _)) = draft.survey.unreadable.first() {
+        let path = path.display();
+        return Some(format!(
+            "{path} cannot be read: correct it, and run `mcpzip init` again"
+        ));
+    }
+    if draft.connections.is_empty() {
+        return Some("no client is connected: `mcpzip connect CLIENT` connects one".to_owned());
+    }
+    let config = Config::load(&machine.paths, &machine.around.environment);
+    let has_servers = config.is_ok_and(|config| !config.names.is_empty());
+    (!has_servers).then(|| "no server is configured: `mcpzip add` adds one".to_owned())
 }
 
 /// The error if no configuration was made.
@@ -502,23 +522,29 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
         .iter()
         .map(|popular| (popular.name.to_owned(), popular.entry.clone()))
         .collect();
-    if !popular.is_empty()
-        || !config_file.exists() && new.is_empty() && !selection.clients.is_empty()
-    {
+    let launch = launch(machine, selection.approval)?;
+    let barriers: BTreeMap<Client, String> = selection
+        .clients
+        .iter()
+        .filter_map(|client| {
+            let reason = barrier(*client, &survey, &launch, &machine.around)?;
+            Some((*client, reason))
+        })
+        .collect();
+    let connects = selection.clients.len() > barriers.len();
+    if !popular.is_empty() || !config_file.exists() && new.is_empty() && connects {
         new.extend(
             plan.add_servers(config_file, &popular)
                 .map_err(anyhow::Error::from)?,
         );
     }
-    let launch = launch(machine, selection.approval)?;
     let mut connections = Vec::new();
     for client in &selection.clients {
         let location = client.user_location(&machine.around);
-        if let Some(reason) = barrier(*client, &survey, &launch, &machine.around) {
+        if let Some(reason) = barriers.get(client) {
             let title = client.title();
-            plan.warnings.push(format!(
-                "{title} is not connected, as mcpzip would not run there: {reason}"
-            ));
+            plan.warnings
+                .push(format!("{title} is not connected: {reason}"));
             continue;
         }
         let connection = plan
@@ -671,7 +697,10 @@ fn report(
     }
     output.line("");
     if draft.plan.edits.is_empty() {
-        output.line(good("everything is set up already; nothing was changed"));
+        output.line(match missing(draft, machine) {
+            None => good("everything is set up already; nothing was changed"),
+            Some(_) => "nothing was changed".into(),
+        });
     } else if arguments.dry_run {
         output.line(faint("nothing was changed, because of `--dry-run`"));
         return;
