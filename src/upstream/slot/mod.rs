@@ -353,13 +353,14 @@ impl Slot {
     /// Closes the connection now, with the calls on it, or ends the attempt to open one. Returns whether there was either.
     pub(in crate::upstream) fn stop(&self) -> bool {
         let mut inner = self.lock();
+        // A request between two attempts must not start the server again either.
+        inner.stops += 1;
         match &inner.phase {
             Phase::Ready(connection) => connection.wire.close(),
             Phase::Connecting(_, stopped) => stopped.cancel(),
             Phase::Disconnected | Phase::Failed { .. } => return false,
         }
         inner.phase = Phase::Disconnected;
-        inner.stops += 1;
         true
     }
 
