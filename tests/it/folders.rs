@@ -176,6 +176,10 @@ fn skills(setup: &Setup) -> PathBuf {
             "# Plain\n\nTranslates letters into plain words.\n",
         ),
         (
+            "a/b/c/d/e/deep/SKILL.md",
+            "---\ndescription: Digs deep wells\n---\nDig.\n",
+        ),
+        (
             "more/colon/SKILL.md",
             "---\nname: colon\ndescription: Use it: it counts colons\n---\nBody.\n",
         ),
@@ -231,6 +235,7 @@ fn skills_are_found_by_search_and_read_with_their_files() {
             .search("translate a letter")
             .contains("team__plain-words")
     );
+    assert!(client.search("dig a deep well").contains("team__deep"));
     assert!(client.search("count colons").contains("team__colon"));
 
     let list = client.ask("resources/list", "{}").result().to_string();
@@ -352,7 +357,7 @@ fn an_entry_of_a_folder_is_added_checked_and_explained() {
     let added = setup.run(&["add", "own", "--skills", &folder.to_string_lossy()]);
     let added = added.code(0);
     assert!(
-        format!("{}{}", added.stdout, added.stderr).contains('3'),
+        format!("{}{}", added.stdout, added.stderr).contains('4'),
         "{}",
         added.stdout
     );

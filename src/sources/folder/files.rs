@@ -11,12 +11,15 @@ use sha2::{Digest as _, Sha256};
 /// The size limit of one file, in bytes.
 pub(super) const LARGEST: u64 = 4 * 1024 * 1024;
 
-/// The levels of folders in which skills are searched.
+/// The levels of folders in which skills are searched: collections have them in packages, by language.
+const SEARCHED: usize = 8;
+
+/// The levels of folders inside a skill.
 const DEEPEST: usize = 5;
 
 /// The maximum number of files of one skill, and of skills of one folder.
 const MOST_FILES: usize = 500;
-const MOST_SKILLS: usize = 2_000;
+pub(super) const MOST_SKILLS: usize = 2_000;
 
 /// The file that makes a folder a skill.
 pub(super) const SKILL: &str = "SKILL.md";
@@ -47,7 +50,7 @@ pub(super) fn skills(folder: &Path) -> Vec<PathBuf> {
 
 fn search(folder: &Path, depth: usize, seen: &mut BTreeSet<PathBuf>, found: &mut Vec<PathBuf>) {
     let is_new = fs::canonicalize(folder).is_ok_and(|real| seen.insert(real));
-    if !is_new || depth > DEEPEST || found.len() >= MOST_SKILLS {
+    if !is_new || depth > SEARCHED || found.len() >= MOST_SKILLS {
         return;
     }
     // A link is none: what it leads to would not be a file of the skill.

@@ -104,10 +104,7 @@ impl Source for FolderSource {
                     )
                 })?;
                 let all = match folder.holds {
-                    Holds::Skills => skills::all(&folder.path)
-                        .iter()
-                        .map(skills::Skill::definition)
-                        .collect(),
+                    Holds::Skills => skills::definitions(&folder.path),
                     Holds::Scripts => scripts::definitions(&folder.path)
                         .map_err(|reason| format!("its folder cannot be used: {reason}"))?,
                 };

@@ -82,6 +82,17 @@ pub(super) fn all(folder: &Path) -> Vec<Skill> {
     named.collect()
 }
 
+/// The definitions of all skills, and the faults of those that cannot be tools.
+pub(super) fn definitions(folder: &Path) -> Vec<Value> {
+    let all = all(folder);
+    let mut definitions: Vec<Value> = all.iter().map(Skill::definition).collect();
+    if all.len() >= files::MOST_SKILLS {
+        let most = files::MOST_SKILLS;
+        definitions.push(json!({ FAULT: format!("skills after the first {most} are left out") }));
+    }
+    definitions
+}
+
 /// The paths of all files of the skills in `folder`.
 pub(super) fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let skills = files::skills(folder).into_iter();
@@ -134,7 +145,7 @@ impl Skill {
     }
 
     /// Its definition as a tool, or the fault that keeps it from being one.
-    pub(super) fn definition(&self) -> Value {
+    fn definition(&self) -> Value {
         let (text, others, digest) = match self.instructions() {
             Ok(read) => read,
             Err(reason) => {
