@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 
 use super::error::{Error, ErrorKind};
 use super::tool::{Tool, ToolResult};
-use crate::mcp::{Revision, ServerCapabilities};
 use crate::upstream::{Introduction, Source, SourceError};
 
 /// A future on the heap, as methods of traits return it: `Box::pin(async move { … })` makes one.
@@ -194,15 +193,7 @@ impl Inside {
 
 impl Source for Inside {
     fn introduction(&self) -> Introduction {
-        let capabilities = RawValue::from_string(r#"{"tools":{}}"#.to_owned());
-        Introduction {
-            revision: Revision::NEWEST_LEGACY,
-            software: None,
-            instructions: None,
-            capabilities: capabilities
-                .map(|json| ServerCapabilities::new(&json))
-                .unwrap_or_default(),
-        }
+        Introduction::of_source(r#"{"tools":{}}"#)
     }
 
     fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>> {

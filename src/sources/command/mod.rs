@@ -18,7 +18,6 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 use crate::config::{CommandLine, Stdio};
-use crate::mcp::{Revision, ServerCapabilities};
 use crate::tool::ServerName;
 use crate::upstream::{
     ConnectError, Finished, Introduction, Run, Source, SourceError, UpstreamContext, find_program,
@@ -106,15 +105,7 @@ impl CommandSource {
 
 impl Source for CommandSource {
     fn introduction(&self) -> Introduction {
-        let capabilities: Option<Box<RawValue>> = serde_json::from_str(r#"{"tools":{}}"#).ok();
-        Introduction {
-            revision: Revision::NEWEST_LEGACY,
-            software: None,
-            instructions: None,
-            capabilities: capabilities
-                .map(|json| ServerCapabilities::new(&json))
-                .unwrap_or_default(),
-        }
+        Introduction::of_source(r#"{"tools":{}}"#)
     }
 
     fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>> {

@@ -1,7 +1,7 @@
 //! A folder whose files are tools: skills (`"skills": …`), or the scripts saved next to the configuration.
 //!
 //! Each definition has a digest of its files, so that a change of any of them is a change of the tool, and each answer has the digest of what
-//! it was made of: whoever calls can refuse what is no longer the tool that was listed.
+//! it was made of, so that a caller can refuse files other than those that were listed.
 //!
 //! *Never*: runs a file.
 
@@ -21,7 +21,6 @@ use tokio::sync::Semaphore;
 
 use super::watch::watch;
 use crate::config::{Folder, Holds};
-use crate::mcp::{Revision, ServerCapabilities};
 use crate::upstream::{DIGEST, Introduction, Source, SourceError, UpstreamContext};
 
 /// A folder, opened as a server.
@@ -82,15 +81,7 @@ impl Source for FolderSource {
             true => r#"{"tools":{"listChanged":true},"resources":{"listChanged":true}}"#,
             false => r#"{"tools":{"listChanged":true}}"#,
         };
-        let capabilities: Option<Box<RawValue>> = serde_json::from_str(capabilities).ok();
-        Introduction {
-            revision: Revision::NEWEST_LEGACY,
-            software: None,
-            instructions: None,
-            capabilities: capabilities
-                .map(|json| ServerCapabilities::new(&json))
-                .unwrap_or_default(),
-        }
+        Introduction::of_source(capabilities)
     }
 
     fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>> {

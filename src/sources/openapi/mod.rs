@@ -28,7 +28,6 @@ use tokio::sync::Mutex;
 
 use super::watch::watch;
 use crate::config::{OpenApi, Remote};
-use crate::mcp::{Revision, ServerCapabilities};
 use crate::secret::{Masker, Secret};
 use crate::tool::ServerName;
 use crate::upstream::{
@@ -253,16 +252,7 @@ impl Source for OpenApiSource {
 
 /// The introduction of an interface.
 pub(super) fn introduction() -> Introduction {
-    let capabilities: Option<Box<RawValue>> =
-        serde_json::from_str(r#"{"tools":{"listChanged":true}}"#).ok();
-    Introduction {
-        revision: Revision::NEWEST_LEGACY,
-        software: None,
-        instructions: None,
-        capabilities: capabilities
-            .map(|json| ServerCapabilities::new(&json))
-            .unwrap_or_default(),
-    }
+    Introduction::of_source(r#"{"tools":{"listChanged":true}}"#)
 }
 
 /// The values of headers, and the tokens in them.
