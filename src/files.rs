@@ -48,19 +48,40 @@ pub(crate) fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// As [`read_regular`], for a file of any size.
+///
+/// # Errors
+/// Those of [`open_regular`], and when it cannot be read.
+pub(crate) fn read_any(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Opens the regular file at `path` for reading, without blocking.
 ///
 /// # Errors
-/// When it cannot be opened, or is not a regular file.
+/// Those of [`open_with`].
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    never_block(&mut options);
-    let file = options.open(path)?;
+    open_with(OpenOptions::new().read(true), path)
+}
+
+/// Opens the regular file at `path` with `options`, without blocking. A pipe, device or directory is rejected.
+///
+/// # Errors
+/// When it cannot be opened, or is not a regular file.
+pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    never_block(options);
     // The open file is checked, because the path may now lead elsewhere.
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("is not a regular file")),
+    let opened = options
+        .open(path)
+        .and_then(|file| Ok((file.metadata()?.is_file(), file)));
+    // A pipe without a reader cannot be opened for writing at all.
+    let is_other = || fs::metadata(path).is_ok_and(|there| !there.is_file());
+    match opened {
+        Ok((true, file)) => Ok(file),
+        Err(error) if !is_other() => Err(error),
+        _ => Err(io::Error::other("is not a regular file")),
     }
 }
 
@@ -72,21 +93,10 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
     private(&mut options);
-    never_block(&mut options);
-    let opened = options.open(path).and_then(|file| {
-        let is_file = file.metadata()?.is_file();
-        Ok((file, is_file))
-    });
-    // A pipe without a reader cannot be opened at all.
-    let is_other = || fs::metadata(path).is_ok_and(|there| !there.is_file());
-    match opened {
-        Ok((file, true)) => Ok(file),
-        Err(error) if !is_other() => Err(error),
-        _ => Err(io::Error::other(format!(
-            "the lock `{}` is not a regular file",
-            path.display()
-        ))),
-    }
+    open_with(&mut options, path).map_err(|error| match error.kind() {
+        io::ErrorKind::Other => io::Error::other(format!("the lock `{}` {error}", path.display())),
+        _ => error,
+    })
 }
 
 /// Has files that are opened with `options` open at once, also a pipe that nothing writes or reads.
@@ -322,5 +332,22 @@ mod tests {
         assert!(refused(&path).contains("is not a regular file"));
         assert!(refused(Path::new("/dev/null")).contains("is not a regular file"));
         assert!(refused(directory.path()).contains("is not a regular file"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_a_regular_file_is_opened_for_reading_or_appending() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for path in [&*pipe, Path::new("/dev/null"), directory.path()] {
+            let told = |error: io::Error| error.to_string();
+            assert_eq!(told(read_any(path).unwrap_err()), "is not a regular file");
+            let append = open_with(OpenOptions::new().append(true).create(true), path);
+            assert_eq!(told(append.unwrap_err()), "is not a regular file");
+        }
+        let missing = read_any(&directory.path().join("none")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 }

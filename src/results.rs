@@ -152,7 +152,7 @@ impl Results {
         // Only the characters of an id reach the disk.
         let id = ResultId::parse(id).ok_or_else(unknown)?;
         let root = self.root.as_deref().ok_or_else(unknown)?;
-        fs::read(self.path(root, shelf, &id)).map_err(|error| match error.kind() {
+        files::read_any(&self.path(root, shelf, &id)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => unknown(),
             _ => error.into(),
         })

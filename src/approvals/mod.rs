@@ -15,6 +15,7 @@ use data_encoding::BASE32_NOPAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::config::RuleList;
 use crate::files;
 use crate::secret::random_bytes;
 
@@ -47,9 +48,15 @@ pub(crate) struct Question {
     pub(crate) directory: Option<PathBuf>,
     /// The configuration whose rules ask.
     pub(crate) configuration: Option<PathBuf>,
-    /// The profiles of the session whose rules ask about some tools.
+    /// The person whose call it is, as `@user:` names them in rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) person: Option<String>,
+    /// The profiles that the session was narrowed to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) profiles: Vec<String>,
+    /// The lists of rules that ask about some call of the tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lists: Vec<RuleList>,
     pub(crate) server: String,
     pub(crate) tool: String,
     /// Whether it is about several calls of a script, in place of one call of this tool.
@@ -143,7 +150,9 @@ impl Question {
             client: None,
             directory: None,
             configuration: None,
+            person: None,
             profiles: Vec::new(),
+            lists: Vec::new(),
             server: server.to_owned(),
             tool: tool.to_owned(),
             is_list: arguments.starts_with('['),
@@ -317,8 +326,10 @@ impl Approvals {
         let mut questions = Vec::new();
         let files = fs::read_dir(&self.directory).map_err(|source| self.disk(source))?;
         for file in files {
-            let path = file.map_err(|source| self.disk(source))?.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
+            let file = file.map_err(|source| self.disk(source))?;
+            let path = file.path();
+            let is_file = file.file_type().is_ok_and(|kind| kind.is_file());
+            if !is_file || path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
             let stem = path.file_stem().unwrap_or_default();

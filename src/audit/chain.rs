@@ -1,6 +1,6 @@
 //! A chain on disk: its directory, its files by day, its lines and its head.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -177,12 +177,17 @@ pub(super) struct End {
     pub(super) unfinished: u64,
 }
 
+/// An error about a file, with its path.
+pub(super) fn of_file(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+}
+
 /// Reads the end of a file, backwards to the start of its last complete line.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub(super) fn end_of(path: &Path) -> io::Result<End> {
-    let mut file = File::open(path)?;
+    let mut file = files::open_regular(path)?;
     let length = file.metadata()?.len();
     let mut window: u64 = 64 * 1024;
     loop {

@@ -1,7 +1,6 @@
 //! Reads the log: the lines of all chains in order of time, and new lines as they are added.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use serde::Deserialize;
 
 use super::chain;
 use crate::day::Day;
+use crate::files;
 
 /// A selection of lines.
 #[derive(Debug, Clone, Default)]
@@ -104,11 +104,11 @@ impl Reader {
 
     fn read_file(&mut self, path: &Path, lines: &mut Vec<Line>) -> io::Result<()> {
         let from = self.read.get(path).copied().unwrap_or(0);
-        let mut file = match File::open(path) {
+        let mut file = match files::open_regular(path) {
             Ok(file) => file,
             // Retention has removed the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
+            Err(error) => return Err(chain::of_file(path, &error)),
         };
         if file.metadata()?.len() <= from {
             return Ok(());

@@ -1,6 +1,5 @@
 //! Verifies the chains: each line must follow the one before it, and no line before the head may be missing.
 
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use serde::Serialize;
 use super::Directories;
 use super::chain::{self, Head, Link, Mark, Segment};
 use crate::day::Day;
+use crate::files;
 
 /// The result of verifying one chain.
 #[derive(Debug, Serialize)]
@@ -132,7 +132,7 @@ struct Walk {
 impl Walk {
     fn file(&mut self, path: &Path, head: Option<&Link>) -> io::Result<()> {
         let name = path.display();
-        let mut reader = BufReader::new(File::open(path)?);
+        let mut reader = BufReader::new(files::open_regular(path)?);
         let mut line = Vec::new();
         for number in 1.. {
             line.clear();

@@ -254,14 +254,16 @@ fn open_segment(directory: &Path, segment: Segment) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     files::private(&mut options);
-    let file = options.open(segment.file(directory))?;
+    let path = segment.file(directory);
+    let file =
+        files::open_with(&mut options, &path).map_err(|error| chain::of_file(&path, &error))?;
     let length = file.metadata()?.len();
     Ok((file, length))
 }
 
 /// The last line of a file after the removal of an incomplete one, and the number of removed bytes.
 fn last_line(path: &Path) -> io::Result<(Option<Link>, u64)> {
-    let end = chain::end_of(path)?;
+    let end = chain::end_of(path).map_err(|error| chain::of_file(path, &error))?;
     if end.is_damaged {
         let path = path.display();
         return Err(io::Error::other(format!(
@@ -269,10 +271,7 @@ fn last_line(path: &Path) -> io::Result<(Option<Link>, u64)> {
         )));
     }
     if end.unfinished > 0 {
-        OpenOptions::new()
-            .write(true)
-            .open(path)?
-            .set_len(end.whole)?;
+        files::open_with(OpenOptions::new().write(true), path)?.set_len(end.whole)?;
     }
     Ok((end.last, end.unfinished))
 }

@@ -186,7 +186,7 @@ fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::
     files::replace(path, &[first_line.as_bytes(), &header, body])?;
     let start = (first_line.len() + header.len()) as u64;
     Ok(Body::File {
-        file: File::open(path)?,
+        file: files::open_regular(path)?,
         start,
         path: path.to_owned(),
     })
@@ -196,7 +196,7 @@ fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::
 /// it.
 fn holds(path: &Path, start: u64, body: &[u8]) -> bool {
     let start = usize::try_from(start).unwrap_or(usize::MAX);
-    fs::read(path).is_ok_and(|content| content.get(start..) == Some(body))
+    files::read_any(path).is_ok_and(|content| content.get(start..) == Some(body))
 }
 
 fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
@@ -231,7 +231,7 @@ struct Known {
 
 impl Known {
     fn read(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+        let mut file = files::open_regular(path)?;
         let mut first = [0; 128];
         let length = read_up_to(&mut file, &mut first)?;
         let end = first[..length]

@@ -14,7 +14,7 @@ use super::question::agrees;
 use super::recorder::Recorder;
 use crate::approvals::{Approvals, Question};
 use crate::audit::{Kind, Outcome};
-use crate::config::{Config, EditError, Environment, Paths, Profile, edit};
+use crate::config::{Config, EditError, Environment, LOCAL, Paths, RuleList, edit};
 use crate::tool::ServerName;
 
 #[derive(Debug, Args)]
@@ -119,11 +119,13 @@ fn show(question: &Question, output: &Output) {
         strong(printable(&tool))
     ));
     let client = question.client.as_deref().unwrap_or("an unknown client");
+    let person = question.person.as_deref();
+    let person = person.map_or(String::new(), |person| format!(" of {person}"));
     let directory = question.directory.as_deref();
     let directory = directory.map(|path| format!(" in {}", path.display()));
     let minutes = question.remaining().div_ceil(60);
     output.line(faint(printable(&format!(
-        "  from {client}{}; {minutes} minutes remain",
+        "  from {client}{person}{}; {minutes} minutes remain",
         directory.unwrap_or_default()
     ))));
     if let Some(rule) = &question.rule {
@@ -155,12 +157,13 @@ async fn allow(
         false => None,
     };
     show(question, output);
-    let asked = match exception {
+    let asked = match &exception {
         None => "Let this call be made, once?".to_owned(),
-        Some(_) => format!(
-            "Let this call be made, and every later call of {}__{} without asking, whatever its arguments?",
+        Some(Exception { audience, .. }) => format!(
+            "Let this call be made, and every later call of {}__{}{} without asking, whatever its arguments?",
             printable(&question.server),
-            printable(&question.tool)
+            printable(&question.tool),
+            audience.as_ref().map_or(String::new(), |audience| format!(" by {}", printable(audience)))
         ),
     };
     if !agrees(&asked).await? {
@@ -237,11 +240,13 @@ async fn record(
 /// The lists in the file that a tool has to be in so that it is not asked about any more, each with its name there.
 struct Exception {
     lists: Vec<(Vec<String>, String)>,
+    /// Whom it is for, as rules name callers; everyone without one.
+    audience: Option<String>,
 }
 
 impl Exception {
     /// # Errors
-    /// When the file is not that of the question, or nothing in it asks.
+    /// When the file is not that of the question, nothing in it asks, or the lists would also take the tool out of questions to others.
     fn of(question: &Question, paths: &Paths, environment: &Environment) -> Result<Self, Exit> {
         if question.is_list {
             return Err(Exit::failed(
@@ -259,33 +264,24 @@ impl Exception {
                 path.display()
             )));
         }
-        let Question { server, tool, .. } = question;
+        let audience = audience(question, &config)?;
         let mut lists = Vec::new();
-        if config.tools.asks() {
-            let path = ["tools", "without_asking"].map(str::to_owned);
-            lists.push((path.to_vec(), format!("{server}__{tool}")));
-        }
-        let name = ServerName::new(server).ok();
-        let entry = name.and_then(|name| Some((config.servers.get(&name)?, name)));
-        if let Some((entry, name)) = entry
-            && entry.tools.asks()
-        {
-            let written = config.renamed.get(&name).map_or(server, |written| written);
-            let path = ["mcpServers", written, "tools", "without_asking"].map(str::to_owned);
-            lists.push((path.to_vec(), tool.clone()));
-        }
-        let profiles = config.profiles.iter().flatten();
-        for (profile, read) in profiles.filter(|(name, _)| question.profiles.contains(name)) {
-            if read.as_ref().is_ok_and(Profile::asks) {
-                let path = ["profiles", profile, "tools", "without_asking"].map(str::to_owned);
-                lists.push((path.to_vec(), format!("{server}__{tool}")));
+        for list in &question.lists {
+            if !question.profiles.is_empty()
+                && !matches!(list, RuleList::Profile(name) if question.profiles.contains(name))
+            {
+                return Err(Exit::failed(format!(
+                    "the session is under the profile `{}`, and the rule that asks is not of that profile alone: allow the call once, without --always, or add the tool to `without_asking` yourself",
+                    printable(&question.profiles.join("`, `"))
+                )));
             }
+            lists.extend(place(list, question, &config));
         }
         match lists.is_empty() {
             true => Err(Exit::failed(
                 "no rule of the configuration asks about this tool any more",
             )),
-            false => Ok(Self { lists }),
+            false => Ok(Self { lists, audience }),
         }
     }
 
@@ -293,6 +289,10 @@ impl Exception {
     fn write(&self, paths: &Paths, environment: &Environment) -> anyhow::Result<()> {
         edit(&paths.config_file, |document| -> Result<(), Fault> {
             for (path, name) in &self.lists {
+                let name = match &self.audience {
+                    Some(audience) => &format!("{audience} {name}"),
+                    None => name,
+                };
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
                 let written = document.get(&path);
                 let mut names: Vec<String> = match &written {
@@ -314,6 +314,44 @@ impl Exception {
         })?;
         Ok(())
     }
+}
+
+/// The caller that a rule from this question is for; `None` stands for everyone, where callers have no identities.
+fn audience(question: &Question, config: &Config) -> Result<Option<String>, Exit> {
+    let has_identities = !config.http.as_ref().is_ok_and(|http| http.auth.is_none());
+    match &question.person {
+        None => Ok(has_identities.then(|| LOCAL.to_owned())),
+        Some(name) if name.is_empty() || name.contains(char::is_whitespace) => {
+            Err(Exit::failed(format!(
+                "no rule can name the person `{}`: allow the call once, without --always",
+                printable(name)
+            )))
+        }
+        Some(name) => Ok(Some(format!("@user:{name}"))),
+    }
+}
+
+/// The path of `without_asking` next to a list that asks, and the tool's name there; `None` if the file has no such list any more.
+fn place(list: &RuleList, question: &Question, config: &Config) -> Option<(Vec<String>, String)> {
+    let Question { server, tool, .. } = question;
+    let qualified = format!("{server}__{tool}");
+    let (scope, name, asks) = match list {
+        RuleList::All => (vec![], qualified, config.tools.asks()),
+        RuleList::Server => {
+            let name = ServerName::new(server).ok()?;
+            let entry = config.servers.get(&name)?;
+            let written = config.renamed.get(&name).unwrap_or(server);
+            let scope = vec!["mcpServers".to_owned(), written.clone()];
+            (scope, tool.clone(), entry.tools.asks())
+        }
+        RuleList::Profile(name) => {
+            let profile = config.profiles.as_ref().ok()?.get(name)?.as_ref().ok()?;
+            let scope = vec!["profiles".to_owned(), name.clone()];
+            (scope, qualified, profile.asks())
+        }
+    };
+    let list = ["tools", "without_asking"].map(str::to_owned);
+    asks.then(|| ([scope, list.to_vec()].concat(), name))
 }
 
 /// The reason why no rule was written.

@@ -36,6 +36,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let surfaces = Surfaces::of(app);
     let profiles = status_profiles::all(&app.proxy().unscoped().config());
     let config = app.proxy().unscoped().config();
+    let raised = RaisedTrust::all(&config);
     let scripts = Scripts::of(&config);
     let identities = Identities::of(&config, &app.paths().state_dir);
     let audit = AuditLog::of(app).await;
@@ -46,6 +47,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             status: &status,
             secrets: secrets.as_ref(),
             surface: &surfaces,
+            raised_trust: &raised,
             profiles: &profiles,
             scripts: scripts.as_ref(),
             identities: identities.as_ref(),
@@ -55,6 +57,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         });
     } else {
         show(&status, output);
+        raised.iter().for_each(|raised| raised.show(output));
         surfaces.show(output);
         status_profiles::show(&profiles, output);
         if let Some(scripts) = &scripts {
@@ -95,6 +98,8 @@ struct Shown<'a> {
     secrets: Option<&'a Secrets>,
     surface: &'a Surfaces,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    raised_trust: &'a [RaisedTrust],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     profiles: &'a [ShownProfile],
     #[serde(skip_serializing_if = "Option::is_none")]
     scripts: Option<&'a Scripts>,
@@ -105,6 +110,36 @@ struct Shown<'a> {
     /// Calls that wait for a person (`mcpzip approvals`).
     waiting_calls: usize,
     daemon: &'a Daemon,
+}
+
+/// A server whose `trust` is stricter than its entry says.
+#[derive(Serialize)]
+struct RaisedTrust {
+    server: String,
+    trust: &'static str,
+    /// The entry of the same program or URL that has it.
+    by: String,
+}
+
+impl RaisedTrust {
+    fn all(config: &Config) -> Vec<Self> {
+        let raised = config.raised_trust.iter();
+        let raised = raised.filter_map(|(name, by)| {
+            Some(Self {
+                server: name.to_string(),
+                trust: config.servers.get(name)?.trust.text(),
+                by: by.to_string(),
+            })
+        });
+        raised.collect()
+    }
+
+    fn show(&self, output: &Output) {
+        let Self { server, trust, by } = self;
+        output.line(format!(
+            "{server} has the trust \"{trust}\" of {by}, which is the same program or URL"
+        ));
+    }
 }
 
 /// The permissions of scripts, if they are on.

@@ -282,7 +282,7 @@ impl Journal {
         let directory = self.directory.join(id);
         let load = |name: &String| {
             let path = directory.join(name);
-            fs::read_to_string(&path).map_err(disk(&path))
+            text_of(&path).map_err(disk(&path))
         };
         let before = file.before.as_ref().map(load).transpose()?;
         let after = load(&file.after)?;
@@ -355,7 +355,7 @@ impl Journal {
 
     fn load(&self, id: &str) -> Result<Record, JournalError> {
         let path = self.directory.join(id).join(RECORD);
-        let text = fs::read_to_string(&path).map_err(disk(&path))?;
+        let text = text_of(&path).map_err(disk(&path))?;
         let problem = match serde_json::from_str::<Record>(&text) {
             Ok(record) if record.version == VERSION => return Ok(record),
             Ok(record) => format!("it is of version {}", record.version),
@@ -499,6 +499,11 @@ fn check(edit: &Edit) -> Result<(), JournalError> {
             path: edit.path.clone(),
         })
     }
+}
+
+/// The text of a file of the journal.
+fn text_of(path: &Path) -> io::Result<String> {
+    String::from_utf8(files::read_any(path)?).map_err(io::Error::other)
 }
 
 /// The secrets of a file that entries of an edited configuration refer to, which undo has kept.

@@ -190,6 +190,15 @@ impl Config {
         !self.is_for_person() || self.profile_names().next().is_none()
     }
 
+    /// The name of the person whom the configuration is for, as `@user:` has it.
+    #[must_use]
+    pub(crate) fn person_name(&self) -> Option<&str> {
+        match &self.subject {
+            Subject::Person(person) => Some(&person.name),
+            Subject::Local | Subject::Unidentified => None,
+        }
+    }
+
     /// Whether the configuration is for one person.
     #[must_use]
     pub(crate) fn is_for_person(&self) -> bool {

@@ -111,8 +111,8 @@ pub(crate) use options::{
     Scope, SearchOptions, Share, Trust, log_level,
 };
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
-pub(crate) use policy::{Inspected, ListedRule, Policy, Verdict, arguments};
-pub(crate) use profiles::{Profile, ProfileRequest, Profiles};
+pub(crate) use policy::{Inspected, ListedRule, Policy, RuleList, Verdict, arguments};
+pub(crate) use profiles::{ProfileRequest, Profiles};
 pub(crate) use projects::{Projects, real};
 pub(crate) use remote_server::RemoteServer;
 pub(crate) use results::ResultOptions;
@@ -125,7 +125,7 @@ pub(crate) use session_env::SessionEnv;
 pub(crate) use settings::{Config, StandIn};
 pub(crate) use sharing::Sharing;
 pub(crate) use shown::Shown;
-pub(crate) use subject::Subject;
+pub(crate) use subject::{LOCAL, Subject};
 pub(crate) use surface::{ReadTool, Surface, SurfaceRequest, SurfaceSource};
 pub(crate) use surface_options::{SurfaceOptions, introduced, is_client, is_known_client};
 pub(crate) use tls::TlsOptions;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::error::{EntryError, ProfileRefusal};
 use super::profiles::{Profile, ProfileRequest, UNREADABLE};
 use super::roles::GrantedProfile;
-use super::{Config, Lifetime, Management, ScriptOptions};
-use crate::tool::ServerName;
+use super::{Config, Lifetime, Management, Policy, RuleList, ScriptOptions};
+use crate::tool::{Hints, QualifiedName, ServerName};
 
 impl Config {
     /// Whether a session with this part, after `before`, must not read the results that it has stored: a server is gone, or the
@@ -63,16 +63,32 @@ impl Config {
         named.chain(roles)
     }
 
-    /// The profiles among those whose rules ask about tools, as far as they have this server.
+    /// The profiles that the session was narrowed to, without those that roles give.
     #[must_use]
-    pub(crate) fn asking_profiles(&self, server: &ServerName) -> Vec<String> {
+    pub(crate) fn narrowed_to(&self) -> Vec<String> {
+        let names = self.profile_rules.iter().map(|(name, _)| name.clone());
+        names.collect()
+    }
+
+    /// The lists of rules that ask about some call of a tool.
+    #[must_use]
+    pub(crate) fn asking_lists(&self, name: &QualifiedName, hints: Hints) -> Vec<RuleList> {
+        let asks = |rules: &Policy| rules.asks_about(name, hints);
+        let all = asks(&self.tools).then_some(RuleList::All);
+        let own = self.servers.get(&name.server);
+        let own = own.filter(|entry| asks(&entry.tools));
         let named = self.profile_rules.iter();
-        let named = named.filter(|(_, rules)| rules.asks());
+        let named = named.filter(|(_, rules)| asks(rules));
         let roles = self.role_profiles.iter();
-        let roles = roles.filter(|profile| profile.has(server) && profile.rules.asks());
-        let named = named.map(|(name, _)| name.as_str());
-        let names: BTreeSet<&str> = named.chain(roles.map(GrantedProfile::name)).collect();
-        names.into_iter().map(str::to_owned).collect()
+        let roles = roles.filter(|profile| profile.has(&name.server) && asks(&profile.rules));
+        let profiles = named.map(|(name, _)| name.as_str());
+        let profiles: BTreeSet<&str> = profiles.chain(roles.map(GrantedProfile::name)).collect();
+        let profiles = profiles.into_iter().map(str::to_owned);
+        let own = own.map(|_| RuleList::Server);
+        all.into_iter()
+            .chain(own)
+            .chain(profiles.map(RuleList::Profile))
+            .collect()
     }
 
     /// Whether the directories of a session can decide its profiles.
@@ -143,6 +159,8 @@ impl Config {
         let is_named = |name: &str| ServerName::new(name).is_ok_and(|server| is_kept(&server));
         self.faults.retain(|fault| is_named(&fault.name));
         self.renamed.retain(|server, _| is_kept(server));
+        self.raised_trust
+            .retain(|server, by| is_kept(server) && is_kept(by));
         let written: BTreeSet<&String> = self.renamed.values().collect();
         let names = std::mem::take(&mut self.names).into_iter();
         self.names = names

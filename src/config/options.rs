@@ -126,6 +126,17 @@ pub(crate) enum Trust {
 }
 
 impl Trust {
+    /// As an entry has it.
+    #[must_use]
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Pin => "pin",
+            // No entry says that it was not started.
+            Self::Quarantine | Self::Unstarted => "quarantine",
+        }
+    }
+
     /// Whether only definitions that a person has approved may be used.
     #[must_use]
     pub(crate) fn is_quarantine(self) -> bool {

@@ -47,6 +47,8 @@ pub(crate) struct Config {
     pub stand_in: Option<StandIn>,
     /// The usable servers, including disabled ones.
     pub servers: BTreeMap<ServerName, Server>,
+    /// The servers whose `trust` is stricter than their entries say, each with the entry of the same program or URL that has it.
+    pub raised_trust: BTreeMap<ServerName, ServerName>,
     /// The names in the file of servers whose names had to be changed.
     pub renamed: BTreeMap<ServerName, String>,
     /// The unusable entries, in the file's order; they are shown as failed servers.
@@ -195,9 +197,10 @@ impl Config {
     ) -> (Verdict, Option<String>) {
         let mut decided = (Verdict::Allowed, None);
         for (policy, judgement, scope) in self.judgements(name, hints, call) {
-            let rule = policy
-                .rule_of(judgement)
-                .map(|rule| format!("{scope}{rule}"));
+            let rule = policy.rule_of(judgement).map(|rule| match scope {
+                None => rule,
+                Some((key, name)) => format!("{key}.{name}.{rule}"),
+            });
             if judgement.verdict > decided.0 || decided.1.is_none() {
                 decided = (judgement.verdict.max(decided.0), rule);
             }
@@ -213,7 +216,7 @@ impl Config {
 
     /// Gives its servers the strictest `trust` of their program, after servers were added.
     pub(crate) fn share_trust(&mut self) {
-        share_trust(&mut self.servers);
+        self.raised_trust = share_trust(&mut self.servers);
     }
 
     /// The working directory in a server's entry.
@@ -236,34 +239,27 @@ impl Config {
             || own.is_some_and(|entry| entry.tools.inspects())
     }
 
-    /// The judgements of the rules for all servers and of those in the server's entry, each with the path of its rules in the file.
+    /// The judgements of the rules for all servers and of those in the server's entry, each with the place of its rules in the file.
     fn judgements<'s>(
         &'s self,
         name: &'s QualifiedName,
         hints: Hints,
         call: Option<&'s Inspected<'s>>,
-    ) -> impl Iterator<Item = (&'s Policy, Judgement, String)> {
-        let all = (
-            &self.tools,
-            self.tools.judgement(name, hints, call),
-            String::new(),
-        );
+    ) -> impl Iterator<Item = (&'s Policy, Judgement, Option<(&'static str, &'s str)>)> {
+        let all = (&self.tools, self.tools.judgement(name, hints, call), None);
         let own = self.servers.get(&name.server).map(|entry| {
             let judgement = entry.tools.own_judgement(name, hints, call);
-            (
-                &entry.tools,
-                judgement,
-                format!("mcpServers.{}.", name.server),
-            )
+            let scope = ("mcpServers", name.server.as_str());
+            (&entry.tools, judgement, Some(scope))
         });
         let profiles = self.profile_rules.iter().map(move |(profile, rules)| {
             let judgement = rules.judgement(name, hints, call);
-            (rules, judgement, format!("profiles.{profile}."))
+            (rules, judgement, Some(("profiles", &profile[..])))
         });
         let roles = self.judgement_of_roles(name, hints, call);
         let roles = roles.map(|(judgement, profile)| {
-            let scope = format!("profiles.{}.", profile.name());
-            (&profile.rules, judgement, scope)
+            let scope = ("profiles", profile.name());
+            (&profile.rules, judgement, Some(scope))
         });
         std::iter::once(all).chain(own).chain(profiles).chain(roles)
     }
@@ -410,7 +406,7 @@ impl Config {
         let mut names: BTreeSet<String> = safe_names(&written).into_iter().collect();
         names.extend(written.into_iter().map(str::to_owned));
         let (mut servers, renamed, mut faults) = servers(file.servers, &mut resolver, &lines);
-        share_trust(&mut servers);
+        let raised_trust = share_trust(&mut servers);
         faults.iter_mut().for_each(|fault| explain(fault, &report));
         for (name, written) in &renamed {
             tools.know_as(name, written);
@@ -432,6 +428,7 @@ impl Config {
             path: Some(path.to_owned()),
             stand_in: None,
             servers,
+            raised_trust,
             renamed,
             faults,
             names,
@@ -509,6 +506,7 @@ impl Default for Config {
             path: None,
             stand_in: None,
             servers: BTreeMap::new(),
+            raised_trust: BTreeMap::new(),
             renamed: BTreeMap::new(),
             faults: Vec::new(),
             names: BTreeSet::new(),
@@ -616,23 +614,35 @@ fn servers(
 }
 
 /// Gives entries that run the same program or URL the strictest `trust` that one of them has, so that no second name is a way around it. A
-/// server that an agent added makes no other stricter. Only a folder with `report` has resources.
-pub(super) fn share_trust(servers: &mut BTreeMap<ServerName, Server>) {
-    let mut strictest: BTreeMap<String, Trust> = BTreeMap::new();
-    let is_strict = |server: &&Server| matches!(server.trust, Trust::Pin | Trust::Quarantine);
-    for server in servers.values().filter(is_strict) {
-        let known = strictest.entry(server.transport.program()).or_default();
-        *known = server.trust.max(*known);
+/// server that an agent added makes no other stricter. Only a folder with `report` has resources. Returns the entries that are stricter
+/// now than they say, each with the one that made it so.
+pub(super) fn share_trust(
+    servers: &mut BTreeMap<ServerName, Server>,
+) -> BTreeMap<ServerName, ServerName> {
+    let mut strictest: BTreeMap<String, (Trust, ServerName)> = BTreeMap::new();
+    let is_strict = |server: &Server| matches!(server.trust, Trust::Pin | Trust::Quarantine);
+    for (name, server) in servers.iter().filter(|(_, server)| is_strict(server)) {
+        let own = (server.trust, name.clone());
+        let known = strictest.entry(server.transport.program());
+        let known = known.or_insert_with(|| own.clone());
+        if own.0 > known.0 {
+            *known = own;
+        }
     }
-    for server in servers.values_mut() {
-        if !strictest.is_empty() {
-            let others = strictest.get(&server.transport.program());
-            server.trust = server.trust.max(others.copied().unwrap_or_default());
+    let mut raised = BTreeMap::new();
+    for (name, server) in servers {
+        if !strictest.is_empty()
+            && let Some((trust, by)) = strictest.get(&server.transport.program())
+            && *trust > server.trust
+        {
+            server.trust = *trust;
+            raised.insert(name.clone(), by.clone());
         }
         if let Transport::Folder(folder) = &mut server.transport {
             folder.has_resources = server.trust == Trust::Report;
         }
     }
+    raised
 }
 
 fn server_name(written: &str, name: &str) -> Result<ServerName, EntryError> {

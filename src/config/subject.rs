@@ -24,7 +24,7 @@ pub(crate) struct Person {
     pub(crate) roles: BTreeSet<String>,
 }
 
-/// The users and roles that a rule is about.
+/// The callers that a rule is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Audience {
     /// Any of them; everyone without one.
@@ -33,21 +33,33 @@ pub(super) struct Audience {
     except: Vec<Named>,
 }
 
-/// A user or a role in a rule.
+/// A caller in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Named {
+    /// The user of this machine.
+    Local,
     User(String),
     Role(String),
 }
 
+/// The user of this machine in a rule.
+pub(crate) const LOCAL: &str = "@local";
+
 impl Named {
+    /// Whether a word stands for callers.
+    fn is_written(word: &str) -> bool {
+        word == LOCAL || word.starts_with("@user:") || word.starts_with("@role:")
+    }
+
     fn parse(word: &str) -> Option<Self> {
-        let named = match word.strip_prefix("@user:") {
-            Some(name) => Self::User(name.to_owned()),
-            None => Self::Role(word.strip_prefix("@role:")?.to_owned()),
+        if word == LOCAL {
+            return Some(Self::Local);
+        }
+        let (named, name): (fn(String) -> Self, _) = match word.strip_prefix("@user:") {
+            Some(name) => (Self::User, name),
+            None => (Self::Role, word.strip_prefix("@role:")?),
         };
-        let (Self::User(name) | Self::Role(name)) = &named;
-        (!name.is_empty()).then_some(named)
+        (!name.is_empty()).then(|| named(name.to_owned()))
     }
 
     /// Whether the person is meant. Names that differ in letter case alone count as equal where `is_alike`.
@@ -57,6 +69,7 @@ impl Named {
             false => one == other,
         };
         match self {
+            Self::Local => false,
             Self::User(name) => equal(name, &person.name),
             Self::Role(name) => person.roles.iter().any(|role| equal(name, role)),
         }
@@ -73,7 +86,7 @@ impl Audience {
                 Some(written) if written.starts_with('@') => (&mut audience.except, written),
                 _ => (&mut audience.among, word),
             };
-            if !written.starts_with("@user:") && !written.starts_with("@role:") {
+            if !Named::is_written(written) {
                 break;
             }
             names.push(Named::parse(written)?);
@@ -95,7 +108,7 @@ impl Audience {
         let all = self.among.iter().chain(&self.except);
         all.filter_map(|named| match named {
             Named::Role(name) => Some(name.as_str()),
-            Named::User(_) => None,
+            Named::Local | Named::User(_) => None,
         })
     }
 
@@ -103,7 +116,10 @@ impl Audience {
     pub(super) fn restricts(&self, subject: &Subject) -> bool {
         match subject {
             Subject::Unidentified => true,
-            Subject::Local => self.among.is_empty(),
+            Subject::Local => {
+                (self.among.is_empty() || self.among.contains(&Named::Local))
+                    && !self.except.contains(&Named::Local)
+            }
             Subject::Person(person) => {
                 (self.among.is_empty() || self.among.iter().any(|named| named.is(person, true)))
                     && !self.except.iter().any(|named| named.is(person, false))
@@ -114,6 +130,7 @@ impl Audience {
     /// Whether a permission is about the caller: no, unless it certainly is.
     pub(super) fn permits(&self, subject: &Subject) -> bool {
         match subject {
+            Subject::Local if self.among.contains(&Named::Local) => true,
             Subject::Local | Subject::Unidentified => {
                 self.among.is_empty() && self.except.is_empty()
             }
@@ -156,6 +173,11 @@ mod tests {
             ("@user:anna x", "x", &Subject::Unidentified, true, false),
             ("!@role:dev x", "x", &Subject::Unidentified, true, false),
             ("x", "x", &Subject::Unidentified, true, true),
+            ("@local x", "x", &Subject::Local, true, true),
+            ("@local x", "x", &anna, false, false),
+            ("@local x", "x", &Subject::Unidentified, true, false),
+            ("!@local x", "x", &Subject::Local, false, false),
+            ("!@local x", "x", &anna, true, true),
         ] {
             let (audience, rest) = Audience::split(rule).expect(rule);
             assert_eq!(rest, tools, "{rule}");

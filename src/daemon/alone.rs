@@ -26,7 +26,7 @@ fn record(directory: &Path, reason: &str) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).write(true).truncate(true);
     crate::files::private(&mut options);
-    let mut file = options.open(&unlocked)?;
+    let mut file = crate::files::open_with(&mut options, &unlocked)?;
     file.lock_shared()?;
     file.write_all(reason.as_bytes())?;
     std::fs::rename(unlocked, directory.join(process))?;
@@ -53,7 +53,7 @@ pub(crate) fn reasons(state_dir: &Path) -> Vec<(u32, String)> {
     let mut reasons: Vec<(u32, String)> = entries
         .filter_map(|entry| {
             let process: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let file = File::open(entry.path()).ok()?;
+            let file = crate::files::open_regular(&entry.path()).ok()?;
             if file.try_lock().is_ok() {
                 // Another process may have removed it already.
                 let _ = std::fs::remove_file(entry.path());

@@ -213,7 +213,7 @@ impl<'a> CallEvent<'a> {
                     is_answered: false,
                 };
                 // The request is in the outbox, and its task sends it first.
-                tokio::task::yield_now().await;
+                give_way().await;
                 open.prepared = tool().map(|tool| self.prepare(Some(&tool), None));
                 let outcome = call.await;
                 open.is_answered = true;
@@ -287,6 +287,19 @@ impl<'a> CallEvent<'a> {
             .finish(prepared.line, &event)
             .map_err(|error| unwritten(self.written, &error))
     }
+}
+
+/// Lets the tasks run that are ready. Unlike tokio's `yield_now`, it does not ask the system for events first, which costs a call of it.
+async fn give_way() {
+    let mut is_back = false;
+    poll_fn(|context| match std::mem::replace(&mut is_back, true) {
+        true => Poll::Ready(()),
+        false => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// A call that waits for its answer. If it is dropped before, its event says that it was cancelled.

@@ -380,11 +380,11 @@ fn keep_session(path: &Path, surface: &SessionSurface) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     files::private(&mut options);
-    let opened = match options.open(path) {
+    let opened = match files::open_with(&mut options, path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let directory = path.parent().ok_or(error)?;
             files::create_private_directory(directory)?;
-            options.open(path)
+            files::open_with(&mut options, path)
         }
         opened => opened,
     };

@@ -36,7 +36,7 @@ impl Cache {
         if age > OLDEST {
             return None;
         }
-        Some((fs::read(path).ok()?, age))
+        Some((files::read_any(&path).ok()?, age))
     }
 
     /// Stores an answer. If that fails, it is requested again.

@@ -44,7 +44,7 @@ impl Store {
     /// The bytes of the index `name`, if there is one.
     pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let path = self.file(name);
-        match fs::read(&path) {
+        match files::read_any(&path) {
             Ok(bytes) => {
                 // Sets the time of last use. Without it the index may be removed earlier.
                 let _ = File::options()
@@ -55,7 +55,7 @@ impl Store {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // Something other than a file is unreadable for every process.
-            Err(_) if path.is_dir() => Ok(Some(Vec::new())),
+            Err(_) if path.exists() && !path.is_file() => Ok(Some(Vec::new())),
             Err(error) => Err(error),
         }
     }

@@ -102,7 +102,7 @@ impl Vectors {
         let Some(file) = &self.file else {
             return Arc::default();
         };
-        match fs::read(file) {
+        match files::read_any(file) {
             Ok(bytes) => Table::parse(bytes, self.width).map(Arc::new).unwrap_or_else(|| {
                 tracing::warn!(path = %file.display(), "the vectors of tools are damaged and are made again");
                 Arc::default()

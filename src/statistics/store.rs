@@ -97,7 +97,7 @@ pub(super) fn add(directory: &Path, day: Day, record: &DayRecord) -> Result<(), 
 }
 
 fn read(path: &Path) -> io::Result<Option<DayRecord>> {
-    match fs::read(path) {
+    match files::read_any(path) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -102,7 +102,7 @@ impl LogFile {
         let mut options = OpenOptions::new();
         options.create(true).append(true);
         files::private(&mut options);
-        let file = options.open(&self.path)?;
+        let file = files::open_with(&mut options, &self.path)?;
         let length = file.metadata()?.len();
         Ok(Open {
             file,

@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::file;
+use crate::files;
 
 /// The part of a file that is read, from its end, in bytes.
 const LOOKED_AT: u64 = 512 * 1024;
@@ -30,7 +31,7 @@ pub(crate) fn tail(path: &Path, wanted: usize) -> io::Result<Vec<String>> {
 
 /// The end of the file from the start of a line, and whether that is the whole file. Empty if there is no file.
 fn end_of(path: &Path) -> io::Result<(String, bool)> {
-    let mut file = match File::open(path) {
+    let mut file = match files::open_regular(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((String::new(), true)),
         Err(error) => return Err(error),
@@ -108,7 +109,7 @@ impl Follow {
     }
 
     fn open(&mut self) -> io::Result<bool> {
-        match File::open(&self.path) {
+        match files::open_regular(&self.path) {
             Ok(file) => {
                 (self.file, self.position) = (Some(file), 0);
                 Ok(true)

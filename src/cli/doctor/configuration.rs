@@ -65,6 +65,15 @@ pub(super) fn examine(
             masked(format!("{path}:{fault}")),
         ));
     }
+    let raised = config.raised_trust.iter();
+    for (name, by) in raised.filter(|(name, _)| only.is_none_or(|only| only == name.as_str())) {
+        let trust = config.servers.get(name).map_or("", |entry| entry.trust.text());
+        examination.add(Finding::new(
+            &kinds::SERVER_TRUST_SHARED,
+            name.to_string(),
+            format!("its `trust` is \"{trust}\", because `{by}` is the same program or URL"),
+        ));
+    }
     if only.is_none() {
         let literals = literal_secrets(&machine.paths.config_file);
         if !literals.is_empty() {

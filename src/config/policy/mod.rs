@@ -7,6 +7,8 @@ mod condition;
 pub(super) mod pattern;
 mod readings;
 
+use serde::{Deserialize, Serialize};
+
 use super::BUILT_IN_SERVER;
 use super::error::EntryError;
 use super::reader::At;
@@ -26,8 +28,8 @@ pub(crate) struct Policy {
     allow: Option<Vec<Rule>>,
     ask: Vec<Rule>,
     deny: Vec<Rule>,
-    /// The exact names of tools that no `ask` of this policy is about.
-    without_asking: Vec<String>,
+    /// The tools that no `ask` of this policy is about.
+    without_asking: Vec<Unasked>,
     /// Servers whose names in the file differ from their names here: rules may use either.
     written: Vec<(ServerName, String)>,
     /// The caller; rules about other users and roles are not about its calls.
@@ -43,6 +45,19 @@ pub(crate) enum Verdict {
     Asked,
     /// It may not be called. A tool without any permitted call cannot be found either.
     Denied,
+}
+
+/// A list of rules in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RuleList {
+    /// The rules for all servers.
+    All,
+    /// Those in the server's entry.
+    Server,
+    /// Those of a profile.
+    Profile(String),
 }
 
 /// A verdict and the rule that decides it.
@@ -82,6 +97,17 @@ struct Rule {
     pattern: Pattern,
     /// All of them have to hold; none stands for every call.
     when: Vec<Condition>,
+}
+
+/// A tool that is not asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Unasked {
+    /// As it is written.
+    text: String,
+    /// The callers who are not asked.
+    audience: Audience,
+    /// The exact name of the tool.
+    name: String,
 }
 
 /// A rule as it is shown to a person.
@@ -193,7 +219,9 @@ impl Policy {
     /// The roles that its rules name.
     pub(super) fn roles(&self) -> impl Iterator<Item = &str> {
         let rules = [&self.ask, &self.deny].into_iter().chain(&self.allow);
-        rules.flatten().flat_map(|rule| rule.audience.roles())
+        let audiences = rules.flatten().map(|rule| &rule.audience);
+        let unasked = self.without_asking.iter().map(|one| &one.audience);
+        audiences.chain(unasked).flat_map(Audience::roles)
     }
 
     /// The name of a server in the file, in lower case, where it is another.
@@ -226,6 +254,9 @@ impl Policy {
         hints: Hints,
         call: Option<&Inspected<'_>>,
     ) -> Judgement {
+        if self.is_empty() {
+            return Judgement::ALLOWED;
+        }
         if name.server.as_str() == BUILT_IN_SERVER && name.tool.as_str() == READ_RESULT {
             let names = |rule: &Rule| {
                 rule.pattern.names_built_in(name)
@@ -249,6 +280,9 @@ impl Policy {
         hints: Hints,
         call: Option<&Inspected<'_>>,
     ) -> Judgement {
+        if self.is_empty() {
+            return Judgement::ALLOWED;
+        }
         let unasked = self.unasked(name.tool.as_str());
         self.judge_by(name, hints, call, unasked, |pattern| {
             pattern.matches(name, hints, Use::Permission)
@@ -263,15 +297,9 @@ impl Policy {
         unasked: Option<usize>,
         admits: impl Fn(&Pattern) -> bool,
     ) -> Judgement {
-        let (written, tool) = (
-            self.written_name(&name.server),
-            name.tool.as_str().to_lowercase(),
-        );
-        let other = written.map(|written| format!("{written}{SEPARATOR}{tool}"));
-        let is_about = |pattern: &Pattern| {
-            pattern.matches(name, hints, Use::Restriction)
-                || other.as_deref().is_some_and(|other| pattern.is_for(other))
-        };
+        let written = self.written_name(&name.server);
+        let tool = name.tool.as_str().to_lowercase();
+        let is_about = self.is_about(name, hints);
         let is_admitted = |pattern: &Pattern| {
             admits(pattern) || written.is_some_and(|written| pattern.is_of(written, &tool))
         };
@@ -290,9 +318,31 @@ impl Policy {
         )
     }
 
-    /// The position of an exact name among those that are not asked about.
+    /// Whether a pattern of a restriction is about a tool.
+    fn is_about(&self, name: &QualifiedName, hints: Hints) -> impl Fn(&Pattern) -> bool {
+        let written = self.written_name(&name.server);
+        let other = written.map(|written| {
+            let tool = name.tool.as_str().to_lowercase();
+            format!("{written}{SEPARATOR}{tool}")
+        });
+        move |pattern| {
+            pattern.matches(name, hints, Use::Restriction)
+                || other.as_deref().is_some_and(|other| pattern.is_for(other))
+        }
+    }
+
+    /// The position of the tool with this name among those that the caller is not asked about.
     fn unasked(&self, name: &str) -> Option<usize> {
-        self.without_asking.iter().position(|known| known == name)
+        let is_meant = |one: &Unasked| one.name == name && one.audience.permits(&self.subject);
+        self.without_asking.iter().position(is_meant)
+    }
+
+    /// Whether a rule asks the caller about some call of a tool.
+    #[must_use]
+    pub(super) fn asks_about(&self, name: &QualifiedName, hints: Hints) -> bool {
+        let is_about = self.is_about(name, hints);
+        let mut rules = self.ask.iter();
+        rules.any(|rule| is_about(&rule.pattern) && rule.audience.restricts(&self.subject))
     }
 
     /// Whether a rule asks about some tool or call.
@@ -370,8 +420,9 @@ impl Policy {
             DecidedBy::Ask(index) => named("ask", &self.ask, index),
             DecidedBy::Deny(index) => named("deny", &self.deny, index),
             DecidedBy::WithoutAsking(index) => {
-                let name = self.without_asking.get(index).map_or("", String::as_str);
-                format!("tools.without_asking[{index}] \"{name}\"")
+                let unasked = self.without_asking.get(index);
+                let text = unasked.map_or("", |one| one.text.as_str());
+                format!("tools.without_asking[{index}] \"{text}\"")
             }
         })
     }
@@ -402,10 +453,10 @@ impl Policy {
             })
         });
         let unasked = without_asking.iter().enumerate();
-        rules.chain(unasked.map(|(index, name)| ListedRule {
+        rules.chain(unasked.map(|(index, one)| ListedRule {
             list: "without_asking",
             index,
-            text: name,
+            text: &one.text,
             suggested: None,
             pattern: None,
         }))
@@ -442,25 +493,33 @@ impl Policy {
     }
 }
 
-/// Exact names of tools. A pattern could take more tools out of a question than the person saw.
-fn exact_names(written: Option<Vec<At<String>>>) -> Result<Vec<String>, At<EntryError>> {
-    let name = |(index, At { offset, value }): (usize, At<String>)| {
-        if value.is_empty() || value.starts_with('@') || value.contains(['*', '?']) {
-            let key = format!("tools.without_asking[{index}]");
-            let expected = "the exact name of a tool, without `*`, `?` or `@`";
-            let fault = EntryError::value(&key, expected, format!("`\"{value}\"`"));
-            return Err(At::new(offset, fault));
+/// The tools that are not asked about, by exact names. A pattern could take more tools out of a question than the person saw.
+fn exact_names(written: Option<Vec<At<String>>>) -> Result<Vec<Unasked>, At<EntryError>> {
+    let read = |(index, At { offset, value }): (usize, At<String>)| {
+        let is_exact = |name: &str| !name.starts_with(['@', '!']) && !name.contains(['*', '?']);
+        match Audience::split(&value).filter(|(_, name)| !name.is_empty() && is_exact(name)) {
+            Some((audience, name)) => Ok(Unasked {
+                audience,
+                name: name.to_owned(),
+                text: value,
+            }),
+            None => {
+                let key = format!("tools.without_asking[{index}]");
+                let fault = EntryError::value(&key, UNASKED_EXPECTED, format!("`\"{value}\"`"));
+                Err(At::new(offset, fault))
+            }
         }
-        Ok(value)
     };
     let names = written.into_iter().flatten().enumerate();
-    names.map(name).collect()
+    names.map(read).collect()
 }
 
 /// The tool of the built-in server that reads on in what was shortened.
 const READ_RESULT: &str = "read_result";
 
-const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive`, `@unmarked`, `@read?`, `@write?` or `@destructive?`; before it there may be `@user:NAME` or `@role:NAME`, or each of them with `!` for all others";
+const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive`, `@unmarked`, `@read?`, `@write?` or `@destructive?`; before it there may be `@user:NAME`, `@role:NAME` or `@local`, or each of them with `!` for all others";
+
+const UNASKED_EXPECTED: &str = "the exact name of a tool, without `*` and `?`; before it there may be `@user:NAME`, `@role:NAME` or `@local`, or each of them with `!` for all others";
 
 #[cfg(test)]
 mod tests {

@@ -46,11 +46,12 @@ impl Admission {
         session
     }
 
-    /// A name that no other identity has.
+    /// A name that no other identity has, and nobody under another profile.
     pub(super) fn own(&self, name: &str) -> String {
         let identity = self.entitlement().map_or("", |one| &one.identity);
-        // An identity has no control characters.
-        format!("{identity}\0{name}")
+        let profile = self.profile.as_deref().unwrap_or_default();
+        // Neither has control characters.
+        format!("{identity}\0{profile}\0{name}")
     }
 }
 

@@ -115,7 +115,7 @@ impl Topics {
         // A missing or damaged file does no harm: the next listing writes it again.
         let words = path
             .as_deref()
-            .and_then(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());
+            .and_then(|path| serde_json::from_slice(&files::read_any(path).ok()?).ok());
         Self {
             path,
             words: Mutex::new(words.unwrap_or_default()),

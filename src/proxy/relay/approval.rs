@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::consent::Consent;
 use super::{Relay, RequestContext};
 use crate::approvals::{Approvals, Error, LIFE, Question, State, Watch};
+use crate::config::RuleList;
 use crate::events::Event;
 use crate::mcp::Frame;
 use crate::mcp::object::quoted;
@@ -45,6 +46,13 @@ pub(in crate::proxy) struct Asked {
     /// The ends of calls that waited.
     pub(in crate::proxy) figures: Figures,
     tasks: Tasks,
+}
+
+/// A question and the rules that ask it.
+pub(super) struct Asking {
+    pub(super) question: String,
+    pub(super) rule: Option<String>,
+    pub(super) lists: Vec<RuleList>,
 }
 
 /// How many calls that waited had which end.
@@ -147,13 +155,13 @@ impl Drop for Ticket<'_> {
 }
 
 impl Relay {
-    /// Waits for a person's decision about a call. `text` is the question, and `rule` the one that asks.
+    /// Waits for a person's decision about a call.
     pub(super) async fn approval(
         &self,
         view: &View,
         context: &RequestContext,
         (name, subject, arguments): (&QualifiedName, &str, &str),
-        (text, rule): (String, Option<String>),
+        asking: Asking,
     ) -> Result<Consent, NoConsent> {
         let config = view.config();
         let client = &context.caller.client;
@@ -169,9 +177,11 @@ impl Relay {
         }
         question.directory = client.workspace().first().cloned();
         question.configuration.clone_from(&config.path);
-        question.profiles = config.asking_profiles(&name.server);
-        question.question = text;
-        question.rule = rule;
+        question.person = config.person_name().map(str::to_owned);
+        question.profiles = config.narrowed_to();
+        question.question = asking.question;
+        question.rule = asking.rule;
+        question.lists = asking.lists;
         let (mut ticket, mut is_new) = self.asked.ask(question.clone()).await?;
         self.announce(view, context, name, (&ticket.id, is_new));
         let watch = self.asked.watch()?;

@@ -12,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::approval::Asking;
 use super::question::{question, script_question};
 use super::{Relay, RequestContext};
 use crate::catalog::Tool;
@@ -191,9 +192,15 @@ impl Relay {
         } else if let Some(given) = self.agreed_before(context, fingerprint(asked)) {
             Ok(given)
         } else {
+            let lists = view.config().asking_lists(name, tool.entry().hints);
+            let asking = Asking {
+                question,
+                rule,
+                lists,
+            };
             // With its type erased, the compiler need not look through all that a request can wait for.
             let waiting: BoxFuture<'_, Result<Consent, NoConsent>> =
-                Box::pin(self.approval(view, context, asked, (question, rule)));
+                Box::pin(self.approval(view, context, asked, asking));
             waiting.await
         };
         let consent = consent.map_err(refusal)?;
@@ -238,9 +245,14 @@ impl Relay {
         } else if let Some(given) = self.agreed_before(context, fingerprint(asked)) {
             given
         } else {
-            let rule = calls.first().and_then(|call| call.rule.clone());
+            // No rule can be written from a question about several tools.
+            let asking = Asking {
+                question,
+                rule: calls.first().and_then(|call| call.rule.clone()),
+                lists: Vec::new(),
+            };
             let waiting: BoxFuture<'_, Result<Consent, NoConsent>> =
-                Box::pin(self.approval(view, context, asked, (question, rule)));
+                Box::pin(self.approval(view, context, asked, asking));
             waiting.await?
         };
         if matches!(consent, Consent::Given(_)) {

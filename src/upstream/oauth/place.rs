@@ -96,7 +96,8 @@ impl Records {
             Place::Program(program) => return program.place.load(name).await,
         };
         let path = file(directory, name);
-        let read = self.tasks.spawn_blocking(move || std::fs::read(path)).await;
+        let read = move || crate::files::read_any(&path);
+        let read = self.tasks.spawn_blocking(read).await;
         match read.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
