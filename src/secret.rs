@@ -392,6 +392,11 @@ mod tests {
         check(&["abcdef"], "abcdefabcdef", "******");
         check(&["pässwörd"], "ü pässwörd ü", "ü *** ü");
         check(&["abcde"], "abcde is too short", "abcde is too short");
+        check(&["a b&/def"], "u=a%20b%26%2Fdef", "u=***");
+        check(&["a b&/def"], "u=a%20b%26%2fdef", "u=***");
+        check(&["a%20bcdef"], "p=a bcdef", "p=***");
+        check(&["abcdefgh"], "b=YWJjZGVmZ2g=", "b=***=");
+        check(&["abcdefg"], "b=YWJjZGVmZw==", "b=YWJjZGVmZw==");
         check(
             &["two\nlines\"x"],
             r#"{"key":"two\nlines\"x"}"#,

@@ -77,7 +77,9 @@ impl Link {
         use std::fmt::Write as _;
         let number = self.number + 1;
         // Writing to a `String` cannot fail.
-        let _ = writeln!(json, ",\"n\":{number},\"prev\":\"{}\"}}", self.hash);
+        let _ = write!(json, ",\"n\":{number},\"prev\":\"");
+        json.push_str(&self.hash);
+        json.push_str("\"}\n");
         json
     }
 

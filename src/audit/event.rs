@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -180,8 +182,7 @@ impl<'a> Event<'a> {
         spent.clear();
         spent.reserve(LINE);
         let mut line = Members(spent);
-        let now = OffsetDateTime::now_utc().format(TIME).unwrap_or_default();
-        line.text("time", Some(&now));
+        line.time(OffsetDateTime::now_utc());
         line.text("session", self.session);
         line.text("client", self.client.map(|(name, _)| name));
         line.text("version", self.client.map(|(_, version)| version));
@@ -245,7 +246,32 @@ impl Members {
     }
 
     fn hash_of(&mut self, arguments: &str) {
-        self.raw("arguments", &format!("\"{}\"", sha256(arguments)));
+        self.raw("arguments", "\"sha256:");
+        HEXLOWER.encode_append(&Sha256::digest(arguments), &mut self.0);
+        self.0.push('"');
+    }
+
+    /// Adds a time in UTC, in the form of [`TIME`]. Digit by digit, because each call waits for it.
+    fn time(&mut self, time: OffsetDateTime) {
+        let (year, month, day) = time.to_calendar_date();
+        let (hour, minute, second, micros) = time.to_hms_micro();
+        let year = u32::try_from(year).unwrap_or_default();
+        self.raw("time", "\"");
+        for (value, width, end) in [
+            (year, 4, '-'),
+            (u8::from(month).into(), 2, '-'),
+            (day.into(), 2, 'T'),
+            (hour.into(), 2, ':'),
+            (minute.into(), 2, ':'),
+            (second.into(), 2, '.'),
+            (micros, 6, 'Z'),
+        ] {
+            let digits = (0..width).rev().map(|place| value / 10_u32.pow(place) % 10);
+            self.0
+                .extend(digits.filter_map(|digit| char::from_digit(digit, 10)));
+            self.0.push(end);
+        }
+        self.0.push('"');
     }
 
     /// Adds a text, truncated because clients and agents choose some of them.
@@ -399,6 +425,13 @@ mod tests {
             )
         };
         assert!(!line(AuditedArguments::None).contains("arguments"));
+        let mut stamp = Members(String::new());
+        let time = time::macros::datetime!(2026-03-07 04:05:09.000120 UTC);
+        stamp.time(time);
+        assert_eq!(
+            stamp.0,
+            format!("{{\"time\":\"{}\"", time.format(TIME).unwrap())
+        );
         let hashed: Value = serde_json::from_str(&line(AuditedArguments::Hash)).unwrap();
         assert_eq!(hashed["tool"], "a \"b\"");
         assert_eq!(

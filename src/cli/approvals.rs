@@ -163,7 +163,10 @@ async fn allow(
             "Let this call be made, and every later call of {}__{}{} without asking, whatever its arguments?",
             printable(&question.server),
             printable(&question.tool),
-            audience.as_ref().map_or(String::new(), |audience| format!(" by {}", printable(audience)))
+            audience.as_ref().map_or(String::new(), |audience| format!(
+                " by {}",
+                printable(audience)
+            ))
         ),
     };
     if !agrees(&asked).await? {

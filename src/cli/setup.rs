@@ -7,10 +7,12 @@ use clap::builder::PossibleValuesParser;
 use super::diagnostics::Exit;
 use super::output::Output;
 use super::printable::printable;
+use super::rules::listed;
 use crate::clients::{
     Client, CodexApproval, Journal, Launch, Platform, Rule, Scope, Surroundings, Survey, guards,
 };
 use crate::config::{self, Config, Environment, Paths, Surface, SurfaceRequest};
+use crate::upstream::list_name;
 
 /// This machine with its clients and mcpzip's paths.
 #[derive(Debug)]
@@ -173,18 +175,65 @@ pub(super) fn rule_warnings(client: Client, paths: &Paths, around: &Surroundings
     };
     let rules = guards(client, &names, &survey, &paths.config_file, around);
     let surface = surface_warning(client, &config);
-    rules.into_iter().map(warning).chain(surface).collect()
+    let interfaces = interface_warning(client, Some(&config), paths, around);
+    let rules = rules.into_iter().map(warning);
+    rules.chain(surface).chain(interfaces).collect()
 }
 
-/// Warnings for clients that may get tools under their own names; none without a configuration.
+/// Warnings for clients that may get tools under their own names.
 pub(super) fn surface_warnings(clients: &[Client], machine: &Machine) -> Vec<String> {
-    let Ok(config) = Config::load(&machine.paths, &machine.around.environment) else {
-        return Vec::new();
+    let Machine { around, paths, .. } = machine;
+    let config = Config::load(paths, &around.environment).ok();
+    let warnings = clients.iter().flat_map(|client| {
+        let config = config.as_ref();
+        let surface = config.and_then(|config| surface_warning(*client, config));
+        let interfaces = interface_warning(*client, config, paths, around);
+        surface.into_iter().chain(interfaces)
+    });
+    warnings.collect()
+}
+
+/// A warning if the client shows interfaces, and servers have tools with one, or are not listed yet: these are listed under their
+/// own names next to the three.
+fn interface_warning(
+    client: Client,
+    config: Option<&Config>,
+    paths: &Paths,
+    around: &Surroundings,
+) -> Option<String> {
+    if !client.shows_interfaces() {
+        return None;
+    }
+    let own = config.map(|config| {
+        let (surface, _) = config
+            .surface
+            .of_client(client.name(), SurfaceRequest::default());
+        surface
+    });
+    if own.is_some_and(|surface| surface != Surface::Tools) {
+        // Another warning is about all tools.
+        return None;
+    }
+    let servers = config.iter().flat_map(|config| &config.servers);
+    let mut is_known = config.is_some();
+    let mut names = Vec::new();
+    for (name, entry) in servers.filter(|(_, entry)| !entry.disabled) {
+        match listed(name, &list_name(entry, around.directory.as_deref()), paths) {
+            Some(list) if list.has_interfaces() => names.push(name.to_string()),
+            Some(_) => {}
+            None => is_known = false,
+        }
+    }
+    let title = client.title();
+    let tools = match (names.is_empty(), is_known) {
+        (true, true) => return None,
+        (true, false) => "tools of servers".to_owned(),
+        (false, _) => format!("tools of `{}`", printable(&names.join("`, `"))),
     };
-    let warnings = clients.iter();
-    warnings
-        .filter_map(|client| surface_warning(*client, &config))
-        .collect()
+    Some(format!(
+        "{title} shows interfaces: {tools} that have one are listed under their own names next to the three. Permissions in {title} for \
+         `execute_tool` do not hold for these, so permit or deny them there by name; `tools` of mcpzip holds in any case"
+    ))
 }
 
 /// A warning if the client may get the servers' tools under their own names, which its rules for mcpzip's tools do not name.

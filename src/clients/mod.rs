@@ -227,6 +227,15 @@ impl Client {
         Self::ALL.into_iter().find(|client| client.name() == name)
     }
 
+    /// Whether it shows interfaces of tools (MCP Apps), and says so to servers.
+    #[must_use]
+    pub(crate) const fn shows_interfaces(self) -> bool {
+        matches!(
+            self,
+            Self::ClaudeDesktop | Self::Cursor | Self::VsCode | Self::Goose
+        )
+    }
+
     /// Whether it is started from a desktop, with another `PATH` than a shell's.
     #[must_use]
     pub(crate) const fn is_graphical(self) -> bool {

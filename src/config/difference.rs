@@ -36,6 +36,9 @@ impl Config {
             ),
             (format!("{:?}", before.tools) != format!("{:?}", self.tools))
                 .then(|| "rules changed".to_owned()),
+            (before.profiles != self.profiles).then(|| "profiles changed".to_owned()),
+            (before.roles != self.roles).then(|| "roles changed".to_owned()),
+            (before.http != self.http).then(|| "http changed".to_owned()),
             (before.limits != self.limits).then(|| "limits changed".to_owned()),
             (before.scripts != self.scripts).then(|| "scripts changed".to_owned()),
             (before.management != self.management).then(|| "management changed".to_owned()),

@@ -85,6 +85,16 @@ impl Profile {
         self.tools.asks()
     }
 
+    /// How its sessions see the tools, if it decides that.
+    pub(crate) fn surface(&self) -> Option<Surface> {
+        self.surface
+    }
+
+    /// Whether the directories of a session can lead to it.
+    pub(crate) fn has_directories(&self) -> bool {
+        !self.projects.is_everywhere()
+    }
+
     /// Its rules for tools.
     pub(crate) fn rules(&self) -> impl Iterator<Item = ListedRule<'_>> {
         self.tools.rules()

@@ -47,9 +47,7 @@ impl Store {
         match files::read_any(&path) {
             Ok(bytes) => {
                 // Sets the time of last use. Without it the index may be removed earlier.
-                let _ = File::options()
-                    .append(true)
-                    .open(path)
+                let _ = files::open_with(File::options().append(true), &path)
                     .and_then(|file| file.set_modified(SystemTime::now()));
                 Ok(Some(bytes))
             }

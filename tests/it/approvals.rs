@@ -258,6 +258,29 @@ fn always_writes_a_rule_into_the_profile_that_asks() {
     client.finish();
 }
 
+#[test]
+#[cfg(unix)]
+fn always_is_refused_where_the_rule_holds_outside_of_the_sessions_profile() {
+    let setup = Setup::new()
+        .server("files", Server::new().tool("write", [echo()]))
+        .setting("profiles", json!({ "review": { "servers": ["files"] } }))
+        .setting("tools", json!({ "ask": [NAME] }))
+        .setting("approvals", json!({ "wait": "2s" }));
+    let mut client = setup.start_with(&["serve", "--profile", "review"]);
+    client.shake_hands("2025-11-25");
+    let id = client.begin_execute(NAME);
+    let question = asked(&setup);
+    let command = ["approvals", "allow", &question, "--always"];
+    let Some(terminal) = Terminal::run(&setup.command(&command)) else {
+        return;
+    };
+    terminal.shows("under the profile `review`");
+    assert!(client.answer(id).tool_error().contains("waits for"));
+    let file = std::fs::read_to_string(setup.config_path()).unwrap();
+    assert!(!file.contains("without_asking"), "{file}");
+    client.finish();
+}
+
 /// A pipe in the place of a lock file, which nothing reads.
 #[test]
 #[cfg(unix)]

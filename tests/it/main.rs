@@ -79,6 +79,7 @@ mod quarantine;
 mod rerank;
 mod resources;
 mod rings;
+mod select_answers;
 mod status;
 mod surface_matrix;
 mod surfaces;
@@ -125,3 +126,7 @@ mod signatures;
 #[cfg(unix)]
 mod openapi;
 mod peers;
+
+// Named pipes in the place of files.
+#[cfg(unix)]
+mod odd_files;

@@ -320,6 +320,27 @@ fn a_definition_that_changes_while_it_is_shown_is_not_approved() {
 
 #[cfg(unix)]
 #[test]
+fn approve_fails_where_the_pins_cannot_be_written() {
+    let setup = under("pin", turning());
+    let mut client = listed_twice(&setup);
+    is_held(&mut client, "web__read");
+    client.finish();
+    let lock = setup.home().path("state/pins/v2/lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "web", "--all"])) else {
+        return;
+    };
+    terminal.types("y");
+    terminal.shows("is not a regular file");
+    terminal.shows("[exit 1]");
+    let mut client = setup.connect();
+    is_held(&mut client, "web__read");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
 fn a_rejected_tool_is_withheld_whatever_the_trust() {
     let setup = under("report", turning());
     let mut client = listed_twice(&setup);

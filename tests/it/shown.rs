@@ -331,6 +331,33 @@ fn gain_proposes_the_tools_that_clients_call_again_and_again() {
 }
 
 #[test]
+fn connect_and_migrate_warn_of_tools_with_interfaces_where_the_client_shows_them() {
+    let board = json!({
+        "name": "show", "description": "Shows.", "inputSchema": { "type": "object" },
+        "_meta": { "ui": { "resourceUri": "ui://board/main" } },
+    });
+    let board = Server::new().tool_as("show", &board.to_string(), [echo()]);
+    let setup = Setup::new().server("board", board).server("shop", shop());
+    setup.save();
+    let said = |command: &[&str]| setup.run(command).code(0).stderr;
+    let connect = ["connect", "cursor", "--dry-run"];
+    // Nothing is known of the servers yet.
+    assert!(said(&connect).contains("tools of servers that have one"));
+    let _ = setup.run(&["servers"]);
+    let told = said(&connect);
+    assert!(told.contains("tools of `board` that have one"), "{told}");
+    let other = said(&["connect", "gemini-cli", "--dry-run"]);
+    assert!(!other.contains("own names"), "{other}");
+    let own = json!({ "mcpServers": { "other": { "command": "other-server" } } });
+    let file = setup.home().path("home/.cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, own.to_string()).unwrap();
+    let migrate = ["migrate", "--dry-run", "--client", "cursor", "--json"];
+    let plan = setup.run(&migrate).json()["warnings"].to_string();
+    assert!(plan.contains("tools of `board` that have one"), "{plan}");
+}
+
+#[test]
 fn connect_and_migrate_warn_that_permissions_for_execute_tool_do_not_hold_for_shown_tools() {
     let setup = showing(&json!(["shop__buy"]));
     setup.save();

@@ -1,6 +1,7 @@
 //! The guarantees of rules, pins, overrides, projections and logins, the same for every surface and every way to mcpzip.
 //!
-//! A surface and a way are a line of the macro at the end; a guarantee is a function in `GUARANTEES`.
+//! A surface and a way are a line of the macro at the end; a guarantee is a function in `GUARANTEES`. All hold for a client that shows
+//! interfaces, too, which gets the tools with one next to the meta-tools.
 
 use serde_json::{Value, json};
 
@@ -50,6 +51,16 @@ impl Surface {
     }
 }
 
+/// The capabilities of the client, as JSON.
+fn capabilities(shows_interfaces: bool) -> &'static str {
+    match shows_interfaces {
+        true => {
+            r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#
+        }
+        false => "{}",
+    }
+}
+
 /// How the client reaches mcpzip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -69,6 +80,8 @@ enum Line {
 /// A client with one surface.
 struct Session {
     surface: Surface,
+    /// Whether the client declares that it shows interfaces, which all tools but those of `web` have then.
+    shows_interfaces: bool,
     line: Line,
     setup: Setup,
 }
@@ -77,7 +90,11 @@ impl Session {
     fn ask(&mut self, method: &str, members: &str) -> Message {
         match &mut self.line {
             Line::Stdio(client) => client.ask(method, &format!("{{{members}}}")),
-            Line::Http(gateway) => gateway.modern(method, members).send().message(),
+            Line::Http(gateway) => {
+                let capabilities = capabilities(self.shows_interfaces);
+                let call = gateway.modern_with("test", capabilities, method, members);
+                call.send().message()
+            }
         }
     }
 
@@ -89,8 +106,10 @@ impl Session {
     /// Calls a tool in the way of the surface.
     fn call(&mut self, name: &str, arguments: &Value) -> Message {
         let wrapped = json!({ "name": name, "arguments": arguments });
+        let is_listed = self.surface.lists_tools()
+            || self.shows_interfaces && !name.to_lowercase().starts_with("web");
         match self.surface {
-            surface if surface.lists_tools() => self.meta(name, arguments),
+            _ if is_listed => self.meta(name, arguments),
             Surface::ReadTool => self.meta("execute_read_tool", &wrapped),
             _ => self.meta("execute_tool", &wrapped),
         }
@@ -242,6 +261,7 @@ fn a_login_that_is_over_is_said(session: &mut Session) {
     assert!(refused.contains(said), "{refused}");
 }
 
+/// A tool's definition, with an interface.
 fn read_only(name: &str, properties: &Value) -> String {
     let description = match name {
         "create_issue" => "Creates an issue in any repository.".to_owned(),
@@ -252,6 +272,7 @@ fn read_only(name: &str, properties: &Value) -> String {
         "description": description,
         "inputSchema": { "type": "object", "properties": properties },
         "annotations": { "readOnlyHint": true },
+        "_meta": { "ui": { "resourceUri": format!("ui://{name}") } },
     })
     .to_string()
 }
@@ -379,21 +400,32 @@ fn home(surface: Surface, way: Way, authority: &Authority) -> Setup {
     setup
 }
 
-fn check(surface: Surface, way: Way) {
+fn check(surface: Surface, way: Way, shows_interfaces: bool) {
     let authority = Authority::start(Manner::default());
     let setup = home(surface, way, &authority);
     let line = match way {
         Way::Http => Line::Http(setup.serve(&[])),
-        _ => Line::Stdio(setup.connect()),
+        _ => {
+            let mut client = setup.start();
+            client.shake_hands_as("2025-11-25", capabilities(shows_interfaces));
+            Line::Stdio(client)
+        }
     };
     let mut session = Session {
         surface,
+        shows_interfaces,
         line,
         setup: setup.clone(),
     };
     let list = session.ask("tools/list", "").value();
     let first = list["tools"][0]["name"].as_str().unwrap();
     assert_eq!(first == "search_tools", surface.has_meta_tools(), "{list}");
+    let has_tools = surface.lists_tools() || shows_interfaces;
+    assert_eq!(
+        list.to_string().contains("\"files__read\""),
+        has_tools,
+        "{list}"
+    );
     for guarantee in GUARANTEES {
         guarantee(&mut session);
     }
@@ -437,7 +469,11 @@ macro_rules! matrix {
     ($($(#[$attribute:meta])* $way:ident: $name:ident { $($surface:ident = $of:ident),* $(,)? })*) => {
         $($(#[$attribute])* mod $name {
             use super::{Surface, Way, check};
-            $(#[test] fn $surface() { check(Surface::$of, Way::$way) })*
+            $(#[test] fn $surface() { check(Surface::$of, Way::$way, false) })*
+            mod with_interfaces {
+                use super::{Surface, Way, check};
+                $(#[test] fn $surface() { check(Surface::$of, Way::$way, true) })*
+            }
         })*
     };
 }

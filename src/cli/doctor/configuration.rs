@@ -67,7 +67,10 @@ pub(super) fn examine(
     }
     let raised = config.raised_trust.iter();
     for (name, by) in raised.filter(|(name, _)| only.is_none_or(|only| only == name.as_str())) {
-        let trust = config.servers.get(name).map_or("", |entry| entry.trust.text());
+        let trust = config
+            .servers
+            .get(name)
+            .map_or("", |entry| entry.trust.text());
         examination.add(Finding::new(
             &kinds::SERVER_TRUST_SHARED,
             name.to_string(),

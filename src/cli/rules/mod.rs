@@ -298,7 +298,11 @@ fn meant<'c>(
 }
 
 /// The server's tools when it was last asked.
-fn listed(server: &ServerName, configuration: &str, paths: &Paths) -> Option<ServerTools> {
+pub(super) fn listed(
+    server: &ServerName,
+    configuration: &str,
+    paths: &Paths,
+) -> Option<ServerTools> {
     Cache::new(Some(&paths.cache_dir)).load(&Key {
         server: server.clone(),
         configuration: configuration.to_owned(),

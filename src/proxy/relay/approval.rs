@@ -8,10 +8,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::consent::Consent;
+use super::consent::{Asking, Consent};
 use super::{Relay, RequestContext};
 use crate::approvals::{Approvals, Error, LIFE, Question, State, Watch};
-use crate::config::RuleList;
 use crate::events::Event;
 use crate::mcp::Frame;
 use crate::mcp::object::quoted;
@@ -46,13 +45,6 @@ pub(in crate::proxy) struct Asked {
     /// The ends of calls that waited.
     pub(in crate::proxy) figures: Figures,
     tasks: Tasks,
-}
-
-/// A question and the rules that ask it.
-pub(super) struct Asking {
-    pub(super) question: String,
-    pub(super) rule: Option<String>,
-    pub(super) lists: Vec<RuleList>,
 }
 
 /// How many calls that waited had which end.

@@ -12,11 +12,10 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use super::approval::Asking;
 use super::question::{question, script_question};
 use super::{Relay, RequestContext};
 use crate::catalog::Tool;
-use crate::config::Verdict;
+use crate::config::{RuleList, Verdict};
 use crate::events::Event;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
@@ -124,6 +123,13 @@ pub(in crate::proxy) enum Consent {
     Given(RequestContext),
     /// The client must be asked first, by this answer.
     Asked(Reply),
+}
+
+/// A question and the rules that ask it.
+pub(super) struct Asking {
+    pub(super) question: String,
+    pub(super) rule: Option<String>,
+    pub(super) lists: Vec<RuleList>,
 }
 
 impl Consent {

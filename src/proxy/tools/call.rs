@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -79,14 +79,15 @@ impl Tools {
 
     /// [`Self::call_checked`] with a line in the audit log, if there is one.
     pub(super) async fn call_audited(&self, call: Call<'_>) -> Result<CallOutcome, Failure> {
-        let checked = pin!(self.call_checked(call));
+        let found = OnceLock::new();
+        let checked = pin!(self.call_checked(call, &found));
         let Some(audit) = self.ledger.audit() else {
             return checked.await;
         };
         let caller = call.context.map(|context| &context.caller);
         let arguments = call.arguments.map_or("{}", RawValue::get);
         let entry = CallEvent::begin(audit, call.view, caller, call.name, arguments)?;
-        let tool = || self.known_tool(call.view, call.name);
+        let tool = || found.get().cloned();
         entry.record(checked, tool, |outcome| &outcome.reply).await
     }
 
@@ -119,8 +120,12 @@ impl Tools {
     }
 
     /// Finds the tool, checks the arguments, gets the user's consent if a rule requires it, and then calls the server or
-    /// the built-in tool.
-    async fn call_checked(&self, call: Call<'_>) -> Result<CallOutcome, Failure> {
+    /// the built-in tool. The tool is put into `found` as soon as it is known.
+    async fn call_checked(
+        &self,
+        call: Call<'_>,
+        found: &OnceLock<Tool>,
+    ) -> Result<CallOutcome, Failure> {
         let Call { view, context, .. } = call;
         let tool = match self.known_tool(view, call.name) {
             Some(tool) => tool,
@@ -139,6 +144,7 @@ impl Tools {
                 }
             }
         };
+        let tool = found.get_or_init(|| tool).clone();
         if call.is_read_only && !tool.entry().hints.declares_read_only() {
             return Err(Failure::NotReadOnly {
                 name: tool.qualified_name(),

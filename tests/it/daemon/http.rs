@@ -136,6 +136,8 @@ fn a_taken_port_is_said_in_status_and_used_once_it_is_free() {
     }
     drop(taken);
     assert_eq!(setup.gateway().address().to_string(), address);
+    let warned = "HTTP clients are served without a token";
+    assert!(setup.log().contains(warned), "{}", setup.log());
     assert!(setup.log().matches("HTTP clients are not served").count() <= 1);
 }
 

@@ -1,5 +1,7 @@
 //! People over HTTP: who they are, what each may use, and that none reaches what is another's.
 
+#[cfg(unix)]
+mod always;
 mod forwarded;
 mod isolation;
 mod issued;

@@ -167,6 +167,44 @@ fn roots_decide_the_surface_of_a_profile() {
     client.finish();
 }
 
+#[cfg(unix)]
+#[test]
+fn roots_that_come_late_change_no_surface_and_status_says_so() {
+    let setup = whole();
+    let there = setup.home().path("there");
+    std::fs::create_dir_all(&there).unwrap();
+    let review = json!({ "servers": ["open"], "surface": "direct", "projects": [there] });
+    let setup = setup.setting("profiles", json!({ "review": review }));
+    let mut client = setup.start();
+    client.shake_hands_as("2025-11-25", r#"{"roots":{}}"#);
+    let asked = client.expect("a question", |message| {
+        message.is_notification("roots/list")
+    });
+    // It waits for the answer, but not for ever.
+    let before = client.ask("tools/list", "{}").value();
+    assert_eq!(before["tools"][0]["name"], "search_tools", "{before}");
+    let id: Value = serde_json::from_str(asked.id()).unwrap();
+    let roots = json!([{ "uri": format!("file://{}", there.display()) }]);
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": roots } });
+    client.send(&answer.to_string());
+    until("the profile", || {
+        let found = client.search("unseal the vault");
+        (!found.contains("vault__")).then_some(())
+    });
+    let after = client.ask("tools/list", "{}").value();
+    let names = |listed: &Value| -> Vec<Value> {
+        let tools = listed["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].clone()).collect()
+    };
+    assert_eq!(names(&after), names(&before));
+    client.execute("vault__read").tool_error();
+    client.finish();
+    let status = setup.run(&["status", "--json"]).code(0).json();
+    let review = &status["profiles"][0];
+    assert_eq!(review["surface"], "direct", "{status}");
+    assert_eq!(review["by_directory"], true, "{status}");
+}
+
 #[test]
 fn a_tool_that_show_names_is_as_unknown_as_any_outside_the_profile() {
     let shown = json!(["vault__unseal", "open__drop_table", "vault__*"]);

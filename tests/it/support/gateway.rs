@@ -146,8 +146,19 @@ impl Gateway {
 
     /// A request of revision 2026-07-28 from a client with this name.
     pub(crate) fn modern_of(&self, client: &str, method: &str, members: &str) -> Call {
+        self.modern_with(client, "{}", method, members)
+    }
+
+    /// A request of revision 2026-07-28 from a client with this name and these capabilities, a JSON text.
+    pub(crate) fn modern_with(
+        &self,
+        client: &str,
+        capabilities: &str,
+        method: &str,
+        members: &str,
+    ) -> Call {
         let meta = format!(
-            r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"{client}","version":"1"}}}}"#
+            r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{{"name":"{client}","version":"1"}}}}"#
         );
         let comma = if members.is_empty() { "" } else { "," };
         let params = format!("{{{members}{comma}{meta}}}");
