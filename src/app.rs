@@ -30,6 +30,8 @@ use tokio::sync::Notify;
 
 /// Directory of the statistics, below the state directory.
 pub(crate) const STATISTICS: &str = "statistics";
+/// The directory of the data of servers in sandboxes, in the state directory.
+pub(crate) const SANDBOXES: &str = "sandboxes";
 
 /// Directory of the logs, below the state directory.
 pub(crate) const LOGS: &str = "logs";
@@ -295,6 +297,12 @@ impl App {
             statistics: Some(paths.state_dir.join(STATISTICS)),
             pins: Some(paths.state_dir.join("pins")),
             sharing: Some(paths.state_dir.join("sharing")),
+            sandboxes: Some(paths.state_dir.join(SANDBOXES)),
+            closed: [&paths.config_file, &paths.cache_dir, &paths.state_dir]
+                .into_iter()
+                .filter(|path| path.is_absolute())
+                .cloned()
+                .collect(),
             audit: Some(paths.state_dir.clone()),
             approvals: Some(Approvals::below(&paths.state_dir)),
             logins: Some(upstream::oauth::Place::Directory(

@@ -87,6 +87,7 @@ mod limits;
 #[cfg(feature = "cli")]
 mod registry;
 mod results;
+mod sandbox;
 mod scan;
 mod scripts;
 mod search;

@@ -10,10 +10,11 @@ use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use super::trial::Trial;
 use crate::config::{
-    Change, Document, EntryText, Environment, Paths, Refusal, change_servers, secret_arguments,
+    Change, Document, EntryText, Environment, PackageRun, Paths, Refusal, change_servers, secret_arguments,
     secret_parameters,
 };
 use crate::files;
+use crate::sandbox::known;
 use crate::secret::is_secret_name;
 use crate::sources::described_servers;
 use crate::text::variable_name;
@@ -36,6 +37,7 @@ const KEY_STARTS: &[&str] = &[
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip add files -- npx -y @modelcontextprotocol/server-filesystem ~/work
+  mcpzip add time --sandbox strict -- uvx mcp-server-time
   mcpzip add github -e 'TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
   mcpzip add kubectl --cli -- kubectl
   mcpzip add linear https://mcp.linear.app/mcp
@@ -83,6 +85,9 @@ pub(super) struct Arguments {
     /// Working directory of the command
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
+    /// What the command may reach: `strict`, `project`, or an object with the keys of `sandbox`
+    #[arg(long, value_name = "SANDBOX")]
+    pub(super) sandbox: Option<String>,
     /// Description of the server, shown to agents
     #[arg(long, value_name = "TEXT")]
     pub(super) description: Option<String>,
@@ -337,6 +342,7 @@ impl Arguments {
             if self.cli {
                 entry.json("cli", json!(true).to_string());
             }
+            hints.extend(self.network_hint(first, rest));
             hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
                 format!("the value of {name} is in the file as you typed it. To keep it out, set the variable {name} where mcpzip runs, and use --env '{name}=${{{name}}}'")
             }));
@@ -418,6 +424,13 @@ impl Arguments {
 
     /// Adds the members that both kinds of server share: description and timeout.
     pub(super) fn common(&self, entry: &mut EntryText) {
+        if let Some(sandbox) = &self.sandbox {
+            let sandbox = match sandbox.trim_start().starts_with('{') {
+                true => sandbox.clone(),
+                false => json!(sandbox).to_string(),
+            };
+            entry.json("sandbox", sandbox);
+        }
         entry.text("description", self.description.as_deref());
         if let Some(timeout) = &self.timeout {
             // A number of seconds is written as a JSON number.
@@ -431,12 +444,26 @@ impl Arguments {
         }
     }
 
+    /// A hint that the tools of a package need the network, which its sandbox does not have.
+    fn network_hint(&self, command: &str, args: &[String]) -> Option<String> {
+        let sandbox = self.sandbox.as_deref()?;
+        let known = known(&PackageRun::of(command, args)?)?;
+        (known.needs_network && !sandbox.contains("network")).then(|| {
+            format!(
+                "the tools of `{}` need the network, which its sandbox does not have; `--sandbox '{}'` gives it",
+                known.package,
+                known.value()
+            )
+        })
+    }
+
     fn has_own_members(&self) -> bool {
         let has_any = !self.env.is_empty() || !self.header.is_empty();
         has_any
             || self.kind.is_some()
             || self.cli
             || self.cwd.is_some()
+            || self.sandbox.is_some()
             || self.openapi.is_some()
             || self.graphql.is_some()
             || self.skills.is_some()

@@ -481,9 +481,15 @@ pub(super) fn show_servers(
         let withheld = (server.withheld > 0)
             .then(|| format!("{} withheld", counted(server.withheld, "more tool")));
         let changed = server.changed_text();
+        let sandbox = server.sandbox.as_ref();
+        let sandbox = sandbox.map(|sandbox| format!("in a sandbox: {sandbox}"));
+        let package = server.package.as_ref();
+        let package = package.map(|package| format!("started from the cache: {package}"));
         for line in server
             .reason
             .iter()
+            .chain(&sandbox)
+            .chain(&package)
             .chain(&server.flaws)
             .chain(&server.override_faults)
             .chain(&withheld)

@@ -73,10 +73,13 @@ impl Server {
                 } else {
                     ""
                 };
+                let sandbox = stdio.sandbox.as_ref();
+                let sandbox = sandbox.map(|sandbox| format!("; sandbox {}", sandbox.summary()));
                 format!(
-                    "{}{kind}{}",
+                    "{}{kind}{}{}",
                     command.collect::<Vec<_>>().join(" "),
-                    names("env", stdio.env.keys().collect())
+                    names("env", stdio.env.keys().collect()),
+                    sandbox.unwrap_or_default()
                 )
             }
             Transport::Http(remote) => format!(

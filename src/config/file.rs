@@ -18,6 +18,7 @@ use super::openapi::OpenApiEntry;
 use super::profiles::{ProfileEntries, profiles};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::roles::{RoleEntries, roles};
+use super::sandbox::SandboxEntry;
 use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
     OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, ScriptsEntry, SearchEntry, SurfaceEntry,
@@ -65,6 +66,7 @@ const RESTRICTIONS: &[&str] = &[
     "cli_only",
     "include",
     "exclude",
+    "sandbox",
 ];
 
 /// The file's content.
@@ -116,6 +118,8 @@ pub(super) struct Entry {
     pub(super) env: Read<BTreeMap<String, At<String>>>,
     pub(super) cwd: Read<At<String>>,
     pub(super) command_line: Read<CommandLine>,
+    pub(super) sandbox: Read<SandboxEntry>,
+    pub(super) fetch: Read<bool>,
     pub(super) url: Read<At<String>>,
     pub(super) openapi: Read<OpenApiEntry>,
     pub(super) skills: Read<At<String>>,
@@ -301,6 +305,8 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         env: members.read("env", Field::text_map),
         cwd: members.read("cwd", Field::text),
         command_line: command_line::read(&mut members),
+        sandbox: members.read("sandbox", SandboxEntry::read),
+        fetch: members.read("fetch", Field::flag),
         url: members.read("url", Field::text),
         openapi: openapi::read(&mut members),
         skills: members.read("skills", Field::text),

@@ -32,6 +32,9 @@ impl ConfigHash {
                 env,
                 cwd,
                 command_line,
+                sandbox,
+                // How it is started, not what.
+                fetch: _,
             }) => {
                 parts.text("stdio");
                 parts.text(command);
@@ -44,6 +47,10 @@ impl ConfigHash {
                 if let Some(command_line) = command_line {
                     // Every key of it decides which tools there are.
                     parts.text(&format!("{command_line:?}"));
+                }
+                // An approved server is another one without its sandbox.
+                if let Some(sandbox) = sandbox {
+                    parts.text(&format!("{sandbox:?}"));
                 }
             }
             Transport::Http(remote) => parts.remote("http", remote),
@@ -158,6 +165,8 @@ mod tests {
                 .collect(),
             cwd: cwd.map(Into::into),
             command_line: None,
+            sandbox: None,
+            fetch: None,
         }))
     }
 
@@ -214,6 +223,8 @@ mod tests {
                 env,
                 cwd: None,
                 command_line: None,
+                sandbox: None,
+                fetch: None,
             })
             .program()
         };

@@ -4,6 +4,7 @@
 use super::key::{Table, Value, key, with_default};
 use super::limits::LIMIT;
 use super::options::RESULT_FORMS;
+use super::sandbox::{PRESETS, SANDBOX};
 use super::sections::{
     APPROVALS, AUDIT, CATALOG, DAEMON, EXPOSE, HTTP, LOGS, OAUTH, OTLP, OWN_TOOLS, RESULTS,
     SCRIPTS, SEARCH, SURFACE, TOOLS,
@@ -273,6 +274,17 @@ pub(super) const ENTRY: Table = &[
         "cwd",
         Value::Text,
         "The directory the program runs in, relative to that of this file.",
+    ),
+    key(
+        "sandbox",
+        Value::ObjectOr(PRESETS, SANDBOX),
+        "What the program may reach of this machine; a word is its `preset`. Without this key it reaches all that you do.",
+    ),
+    with_default(
+        "fetch",
+        Value::Flag,
+        "true",
+        "Whether a package that `npx` or `uvx` would start is fetched into mcpzip's cache and started from there.",
     ),
     with_default(
         "cli",

@@ -45,6 +45,7 @@ mod oauth;
 mod openapi;
 mod options;
 mod override_values;
+mod package;
 mod paths;
 mod policy;
 mod profiles;
@@ -56,6 +57,7 @@ mod results;
 mod roles;
 mod rule_entry;
 mod runner;
+mod sandbox;
 mod saved_scripts;
 mod schema;
 mod scripts;
@@ -110,6 +112,7 @@ pub(crate) use options::{
     LOG_FORMATS, LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, ResultForm,
     Scope, SearchOptions, Share, Trust, log_level,
 };
+pub(crate) use package::{Ecosystem, PackageRun};
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
 pub(crate) use policy::{Inspected, ListedRule, Policy, RuleList, Verdict, arguments};
 pub(crate) use profiles::{Profile, ProfileRequest, Profiles};
@@ -118,6 +121,7 @@ pub(crate) use remote_server::RemoteServer;
 pub(crate) use results::ResultOptions;
 pub(crate) use roles::Roles;
 pub(crate) use runner::program_name;
+pub(crate) use sandbox::{Sandbox, SandboxPreset};
 pub(crate) use schema::json_schema;
 pub(crate) use scripts::{ScriptOptions, ScriptTools};
 pub(crate) use secrets_file::{filled_in, secrets_file, stored_secrets};

@@ -62,6 +62,8 @@ mod tests {
             env: std::collections::BTreeMap::default(),
             cwd: None,
             command_line: None,
+            sandbox: None,
+            fetch: None,
         };
         for line in ["/opt/bin/npx -y x", "docker run x", "cmd /c npx -y x"] {
             assert!(stdio(line).may_install(), "{line}");

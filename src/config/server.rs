@@ -13,11 +13,12 @@ use super::openapi::{DescriptionLocation, OpenApi, OpenApiEntry};
 use super::policy::Policy;
 use super::projects::Projects;
 use super::reader::{At, Read, Report};
+use super::sandbox::SandboxEntry;
 use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::sections::OAuthEntry;
 use super::{
     Certificates, CommandLine, ConfigHash, Folder, Holds, OwnExposure, OwnIdleBounds, Proxy,
-    Remote, Server, Stdio, Transport, Trust, expand,
+    Remote, Sandbox, Server, Stdio, Transport, Trust, expand,
 };
 use crate::secret::{Secret, is_secret_name};
 
@@ -53,6 +54,8 @@ struct Target {
     env: Texts,
     cwd: Option<At<String>>,
     command_line: Option<CommandLine>,
+    sandbox: Option<SandboxEntry>,
+    fetch: Option<bool>,
     url: Option<At<String>>,
     openapi: Option<OpenApiEntry>,
     skills: Option<At<String>>,
@@ -105,6 +108,8 @@ impl<'a> Resolver<'a> {
             env: entry.env?.unwrap_or_default(),
             cwd: entry.cwd?,
             command_line: entry.command_line?,
+            sandbox: entry.sandbox?,
+            fetch: entry.fetch?,
             headers: entry.headers?.unwrap_or_default(),
             headers_command: {
                 // Both are read, so that a fault in either is reported; ours takes precedence.
@@ -192,6 +197,21 @@ impl<'a> Resolver<'a> {
             };
             Err(At::new(offset, error))
         };
+        let no_sandbox = |problem| {
+            let key = "sandbox".to_owned();
+            EntryError::Unusable { key, problem }
+        };
+        // It would restrict nothing, and whoever wrote it believes that it does.
+        if let Some(sandbox) = &target.sandbox {
+            let problem = match (&target.command, &target.command_line) {
+                (None, _) => "is for a server with a `command`",
+                (Some(_), Some(_)) => "does not go with `cli`",
+                (Some(_), None) => "",
+            };
+            if !problem.is_empty() {
+                return Err(At::new(sandbox.offset, no_sandbox(problem)));
+            }
+        }
         if let Some(path) = target.skills.take() {
             return self.skills(offset, &path, &target, &unused);
         }
@@ -222,6 +242,8 @@ impl<'a> Resolver<'a> {
             env,
             cwd,
             command_line,
+            sandbox,
+            fetch,
             url: _,
             openapi: _,
             skills: _,
@@ -247,6 +269,10 @@ impl<'a> Resolver<'a> {
                 unused(&remote_only, "command");
                 let mut stdio = self.stdio(&command, args, env, cwd)?;
                 stdio.command_line = command_line;
+                stdio.fetch = fetch;
+                stdio.sandbox = sandbox
+                    .map(|sandbox| self.sandbox(sandbox).map(Box::new))
+                    .transpose()?;
                 Ok(Transport::Stdio(stdio))
             }
             (None, Some(url), kind) => {
@@ -255,6 +281,7 @@ impl<'a> Resolver<'a> {
                     ("env", !env.is_empty()),
                     ("cwd", cwd.is_some()),
                     ("cli", command_line.is_some()),
+                    ("fetch", fetch.is_some()),
                 ];
                 unused(
                     &local_only,
@@ -349,6 +376,60 @@ impl<'a> Resolver<'a> {
             env,
             cwd: cwd.map(|cwd| tidy(&cwd)),
             command_line: None,
+            sandbox: None,
+            fetch: None,
+        })
+    }
+
+    fn sandbox(&mut self, entry: SandboxEntry) -> Result<Sandbox, At<EntryError>> {
+        let mut paths = |key: &str, written: Vec<At<String>>| {
+            let paths = written.into_iter().enumerate().map(|(index, written)| {
+                let key = format!("sandbox.{key}[{index}]");
+                let path = self.path(&key, &written)?;
+                let path = tidy(&self.directory.join(path));
+                let is_up = |part| part == std::path::Component::ParentDir;
+                if path.components().any(is_up) {
+                    let problem = "has `..`: write the path without";
+                    return Err(At::new(
+                        written.offset,
+                        EntryError::Unusable { key, problem },
+                    ));
+                }
+                Ok(path)
+            });
+            paths.collect::<Result<Vec<_>, _>>()
+        };
+        let (read, write) = (paths("read", entry.read)?, paths("write", entry.write)?);
+        let env = entry.env.into_iter().enumerate().map(|(index, written)| {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if written.value.is_empty() || !written.value.chars().all(is_name) {
+                let (key, problem) = (format!("sandbox.env[{index}]"), "is no name of a variable");
+                return Err(At::new(
+                    written.offset,
+                    EntryError::Unusable { key, problem },
+                ));
+            }
+            Ok(written.value)
+        });
+        let env = env.collect::<Result<_, _>>()?;
+        let image = entry.image.map(|written| {
+            let image = self.plain("sandbox.image", &written)?;
+            if image.is_empty() || image.starts_with('-') || image.contains(char::is_whitespace) {
+                let (key, problem) = ("sandbox.image".to_owned(), "is no name of an image");
+                return Err(At::new(
+                    written.offset,
+                    EntryError::Unusable { key, problem },
+                ));
+            }
+            Ok(image)
+        });
+        Ok(Sandbox {
+            preset: entry.preset,
+            read,
+            write,
+            has_network: entry.has_network,
+            env,
+            image: image.transpose()?,
         })
     }
 

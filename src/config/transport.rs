@@ -8,6 +8,7 @@ use super::command_line::CommandLine;
 use super::folder::Folder;
 use super::oauth::{HeadersCommand, OAuth};
 use super::openapi::OpenApi;
+use super::sandbox::Sandbox;
 use crate::secret::Secret;
 
 /// The transport of a server. Arguments and URLs print unmasked: mask them with
@@ -37,6 +38,10 @@ pub(crate) struct Stdio {
     pub cwd: Option<PathBuf>,
     /// How its subcommands become tools (`"cli": true`). `None`: it is an MCP server.
     pub command_line: Option<CommandLine>,
+    /// What it may reach of this machine. `None`: all that we reach.
+    pub sandbox: Option<Box<Sandbox>>,
+    /// Whether its package is fetched and then started without the package runner; `None` if the entry does not say.
+    pub fetch: Option<bool>,
 }
 
 /// A server with a URL.

@@ -62,8 +62,9 @@ use crate::shutdown::Tasks;
 use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
+use crate::sandbox::Sandboxes;
 use crate::upstream::oauth::{Place, Vault};
-use crate::upstream::{Pool, SharedServers, UpstreamContext};
+use crate::upstream::{PACKAGES, Pool, SharedServers, UpstreamContext};
 use answers::Answers;
 use callers::Callers;
 use features::Features;
@@ -143,6 +144,10 @@ pub(crate) struct Directories {
     pub pins: Option<PathBuf>,
     /// The records of servers that asked for roots; `None` keeps none.
     pub sharing: Option<PathBuf>,
+    /// The data directories of servers in sandboxes; `None` refuses sandboxes.
+    pub sandboxes: Option<PathBuf>,
+    /// Files and directories of mcpzip that no server in a sandbox may change.
+    pub closed: Vec<PathBuf>,
     /// The logins at remote servers; `None` keeps none.
     pub logins: Option<Place>,
     /// The directory that contains the audit log; `None` keeps none.
@@ -564,6 +569,11 @@ fn pool(
     let logs = directories.logs.clone();
     let mut context = UpstreamContext::new(servers.clone(), session.clone(), logs);
     context.sharing_directory.clone_from(&directories.sharing);
+    context.sandboxes = Arc::new(Sandboxes::new(
+        directories.sandboxes.clone(),
+        directories.closed.clone(),
+    ));
+    context.packages = directories.cache.as_ref().map(|cache| cache.join(PACKAGES));
     context.identity.clone_from(identity);
     context.sources = Some(Arc::new(Sources::new(directories.cache.clone())));
     let tasks = context.tasks.clone();

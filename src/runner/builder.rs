@@ -378,6 +378,8 @@ impl Builder {
             statistics: Some(state.join("statistics")),
             pins: Some(state.join("pins")),
             sharing: Some(state.join("sharing")),
+            sandboxes: Some(state.join("sandboxes")),
+            closed: vec![cache.clone(), state.clone()],
             audit: Some(state.clone()),
             approvals: Some(Approvals::below(state)),
             logins: Some(logins),

@@ -16,6 +16,7 @@ use super::host::{Audience, Notice};
 use super::inbound::InboundRouter;
 use super::link::Link;
 use super::listing::SharedListing;
+use super::packages::Prepared;
 use super::own::{Cooperative, OpenStreams, OwnServer};
 use super::source::{Inside, Source};
 use super::transport::http::mirrors::Mirrors;
@@ -219,6 +220,8 @@ impl Connector<'_> {
     }
 
     async fn stdio(&self, transport: &config::Stdio) -> Result<Connection, ConnectError> {
+        let prepared = self.context.prepare(self.server, transport).await?;
+        let transport = &prepared;
         if self.era != Era::Modern {
             let (wire, stderr) = self.start(transport)?;
             match Introduction::legacy(&wire, self.capabilities, self.limit()).await {
@@ -383,10 +386,10 @@ impl Connector<'_> {
     }
 
     /// Starts the server's process, and the tasks that write to it, read from it, and wait for its end.
-    fn start(&self, transport: &config::Stdio) -> Result<(Opening, Stderr), ConnectError> {
+    fn start(&self, prepared: &Prepared<'_>) -> Result<(Opening, Stderr), ConnectError> {
         let context = self.context;
         let log = ServerLog::open(context.log_directory.as_deref(), self.server);
-        let (process, stdin, stdout) = Process::start(self.server, transport, context, log)?;
+        let (process, stdin, stdout) = Process::start(self.server, prepared, context, log)?;
         let stderr = process.stderr().clone();
         let outbox = Outbox::new();
         let link = Link::new(

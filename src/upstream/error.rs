@@ -49,6 +49,14 @@ pub(crate) enum ConnectError {
         /// The system's error.
         source: io::Error,
     },
+    /// It was not started: its sandbox cannot be had, or its package not be fetched into it.
+    #[error("server `{server}` did not start: {reason}")]
+    NotStarted {
+        /// Its name.
+        server: ServerName,
+        /// The reason.
+        reason: String,
+    },
     /// It ended before the handshake was complete.
     #[error("server `{server}` ended during the handshake ({status}){}", said(.stderr))]
     Ended {

@@ -9,6 +9,7 @@
 mod concurrency;
 mod connection;
 mod connector;
+mod container;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -28,6 +29,7 @@ pub(crate) mod oauth;
 mod opening;
 mod outline;
 mod own;
+mod packages;
 mod paging;
 mod pinned;
 mod pool;
@@ -59,6 +61,7 @@ pub(crate) use introduction::Introduction;
 pub(crate) use listing::Listing;
 pub(crate) use log::ServerLog;
 pub(crate) use own::{OpenStreams, OwnServer, OwnServers, Streams};
+pub(crate) use packages::{DIRECTORY as PACKAGES, fetched_version};
 pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
 pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
@@ -74,6 +77,7 @@ use crate::config;
 use crate::config::env::Environment;
 use crate::config::{Network, SessionEnv};
 use crate::events::Events;
+use crate::sandbox::Sandboxes;
 use crate::shutdown::{self, LogLines, Tasks};
 use guard::Guard;
 use headers_command::HeadersCommands;
@@ -107,6 +111,10 @@ pub(crate) struct UpstreamContext {
     pub handshake_limit: Duration,
     /// Makes servers inside the program; `None` refuses entries that need one.
     pub sources: Option<Arc<dyn OpenSource>>,
+    /// Makes the sandboxes of servers.
+    pub sandboxes: Arc<Sandboxes>,
+    /// The directory of fetched packages; `None` leaves packages to their runners.
+    pub packages: Option<PathBuf>,
     guard: Arc<Guard>,
     /// Receives the session's log lines.
     log_lines: Option<Arc<dyn LogLines>>,
@@ -151,6 +159,8 @@ impl UpstreamContext {
             identity: None,
             logins: None,
             sources: None,
+            sandboxes: Arc::default(),
+            packages: None,
             handshake_limit: Duration::from_secs(30),
             headers_commands: HeadersCommands::default(),
         }

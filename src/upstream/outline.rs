@@ -43,6 +43,7 @@ impl ConnectError {
             Self::Unhealthy { server, .. } => {
                 format!("server `{server}` did not answer a health check")
             }
+            Self::NotStarted { server, .. } => format!("server `{server}` did not start"),
             Self::Unknown { .. }
             | Self::Disabled { .. }
             | Self::Unapproved { .. }

@@ -111,6 +111,12 @@ kinds! {
     COMMAND_HELP_POOR: Note "command-help-poor", "the help of a command line says little about its arguments",
         why "Agents get a free list of arguments for those subcommands, and have to guess.",
         advice "Name the argument that prints the full help in `cli_help`, or define the tools that you need in `cli_tools`.";
+    SANDBOX_UNAVAILABLE: Error "sandbox-unavailable", "a server's sandbox cannot be had on this machine",
+        why "The server does not start, because it would reach more than its entry permits.",
+        advice "Follow the message: install what is missing, or take `sandbox` out of the entry if you trust the server.";
+    SANDBOX_POSSIBLE: Note "sandbox-possible", "a server is known to work in a sandbox",
+        why "It reaches all that you reach: your files, your keys, the network. In a sandbox it has a data directory of its own and the files of its package.",
+        advice "Add the `sandbox` that is named to the entry of SERVER; docs/sandbox.md says what it opens.";
     SERVER_NAMES_ALIKE: Warning "server-names-alike", "two servers have nearly the same name",
         why "Agents vary dashes and letter case, so either may be meant.",
         advice "Rename one of them.";

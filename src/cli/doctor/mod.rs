@@ -20,6 +20,7 @@ mod notify;
 mod profiles;
 mod programs;
 mod report;
+mod sandboxes;
 mod scripts;
 mod servers;
 mod shown;
@@ -124,6 +125,7 @@ async fn examine(
         programs::examine(app, machine, only.as_ref(), examination);
         caches::before(app, only.as_ref()).await;
         servers::examine(app, only.as_ref(), examination, output).await;
+        sandboxes::examine(app, machine, only.as_ref(), examination).await;
         logins::examine(app, machine, only.as_ref(), examination).await;
         caches::after(app, machine, only.as_ref(), examination).await;
     }

@@ -73,6 +73,13 @@ fn servers(examination: &Examination, output: &Output) {
             .cloned()
             .chain(revision)
             .chain(login)
+            .chain(server.package.as_deref().map(printable))
+            .chain(
+                server
+                    .sandbox
+                    .as_ref()
+                    .map(|sandbox| format!("sandbox {sandbox}")),
+            )
             .collect();
         let aside = if words.is_empty() {
             String::new()

@@ -40,6 +40,10 @@ pub(super) struct ListedServer {
     pub(super) software: Option<String>,
     /// The login at this server.
     pub(super) login: Option<LoginStatus>,
+    /// What it may reach of this machine; `None` without a sandbox.
+    pub(super) sandbox: Option<String>,
+    /// The package that is started in place of its runner, with its version.
+    pub(super) package: Option<String>,
 }
 
 pub(super) async fn examine(
@@ -83,6 +87,8 @@ pub(super) async fn examine(
                 revision: None,
                 software: None,
                 login: None,
+                sandbox: None,
+                package: None,
             });
             continue;
         }
@@ -98,6 +104,8 @@ pub(super) async fn examine(
                 .map(|revision| revision.to_string()),
             software: server.software.as_deref().map(printable),
             login: None,
+            sandbox: server.sandbox.clone(),
+            package: server.package.clone(),
         });
         let Some(time) = time else { continue };
         if proxy.inventory.wants_login(&name) {

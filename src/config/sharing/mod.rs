@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::options::{Scope, Share};
-use super::{Server, SessionEnv, Stdio, Transport};
+use super::{SandboxPreset, Server, SessionEnv, Stdio, Transport};
 
 /// A decision, and why it was made; the reason goes on after "because".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,15 @@ impl Server {
             })
     }
 
+    /// Whether its sandbox depends on the session's project.
+    fn has_project_inside(&self) -> bool {
+        let Transport::Stdio(stdio) = &self.transport else {
+            return false;
+        };
+        let preset = stdio.sandbox.as_ref().map(|sandbox| sandbox.preset);
+        preset == Some(SandboxPreset::Project)
+    }
+
     /// Which sessions may share this server with `session`. `asked_for_roots` is whether it was ever seen to ask its client for them.
     #[must_use]
     pub(crate) fn sharing(&self, session: &SessionEnv, asked_for_roots: bool) -> Sharing {
@@ -57,7 +66,12 @@ impl Server {
             is_known: true,
         };
         if let Share::For(scope) = self.share {
-            return decided(scope, "its entry says so");
+            return match (scope, self.has_project_inside()) {
+                (Scope::All, true) => {
+                    decided(Scope::Project, "its sandbox has the session's project")
+                }
+                _ => decided(scope, "its entry says so"),
+            };
         }
         let stdio = match &self.transport {
             Transport::Http(remote) | Transport::Sse(remote)
@@ -77,6 +91,9 @@ impl Server {
         let known = table::row(stdio);
         let known_scope = known.map_or(Scope::Project, |row| row.scope);
         if known_scope == Scope::All {
+            if self.has_project_inside() {
+                return decided(Scope::Project, "its sandbox has the session's project");
+            }
             if let Some(path) = session
                 .directory
                 .as_deref()

@@ -261,6 +261,8 @@ mod tests {
             env: std::collections::BTreeMap::new(),
             cwd: None,
             command_line: None,
+            sandbox: None,
+            fetch: None,
         }
     }
 

@@ -247,6 +247,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
             ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => {
                 "check its entry in the configuration"
             }
+            ConnectError::NotStarted { .. } => "a person has to change its entry or this machine",
             ConnectError::Disabled { .. }
             | ConnectError::Unapproved { .. }
             | ConnectError::Unknown { .. } => "use another tool",

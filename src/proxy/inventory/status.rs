@@ -92,6 +92,12 @@ pub(crate) struct ServerReport {
     /// How its process is shared with other sessions, and whose values it has; `None` in a session that runs alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<String>,
+    /// What it may reach of this machine, in words; `None` without a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// The package that is started in place of its runner, with its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
 }
 
 /// A difference between a server's list and the approved one.
@@ -309,6 +315,8 @@ impl Inventory {
             override_faults: Vec::new(),
             software: None,
             sharing: None,
+            sandbox: None,
+            package: None,
             instance: 0,
             connections: 0,
         }));
@@ -393,6 +401,13 @@ impl Inventory {
                 .unwrap_or_default(),
             software: shown.and_then(|known| known.software().map(str::to_owned)),
             sharing: None,
+            sandbox: entry.and_then(|entry| {
+                let Transport::Stdio(stdio) = &entry.transport else {
+                    return None;
+                };
+                stdio.sandbox.as_ref().map(|sandbox| sandbox.summary())
+            }),
+            package: entry.and_then(|entry| self.pool.fetched_version(entry)),
             instance: 0,
             connections: 0,
         }
@@ -571,6 +586,12 @@ impl fmt::Display for Status {
             }
             if server.stale {
                 f.write_str(" (kept from before)")?;
+            }
+            if let Some(sandbox) = &server.sandbox {
+                write!(f, "; sandbox: {sandbox}")?;
+            }
+            if let Some(package) = &server.package {
+                write!(f, "; fetched: {package}")?;
             }
             if let Some(sharing) = &server.sharing {
                 write!(f, "; process shared by: {sharing}")?;

@@ -18,6 +18,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::executable;
+use crate::sandbox::Container;
 use crate::upstream::process_group::GroupId;
 
 /// The hidden command that runs the guard.
@@ -28,6 +29,10 @@ const MARK: &str = "MCPZIP_PARENT";
 
 /// The message to the guard that no server is left.
 const FAREWELL: &str = "bye";
+
+/// The messages that a container was started, and that it is removed.
+const STARTED: &str = "container ";
+const REMOVED: &str = "removed ";
 
 /// The time between TERM and KILL.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(150);
@@ -108,6 +113,16 @@ impl Guard {
         self.state().tell('-', group);
     }
 
+    /// Makes the guard remove `container` if mcpzip is killed.
+    pub(in crate::upstream) fn watch_container(&self, container: &Container) {
+        self.state().send(&format!("{STARTED}{container}"));
+    }
+
+    /// Makes the guard forget `container`, which is removed.
+    pub(in crate::upstream) fn release_container(&self, container: &Container) {
+        self.state().send(&format!("{REMOVED}{container}"));
+    }
+
     /// Ends the guard process, after the last server has ended.
     pub(in crate::upstream) async fn close(&self) {
         let state = std::mem::replace(&mut *self.state(), State::Missing);
@@ -132,11 +147,15 @@ impl Guard {
 
 impl State {
     fn tell(&mut self, sign: char, group: GroupId) {
+        self.send(&format!("{sign}{group}"));
+    }
+
+    fn send(&mut self, line: &str) {
         // A few bytes always fit into the pipe of a running guard.
         if let Self::Running(running) = self
             && let Err(error) = running
                 .pipe
-                .write_all(format!("{sign}{group}\n").as_bytes())
+                .write_all(format!("{line}\n").as_bytes())
         {
             tracing::warn!(%error, "the guard process has ended");
             *self = Self::Missing;
@@ -169,19 +188,19 @@ pub(crate) async fn run(mark: &str) -> io::Result<()> {
     // Leaves the client's terminal and process group, so that a signal to those does not end the guard first.
     rustix::process::setsid()?;
     let mut parent_death = ParentDeath::watch()?;
-    let mut groups = Vec::new();
+    let (mut groups, mut containers) = (Vec::new(), Vec::new());
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     loop {
         tokio::select! {
             line = lines.next_line() => match line? {
                 Some(line) if line == FAREWELL => return Ok(()),
-                Some(line) => note(&mut groups, &line),
+                Some(line) => note(&mut groups, &mut containers, &line),
                 None => break,
             },
             () = parent_death.wait() => {
                 // The last messages may still be in the pipe, which does not end while another process holds it open.
                 while let Ok(Ok(Some(line))) = tokio::time::timeout(LAST_WORDS, lines.next_line()).await {
-                    note(&mut groups, &line);
+                    note(&mut groups, &mut containers, &line);
                 }
                 break;
             }
@@ -191,6 +210,11 @@ pub(crate) async fn run(mark: &str) -> io::Result<()> {
     tokio::time::sleep(GRACE).await;
     groups.iter().copied().for_each(GroupId::kill);
     end_marked(mark);
+    let removals: Vec<_> = containers.iter().filter_map(remove).collect();
+    for mut removal in removals {
+        // The engine has said nothing that can be acted on here.
+        let _ = removal.wait().await;
+    }
     Ok(())
 }
 
@@ -226,9 +250,25 @@ fn end_marked(mark: &str) {
 #[cfg(not(target_os = "linux"))]
 fn end_marked(_mark: &str) {}
 
-/// Applies the message `line`: a group that started or ended.
-fn note(groups: &mut Vec<GroupId>, line: &str) {
-    if let Some(group) = line.strip_prefix('+').and_then(GroupId::parse) {
+/// Removes the container of a message.
+fn remove(container: &String) -> Option<Child> {
+    let (name, engine) = container.split_once(' ')?;
+    let mut command = Command::new(engine);
+    command
+        .args(["rm", "--force", name])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.spawn().ok()
+}
+
+/// Applies the message `line`: a group or a container that started or ended.
+fn note(groups: &mut Vec<GroupId>, containers: &mut Vec<String>, line: &str) {
+    if let Some(container) = line.strip_prefix(STARTED) {
+        containers.push(container.to_owned());
+    } else if let Some(container) = line.strip_prefix(REMOVED) {
+        containers.retain(|known| known != container);
+    } else if let Some(group) = line.strip_prefix('+').and_then(GroupId::parse) {
         groups.push(group);
     } else if let Some(group) = line.strip_prefix('-').and_then(GroupId::parse) {
         groups.retain(|known| *known != group);

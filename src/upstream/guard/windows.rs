@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 
 use win32job::{ExtendedLimitInfo, Job, JobError};
 
+use crate::sandbox::Container;
+
 /// A job object around mcpzip itself. Every process that is started later belongs to it from its first moment. The
 /// system ends them when the last handle is closed, and only mcpzip has one. No guard process and no messages are
 /// needed.
@@ -46,6 +48,14 @@ impl Guard {
                 .ok()
         });
     }
+
+    /// Does nothing: there are no containers on Windows.
+    #[expect(clippy::unused_self, reason = "as on Unix")]
+    pub(in crate::upstream) fn watch_container(&self, _: &Container) {}
+
+    /// Does nothing, either.
+    #[expect(clippy::unused_self, reason = "as on Unix")]
+    pub(in crate::upstream) fn release_container(&self, _: &Container) {}
 
     /// Does nothing: the job ends with the process.
     #[expect(clippy::unused_async, reason = "as on Unix")]

@@ -9,9 +9,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
-use crate::config;
+use crate::config::Sandbox;
+use crate::sandbox::{Container, Start};
 use crate::tool::ServerName;
+use crate::upstream::packages::Prepared;
 use crate::upstream::process_group::ProcessGroup;
+use crate::upstream::container::RunningContainer;
 use crate::upstream::program;
 use crate::upstream::{ConnectError, ServerLog, UpstreamContext};
 
@@ -32,6 +35,8 @@ pub(in crate::upstream) struct Process {
     group: Option<ProcessGroup>,
     child: Child,
     stderr: Stderr,
+    /// Its container, which does not end with the process that started it.
+    container: Option<RunningContainer>,
 }
 
 /// The end of a server's stderr, without secrets.
@@ -105,24 +110,35 @@ impl Process {
     /// Starts the server. Returns its stdin and stdout for the link.
     pub(in crate::upstream) fn start(
         server: &ServerName,
-        transport: &config::Stdio,
+        prepared: &Prepared<'_>,
         context: &UpstreamContext,
         log: ServerLog,
     ) -> Result<(Self, ChildStdin, ChildStdout), ConnectError> {
-        let variables = context.of_child(transport);
-        let mut command = Command::new(program::to_start(&transport.command, &variables));
+        let transport = &*prepared.stdio;
+        let (mut command, directory, container) = match &transport.sandbox {
+            None => {
+                let variables = context.of_child(transport);
+                let mut command = Command::new(program::to_start(&transport.command, &variables));
+                command
+                    .args(&transport.args)
+                    .env_clear()
+                    .envs(variables.iter());
+                let directory = transport.cwd.as_ref().or(context.directory.as_ref());
+                if let Some(directory) = directory {
+                    command.current_dir(directory);
+                }
+                (command, directory, None)
+            }
+            Some(sandbox) => {
+                let (command, container) = sandboxed(sandbox, server, prepared, context)?;
+                (command, None, container)
+            }
+        };
         command
-            .args(&transport.args)
-            .env_clear()
-            .envs(variables.iter())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let directory = transport.cwd.as_ref().or(context.directory.as_ref());
-        if let Some(directory) = directory {
-            command.current_dir(directory);
-        }
         let (mut child, group) =
             ProcessGroup::spawn(&mut command, &context.guard).map_err(|source| {
                 // The system has one error for a missing program and a missing directory.
@@ -137,6 +153,7 @@ impl Process {
                 }
             })?;
         limit_open_files(&child, context.open_files);
+        let container = container.map(|container| RunningContainer::new(container, context));
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = Stderr::default();
@@ -150,6 +167,7 @@ impl Process {
                 child,
                 group: Some(group),
                 stderr,
+                container,
             },
             stdin,
             stdout,
@@ -174,6 +192,13 @@ impl Process {
     /// Ends the process and its descendants. Its stdin is closed already; then follow TERM, where it exists, and
     /// KILL. Once `stop` is cancelled, each step is short.
     pub(in crate::upstream) async fn end(mut self, stop: &CancellationToken) {
+        self.end_process(stop).await;
+        if let Some(container) = self.container.take() {
+            container.end().await;
+        }
+    }
+
+    async fn end_process(&mut self, stop: &CancellationToken) {
         let patience = async |unhurried: Duration, hurried: Duration| {
             tokio::select! {
                 () = tokio::time::sleep(unhurried) => {}
@@ -195,6 +220,53 @@ impl Process {
         self.group = None;
         let _ = self.child.wait().await;
     }
+}
+
+/// The command that starts a server in its sandbox.
+fn sandboxed(
+    sandbox: &Sandbox,
+    server: &ServerName,
+    prepared: &Prepared<'_>,
+    context: &UpstreamContext,
+) -> Result<(Command, Option<Container>), ConnectError> {
+    let not_started = |reason: String| ConnectError::NotStarted {
+        server: server.clone(),
+        reason,
+    };
+    let stdio = &*prepared.stdio;
+    let mark = context.guard.variable();
+    let launch = context.sandboxes.launch(
+        sandbox,
+        &Start {
+            name: server.as_str(),
+            stdio,
+            package: prepared.package.as_deref(),
+            variables: &context.of_child(stdio),
+            session: &context.variables,
+            directory: context.directory.as_deref(),
+            mark: mark.as_ref(),
+        },
+    );
+    let launch = launch.map_err(|refusal| not_started(refusal.to_string()))?;
+    let mut command = Command::new(&launch.program);
+    command
+        .args(&launch.args)
+        .env_clear()
+        .envs(launch.variables)
+        .current_dir(&launch.directory);
+    #[cfg(target_os = "linux")]
+    if !launch.descriptors.is_empty() {
+        use command_fds::{CommandFdExt as _, FdMapping};
+        let mappings = launch.descriptors.into_iter();
+        let mappings = mappings.map(|(child_fd, parent_fd)| FdMapping {
+            parent_fd,
+            child_fd,
+        });
+        command
+            .fd_mappings(mappings.collect())
+            .map_err(|error| not_started(error.to_string()))?;
+    }
+    Ok((command, launch.container))
 }
 
 impl Stderr {

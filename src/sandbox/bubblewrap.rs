@@ -1,0 +1,278 @@
+//! The sandbox of Linux: bubblewrap.
+//!
+//! All options, variables and secrets with them reach bubblewrap by a descriptor: a command line can be read by every user of
+//! the machine.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Seek as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use tokio::process::Command;
+
+use super::mounts::{Access, Mounts};
+use super::runtime::SYSTEM;
+use super::{Launch, Refusal, Start, TRIAL, lookup, syscalls};
+use crate::config::Sandbox;
+
+const TOOL: &str = "bubblewrap";
+
+/// Parts of `/etc` that programs read: certificates without their keys, names of the network, and what is no secret.
+const ETC: &[&str] = &[
+    "alternatives",
+    "ca-certificates",
+    "crypto-policies",
+    "fonts",
+    "gai.conf",
+    "hosts",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "pki/ca-trust",
+    "pki/tls/cert.pem",
+    "pki/tls/certs",
+    "pki/tls/openssl.cnf",
+    "protocols",
+    "services",
+    "ssl/cert.pem",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "timezone",
+];
+
+/// What every sandbox is apart in. Without a user namespace of its own, none of them could be made by an ordinary user; a
+/// further one inside could be used to attack the kernel.
+const APART: &[&str] = &[
+    "--unshare-user",
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--disable-userns",
+    "--die-with-parent",
+    "--new-session",
+    "--cap-drop",
+    "ALL",
+    "--clearenv",
+];
+
+/// The numbers of the descriptors in bubblewrap.
+const OPTIONS: i32 = 10;
+const FILTER: i32 = 11;
+const PASSWD: i32 = 12;
+const GROUP: i32 = 13;
+
+/// The file of bubblewrap.
+pub(super) fn find(path: &str) -> Result<PathBuf, Refusal> {
+    lookup::tool("bwrap", path).ok_or(Refusal::NoTool {
+        tool: TOOL,
+        advice: "install the package `bubblewrap`, or name an `image` for a container",
+    })
+}
+
+/// Makes an empty sandbox once.
+///
+/// # Errors
+/// When bubblewrap is too old, or the system does not let it make one.
+pub(super) async fn check(tool: &Path) -> Result<(), Refusal> {
+    if syscalls::filter().is_none() {
+        return Err(Refusal::System(
+            "the system calls of this processor are not known; name an `image` for a container",
+        ));
+    }
+    let Some(nothing) = ["/usr/bin/true", "/bin/true", "/usr/bin/env"]
+        .into_iter()
+        .find(|program| Path::new(program).exists())
+    else {
+        // The start of the server will tell.
+        return Ok(());
+    };
+    let mut command = Command::new(tool);
+    command
+        .args(APART)
+        .args(["--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--"])
+        .arg(nothing)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(TRIAL, command.output());
+    let output = output
+        .await
+        .map_err(|_| io::Error::other("bubblewrap did not end in time"))??;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = super::container::last_line(&output.stderr);
+    let advice = if said.contains("Unknown option") || said.contains("disable-userns") {
+        ": a newer bubblewrap is needed, 0.8 or later"
+    } else if ["user namespace", "uid map", "Permission denied", "No permissions", "not permitted"]
+        .iter()
+        .any(|part| said.contains(part))
+    {
+        ": the system refuses user namespaces. On Ubuntu, install the AppArmor profile for bwrap (package `apparmor-profiles`, then \
+         `sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/` and `sudo systemctl reload apparmor`); \
+         elsewhere set `kernel.unprivileged_userns_clone=1` and `user.max_user_namespaces` above 0. In a container, it has to be \
+         permitted by the container's own options. Or name an `image`"
+    } else {
+        ""
+    };
+    Err(Refusal::Tool {
+        tool: TOOL,
+        said,
+        advice,
+    })
+}
+
+/// How a path of the sandbox comes to be.
+enum Mount {
+    Bind(Access),
+    Link(PathBuf),
+    Proc,
+    Dev,
+    Temporary,
+}
+
+pub(super) fn launch(
+    tool: PathBuf,
+    sandbox: &Sandbox,
+    start: &Start<'_>,
+    program: &Path,
+    mounts: &Mounts<'_>,
+    variables: Vec<(String, String)>,
+    directory: PathBuf,
+) -> Result<Launch, Refusal> {
+    let mut options = Options::default();
+    options.words(APART);
+    options.words(&["--hostname", "sandbox"]);
+    if !sandbox.has_network {
+        options.words(&["--unshare-net"]);
+    }
+    for (path, mount) in layout(sandbox, mounts) {
+        match mount {
+            Mount::Bind(Access::Read) => options.two("--ro-bind", &path, &path),
+            Mount::Bind(Access::Write) => options.two("--bind", &path, &path),
+            Mount::Link(target) => options.two("--symlink", &target, &path),
+            Mount::Proc => options.one("--proc", &path),
+            Mount::Dev => options.one("--dev", &path),
+            Mount::Temporary => {
+                options.words(&["--perms", "1777"]);
+                options.one("--tmpfs", &path);
+            }
+        }
+    }
+    // Programs ask who they are; other users are no business of theirs.
+    if !mounts.opened.contains_key(Path::new("/etc")) {
+        for (number, file) in [(PASSWD, "/etc/passwd"), (GROUP, "/etc/group")] {
+            options.words(&["--ro-bind-data", &number.to_string(), file]);
+        }
+    }
+    options.words(&["--seccomp", &FILTER.to_string()]);
+    options.one("--chdir", &directory);
+    for (name, value) in &variables {
+        options.words(&["--setenv", name, value]);
+    }
+    let filter = syscalls::filter().ok_or(Refusal::System(
+        "the system calls of this processor are not known",
+    ))?;
+    let (uid, gid) = (
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+    );
+    let home = mounts.data.to_string_lossy();
+    let passwd = format!("user:x:{uid}:{gid}::{home}:/bin/sh\n");
+    let group = format!("user:x:{gid}:\n");
+    let mut descriptors = vec![
+        (OPTIONS, memory(&options.0)?),
+        (FILTER, memory(&filter)?),
+    ];
+    if !mounts.opened.contains_key(Path::new("/etc")) {
+        descriptors.push((PASSWD, memory(passwd.as_bytes())?));
+        descriptors.push((GROUP, memory(group.as_bytes())?));
+    }
+    let mut args: Vec<OsString> = vec!["--args".into(), OPTIONS.to_string().into(), "--".into()];
+    args.push(program.into());
+    args.extend(start.stdio.args.iter().map(OsString::from));
+    Ok(Launch {
+        program: tool,
+        args,
+        // bubblewrap needs none; the mark is for the guard.
+        variables: start.mark.cloned().into_iter().collect(),
+        directory: PathBuf::from("/"),
+        container: None,
+        descriptors,
+    })
+}
+
+/// All paths of the sandbox, those of a directory after the directory.
+fn layout(sandbox: &Sandbox, mounts: &Mounts<'_>) -> BTreeMap<PathBuf, Mount> {
+    let mut layout = BTreeMap::new();
+    let opened = &mounts.opened;
+    if !opened.contains_key(Path::new("/")) {
+        for system in SYSTEM.iter().map(PathBuf::from) {
+            match std::fs::read_link(&system) {
+                Ok(target) => layout.insert(system, Mount::Link(target)),
+                Err(_) if system.is_dir() => layout.insert(system, Mount::Bind(Access::Read)),
+                Err(_) => None,
+            };
+        }
+        let of_network = sandbox.has_network.then_some("resolv.conf");
+        for name in ETC.iter().copied().chain(of_network) {
+            let path = Path::new("/etc").join(name);
+            if path.exists() {
+                layout.insert(path, Mount::Bind(Access::Read));
+            }
+        }
+    }
+    layout.insert("/proc".into(), Mount::Proc);
+    layout.insert("/dev".into(), Mount::Dev);
+    layout.insert("/tmp".into(), Mount::Temporary);
+    for (path, access) in opened {
+        layout.insert(path.clone(), Mount::Bind(*access));
+    }
+    layout
+}
+
+/// The options of bubblewrap, each with a zero byte after it.
+#[derive(Default)]
+struct Options(Vec<u8>);
+
+impl Options {
+    fn words(&mut self, words: &[&str]) {
+        for word in words {
+            self.word(OsStr::new(word));
+        }
+    }
+
+    fn one(&mut self, option: &str, path: &Path) {
+        self.word(OsStr::new(option));
+        self.word(path.as_os_str());
+    }
+
+    fn two(&mut self, option: &str, from: &Path, to: &Path) {
+        self.one(option, from);
+        self.word(to.as_os_str());
+    }
+
+    fn word(&mut self, word: &OsStr) {
+        self.0.extend(word.as_bytes());
+        self.0.push(0);
+    }
+}
+
+/// A file in memory with these bytes, read from its start.
+fn memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let descriptor = memfd_create("mcpzip-sandbox", MemfdFlags::CLOEXEC)?;
+    let mut file = std::fs::File::from(descriptor);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}

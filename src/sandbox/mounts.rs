@@ -1,0 +1,224 @@
+//! What of the file system a sandbox has, and where its paths may lead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+use super::Refusal;
+use crate::config::Sandbox;
+
+/// What a server may do with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// The files and directories of a sandbox, by their paths, which are the same inside.
+#[derive(Debug)]
+pub(super) struct Mounts<'a> {
+    /// Its data directory, which is its home.
+    pub(super) data: PathBuf,
+    pub(super) opened: BTreeMap<PathBuf, Access>,
+    project: Option<PathBuf>,
+    /// What the server may change, by all names.
+    writable: BTreeSet<PathBuf>,
+    closed: &'a [PathBuf],
+}
+
+/// Directories that a sandbox makes itself.
+const OWN: &[&str] = &["/proc", "/dev", "/sys"];
+
+impl<'a> Mounts<'a> {
+    /// A sandbox with a data directory alone. Nothing that it may change may have one of `closed` in it.
+    pub(super) fn new(data: &Path, closed: &'a [PathBuf]) -> Self {
+        Self {
+            data: data.to_owned(),
+            opened: BTreeMap::from([(data.to_owned(), Access::Write)]),
+            project: None,
+            writable: BTreeSet::from([data.to_owned()]),
+            closed,
+        }
+    }
+
+    /// Opens the session's project.
+    pub(super) fn project(
+        &mut self,
+        directory: Option<&Path>,
+        home: Option<&Path>,
+    ) -> Result<(), Refusal> {
+        let Some(directory) = directory else {
+            let problem = "the session has no directory".to_owned();
+            return Err(Refusal::Project(problem));
+        };
+        let real = directory.canonicalize()?;
+        let home = home.and_then(|home| home.canonicalize().ok());
+        if real.parent().is_none() || home.is_some_and(|home| home.starts_with(&real)) {
+            return Err(Refusal::Project(format!(
+                "the session's directory is `{}`, which has the home directory in it: start the client in a project",
+                real.display()
+            )));
+        }
+        self.check_closed(&real, directory)?;
+        self.opened.insert(real.clone(), Access::Write);
+        self.writable.extend([directory.to_owned(), real.clone()]);
+        self.project = Some(real);
+        Ok(())
+    }
+
+    /// Opens what the entry names.
+    pub(super) fn named(&mut self, sandbox: &Sandbox) -> Result<(), Refusal> {
+        for path in &sandbox.write {
+            self.writable.insert(path.clone());
+            self.writable.extend(path.canonicalize());
+        }
+        for (paths, access) in [
+            (&sandbox.write, Access::Write),
+            (&sandbox.read, Access::Read),
+        ] {
+            for path in paths {
+                self.open(path, access)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, path: &Path, access: Access) -> Result<(), Refusal> {
+        let refuse = |problem| {
+            Err(Refusal::Path {
+                path: path.to_owned(),
+                problem,
+            })
+        };
+        // A server could have put a link there when it last ran, and would now get what the link leads to.
+        if self.is_changeable(path) {
+            let is_below = self
+                .writable
+                .iter()
+                .any(|outer| path != outer && path.starts_with(outer));
+            return if access == Access::Write && is_below {
+                // It is open already.
+                Ok(())
+            } else {
+                refuse("is in a directory that the server may change, which could put a link there")
+            };
+        }
+        let Ok(real) = path.canonicalize() else {
+            return refuse("does not exist");
+        };
+        if OWN.iter().any(|own| real.starts_with(own)) {
+            return refuse("belongs to the system, and a sandbox has one of its own");
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::FileTypeExt as _;
+            let kind = real.metadata()?.file_type();
+            if kind.is_socket() {
+                return refuse(
+                    "is a socket; a server in a sandbox cannot use sockets of other programs",
+                );
+            }
+            if kind.is_block_device() || kind.is_fifo() {
+                return refuse("is neither a file nor a directory");
+            }
+        }
+        if access == Access::Write {
+            self.check_closed(&real, path)?;
+        }
+        // By both names: the entry's arguments have the one, and links inside lead to the other.
+        for name in [path.to_owned(), real] {
+            let known = self.opened.entry(name).or_insert(access);
+            *known = (*known).max(access);
+        }
+        Ok(())
+    }
+
+    /// Whether the server may change where `path` leads: a step of its way is in a directory that the server may change.
+    pub(super) fn is_changeable(&self, path: &Path) -> bool {
+        let is_in = |step: &PathBuf| {
+            let mut outer = self.writable.iter();
+            outer.any(|outer| step != outer && step.starts_with(outer))
+        };
+        steps(path).iter().any(is_in)
+    }
+
+    /// Refuses to let a server change the files of mcpzip.
+    fn check_closed(&self, real: &Path, path: &Path) -> Result<(), Refusal> {
+        let is_inside = self.closed.iter().any(|closed| {
+            let closed = closed.canonicalize().unwrap_or_else(|_| closed.clone());
+            closed.starts_with(real) || real.starts_with(&closed)
+        });
+        if is_inside {
+            return Err(Refusal::Path {
+                path: path.to_owned(),
+                problem: "has files of mcpzip in it, so that the server could change its own sandbox",
+            });
+        }
+        Ok(())
+    }
+
+    /// Opens files of the server's program.
+    pub(super) fn runtime(&mut self, path: PathBuf) {
+        let is_open = self.opened.keys().any(|outer| path.starts_with(outer));
+        if !is_open && !self.is_changeable(&path) && path.exists() {
+            self.opened.insert(path, Access::Read);
+        }
+    }
+
+    /// Opens certificates that are outside of the system's directories.
+    pub(super) fn certificates(&mut self, path: PathBuf) {
+        let is_system = super::runtime::SYSTEM
+            .iter()
+            .any(|system| path.starts_with(system));
+        if path.is_absolute() && !is_system {
+            self.runtime(path);
+        }
+    }
+
+    /// The working directory: the entry's, the project, or the data directory.
+    pub(super) fn working_directory(&self, cwd: Option<&Path>) -> Result<PathBuf, Refusal> {
+        let Some(cwd) = cwd else {
+            return Ok(self.project.clone().unwrap_or_else(|| self.data.clone()));
+        };
+        let is_open = |path: &Path| self.opened.keys().any(|outer| path.starts_with(outer));
+        let real = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        match (is_open(cwd), is_open(&real)) {
+            (true, _) => Ok(cwd.to_owned()),
+            (false, true) => Ok(real),
+            (false, false) => Err(Refusal::Directory(cwd.to_owned())),
+        }
+    }
+}
+
+/// Every place that is looked at on the way to `path`: each directory and link, with the targets of links.
+fn steps(path: &Path) -> Vec<PathBuf> {
+    /// The number of links that the system follows.
+    const LINKS: usize = 40;
+    let mut steps = Vec::new();
+    let mut links = 0;
+    let mut at = PathBuf::new();
+    let mut ahead: Vec<PathBuf> = parts(path);
+    while let Some(part) = ahead.pop() {
+        if part == Path::new("..") {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        steps.push(next.clone());
+        match std::fs::read_link(&next) {
+            Ok(target) if links < LINKS => {
+                links += 1;
+                // An absolute target replaces the whole way so far.
+                ahead.extend(parts(&target));
+            }
+            _ => at = next,
+        }
+    }
+    steps
+}
+
+/// The parts of a path, the first one last.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    let parts = path.components().rev();
+    let parts = parts.filter(|part| *part != Component::CurDir);
+    parts.map(|part| PathBuf::from(part.as_os_str())).collect()
+}

@@ -1,0 +1,360 @@
+//! Packages that are fetched first and then started without their runner.
+//!
+//! `npx` and `uvx` need the network and a writable cache at each start, which a server in a sandbox does not have, and take most of the
+//! time of a start. So the package of such an entry is installed once per version into a directory of its own, and its program
+//! is started from there. A version that the entry does not fix is looked up once a day.
+//!
+//! No code of a package runs outside of the sandbox of its server: npm installs without scripts, and Python packages come built. Without a
+//! sandbox, the scripts run as they do under `npx`.
+
+mod npm;
+mod pypi;
+mod record;
+
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::run::{Finished, Run};
+use super::{ConnectError, UpstreamContext, find_program};
+use crate::config::{Ecosystem, PackageRun, Stdio};
+use crate::files;
+use crate::secret::Secret;
+use crate::tool::ServerName;
+use record::Record;
+
+/// The directory of packages in the cache.
+pub(crate) const DIRECTORY: &str = "packages";
+
+/// The time limit of a lookup, and of an installation.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(20);
+const INSTALL_LIMIT: Duration = Duration::from_secs(300);
+
+/// The file that an installation has once it is whole.
+const WHOLE: &str = ".mcpzip-whole";
+
+/// The size limit of a package manager's output, in bytes.
+const OUTPUT: usize = 1024 * 1024;
+
+/// The reason why a package is not fetched.
+#[derive(Debug, thiserror::Error)]
+enum FetchError {
+    #[error("`{program}` is not on the PATH; install {package}")]
+    NoProgram {
+        program: &'static str,
+        package: &'static str,
+    },
+    #[error("`{command}` failed: {said}")]
+    Failed { command: String, said: String },
+    #[error("`{command}` did not end within {limit:?}")]
+    Timeout { command: String, limit: Duration },
+    #[error("the package `{package}` has no program `{program}`")]
+    NoEntryPoint { package: String, program: String },
+    #[error("the package `{0}` has several programs: name one, as in `npx --package {0} PROGRAM`")]
+    SeveralEntryPoints(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What is started for an entry.
+#[derive(Debug)]
+pub(super) struct Prepared<'a> {
+    /// The entry, with the installed program in place of its runner if it was fetched.
+    pub(super) stdio: Cow<'a, Stdio>,
+    /// The directory of the package, if it was fetched.
+    pub(super) package: Option<PathBuf>,
+}
+
+/// An installed package.
+struct Installed {
+    program: PathBuf,
+    /// The directory of its programs, which the runner puts into `PATH`.
+    programs: PathBuf,
+    directory: PathBuf,
+    version: String,
+}
+
+impl UpstreamContext {
+    /// Checks that the sandbox of an entry can be had, and fetches its package.
+    pub(super) async fn prepare<'a>(
+        &self,
+        server: &ServerName,
+        stdio: &'a Stdio,
+    ) -> Result<Prepared<'a>, ConnectError> {
+        let plain = Prepared {
+            stdio: Cow::Borrowed(stdio),
+            package: None,
+        };
+        let not_started = |reason: String| ConnectError::NotStarted {
+            server: server.clone(),
+            reason,
+        };
+        let Some(sandbox) = &stdio.sandbox else {
+            return match self.fetched(stdio).await {
+                Ok(Some(installed)) => Ok(self.started_from(stdio, installed)),
+                Ok(None) => Ok(plain),
+                Err(error) => {
+                    tracing::warn!(%server, %error, "the package is not fetched: its runner starts it");
+                    Ok(plain)
+                }
+            };
+        };
+        let checked = self.sandboxes.check(sandbox, &self.variables).await;
+        checked.map_err(|refusal| not_started(refusal.to_string()))?;
+        if sandbox.image.is_some() {
+            return Ok(plain);
+        }
+        match self.fetched(stdio).await {
+            Ok(Some(installed)) => Ok(self.started_from(stdio, installed)),
+            Ok(None) if stdio.may_install() && !sandbox.has_network => Err(not_started(
+                "its sandbox has no network, and its package cannot be fetched before the start, as the options of its runner are not \
+                 known or `fetch` is false; write `npx` or `uvx` with the package alone, or the installed program"
+                    .to_owned(),
+            )),
+            Ok(None) => Ok(plain),
+            Err(error) => Err(not_started(format!("its package cannot be fetched: {error}"))),
+        }
+    }
+
+    fn started_from<'a>(&self, stdio: &'a Stdio, installed: Installed) -> Prepared<'a> {
+        let mut started = stdio.clone();
+        started.command = installed.program.to_string_lossy().into_owned();
+        started.args = stdio
+            .package()
+            .map_or_else(Vec::new, |package| package.args);
+        let path = self.of_child(stdio);
+        let path = path.get("PATH").unwrap_or_default();
+        let joined = std::env::join_paths(
+            std::iter::once(installed.programs).chain(std::env::split_paths(path)),
+        );
+        if let Ok(joined) = joined {
+            let joined = joined.to_string_lossy().into_owned();
+            started.env.insert("PATH".to_owned(), Secret::new(joined));
+        }
+        tracing::debug!(version = %installed.version, "started from the cache of packages");
+        Prepared {
+            stdio: Cow::Owned(started),
+            package: Some(installed.directory),
+        }
+    }
+
+    /// Installs the package of an entry, if it is not there yet. `None` if its runner starts it.
+    async fn fetched(&self, stdio: &Stdio) -> Result<Option<Installed>, FetchError> {
+        let (Some(directory), Some(package)) = (&self.packages, stdio.package()) else {
+            return Ok(None);
+        };
+        if cfg!(windows) || stdio.fetch == Some(false) {
+            return Ok(None);
+        }
+        if stdio.sandbox.is_none() && !self.is_runner(stdio, &package) {
+            return Ok(None);
+        }
+        let fetch = Fetch {
+            context: self,
+            stdio,
+            package: &package,
+            home: directory.join(record::directory_name(&package)),
+        };
+        fetch.installed().await.map(Some)
+    }
+
+    /// Whether `command` is the runner that it seems to be, with the package manager beside it, and would fetch the package itself: a
+    /// project that has the package installed has its own version.
+    fn is_runner(&self, stdio: &Stdio, package: &PackageRun) -> bool {
+        let variables = self.of_child(stdio);
+        let path = variables.get("PATH").unwrap_or_default();
+        let Some(runner) = find_program(&stdio.command, path, &variables) else {
+            return false;
+        };
+        match package.ecosystem {
+            Ecosystem::Npm => {
+                let directory = stdio.cwd.as_deref().or(self.directory.as_deref());
+                let mut above = directory.into_iter().flat_map(Path::ancestors);
+                let is_local =
+                    above.any(|at| at.join("node_modules").join(&package.name).is_dir());
+                let real = runner.canonicalize().unwrap_or(runner);
+                !is_local && real.ends_with("npm/bin/npx-cli.js")
+            }
+            Ecosystem::Pypi => runner.parent().is_some_and(|at| at.join("uv").is_file()),
+        }
+    }
+}
+
+/// The package of an entry that is being fetched.
+struct Fetch<'a> {
+    context: &'a UpstreamContext,
+    stdio: &'a Stdio,
+    package: &'a PackageRun,
+    /// The directory of all versions of it.
+    home: PathBuf,
+}
+
+impl Fetch<'_> {
+    async fn installed(&self) -> Result<Installed, FetchError> {
+        files::create_private_directory(&self.home)?;
+        // Sessions of several processes may want it at once.
+        let lock = files::open_lock(&self.home.join("lock"))?;
+        while lock.try_lock().is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let version = self.version().await?;
+        let directory = self.home.join(record::version_name(self.package, &version, self.has_scripts()));
+        if !directory.join(WHOLE).exists() {
+            // What an installation that was ended midway has left.
+            if directory.exists() {
+                std::fs::remove_dir_all(&directory)?;
+            }
+            files::create_private_directory(&directory)?;
+            tracing::info!(package = %self.package.name, %version, "fetching the package");
+            match self.package.ecosystem {
+                Ecosystem::Npm => self.install_npm(&directory, &version).await?,
+                Ecosystem::Pypi => self.install_pypi(&directory, &version).await?,
+            }
+            std::fs::write(directory.join(WHOLE), "")?;
+        }
+        let (program, programs) = match self.package.ecosystem {
+            Ecosystem::Npm => self.npm_program(&directory)?,
+            Ecosystem::Pypi => self.pypi_program(&directory)?,
+        };
+        Ok(Installed {
+            program,
+            programs,
+            directory,
+            version,
+        })
+    }
+
+    /// Whether scripts of packages run at the installation.
+    fn has_scripts(&self) -> bool {
+        self.stdio.sandbox.is_none()
+    }
+
+    /// The version to start: the pinned one, or the one that was last looked up, at most a day ago.
+    async fn version(&self) -> Result<String, FetchError> {
+        if let Some(pinned) = self.package.pinned() {
+            return Ok(pinned.to_owned());
+        }
+        let file = self.home.join(record::file_name(self.package));
+        let known = Record::read(&file);
+        if let Some(known) = known.as_ref().filter(|known| known.is_fresh()) {
+            return Ok(known.version.clone());
+        }
+        let found = match self.package.ecosystem {
+            Ecosystem::Npm => self.newest_npm().await,
+            Ecosystem::Pypi => self.newest_pypi().await,
+        };
+        match (found, known) {
+            (Ok(version), _) => {
+                Record::now(&version).write(&file)?;
+                Ok(version)
+            }
+            (Err(error), Some(known)) => {
+                tracing::warn!(package = %self.package.name, version = %known.version, %error, "the newest version cannot be looked up: the last one is used");
+                Record::retried(&known.version).write(&file)?;
+                Ok(known.version)
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Runs a package manager.
+    async fn run(
+        &self,
+        program: (&'static str, &'static str),
+        args: &[&str],
+        directory: &Path,
+        input: Option<&str>,
+        limit: Duration,
+    ) -> Result<String, FetchError> {
+        let (name, package) = program;
+        let variables = self.context.of_child(self.stdio);
+        let path = variables.get("PATH").unwrap_or_default();
+        let Some(file) = find_program(name, path, &variables) else {
+            return Err(FetchError::NoProgram {
+                program: name,
+                package,
+            });
+        };
+        // A package manager gets its own settings, and none of the server's secrets.
+        let is_setting = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            name == "path"
+                || ["npm_config_", "uv_", "pip_"]
+                    .iter()
+                    .any(|start| name.starts_with(start))
+        };
+        let own = self.stdio.env.iter();
+        let own = own.filter(|(name, _)| is_setting(name));
+        let runner = Stdio {
+            command: file.to_string_lossy().into_owned(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            env: own
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            cwd: None,
+            command_line: None,
+            sandbox: None,
+            fetch: None,
+        };
+        let session: Vec<(&str, &str)> = self
+            .context
+            .variables
+            .iter()
+            .filter(|(name, _)| is_setting(name))
+            .collect();
+        let run = self.context.run(Run {
+            program: &runner,
+            arguments: &[],
+            variables: &session,
+            directory: Some(directory),
+            input,
+            limit: OUTPUT,
+        });
+        let command = || format!("{name} {}", args.first().copied().unwrap_or_default());
+        let finished = tokio::time::timeout(limit, run).await;
+        let finished = finished.map_err(|_| FetchError::Timeout {
+            command: command(),
+            limit,
+        })??;
+        match finished.status {
+            Some(status) if status.success() => {
+                Ok(String::from_utf8_lossy(&finished.stdout).into_owned())
+            }
+            _ => Err(FetchError::Failed {
+                command: command(),
+                said: said(&finished),
+            }),
+        }
+    }
+}
+
+/// The end of what a failed package manager said.
+fn said(finished: &Finished) -> String {
+    let text = [&finished.stderr, &finished.stdout]
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        .join("\n");
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.contains("A complete log of this run"))
+        .take(4)
+        .collect();
+    lines.join(" | ").chars().take(400).collect()
+}
+
+/// The version of an entry's package that was fetched last, and is started next; `None` if its runner starts it.
+pub(crate) fn fetched_version(directory: &Path, stdio: &Stdio) -> Option<String> {
+    if stdio.fetch == Some(false) {
+        return None;
+    }
+    let package = stdio.package()?;
+    let home = directory.join(record::directory_name(&package));
+    let version = match package.pinned() {
+        Some(pinned) => pinned.to_owned(),
+        None => Record::read(&home.join(record::file_name(&package)))?.version,
+    };
+    let name = record::version_name(&package, &version, stdio.sandbox.is_none());
+    let is_whole = home.join(name).join(WHOLE).exists();
+    is_whole.then(|| format!("{}@{version}", package.name))
+}
