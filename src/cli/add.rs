@@ -10,8 +10,8 @@ use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use super::trial::Trial;
 use crate::config::{
-    Change, Document, EntryText, Environment, PackageRun, Paths, Refusal, change_servers, secret_arguments,
-    secret_parameters,
+    Change, Document, EntryText, Environment, PackageRun, Paths, Refusal, change_servers,
+    secret_arguments, secret_parameters,
 };
 use crate::files;
 use crate::sandbox::known;

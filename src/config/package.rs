@@ -184,16 +184,15 @@ fn pypi(words: &[&str]) -> Option<PackageRun> {
     });
     // Not a repository, an address or a directory.
     let is_further = |with: &String| {
-        !with.starts_with('-')
-            && with
-                .chars()
-                .all(|c| is_plain(c) || "[],<>=~!*".contains(c))
+        !with.starts_with('-') && with.chars().all(|c| is_plain(c) || "[],<>=~!*".contains(c))
     };
     let is_name = !name.is_empty() && !name.starts_with(['-', '.', '_']);
     if !is_name
         || !is_version
         || !with.iter().all(is_further)
-        || python.as_ref().is_some_and(|python| python.starts_with('-'))
+        || python
+            .as_ref()
+            .is_some_and(|python| python.starts_with('-'))
     {
         return None;
     }
@@ -230,16 +229,44 @@ mod tests {
     #[test]
     fn a_package_its_version_and_its_program_are_read() {
         for (line, name, version, pinned, program, args) in [
-            ("npx -y @a/b@1.2.3 /x -v", "@a/b", Some("1.2.3"), true, None, "/x -v"),
-            ("/usr/bin/npx a@latest", "a", Some("latest"), false, None, ""),
+            (
+                "npx -y @a/b@1.2.3 /x -v",
+                "@a/b",
+                Some("1.2.3"),
+                true,
+                None,
+                "/x -v",
+            ),
+            (
+                "/usr/bin/npx a@latest",
+                "a",
+                Some("latest"),
+                false,
+                None,
+                "",
+            ),
             ("npx a", "a", None, false, None, ""),
             ("npx a@^1.2.3", "a", Some("^1.2.3"), false, None, ""),
             ("npx a@1.2", "a", Some("1.2"), false, None, ""),
-            ("npx --package=@a/b c --d", "@a/b", None, false, Some("c"), "--d"),
+            (
+                "npx --package=@a/b c --d",
+                "@a/b",
+                None,
+                false,
+                Some("c"),
+                "--d",
+            ),
             ("uvx a==1.2 --x", "a", Some("==1.2"), true, None, "--x"),
             ("uvx a@1.2", "a", Some("1.2"), true, None, ""),
             ("uvx a@latest", "a", None, false, None, ""),
-            ("uvx --python 3.12 --from a[b]>=1 c", "a", Some(">=1"), false, Some("c"), ""),
+            (
+                "uvx --python 3.12 --from a[b]>=1 c",
+                "a",
+                Some(">=1"),
+                false,
+                Some("c"),
+                "",
+            ),
             ("uv tool run --with=mcp<2 a", "a", None, false, None, ""),
         ] {
             let found = package(line).unwrap_or_else(|| panic!("{line}"));

@@ -14,8 +14,7 @@ pub(super) const PRESETS: &[&str] = &["strict", "project"];
 /// The values of `network`.
 const NETWORKS: &[&str] = &["none", "all"];
 
-const EXPECTED: &str =
-    "\"strict\", \"project\", or an object with `preset`, `read`, `write`, `network`, `env` and `image`";
+const EXPECTED: &str = "\"strict\", \"project\", or an object with `preset`, `read`, `write`, `network`, `env` and `image`";
 
 /// What a server may reach of this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,7 +116,11 @@ impl Sandbox {
                 summary.push_str(&format!(", {what} {count} more"));
             }
         }
-        summary.push_str(if self.has_network { ", network" } else { ", no network" });
+        summary.push_str(if self.has_network {
+            ", network"
+        } else {
+            ", no network"
+        });
         if self.image.is_some() {
             summary.push_str(", container");
         }

@@ -97,7 +97,17 @@ pub(super) async fn check(tool: &Path) -> Result<(), Refusal> {
     let mut command = Command::new(tool);
     command
         .args(APART)
-        .args(["--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--"])
+        .args([
+            "--unshare-net",
+            "--ro-bind",
+            "/",
+            "/",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--",
+        ])
         .arg(nothing)
         .env_clear()
         .stdin(Stdio::null())
@@ -114,9 +124,15 @@ pub(super) async fn check(tool: &Path) -> Result<(), Refusal> {
     let said = super::container::last_line(&output.stderr);
     let advice = if said.contains("Unknown option") || said.contains("disable-userns") {
         ": a newer bubblewrap is needed, 0.8 or later"
-    } else if ["user namespace", "uid map", "Permission denied", "No permissions", "not permitted"]
-        .iter()
-        .any(|part| said.contains(part))
+    } else if [
+        "user namespace",
+        "uid map",
+        "Permission denied",
+        "No permissions",
+        "not permitted",
+    ]
+    .iter()
+    .any(|part| said.contains(part))
     {
         ": the system refuses user namespaces. On Ubuntu, install the AppArmor profile for bwrap (package `apparmor-profiles`, then \
          `sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/` and `sudo systemctl reload apparmor`); \
@@ -190,10 +206,7 @@ pub(super) fn launch(
     let home = mounts.data.to_string_lossy();
     let passwd = format!("user:x:{uid}:{gid}::{home}:/bin/sh\n");
     let group = format!("user:x:{gid}:\n");
-    let mut descriptors = vec![
-        (OPTIONS, memory(&options.0)?),
-        (FILTER, memory(&filter)?),
-    ];
+    let mut descriptors = vec![(OPTIONS, memory(&options.0)?), (FILTER, memory(&filter)?)];
     if !mounts.opened.contains_key(Path::new("/etc")) {
         descriptors.push((PASSWD, memory(passwd.as_bytes())?));
         descriptors.push((GROUP, memory(group.as_bytes())?));

@@ -84,7 +84,9 @@ pub(super) async fn check(engine: &Engine, session: &Environment) -> Result<(), 
         tool: engine.name,
         said,
         advice: match engine.name {
-            "docker" => ": the client is installed, but its daemon does not answer; start it, or install podman, which needs none",
+            "docker" => {
+                ": the client is installed, but its daemon does not answer; start it, or install podman, which needs none"
+            }
             _ => "",
         },
     })

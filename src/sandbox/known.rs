@@ -1,6 +1,6 @@
 //! The packages that are known to work in a sandbox: `known.tsv`, each of which a test starts, lists and calls inside.
 
-use crate::config::PackageRun;
+use crate::config::{Ecosystem, PackageRun};
 
 const TABLE: &str = include_str!("known.tsv");
 
@@ -29,9 +29,15 @@ impl Known {
 
 /// The row of a package.
 pub(crate) fn known(package: &PackageRun) -> Option<Known> {
-    rows().find(|row| {
-        row.ecosystem == package.ecosystem.word() && row.package.eq_ignore_ascii_case(&package.name)
-    })
+    let plain = |name: &str| match package.ecosystem {
+        Ecosystem::Npm => name.to_owned(),
+        // PyPI does not tell these apart.
+        Ecosystem::Pypi => name.to_ascii_lowercase().replace(['.', '_'], "-"),
+    };
+    let name = plain(&package.name);
+    rows()
+        .filter(|row| row.ecosystem == package.ecosystem.word())
+        .find(|row| plain(row.package) == name)
 }
 
 fn rows() -> impl Iterator<Item = Known> {

@@ -16,7 +16,12 @@ pub(super) fn find(command: &str, path: &str) -> Option<PathBuf> {
 
 /// A tool of the system, which may be missing in the `PATH` of a session.
 pub(super) fn tool(name: &str, path: &str) -> Option<PathBuf> {
-    find(name, path).or_else(|| find(name, "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"))
+    find(name, path).or_else(|| {
+        find(
+            name,
+            "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin",
+        )
+    })
 }
 
 fn is_program(path: &Path) -> bool {

@@ -33,7 +33,7 @@ use crate::config::{Sandbox, Stdio};
 use crate::files::create_private_directory;
 
 pub(crate) use container::Container;
-pub(crate) use known::{Known, known};
+pub(crate) use known::known;
 use mounts::Mounts;
 
 /// The time limit of a trial of a tool: bubblewrap takes some milliseconds, a daemon of containers up to seconds.
@@ -61,7 +61,10 @@ pub(crate) enum Refusal {
         advice: &'static str,
     },
     /// There are no sandboxes on this system.
-    #[cfg_attr(any(target_os = "linux", target_os = "macos"), allow(dead_code, reason = "of other systems"))]
+    #[cfg_attr(
+        any(target_os = "linux", target_os = "macos"),
+        allow(dead_code, reason = "of other systems")
+    )]
     #[error("its sandbox cannot be made: {0}")]
     System(&'static str),
     /// The program is not there.
@@ -223,7 +226,9 @@ impl Sandboxes {
         #[cfg(target_os = "linux")]
         {
             let tool = bubblewrap::find(path)?;
-            bubblewrap::launch(tool, sandbox, start, &program, &mounts, variables, directory)
+            bubblewrap::launch(
+                tool, sandbox, start, &program, &mounts, variables, directory,
+            )
         }
         #[cfg(target_os = "macos")]
         {

@@ -10,7 +10,15 @@ use super::lookup;
 const HOPS: usize = 24;
 
 /// The directories of the system, which every sandbox has.
-pub(super) const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"];
+pub(super) const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+];
 
 /// The files and directories outside of the system that `program` needs. What is `changeable` by the server is not followed: it
 /// could name any file as its interpreter.
@@ -53,7 +61,9 @@ fn opened(file: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let is_shared = |prefix: &Path| {
         prefix.parent().is_none()
             || home.is_some_and(|home| {
-                home.starts_with(prefix) || prefix == home.join(".local") || prefix == home.join(".cargo")
+                home.starts_with(prefix)
+                    || prefix == home.join(".local")
+                    || prefix == home.join(".cargo")
             })
     };
     // The links of npm's programs lead into the packages beside them.

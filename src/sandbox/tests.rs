@@ -74,8 +74,15 @@ fn sockets_and_devices_are_refused() {
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let data = home.join("data");
     std::fs::create_dir(&data).unwrap();
-    for path in [socket.as_path(), Path::new("/proc/1"), Path::new("/dev/null")] {
-        assert!(opened(&data, &[], &sandbox(&[path], &[])).is_err(), "{path:?}");
+    for path in [
+        socket.as_path(),
+        Path::new("/proc/1"),
+        Path::new("/dev/null"),
+    ] {
+        assert!(
+            opened(&data, &[], &sandbox(&[path], &[])).is_err(),
+            "{path:?}"
+        );
     }
 }
 

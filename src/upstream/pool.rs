@@ -66,8 +66,8 @@ impl std::fmt::Debug for Pool {
 impl Pool {
     /// The package that is started for `entry` in place of its runner, with its version.
     #[must_use]
-    pub(crate) fn fetched_version(&self, entry: &config::Server) -> Option<String> {
-        let config::Transport::Stdio(stdio) = &entry.transport else {
+    pub(crate) fn fetched_version(&self, entry: &Server) -> Option<String> {
+        let Transport::Stdio(stdio) = &entry.transport else {
             return None;
         };
         super::fetched_version(self.context.packages.as_deref()?, stdio)

@@ -113,6 +113,8 @@ mod random_results;
 mod registry;
 mod rule_conditions;
 mod rules_check;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod schema;
 mod script_attacks;
 mod script_rules;

@@ -17,14 +17,16 @@ const wrong = (value) => problems(validate, value);
 
 test('a form becomes the configuration that it says, without what is empty', () => {
   const made = fromForm([
-    { kind: 'command', name: 'files', command: 'npx', args: '-y\n\n server ', env: 'A=b=c', deny: '', trust: '', disabled: false, override: '{"read": {"form": "compact"}}' },
+    { kind: 'command', name: 'files', command: 'npx', args: '-y\n\n server ', env: 'A=b=c', deny: '', trust: '', disabled: false, override: '{"read": {"form": "compact"}}', sandbox: 'network' },
     { kind: 'command', name: 'gh', command: 'gh', cli: true, cli_only: 'pr\nissue list', cli_read: 'pr list' },
+    { kind: 'command', name: 'time', command: 'uvx', args: 'mcp-server-time', sandbox: 'strict' },
     { kind: 'url', name: 'web', url: 'https://example.com/mcp', headers: 'X-Key: ${KEY}', deny: 'delete_*', trust: 'pin', share: 'all', disabled: true },
   ], { call_timeout: '', budget: '0', management: 'off', daemon: 'auto', http: ':9090', ask: '', deny: '@destructive', wait: '25s', audit: 'hash', notify: true, show: 'files__read\n\nweb__*', form: 'compact' });
   assert.deepEqual(made, {
     mcpServers: {
-      files: { command: 'npx', args: ['-y', 'server'], env: { A: 'b=c' }, tools: { override: { read: { form: 'compact' } } } },
+      files: { command: 'npx', args: ['-y', 'server'], env: { A: 'b=c' }, sandbox: { network: 'all' }, tools: { override: { read: { form: 'compact' } } } },
       gh: { command: 'gh', cli: true, cli_only: ['pr', 'issue list'], cli_read: ['pr list'] },
+      time: { command: 'uvx', args: ['mcp-server-time'], sandbox: 'strict' },
       web: { url: 'https://example.com/mcp', headers: { 'X-Key': '${KEY}' }, tools: { deny: ['delete_*'] }, trust: 'pin', share: 'all', disabled: true },
     },
     results: { budget: 0, form: 'compact' },

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::findings::{self, TextFinding};
 use super::{Coverage, Inventory, Progress};
 use crate::catalog::{ChangeKind, Kind, Pending, ServerTools};
-use crate::config::{Config, Trust};
+use crate::config::{Config, Transport, Trust};
 use crate::proxy::view::View;
 use crate::search::{self, Request};
 use crate::tool::ServerName;

@@ -153,9 +153,7 @@ impl State {
     fn send(&mut self, line: &str) {
         // A few bytes always fit into the pipe of a running guard.
         if let Self::Running(running) = self
-            && let Err(error) = running
-                .pipe
-                .write_all(format!("{line}\n").as_bytes())
+            && let Err(error) = running.pipe.write_all(format!("{line}\n").as_bytes())
         {
             tracing::warn!(%error, "the guard process has ended");
             *self = Self::Missing;

@@ -171,8 +171,7 @@ impl UpstreamContext {
             Ecosystem::Npm => {
                 let directory = stdio.cwd.as_deref().or(self.directory.as_deref());
                 let mut above = directory.into_iter().flat_map(Path::ancestors);
-                let is_local =
-                    above.any(|at| at.join("node_modules").join(&package.name).is_dir());
+                let is_local = above.any(|at| at.join("node_modules").join(&package.name).is_dir());
                 let real = runner.canonicalize().unwrap_or(runner);
                 !is_local && real.ends_with("npm/bin/npx-cli.js")
             }
@@ -199,7 +198,11 @@ impl Fetch<'_> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let version = self.version().await?;
-        let directory = self.home.join(record::version_name(self.package, &version, self.has_scripts()));
+        let directory = self.home.join(record::version_name(
+            self.package,
+            &version,
+            self.has_scripts(),
+        ));
         if !directory.join(WHOLE).exists() {
             // What an installation that was ended midway has left.
             if directory.exists() {

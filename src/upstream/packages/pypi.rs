@@ -16,7 +16,15 @@ impl Fetch<'_> {
             Some(version) => format!("=={version}"),
         };
         let requirement = format!("{}{wanted}\n", self.package.name);
-        let mut args = vec!["pip", "compile", "-", "--no-deps", "--no-header", "--no-annotate", "-q"];
+        let mut args = vec![
+            "pip",
+            "compile",
+            "-",
+            "--no-deps",
+            "--no-header",
+            "--no-annotate",
+            "-q",
+        ];
         if let Some(python) = &self.package.python {
             args.extend(["--python-version", python]);
         }

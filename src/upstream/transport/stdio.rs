@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Sandbox;
 use crate::sandbox::{Container, Start};
 use crate::tool::ServerName;
+use crate::upstream::container::RunningContainer;
 use crate::upstream::packages::Prepared;
 use crate::upstream::process_group::ProcessGroup;
-use crate::upstream::container::RunningContainer;
 use crate::upstream::program;
 use crate::upstream::{ConnectError, ServerLog, UpstreamContext};
 

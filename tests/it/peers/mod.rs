@@ -18,6 +18,8 @@ mod kill;
 mod page;
 mod process;
 mod real_servers;
+#[cfg(target_os = "linux")]
+mod sandboxed;
 mod served;
 mod servers;
 mod suite;

@@ -18,6 +18,14 @@ pub(crate) fn fake_server() -> &'static Path {
     &PROGRAM
 }
 
+/// The server that tries to leave its sandbox, an example.
+#[cfg(target_os = "linux")]
+pub(crate) fn hostile_server() -> &'static Path {
+    static PROGRAM: LazyLock<PathBuf> =
+        LazyLock::new(|| example("hostile_server", "hostile_server.rs"));
+    &PROGRAM
+}
+
 /// An example. `source` is its file or directory. Cargo builds examples with `cargo test`, but not with `cargo test
 /// --test it`, so this builds an example that is missing or older than its source.
 pub(crate) fn example(name: &str, source: &str) -> PathBuf {

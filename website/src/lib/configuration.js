@@ -19,12 +19,15 @@ function overrides(text) {
 /** The keys of a command line. What is said of one stays without `cli`, too, so that the check reports it. */
 const commandLine = (fields) => ({ cli: fields.cli, cli_only: lines(fields.cli_only), cli_read: lines(fields.cli_read) });
 
+/** A sandbox; with the network it is an object. */
+const sandbox = (word) => (word === 'network' ? { network: 'all' } : word);
+
 /** The configuration that a filled-in form means; what is empty is left out. */
 export function fromForm(servers, general) {
   const entries = servers.map(({ kind, name, ...fields }) => [name || 'unnamed', {
     ...(kind === 'url' ? { url: fields.url } : { command: fields.command }),
     ...filled({
-      ...(kind === 'url' ? { headers: pairs(fields.headers, ':') } : { args: lines(fields.args), env: pairs(fields.env, '='), ...commandLine(fields) }),
+      ...(kind === 'url' ? { headers: pairs(fields.headers, ':') } : { args: lines(fields.args), env: pairs(fields.env, '='), ...commandLine(fields), sandbox: sandbox(fields.sandbox) }),
       tools: filled({ deny: lines(fields.deny), override: overrides(fields.override) }),
       trust: fields.trust,
       share: fields.share,

@@ -5,6 +5,7 @@ mod beside;
 #[cfg_attr(not(target_os = "linux"), path = "memory_elsewhere.rs")]
 mod memory;
 mod overhead;
+mod sandbox;
 mod scripts;
 mod search;
 mod size;
@@ -22,13 +23,14 @@ use crate::table::Table;
 type Part = fn(&Stand, &mut Table) -> Result<()>;
 
 /// The parts, in the order of the table.
-pub(crate) const PARTS: [(&str, Part); 9] = [
+pub(crate) const PARTS: [(&str, Part); 10] = [
     ("start", start::measure),
     ("overhead", overhead::measure),
     ("throughput", throughput::measure),
     ("beside", beside::measure),
     ("audit", audit::measure),
     ("scripts", scripts::measure),
+    ("sandbox", sandbox::measure),
     ("search", search::measure),
     ("memory", memory::measure),
     ("size", size::measure),

@@ -1,0 +1,296 @@
+//! A server that tries to read keys, to write outside, to reach the network and other programs, and to leave a process behind.
+//!
+//! Each test first shows that the same attempts work without a sandbox. It runs as the user of the tests and, if that is root, as an
+//! ordinary user as well.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{attempts, for_nobody, has_bubblewrap, text, with_hostile};
+use crate::support::process::Process;
+use crate::support::{Client, Setup, tool, until};
+
+/// What the server tries to reach: each of these listens.
+struct Outside {
+    tcp: TcpListener,
+    udp: UdpSocket,
+    _by_path: UnixListener,
+    _abstract: UnixListener,
+    datagrams: UnixDatagram,
+    names: [String; 2],
+    socket: PathBuf,
+    key: PathBuf,
+    home: PathBuf,
+    /// The time that the process it leaves sleeps, which tells it apart.
+    sleep: String,
+}
+
+impl Outside {
+    fn new(setup: &Setup, sleep: &str) -> Self {
+        let home = setup.home().path("home");
+        let keys = home.join(".ssh");
+        std::fs::create_dir_all(&keys).unwrap();
+        std::fs::create_dir_all(home.join("open")).unwrap();
+        let key = keys.join("id_test");
+        std::fs::write(&key, "a key").unwrap();
+        let socket = home.join("open/socket");
+        let names = ["stream", "datagram"].map(|kind| format!("mcpzip-test-{kind}-{sleep}"));
+        let address = |name: &String| SocketAddr::from_abstract_name(name).unwrap();
+        let datagrams = UnixDatagram::bind_addr(&address(&names[1])).unwrap();
+        datagrams.set_nonblocking(true).unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        udp.set_nonblocking(true).unwrap();
+        let by_path = UnixListener::bind(&socket).unwrap();
+        std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o777)).unwrap();
+        Self {
+            tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
+            udp,
+            _by_path: by_path,
+            _abstract: UnixListener::bind_addr(&address(&names[0])).unwrap(),
+            datagrams,
+            names,
+            socket,
+            key,
+            home,
+            sleep: sleep.to_owned(),
+        }
+    }
+
+    /// All attempts, by kind. `own` is the process id of mcpzip.
+    fn targets(&self, own: u32) -> Value {
+        let link = self.home.join("open/link");
+        // A link that is there from an attempt without a sandbox would be no attempt.
+        let _ = std::fs::remove_file(&link);
+        json!({
+            "read": [text(&self.key), "/etc/shadow", "/etc/passwd-", format!("/proc/{own}/environ")],
+            "list": [text(&self.home), "/root", "/home", "/var/lib", "/run"],
+            "write": [text(&self.home.join("written")), "/etc/mcpzip-test", "/usr/mcpzip-test", "/proc/sys/kernel/domainname"],
+            "variables": ["MCPZIP_STATE_DIR="],
+            "variable": ["MCPZIP_TEST_SECRET", "SHELL"],
+            "process": [own.to_string()],
+            "tcp": [self.tcp.local_addr().unwrap().to_string()],
+            "udp": [self.udp.local_addr().unwrap().to_string()],
+            "unix": [text(&self.socket)],
+            "abstract": [self.names[0]],
+            "pair": [self.names[1]],
+            "own pair": [""],
+            "run": ["unshare --user true", format!("kill -0 {own}"), "mount -t tmpfs x /mnt", "keyctl show 2>/dev/null"],
+            "leave": [self.sleep],
+        })
+    }
+
+    /// Whether a datagram has arrived since the last look, by UDP and at the abstract socket.
+    fn arrived(&self) -> [bool; 2] {
+        std::thread::sleep(Duration::from_millis(50));
+        let mut bytes = [0; 16];
+        let mut any = [false, false];
+        while self.udp.recv(&mut bytes).is_ok() {
+            any[0] = true;
+        }
+        while self.datagrams.recv(&mut bytes).is_ok() {
+            any[1] = true;
+        }
+        any
+    }
+
+    /// The processes that were left behind.
+    fn left(&self) -> Vec<Process> {
+        let command = format!("sleep {} ", self.sleep);
+        Process::all()
+            .filter(|process| process.command == command)
+            .collect()
+    }
+
+    fn end_left(&self) {
+        for process in self.left() {
+            crate::support::process::signal(process.id, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+fn connected(setup: &Setup, is_nobody: bool) -> Client {
+    let mut client = if is_nobody {
+        setup.start_command(for_nobody(setup))
+    } else {
+        setup.start()
+    };
+    client.shake_hands("2025-11-25");
+    client
+}
+
+/// Runs all attempts in `sandbox`, as root if the tests are and as an ordinary user, and checks what works.
+#[track_caller]
+fn check(
+    sandbox: &Value,
+    number: u32,
+    permitted: &dyn Fn(&Outside) -> Vec<String>,
+    datagrams: [bool; 2],
+) {
+    if !has_bubblewrap() {
+        return;
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    let as_nobody = is_root && tool::has("setpriv", "util-linux");
+    for is_nobody in [false, true]
+        .into_iter()
+        .filter(|nobody| !nobody || as_nobody)
+    {
+        let time = format!("59{number}.{}{}", std::process::id(), u8::from(is_nobody));
+        let setup = Setup::new()
+            .alone()
+            .variable("MCPZIP_TEST_SECRET", "do not pass on");
+        let outside = Outside::new(&setup, &time);
+
+        let bare = with_hostile(setup.clone(), None);
+        let mut client = connected(&bare, is_nobody);
+        let worked = attempts(&mut client, &outside.targets(client.process()));
+        for needed in [
+            format!("read {}", text(&outside.key)),
+            format!("write {}", text(&outside.home.join("written"))),
+            "variables MCPZIP_STATE_DIR=".to_owned(),
+            format!("unix {}", text(&outside.socket)),
+            format!("abstract {}", outside.names[0]),
+        ] {
+            assert!(
+                worked.contains(&needed),
+                "{needed} without a sandbox: {worked:?}"
+            );
+        }
+        assert_eq!(outside.arrived(), [true, true], "without a sandbox");
+        client.finish();
+        assert_eq!(outside.left().len(), 1, "without a sandbox");
+        outside.end_left();
+        std::fs::remove_file(outside.home.join("written")).unwrap();
+
+        let boxed = with_hostile(setup, Some(&sandbox_of(sandbox, &outside)));
+        let mut client = connected(&boxed, is_nobody);
+        let own = client.process();
+        let worked = attempts(&mut client, &outside.targets(own));
+        let mut expected = permitted(&outside);
+        expected.extend(["own pair ".to_owned(), format!("leave {time}")]);
+        // It sends into a network of its own, where nothing listens; `arrived` says what came.
+        let of_udp = |what: &String| !what.starts_with("udp ");
+        let mut worked: Vec<String> = worked.into_iter().filter(of_udp).collect();
+        worked.sort();
+        expected.sort();
+        assert_eq!(worked, expected, "nobody: {is_nobody}");
+        assert_eq!(outside.arrived(), datagrams, "nobody: {is_nobody}");
+        assert_eq!(outside.left().len(), 1, "it runs as long as the server");
+        client.finish();
+        until("the process it left has ended", || {
+            outside.left().is_empty().then_some(())
+        });
+
+        // After a kill nobody but the guard is there to end it.
+        let mut client = connected(&boxed, is_nobody);
+        attempts(&mut client, &json!({ "leave": [time] }));
+        assert_eq!(outside.left().len(), 1);
+        client.kill();
+        until("the process it left has ended", || {
+            outside.left().is_empty().then_some(())
+        });
+    }
+}
+
+/// The sandbox with the paths of this test in place of `OPEN`.
+fn sandbox_of(sandbox: &Value, outside: &Outside) -> Value {
+    let open = text(&outside.home.join("open"));
+    serde_json::from_str(&sandbox.to_string().replace("OPEN", &open)).unwrap()
+}
+
+#[test]
+fn a_strict_sandbox_keeps_everything_from_a_hostile_server() {
+    check(&json!("strict"), 1, &|_| Vec::new(), [false, false]);
+}
+
+#[test]
+fn sockets_in_an_open_directory_are_not_reached() {
+    let sandbox = json!({ "write": ["OPEN"] });
+    check(&sandbox, 2, &|_| Vec::new(), [false, false]);
+}
+
+#[test]
+fn with_the_network_abstract_sockets_and_sockets_by_path_stay_closed() {
+    let sandbox = json!({ "network": "all", "read": ["OPEN"] });
+    let network = |outside: &Outside| vec![format!("tcp {}", outside.tcp.local_addr().unwrap())];
+    check(&sandbox, 3, &network, [true, false]);
+}
+
+#[test]
+fn a_link_in_a_writable_directory_leads_nowhere_now_or_at_the_next_start() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = Setup::new().alone();
+    let home = setup.home().path("home");
+    std::fs::create_dir_all(home.join(".ssh")).unwrap();
+    std::fs::create_dir_all(home.join("work/part")).unwrap();
+    std::fs::write(home.join(".ssh/key"), "a key").unwrap();
+    let (work, part) = (text(&home.join("work")), text(&home.join("work/part")));
+    let sandbox = json!({ "write": [work, part] });
+    let setup = with_hostile(setup, Some(&sandbox));
+    let mut client = setup.connect();
+    let link = format!("{work}/link to {}", text(&home.join(".ssh")));
+    let moved = format!("rmdir {part} && ln -s {} {part}", text(&home.join(".ssh")));
+    let through = [format!("{work}/link/key"), format!("{part}/key")];
+    let worked = attempts(&mut client, &json!({ "link": [link], "run": [moved] }));
+    assert_eq!(worked.len(), 2, "it may write there: {worked:?}");
+    assert!(attempts(&mut client, &json!({ "read": through })).is_empty());
+    client.finish();
+    // The entry names `part`, which is a link to the keys now.
+    let mut client = setup.connect();
+    assert!(attempts(&mut client, &json!({ "read": through })).is_empty());
+    client.finish();
+    // One that names it for reading alone is refused.
+    let setup = with_hostile(setup, Some(&json!({ "write": [work], "read": [part] })));
+    let answer = setup.connect().execute_with("h__attempt", "{}");
+    assert!(
+        answer.as_str().contains("could put a link there"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_project_is_open_and_what_is_around_it_is_not() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = with_hostile(Setup::new().alone(), Some(&json!("project")));
+    setup.save();
+    let home = setup.home().path("home");
+    std::fs::create_dir_all(home.join("project")).unwrap();
+    std::fs::create_dir_all(home.join("other")).unwrap();
+    std::fs::write(home.join("project/file"), "mine").unwrap();
+    std::fs::write(home.join("other/file"), "theirs").unwrap();
+    let mut command = setup.command(&["serve"]);
+    command.current_dir(home.join("project"));
+    let mut client = setup.start_command(command);
+    client.shake_hands("2025-11-25");
+    let worked = attempts(
+        &mut client,
+        &json!({
+            "read": [text(&home.join("project/file")), text(&home.join("other/file")), "file"],
+            "write": [text(&home.join("project/new")), text(&home.join("new"))],
+        }),
+    );
+    let expected = [
+        format!("read {}", text(&home.join("project/file"))),
+        "read file".to_owned(),
+        format!("write {}", text(&home.join("project/new"))),
+    ];
+    assert_eq!(worked, expected);
+    assert!(home.join("project/new").exists());
+    client.finish();
+    // The home directory is no project.
+    let answer = setup.connect().execute_with("h__attempt", "{}");
+    assert!(
+        answer.as_str().contains("start the client in a project"),
+        "{answer:?}"
+    );
+}

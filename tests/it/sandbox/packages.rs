@@ -1,0 +1,193 @@
+//! Packages that are fetched first and then started without their runner, with stand-ins for the package managers.
+
+use serde_json::{Value, json};
+
+use super::has_bubblewrap;
+use super::refusals::script;
+use crate::support::{Setup, program};
+
+/// A stand-in for npm that installs the hostile server as a program. Each call is noted.
+const NPM: &str = r#"
+echo "npm $*" >> NOTES
+[ -e OFFLINE ] && exit 1
+case $1 in
+  view) echo '"1.2.3"' ;;
+  install)
+    mkdir -p node_modules/.bin node_modules/pkg
+    echo '{"bin":{"pkg":"x"}}' > node_modules/pkg/package.json
+    cp SERVER node_modules/.bin/pkg ;;
+esac"#;
+
+/// A home with npm's stand-ins; a real `npx` is a link to npm's script.
+fn setup() -> Setup {
+    let setup = Setup::new().alone();
+    let home = setup.home().path("");
+    let programs = home.join("programs");
+    let text = NPM
+        .replace("NOTES", home.join("notes").to_str().unwrap())
+        .replace("OFFLINE", home.join("offline").to_str().unwrap())
+        .replace("SERVER", program::hostile_server().to_str().unwrap());
+    script(&programs.join("npm"), &text);
+    let runner = home.join("lib/node_modules/npm/bin/npx-cli.js");
+    let server = program::hostile_server().to_str().unwrap();
+    let text = format!(
+        "echo runner >> {}\nexec {server}",
+        home.join("notes").display()
+    );
+    script(&runner, &text);
+    std::os::unix::fs::symlink(&runner, programs.join("npx")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    setup.variable("PATH", &path)
+}
+
+fn entry(setup: Setup, args: &[&str], more: Value) -> Setup {
+    let mut entry = json!({ "command": "npx", "args": args });
+    for (key, value) in more.as_object().unwrap() {
+        entry[key] = value.clone();
+    }
+    setup.entry("h", &entry.to_string())
+}
+
+fn notes(setup: &Setup) -> Vec<String> {
+    let notes = std::fs::read_to_string(setup.home().path("notes")).unwrap_or_default();
+    notes.lines().map(str::to_owned).collect()
+}
+
+/// Calls the server in a session of its own.
+#[track_caller]
+fn called(setup: &Setup) -> String {
+    let mut client = setup.connect();
+    let text = client.execute_with("h__attempt", "{}").as_str().to_owned();
+    client.finish();
+    text
+}
+
+#[test]
+fn a_package_is_fetched_once_and_then_started_without_its_runner() {
+    let setup = entry(setup(), &["-y", "pkg@1.0.0"], json!({}));
+    for _ in 0..2 {
+        assert!(called(&setup).contains("{}"));
+    }
+    let notes = notes(&setup);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].starts_with("npm install pkg@1.0.0 "), "{notes:?}");
+    assert!(!notes[0].contains("--ignore-scripts"), "{notes:?}");
+    let status = setup.run(&["status", "--json"]).json();
+    assert_eq!(status["servers"][0]["package"], "pkg@1.0.0");
+    let status = setup.run(&["status"]).code(0);
+    assert!(
+        status.stdout.contains("started from the cache: pkg@1.0.0"),
+        "{status}"
+    );
+}
+
+#[test]
+fn a_version_that_is_not_fixed_is_looked_up_once_a_day() {
+    let setup = entry(setup(), &["pkg"], json!({}));
+    called(&setup);
+    called(&setup);
+    let seen = notes(&setup);
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert!(
+        seen[0].starts_with("npm view pkg@latest version"),
+        "{seen:?}"
+    );
+    assert!(seen[1].starts_with("npm install pkg@1.2.3 "), "{seen:?}");
+    // A day later, without the network: the last version is started, and the log says so.
+    let packages = setup.cache_path().join("packages/npm-pkg");
+    let record = std::fs::read_dir(&packages)
+        .unwrap()
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().starts_with("wanted-"));
+    std::fs::write(record.unwrap().path(), r#"{"version":"1.2.3","until":1}"#).unwrap();
+    std::fs::write(setup.home().path("offline"), "").unwrap();
+    let mut client = setup.connect();
+    assert!(
+        client
+            .execute_with("h__attempt", "{}")
+            .as_str()
+            .contains("{}")
+    );
+    client.wait_for_stderr("the last one is used");
+    client.finish();
+    assert_eq!(notes(&setup).len(), 3);
+}
+
+#[test]
+fn what_cannot_be_fetched_is_started_by_its_runner_and_said_in_the_log() {
+    let offline = setup();
+    std::fs::write(offline.home().path("offline"), "").unwrap();
+    let offline = entry(offline, &["pkg@1.0.0"], json!({}));
+    let mut client = offline.connect();
+    assert!(
+        client
+            .execute_with("h__attempt", "{}")
+            .as_str()
+            .contains("{}")
+    );
+    client.wait_for_stderr("its runner starts it");
+    client.finish();
+    assert_eq!(notes(&offline).last().unwrap(), "runner");
+    // And what is not to be fetched, or is in the project already.
+    let own = entry(setup(), &["pkg@1.0.0"], json!({ "fetch": false }));
+    called(&own);
+    assert_eq!(notes(&own), ["runner"]);
+    let local = entry(setup(), &["pkg@1.0.0"], json!({}));
+    std::fs::create_dir_all(local.home().path("home/node_modules/pkg")).unwrap();
+    called(&local);
+    assert_eq!(notes(&local), ["runner"]);
+}
+
+#[test]
+fn a_sandbox_fetches_without_running_scripts_and_never_falls_back() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let boxed = |setup: Setup, args: &[&str], more: Value| {
+        let mut members = json!({ "sandbox": "strict", "env": { "API_KEY": "s3cret" } });
+        for (key, value) in more.as_object().unwrap() {
+            members[key] = value.clone();
+        }
+        entry(setup, args, members)
+    };
+    let works = boxed(setup(), &["pkg@1.0.0"], json!({}));
+    assert!(called(&works).contains("{}"));
+    let seen = notes(&works);
+    assert!(seen[0].contains("--ignore-scripts"), "{seen:?}");
+    let offline = boxed(setup(), &["pkg@1.0.0"], json!({}));
+    std::fs::write(offline.home().path("offline"), "").unwrap();
+    let said = called(&offline);
+    assert!(said.contains("its package cannot be fetched"), "{said}");
+    for (args, more) in [
+        (vec!["--node-options=x", "pkg"], json!({})),
+        (vec!["pkg"], json!({ "fetch": false })),
+    ] {
+        let setup = boxed(setup(), &args, more);
+        let said = called(&setup);
+        assert!(said.contains("its sandbox has no network"), "{said}");
+        assert!(notes(&setup).is_empty());
+    }
+}
+
+#[test]
+fn a_sandbox_is_added_by_the_command_line_and_proposed_by_the_doctor() {
+    let setup = setup();
+    let added = setup.run(&[
+        "add",
+        "time",
+        "--no-check",
+        "--sandbox",
+        "strict",
+        "--",
+        "uvx",
+        "mcp-server-time",
+    ]);
+    added.code(0);
+    let text = std::fs::read_to_string(setup.config_path()).unwrap();
+    assert!(text.contains(r#""sandbox": "strict""#), "{text}");
+    let wrong = setup.run(&["add", "b", "--no-check", "--sandbox", "loose", "--", "x"]);
+    assert!(
+        wrong.code != Some(0) && wrong.stderr.contains("strict"),
+        "{wrong}"
+    );
+}

@@ -1,0 +1,200 @@
+//! What is asked for and cannot be had refuses to start, in words.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{has_bubblewrap, with_hostile};
+use crate::support::Setup;
+
+/// Writes a program of the shell.
+pub(super) fn script(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The refusal of a server with this sandbox.
+#[track_caller]
+fn refusal(setup: &Setup, sandbox: &Value) -> String {
+    let setup = with_hostile(setup.clone(), Some(sandbox));
+    let mut client = setup.connect();
+    let said = client.execute_with("h__attempt", "{}").as_str().to_owned();
+    client.finish();
+    said
+}
+
+/// A setup whose bubblewrap is this program of the shell.
+fn with_bubblewrap(text: &str) -> Setup {
+    let setup = Setup::new().alone();
+    let programs = setup.home().path("programs");
+    script(&programs.join("bwrap"), text);
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    setup.variable("PATH", &path)
+}
+
+#[test]
+fn a_bubblewrap_that_makes_no_sandbox_refuses_the_server() {
+    let refused =
+        with_bubblewrap("echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1");
+    let said = refusal(&refused, &json!("strict"));
+    assert!(
+        said.contains("setting up uid map: Permission denied"),
+        "{said}"
+    );
+    assert!(
+        said.contains("AppArmor") && said.contains("user namespaces"),
+        "{said}"
+    );
+    let old = with_bubblewrap("echo 'bwrap: Unknown option --disable-userns' >&2; exit 1");
+    let said = refusal(&old, &json!("strict"));
+    assert!(said.contains("0.8 or later"), "{said}");
+    let doctor = with_hostile(old, Some(&json!("strict")))
+        .run(&["doctor"])
+        .code(1);
+    assert!(doctor.stdout.contains("[sandbox-unavailable]"), "{doctor}");
+    assert!(!doctor.stdout.contains("[server-failed]"), "{doctor}");
+}
+
+#[test]
+fn paths_that_cannot_be_opened_refuse_the_server() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = Setup::new().alone();
+    let home = setup.home().path("");
+    let _listener = std::os::unix::net::UnixListener::bind(home.join("socket")).unwrap();
+    for (sandbox, expected) in [
+        (json!({ "read": [home.join("missing")] }), "does not exist"),
+        (json!({ "read": [home.join("socket")] }), "is a socket"),
+        (json!({ "read": ["/proc"] }), "belongs to the system"),
+        (json!({ "write": [&home] }), "files of mcpzip"),
+        (json!({ "write": ["/"] }), "files of mcpzip"),
+    ] {
+        let said = refusal(&setup, &sandbox);
+        assert!(
+            said.contains(expected) && said.contains("did not start"),
+            "{sandbox}: {said}"
+        );
+    }
+    let entry = json!({ "command": "/usr/bin/true", "cwd": "/srv", "sandbox": "strict" });
+    let setup = setup.entry("h", &entry.to_string());
+    let said = setup
+        .connect()
+        .execute_with("h__attempt", "{}")
+        .as_str()
+        .to_owned();
+    assert!(said.contains("`/srv` is not in its sandbox"), "{said}");
+}
+
+#[test]
+fn what_is_not_understood_in_a_sandbox_denies_the_server() {
+    for (entry, expected) in [
+        (
+            json!({ "command": "x", "sandbox": "loose" }),
+            "`sandbox` must be \"strict\", \"project\"",
+        ),
+        (
+            json!({ "command": "x", "sandbox": false }),
+            "`sandbox` must be",
+        ),
+        (
+            json!({ "command": "x", "sandbox": [] }),
+            "`sandbox` must be",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "reed": [] } }),
+            "`sandbox.reed` is not one of the keys",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "network": "some" } }),
+            "single hosts",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "network": ["a.example"] } }),
+            "network",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "read": "/x" } }),
+            "read",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "read": ["a/../../b"] } }),
+            "has `..`",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "env": ["A=b"] } }),
+            "is no name of a variable",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "image": "--privileged" } }),
+            "is no name of an image",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "preset": "x" } }),
+            "preset",
+        ),
+        (json!({ "command": "x", "sandbx": "strict" }), "sandbx"),
+        (
+            json!({ "url": "http://127.0.0.1:1", "sandbox": "strict" }),
+            "is for a server with a `command`",
+        ),
+        (
+            json!({ "skills": "x", "sandbox": "strict" }),
+            "is for a server with a `command`",
+        ),
+        (
+            json!({ "command": "x", "cli": true, "sandbox": "strict" }),
+            "does not go with `cli`",
+        ),
+    ] {
+        let setup = Setup::new().entry("a", &entry.to_string());
+        let outcome = setup.run(&["status", "--json"]);
+        let status = outcome.json();
+        let server = &status["servers"][0];
+        assert_eq!(server["state"], "faulty", "{entry}: {outcome}");
+        let reason = server["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains(expected), "{entry}: {reason}");
+    }
+    let twice = r#"{"command": "x", "sandbox": {"network": "none", "network": "all"}}"#;
+    let status = Setup::new()
+        .entry("a", twice)
+        .run(&["status", "--json"])
+        .json();
+    assert!(
+        status["servers"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("is there twice")
+    );
+}
+
+#[test]
+fn an_agent_cannot_take_a_server_out_of_its_sandbox() {
+    let setup = with_hostile(
+        Setup::new().alone().setting("management", json!("full")),
+        Some(&json!("strict")),
+    );
+    let before = {
+        setup.save();
+        std::fs::read_to_string(setup.config_path()).unwrap()
+    };
+    let mut client = setup.connect();
+    for operation in [
+        json!({ "operation": "update", "servers": { "h": { "sandbox": null } } }),
+        json!({ "operation": "update", "servers": { "h": { "sandbox": { "network": "all" } } } }),
+        json!({ "operation": "update", "servers": { "h": { "args": ["x"] } } }),
+        json!({ "operation": "remove", "names": ["h"] }),
+    ] {
+        let answer = client.execute_with("mcpzip__servers", &operation.to_string());
+        let said = answer.as_str();
+        assert!(said.contains("sandbox"), "{operation}: {said}");
+        assert_eq!(
+            std::fs::read_to_string(setup.config_path()).unwrap(),
+            before,
+            "{operation}"
+        );
+    }
+    client.finish();
+}
