@@ -191,6 +191,8 @@ pub(super) fn launch(
             options.words(&["--ro-bind-data", &number.to_string(), file]);
         }
     }
+    // What is not opened is nobody's: without this, the sandbox could write to directories that exist for a mount.
+    options.words(&["--remount-ro", "/"]);
     options.words(&["--seccomp", &FILTER.to_string()]);
     options.one("--chdir", &directory);
     for (name, value) in &variables {

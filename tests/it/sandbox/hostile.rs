@@ -64,13 +64,10 @@ impl Outside {
 
     /// All attempts, by kind. `own` is the process id of mcpzip.
     fn targets(&self, own: u32) -> Value {
-        let link = self.home.join("open/link");
-        // A link that is there from an attempt without a sandbox would be no attempt.
-        let _ = std::fs::remove_file(&link);
         json!({
             "read": [text(&self.key), "/etc/shadow", "/etc/passwd-", format!("/proc/{own}/environ")],
             "list": [text(&self.home), "/root", "/home", "/var/lib", "/run"],
-            "write": [text(&self.home.join("written")), "/etc/mcpzip-test", "/usr/mcpzip-test", "/proc/sys/kernel/domainname"],
+            "write": [text(&self.home.join("written"))],
             "variables": ["MCPZIP_STATE_DIR="],
             "variable": ["MCPZIP_TEST_SECRET", "SHELL"],
             "process": [own.to_string()],
@@ -80,8 +77,16 @@ impl Outside {
             "abstract": [self.names[0]],
             "pair": [self.names[1]],
             "own pair": [""],
-            "run": ["unshare --user true", format!("kill -0 {own}"), "mount -t tmpfs x /mnt", "keyctl show 2>/dev/null"],
+            "run": ["unshare --user true", format!("kill -0 {own}")],
             "leave": [self.sleep],
+        })
+    }
+
+    /// What would change this machine if it worked, so that it is tried inside only.
+    fn harmful(&self) -> Value {
+        json!({
+            "write": ["/etc/mcpzip-test", "/usr/mcpzip-test", "/mcpzip-test", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"],
+            "run": ["mount -t tmpfs x /tmp", "mount --bind /usr /tmp", "chroot /usr true"],
         })
     }
 
@@ -174,9 +179,15 @@ fn check(
         let worked = attempts(&mut client, &outside.targets(own));
         let mut expected = permitted(&outside);
         expected.extend(["own pair ".to_owned(), format!("leave {time}")]);
-        // It sends into a network of its own, where nothing listens; `arrived` says what came.
-        let of_udp = |what: &String| !what.starts_with("udp ");
-        let mut worked: Vec<String> = worked.into_iter().filter(of_udp).collect();
+        // It may send into a network of its own, and write to a `/tmp` of its own; whether anything came is looked at here.
+        let is_elsewhere = |what: &String| what.starts_with("udp ") || what.starts_with("write ");
+        let mut worked: Vec<String> = worked
+            .into_iter()
+            .filter(|what| !is_elsewhere(what))
+            .collect();
+        assert!(!outside.home.join("written").exists());
+        let harmful = attempts(&mut client, &outside.harmful());
+        assert!(harmful.is_empty(), "{harmful:?}");
         worked.sort();
         expected.sort();
         assert_eq!(worked, expected, "nobody: {is_nobody}");
@@ -212,13 +223,17 @@ fn a_strict_sandbox_keeps_everything_from_a_hostile_server() {
 #[test]
 fn sockets_in_an_open_directory_are_not_reached() {
     let sandbox = json!({ "write": ["OPEN"] });
-    check(&sandbox, 2, &|_| Vec::new(), [false, false]);
+    let home = |outside: &Outside| vec![format!("list {}", text(&outside.home))];
+    check(&sandbox, 2, &home, [false, false]);
 }
 
 #[test]
 fn with_the_network_abstract_sockets_and_sockets_by_path_stay_closed() {
     let sandbox = json!({ "network": "all", "read": ["OPEN"] });
-    let network = |outside: &Outside| vec![format!("tcp {}", outside.tcp.local_addr().unwrap())];
+    let network = |outside: &Outside| {
+        let tcp = format!("tcp {}", outside.tcp.local_addr().unwrap());
+        vec![tcp, format!("list {}", text(&outside.home))]
+    };
     check(&sandbox, 3, &network, [true, false]);
 }
 

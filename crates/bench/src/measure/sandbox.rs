@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::percentile;
 use crate::home::Home;
 use crate::peer::{Peer, Request};
-use crate::profile::{Profile, server_name};
+use crate::profile::{Profile, Servers, server_name};
 use crate::stand::Stand;
 use crate::table::Table;
 use crate::upstream::PAYLOAD;
@@ -69,7 +69,7 @@ struct Way {
     profile: Profile,
     home: Home,
     call: Request,
-    servers: crate::stand::Servers,
+    servers: Servers,
 }
 
 impl Way {
