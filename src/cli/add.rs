@@ -5,6 +5,7 @@ use std::path::{Path, is_separator};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use super::printable::printable;
@@ -86,7 +87,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
     /// What the command may reach: `strict`, `project`, or an object with the keys of `sandbox`
-    #[arg(long, value_name = "SANDBOX")]
+    #[arg(long, value_name = "SANDBOX", add = completions::of_sandboxes())]
     pub(super) sandbox: Option<String>,
     /// Description of the server, shown to agents
     #[arg(long, value_name = "TEXT")]

@@ -99,6 +99,18 @@ pub(super) fn of_servers() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| offered(current, servers))
 }
 
+/// Completes a sandbox: the words, and the object that adds the network.
+pub(super) fn of_sandboxes() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let start = current.to_str().unwrap_or_default();
+        ["strict", "project", r#"{"network": "all"}"#]
+            .into_iter()
+            .filter(|word| word.starts_with(start))
+            .map(CompletionCandidate::new)
+            .collect()
+    })
+}
+
 /// Completes the name of a profile.
 pub(super) fn of_profiles() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {

@@ -14,7 +14,7 @@ mod record;
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::run::{Finished, Run};
 use super::{ConnectError, UpstreamContext, find_program};
@@ -30,6 +30,9 @@ pub(crate) const DIRECTORY: &str = "packages";
 /// The time limit of a lookup, and of an installation.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(20);
 const INSTALL_LIMIT: Duration = Duration::from_secs(300);
+
+/// How long a version that is not started any more is kept.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The file that an installation has once it is whole.
 const WHOLE: &str = ".mcpzip-whole";
@@ -215,7 +218,13 @@ impl Fetch<'_> {
                 Ecosystem::Pypi => self.install_pypi(&directory, &version).await?,
             }
             std::fs::write(directory.join(WHOLE), "")?;
+            self.remove_unused();
         }
+        // When it was last started. A cache that is read-only still has the package.
+        let _ = std::fs::File::options()
+            .write(true)
+            .open(directory.join(WHOLE))
+            .and_then(|mark| mark.set_modified(SystemTime::now()));
         let (program, programs) = match self.package.ecosystem {
             Ecosystem::Npm => self.npm_program(&directory)?,
             Ecosystem::Pypi => self.pypi_program(&directory)?,
@@ -226,6 +235,23 @@ impl Fetch<'_> {
             directory,
             version,
         })
+    }
+
+    /// Removes the versions that were not started for long.
+    fn remove_unused(&self) {
+        let versions = std::fs::read_dir(&self.home)
+            .into_iter()
+            .flatten()
+            .flatten();
+        for version in versions {
+            let mark = version.path().join(WHOLE);
+            let used = mark.metadata().and_then(|metadata| metadata.modified());
+            let age = used.ok().and_then(|used| used.elapsed().ok());
+            if age.is_some_and(|age| age > KEPT) {
+                // What is left of it is removed another time.
+                let _ = std::fs::remove_dir_all(version.path());
+            }
+        }
     }
 
     /// Whether scripts of packages run at the installation.
