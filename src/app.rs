@@ -4,14 +4,14 @@ use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
 use crate::config::{
-    self, Config, ConfigWatch, Environment, Paths, RemoteServer, SessionEnv, SurfaceRequest,
-    secrets_file,
+    self, Config, ConfigWatch, Environment, Keyring, Paths, RemoteServer, SessionEnv, Stamp,
+    SurfaceRequest, secrets_file,
 };
 use crate::downstream::{self, http};
 use crate::events::Events;
@@ -42,6 +42,9 @@ const SHORT_FLUSH: Duration = Duration::from_millis(150);
 
 /// Interval between two checks of the configuration file.
 const WATCH: Duration = Duration::from_secs(1);
+
+/// Interval between two attempts to read a secret that could not be read.
+const ASK_KEYRING: Duration = Duration::from_secs(5);
 
 /// The proxies of a run with their tasks.
 #[derive(Debug)]
@@ -557,6 +560,7 @@ async fn watch(
         None => ConfigWatch::new(path),
     };
     let mut secrets = ConfigWatch::new(secrets_file(&paths.config_file));
+    let mut keyring = KeyringWatch::new(&environment);
     let logins = paths.state_dir.join(upstream::oauth::DIRECTORY);
     // The directory's time changes when a file in it is replaced.
     let changed = || {
@@ -578,7 +582,7 @@ async fn watch(
         for proxy in proxies.all() {
             proxy.inventory.read_pins();
         }
-        let has_new_secrets = secrets.changed();
+        let has_new_secrets = secrets.changed() || keyring.changed(&proxy, &tasks).await;
         if !file.changed() && !has_new_secrets && !is_asked {
             continue;
         }
@@ -600,6 +604,51 @@ async fn watch(
                 tracing::error!(%error, "the edited configuration is not used, the one before stays");
             }
         }
+    }
+}
+
+/// Detects changes of the secrets of `${keyring:NAME}`.
+struct KeyringWatch {
+    keyring: Option<Arc<dyn Keyring>>,
+    known: Vec<Option<Stamp>>,
+    asked: Instant,
+}
+
+impl KeyringWatch {
+    fn new(environment: &Environment) -> Self {
+        let keyring = environment.keyring().cloned();
+        Self {
+            known: keyring
+                .as_ref()
+                .map(|keyring| keyring.stamp())
+                .unwrap_or_default(),
+            keyring,
+            asked: Instant::now(),
+        }
+    }
+
+    /// Whether secrets may have changed since the last look, or one can be read that could not be. Nothing says that a keychain was
+    /// unlocked, so it is asked from time to time.
+    async fn changed(&mut self, proxy: &Proxy, tasks: &Tasks) -> bool {
+        let Some(keyring) = &self.keyring else {
+            return false;
+        };
+        let now = keyring.stamp();
+        if self.known != now {
+            self.known = now;
+            return true;
+        }
+        if self.asked.elapsed() < ASK_KEYRING {
+            return false;
+        }
+        self.asked = Instant::now();
+        let config = proxy.unscoped().config();
+        let Some(name) = config.unread_secret().cloned() else {
+            return false;
+        };
+        let keyring = keyring.clone();
+        let asked = tasks.spawn_blocking(move || keyring.secret(&name).is_ok());
+        asked.await.unwrap_or(false)
     }
 }
 

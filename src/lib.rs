@@ -102,8 +102,11 @@ mod events;
 mod executable;
 mod files;
 mod keychain;
+#[cfg(feature = "cli")]
+mod keyring;
 mod mcp;
 mod notify;
+mod sealing;
 mod secret;
 mod shutdown;
 mod telemetry;

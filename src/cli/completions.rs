@@ -22,8 +22,9 @@ use super::diagnostics::Exit;
 use super::output::Output;
 use crate::approvals::Approvals;
 use crate::catalog::{Cache, Key, ToolEntry};
-use crate::config::{Config, Environment, PathFlags, Paths, Server, Verdict, env};
+use crate::config::{Config, Environment, PathFlags, Paths, Server, Verdict, env, secret_uses};
 use crate::identity::TokenFile;
+use crate::keyring::Store;
 use crate::tool::{Definition, QualifiedName, SEPARATOR, ServerName};
 
 /// Up to this number of matching servers, their tools are offered. Above it, only the server prefixes.
@@ -142,6 +143,24 @@ pub(super) fn of_tokens() -> ArgValueCompleter {
             let names: BTreeSet<String> = valid
                 .flat_map(|token| [token.name.clone(), token.id.clone()])
                 .collect();
+            names.into_iter().collect()
+        })
+    })
+}
+
+/// Completes the name of a secret.
+pub(super) fn of_secrets() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        offered(current, |_, _, paths| {
+            let environment = Environment::process();
+            let mut names: BTreeSet<String> = Store::of(paths, &environment)
+                .list()
+                .into_iter()
+                .flatten()
+                .map(|secret| secret.name.to_string())
+                .collect();
+            let used = secret_uses(paths, &environment).into_iter().flatten();
+            names.extend(used.map(|used| used.name.to_string()));
             names.into_iter().collect()
         })
     })

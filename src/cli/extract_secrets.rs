@@ -9,7 +9,7 @@ use super::output::{Output, faint, good};
 use super::printable::printable;
 use super::setup::below_home;
 use super::twins::listed;
-use crate::clients::{Extraction, Journal};
+use crate::clients::{Destination, Extraction, Journal};
 use crate::config::{EditError, Environment, Paths, is_inline, secrets_file};
 use crate::proxy::counted;
 
@@ -45,7 +45,8 @@ pub(super) fn run(
         let path = file.clone();
         return Err(crate::config::Error::Missing { path }.into());
     }
-    let extraction = Extraction::new(file, environment).map_err(anyhow::Error::from)?;
+    let extraction =
+        Extraction::to(Destination::File, file, environment).map_err(anyhow::Error::from)?;
     if !output.is_json() {
         show(&extraction, paths, environment, output);
     }
@@ -60,10 +61,11 @@ pub(super) fn run(
             .literals
             .iter()
             .map(|(server, keys)| json!({ "server": mask(server), "secrets": keys }));
+        let names: Vec<&String> = extraction.stored.iter().map(|(name, _)| name).collect();
         output.json(&json!({
             "file": secrets_file(file),
             "literal": literals.collect::<Vec<_>>(),
-            "stored": extraction.names,
+            "stored": names,
             "files": files.collect::<Vec<_>>(),
             "changed": run.is_some(),
             "undo": run,
@@ -77,10 +79,7 @@ pub(super) fn run(
 
 fn show(extraction: &Extraction, paths: &Paths, environment: &Environment, output: &Output) {
     if extraction.literals.is_empty() {
-        output.line(
-            "no server has a literal secret in `env` or `headers`; secrets of `oauth` and passwords in URLs are not moved: put references such \
-             as `${NAME}` in their place",
-        );
+        output.line("no server has a literal secret");
         return;
     }
     let home = environment.home().unwrap_or_default();
@@ -111,7 +110,7 @@ fn apply(
                 "nothing was done: pass `--yes` to do it without asking, or `--dry-run` for a preview",
             ));
         }
-        let secrets = counted(extraction.names.len(), "secret");
+        let secrets = counted(extraction.stored.len(), "secret");
         if !output.ask(&format!("Move {secrets}?"))? {
             output.note("nothing was done");
             return Ok(None);

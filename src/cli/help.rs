@@ -29,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "login",
             "logout",
             "auth",
+            "secret",
             "approve",
             "reject",
             "approvals",

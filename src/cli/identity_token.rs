@@ -248,7 +248,7 @@ fn shown(token: &Stored) -> Value {
 }
 
 /// A time in UTC.
-fn date(seconds: u64) -> String {
+pub(super) fn date(seconds: u64) -> String {
     let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
     let time = i64::try_from(seconds)
         .ok()

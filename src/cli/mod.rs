@@ -42,6 +42,7 @@ mod registry;
 mod remove;
 mod rules;
 mod search;
+mod secret;
 mod serve;
 mod servers;
 mod setup;
@@ -74,6 +75,7 @@ use crate::config::{
     EditError, Environment, LOG_LEVELS, LogFormat, PathFlags, Paths, SessionEnv, env, is_inline,
     log_level,
 };
+use crate::keyring::Store;
 use crate::telemetry;
 use diagnostics::Exit;
 use output::Output;
@@ -212,6 +214,8 @@ enum Machine {
     Connect(connect::ConnectArguments),
     /// Remove mcpzip's entry from a client
     Disconnect(connect::DisconnectArguments),
+    /// Set, list and remove secrets, or move them out of files
+    Secret(secret::Arguments),
     /// Revert the last run of init, migrate, connect or disconnect
     Undo(undo::Arguments),
 }
@@ -513,6 +517,7 @@ impl Configured {
     ) -> Result<(), Exit> {
         let paths = Paths::resolve(flags, &environment)?;
         telemetry::keep_in(&paths.state_dir.join(LOGS));
+        let environment = Store::around(&paths, environment);
         match self {
             Self::Serve(arguments) => {
                 Box::pin(serve::run(
@@ -580,6 +585,7 @@ impl Machine {
             }
             Self::Connect(arguments) => connect::run_connect(&arguments, &machine, output),
             Self::Disconnect(arguments) => connect::run_disconnect(&arguments, &machine, output),
+            Self::Secret(arguments) => secret::run(&arguments, &machine, output).await,
             Self::Undo(arguments) => undo::run(&arguments, &machine, output),
         }
     }

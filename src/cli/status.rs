@@ -20,6 +20,7 @@ use crate::audit::{Audit, Directories};
 use crate::config::{
     AuditCopies, Config, DaemonMode, ScriptTools, Surface, secrets_file, stored_secrets,
 };
+use crate::keyring::{Listed, Location, Store};
 use crate::proxy::{Decision, ServerReport, Status, counted, decisions};
 use crate::text::chain;
 
@@ -33,6 +34,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let status = app.proxy().inventory.status_of_caches().await;
     let daemon = Daemon::of(app);
     let secrets = Secrets::of(&app.paths().config_file);
+    let keyring = KeyringState::of(app);
     let surfaces = Surfaces::of(app);
     let profiles = status_profiles::all(&app.proxy().unscoped().config());
     let config = app.proxy().unscoped().config();
@@ -51,6 +53,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             profiles: &profiles,
             scripts: scripts.as_ref(),
             identities: identities.as_ref(),
+            keyring: keyring.as_ref(),
             audit: audit.as_ref(),
             waiting_calls: calls,
             daemon: &daemon,
@@ -68,6 +71,9 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         }
         if let Some(secrets) = &secrets {
             secrets.show(output);
+        }
+        if let Some(keyring) = &keyring {
+            keyring.show(output);
         }
         if let Some(audit) = &audit {
             audit.show(output);
@@ -96,6 +102,8 @@ struct Shown<'a> {
     status: &'a Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     secrets: Option<&'a Secrets>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keyring: Option<&'a KeyringState>,
     surface: &'a Surfaces,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     raised_trust: &'a [RaisedTrust],
@@ -255,6 +263,57 @@ impl Surfaces {
                 ),
             );
         }
+    }
+}
+
+/// The secrets of `${keyring:NAME}`.
+#[derive(Serialize)]
+struct KeyringState {
+    in_keychain: usize,
+    in_file: usize,
+    /// Whether the encrypted file can be read now; `null` if it has no secrets.
+    file_is_open: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl KeyringState {
+    /// `None` if there are no secrets.
+    fn of(app: &App) -> Option<Self> {
+        let store = Store::of(app.paths(), &app.session().environment);
+        let mut state = Self {
+            in_keychain: 0,
+            in_file: 0,
+            file_is_open: None,
+            error: None,
+        };
+        match store.list() {
+            Ok(all) if all.is_empty() => return None,
+            Ok(all) => {
+                let is_in_file = |secret: &&Listed| secret.location == Location::File;
+                state.in_file = all.iter().filter(is_in_file).count();
+                state.in_keychain = all.len() - state.in_file;
+                state.file_is_open = (state.in_file > 0).then(|| store.key().is_ok());
+            }
+            Err(error) => state.error = Some(chain(&error)),
+        }
+        Some(state)
+    }
+
+    fn show(&self, output: &Output) {
+        if let Some(error) = &self.error {
+            output.line(format!("keyring: {}", bad(error)));
+            return;
+        }
+        let locked = match self.file_is_open {
+            Some(false) => format!(" ({}: `mcpzip secret unlock`)", bad("locked")),
+            _ => String::new(),
+        };
+        output.line(format!(
+            "keyring: {} in the keychain, {} in the encrypted file{locked}",
+            counted(self.in_keychain, "secret"),
+            self.in_file
+        ));
     }
 }
 

@@ -129,10 +129,11 @@ pub(super) fn notes(plan: &SecretsPlan, machine: &Machine) -> Vec<String> {
     if literal_count(plan).is_some() {
         notes.push(format!(
             "literal secrets in new servers: {}. `--extract-secrets` moves them to {} and writes `${{NAME}}` instead; so does \
-             `{}` later",
+             `{}` later. `{}` moves them to the keychain or an encrypted file",
             listed(&plan.literals),
             file(machine),
-            machine.command(LATER)
+            machine.command(LATER),
+            machine.command("mcpzip secret migrate")
         ));
     }
     if !plan.stored.is_empty() {

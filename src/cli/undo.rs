@@ -29,6 +29,18 @@ pub(super) struct Arguments {
     yes: bool,
 }
 
+impl Arguments {
+    /// Undoes this run.
+    pub(super) fn of_run(run: String, yes: bool) -> Self {
+        Self {
+            run: Some(run),
+            list: false,
+            dry_run: false,
+            yes,
+        }
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
     if arguments.list {
         list(machine, output);

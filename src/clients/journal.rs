@@ -218,13 +218,19 @@ impl Journal {
         Ok(id)
     }
 
+    /// The directory with the previous files of the run `id`.
+    #[must_use]
+    pub(crate) fn backups(&self, id: &str) -> PathBuf {
+        self.directory.join(id)
+    }
+
     /// All runs, the newest first, without damaged records.
     #[must_use]
     pub(crate) fn list(&self) -> Vec<Summary> {
         let summary = |id: String| {
             let record = self.load(&id).ok()?;
             let files = record.files.into_iter().map(|file| file.path).collect();
-            let backups = self.directory.join(&id);
+            let backups = self.backups(&id);
             Some(Summary {
                 id,
                 command: record.command,

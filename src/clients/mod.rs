@@ -51,7 +51,7 @@ pub(crate) use desktop::desktop_path;
 pub(crate) use edit::{Edit, PlanError};
 pub(crate) use entry::{CodexApproval, Launch};
 pub(crate) use extension::Connection;
-pub(crate) use extraction::{Extraction, literal_secrets};
+pub(crate) use extraction::{Extraction, client_literals, literal_secrets};
 pub(crate) use import::{Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{Journal, JournalError, Restored, RunState, Summary};
@@ -61,6 +61,7 @@ pub(crate) use node::Node;
 pub(crate) use plan::{Choice, Plan, SecretsPlan};
 pub(crate) use rules::guards;
 pub(crate) use servers::Twin;
+pub(crate) use stored::Destination;
 pub(crate) use text::{Syntax, Text, TextError};
 
 use crate::config::Environment;

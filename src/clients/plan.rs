@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use super::cache::read_source;
 use super::client_edits::client_edits;
 use super::edit::{Edit, PlanError};
+use super::extraction::OwnSecrets;
 use super::rules::Rights;
 use super::servers::{Literals, Servers, Twin};
-use super::stored::Stored;
+use super::stored::{Destination, Stored};
 
 use super::{
     Client, Entry, Fixed, Found, Item, Known, Launch, Rule, Scope, Surroundings, Survey, Syntax,
@@ -33,6 +34,8 @@ pub(crate) struct Choice {
     pub merged: BTreeSet<String>,
     /// Whether literal secrets of new servers move to the file of secrets.
     pub extracts_secrets: bool,
+    /// The place of these secrets. To the store of `${keyring:NAME}`, those of our own files move with them.
+    pub destination: Destination,
 }
 
 /// A complete plan.
@@ -69,6 +72,8 @@ pub(crate) struct SecretsPlan {
     pub literals: Literals,
     /// The secrets that move to the file of secrets.
     pub stored: Vec<(String, Secret<String>)>,
+    /// The secrets of our own files that move with them.
+    pub own: Literals,
 }
 
 impl SecretsPlan {
@@ -85,6 +90,7 @@ impl SecretsPlan {
             twins,
             literals,
             stored: Vec::new(),
+            own: Vec::new(),
         };
         plan.with_stored(servers)
     }
@@ -143,7 +149,7 @@ impl Plan {
     ) -> Result<Self, PlanError> {
         let unreadable = PlanError::unreadable(config_file);
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
-        let stored = Stored::of(config_file, &around.environment)?;
+        let stored = Stored::of(config_file, &around.environment)?.to(choice.destination.clone());
         let mut servers = Servers::of(&config.text).with_secrets(stored);
         let (mut twins, mut unwrapped) = (Vec::new(), Vec::new());
         let (mut items, mut moving, mut blocking) = (Vec::new(), Vec::new(), Vec::new());
@@ -216,7 +222,7 @@ impl Plan {
             items.extend(survey.fixed.iter().map(Item::of));
         }
         let of_equals = servers.share_rules();
-        let of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
+        let mut of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
         let launch = Launch {
             variables: servers.variables(),
             ..launch.clone()
@@ -225,7 +231,15 @@ impl Plan {
         let mut edits = Vec::from_iter(servers.edit_of_secrets(config_file)?);
         let mut text = config.text.clone();
         let failed = PlanError::edit(config_file);
-        let steps = servers.write(&mut text).map_err(failed)?;
+        let mut steps = servers.write(&mut text).map_err(failed)?;
+        let mut of_file = None;
+        if servers.stored().is_keyring() {
+            let own = OwnSecrets::store(&mut text, &mut servers, config_file)?;
+            steps.extend(own.steps);
+            of_file = own.file;
+            of_servers = of_servers.with_stored(&servers);
+            of_servers.own = own.literals;
+        }
         edits.extend(Edit::new(
             None,
             config_file,
@@ -234,6 +248,7 @@ impl Plan {
             &text,
             steps,
         ));
+        edits.extend(of_file);
         let mut warnings = Vec::new();
         edits.extend(client_edits(
             survey,

@@ -113,12 +113,40 @@ pub(super) fn variables(text: &str) -> Vec<String> {
             .chars()
             .take_while(|c| is_name_character(*c))
             .collect();
-        if !rest[..at].ends_with('$') && is_name(&name) {
+        let after = &inner[name.len()..];
+        let is_variable = !after.starts_with(':') || after.starts_with(":-");
+        if !rest[..at].ends_with('$') && is_name(&name) && is_variable {
             names.push(name);
         }
         rest = inner;
     }
     names
+}
+
+/// A text in our syntax in which each reference to the variable `name` is `reference`. `None` if it has none.
+pub(super) fn replaced(text: &str, name: &str, reference: &str) -> Option<String> {
+    let (mut out, mut rest, mut is_changed) = (String::new(), text, false);
+    while let Some(at) = rest.find("${") {
+        let (before, inner) = (&rest[..at], &rest[at + 2..]);
+        let end = inner.find('}').unwrap_or(inner.len());
+        let written = inner[..end]
+            .split_once(":-")
+            .map_or(&inner[..end], |(name, _)| name);
+        out.push_str(before);
+        rest = match inner.get(end + 1..) {
+            Some(after) if written == name && !before.ends_with('$') => {
+                out.push_str(reference);
+                is_changed = true;
+                after
+            }
+            _ => {
+                out.push_str("${");
+                inner
+            }
+        };
+    }
+    out.push_str(rest);
+    is_changed.then_some(out)
 }
 
 enum Reading {

@@ -416,13 +416,16 @@ fn variables_elsewhere(config: &Node) -> BTreeSet<String> {
         .collect()
 }
 
+/// The names of the keys of the literal secrets in the entry of `server`.
+pub(super) fn literal_keys(server: &str, node: &Node) -> Vec<String> {
+    let literals = stored::literals(server, node).into_iter();
+    let mut keys: Vec<String> = literals.map(|literal| literal.key).collect();
+    keys.dedup();
+    keys
+}
+
 fn literals_of<'s>(servers: impl Iterator<Item = &'s (String, Node)>) -> Literals {
-    let found = servers.map(|(name, node)| {
-        let literals = stored::literals(name, node).into_iter();
-        let mut keys: Vec<String> = literals.map(|literal| literal.key).collect();
-        keys.dedup();
-        (name.clone(), keys)
-    });
+    let found = servers.map(|(name, node)| (name.clone(), literal_keys(name, node)));
     found
         .filter(|(_, keys): &(String, Vec<String>)| !keys.is_empty())
         .collect()

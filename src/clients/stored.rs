@@ -18,9 +18,20 @@ const SHORTEST: usize = 8;
 /// The maps of an entry whose values may be secrets.
 const GIVEN: [&str; 2] = ["env", "headers"];
 
+/// The place to which literal secrets move.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Destination {
+    /// The file of secrets next to the configuration, as the values of `${NAME}`.
+    #[default]
+    File,
+    /// The store of `${keyring:NAME}`. The secrets that it has, by name, with those values that can be read.
+    Keyring(BTreeMap<String, Option<Secret<String>>>),
+}
+
 /// The stored secrets before and after a migration.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
+    destination: Destination,
     before: BTreeMap<String, String>,
     added: BTreeMap<String, String>,
     /// The variables of this process.
@@ -57,6 +68,8 @@ enum Location {
     Given(&'static str, String),
     Argument(usize),
     Url,
+    /// The secret of a login.
+    Login,
 }
 
 impl Location {
@@ -70,6 +83,7 @@ impl Location {
             Self::Given(map, name) => vec![(*map).to_owned(), name.clone()],
             Self::Argument(at) => vec!["args".to_owned(), at.to_string()],
             Self::Url => vec!["url".to_owned()],
+            Self::Login => ["oauth", "client_secret"].map(str::to_owned).to_vec(),
         }
     }
 }
@@ -99,10 +113,47 @@ impl Stored {
     pub(super) fn of(config_file: &Path, around: &Environment) -> Result<Self, PlanError> {
         let before = stored_secrets(config_file);
         Ok(Self {
+            destination: Destination::File,
             before: before.map_err(|error| PlanError::Secrets(Box::new(error)))?,
             added: BTreeMap::new(),
             around: around.clone(),
         })
+    }
+
+    /// The same, for secrets that move to `destination`.
+    pub(super) fn to(self, destination: Destination) -> Self {
+        Self {
+            destination,
+            ..self
+        }
+    }
+
+    /// Whether secrets move to the store of `${keyring:NAME}`.
+    pub(super) const fn is_keyring(&self) -> bool {
+        matches!(self.destination, Destination::Keyring(_))
+    }
+
+    /// The values in the file of secrets.
+    pub(super) const fn in_file(&self) -> &BTreeMap<String, String> {
+        &self.before
+    }
+
+    fn reference(&self, name: &str) -> String {
+        match self.destination {
+            Destination::File => format!("${{{name}}}"),
+            Destination::Keyring(_) => format!("${{keyring:{name}}}"),
+        }
+    }
+
+    /// Adds a value, unless the destination has it.
+    fn keep(&mut self, name: String, value: String) {
+        let is_there = match &self.destination {
+            Destination::File => self.has(&name),
+            Destination::Keyring(known) => known.contains_key(&name),
+        };
+        if !is_there {
+            self.added.insert(name, value);
+        }
     }
 
     /// Whether a value of this name is stored.
@@ -127,7 +178,8 @@ impl Stored {
 
     /// The variables of this process and the stored ones.
     fn environment(&self) -> Environment {
-        let stored = self.before.iter().chain(&self.added);
+        let added = self.added.iter().filter(|_| !self.is_keyring());
+        let stored = self.before.iter().chain(added);
         self.around
             .with(stored.map(|(name, value)| (name.clone(), value.clone())))
     }
@@ -173,10 +225,10 @@ impl Stored {
                 continue;
             }
             let name = self.name_for(server, (&literal.variable, &literal.value), taken);
-            let reference = format!("${{{name}}}");
+            let reference = self.reference(&name);
             let text = match literal.location {
                 // The value of a variable or header may be short; it stands at the end.
-                Location::Given(..) => {
+                Location::Given(..) | Location::Login => {
                     let before = text.strip_suffix(&literal.value).unwrap_or_default();
                     format!("{before}{reference}")
                 }
@@ -187,9 +239,7 @@ impl Stored {
                 continue;
             }
             paths.push(path);
-            if !self.has(&name) {
-                self.added.insert(name, literal.value);
-            }
+            self.keep(name, literal.value);
         }
         paths
     }
@@ -202,10 +252,8 @@ impl Stored {
         taken: &BTreeSet<String>,
     ) -> String {
         let name = self.name_for(owner, (&variable, &value), taken);
-        let reference = format!("${{{name}}}");
-        if !self.has(&name) {
-            self.added.insert(name, value);
-        }
+        let reference = self.reference(&name);
+        self.keep(name, value);
         reference
     }
 
@@ -223,9 +271,16 @@ impl Stored {
         };
         let numbered = (2..).map(|number| format!("{longer}_{number}"));
         let environment = self.environment();
-        let is_free = |name: &String| match environment.get(name) {
-            Some(value) => value == secret && (self.has(name) || !taken.contains(name)),
-            None => !taken.contains(name),
+        let is_free = |name: &String| match &self.destination {
+            Destination::File => match environment.get(name) {
+                Some(value) => value == secret && (self.has(name) || !taken.contains(name)),
+                None => !taken.contains(name),
+            },
+            Destination::Keyring(known) => match (known.get(name), self.added.get(name)) {
+                (None, None) => true,
+                (Some(known), _) => known.as_ref().is_some_and(|known| known.expose() == secret),
+                (None, Some(added)) => added == secret,
+            },
         };
         let mut names = [variable.to_owned(), longer.clone()]
             .into_iter()
@@ -238,7 +293,7 @@ impl Stored {
     /// # Errors
     /// When it cannot be read or edited.
     pub(super) fn edit(&self, config_file: &Path) -> Result<Option<Edit>, PlanError> {
-        if self.added.is_empty() {
+        if self.added.is_empty() || self.is_keyring() {
             return Ok(None);
         }
         let path: PathBuf = secrets_file(config_file);
@@ -382,6 +437,14 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
             all.iter()
                 .map(|at| of_server(key, Location::Argument(*at), value)),
         );
+    }
+    let of_login = node.at(&["oauth", "client_secret"]).and_then(Node::as_text);
+    if let Some(value) = of_login.filter(|value| !value.trim().is_empty()) {
+        found.push(of_server(
+            "client_secret",
+            Location::Login,
+            &value.to_owned(),
+        ));
     }
     let url = node.get("url").and_then(Node::as_text).unwrap_or("");
     for secret in secret_parameters(url) {

@@ -5,8 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+#[cfg(unix)]
+use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use super::keyring::Keyring;
 use crate::secret::Secret;
 
 /// A variable and what it does.
@@ -87,6 +91,11 @@ pub(crate) const HTTP_ADDRESS: Variable = Variable {
 pub(crate) const HTTP_ORIGINS: Variable = Variable {
     name: "MCPZIP_HTTP_ORIGINS",
     doc: "Web origins that may call the HTTP server, separated by spaces, in addition to those of `--allow-origin` and of `http.origins` in the configuration.",
+};
+/// The key of the file of secrets.
+pub(crate) const SECRET_KEY: Variable = Variable {
+    name: "MCPZIP_SECRET_KEY",
+    doc: "The key of the encrypted file of secrets, which `mcpzip secret key` makes.",
 };
 /// The user's editor.
 pub(crate) const VISUAL: Variable = Variable {
@@ -330,6 +339,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     TOKEN,
     HTTP_ADDRESS,
     HTTP_ORIGINS,
+    SECRET_KEY,
     VISUAL,
     EDITOR,
     BROWSER,
@@ -583,6 +593,8 @@ pub(crate) const AGEING: [&str; 4] = [
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
+    /// The secrets of `${keyring:NAME}`.
+    keyring: Option<Arc<dyn Keyring>>,
 }
 
 impl Environment {
@@ -622,6 +634,36 @@ impl Environment {
         all
     }
 
+    /// These variables, with the secrets of `keyring` for `${keyring:NAME}`.
+    #[must_use]
+    pub(crate) fn with_keyring(self, keyring: Arc<dyn Keyring>) -> Self {
+        Self {
+            keyring: Some(keyring),
+            ..self
+        }
+    }
+
+    /// The secrets of `${keyring:NAME}`.
+    #[must_use]
+    pub(crate) fn keyring(&self) -> Option<&Arc<dyn Keyring>> {
+        self.keyring.as_ref()
+    }
+
+    /// The user's runtime directory, which ends with the session. Codex starts its servers without the variable that names it, so
+    /// that the fallback is the directory of systemd below `system` (`/run/user`). An empty variable means that there is none.
+    #[cfg(unix)]
+    #[must_use]
+    pub(crate) fn runtime_directory(&self, system: &Path) -> Option<PathBuf> {
+        match self.get(RUNTIME_DIR) {
+            Some("") => None,
+            Some(directory) => Some(directory.into()),
+            None => {
+                let own = system.join(rustix::process::geteuid().as_raw().to_string());
+                Some(own).filter(|directory| directory.is_dir())
+            }
+        }
+    }
+
     /// All variables, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables
@@ -646,6 +688,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
                 .into_iter()
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
+            keyring: None,
         }
     }
 }
@@ -781,5 +824,21 @@ mod tests {
     #[test]
     fn the_process_has_a_path() {
         assert!(Environment::process().get("PATH").is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_client_that_drops_the_runtime_directory_finds_the_daemon_of_one_that_does_not() {
+        let system = tempfile::TempDir::new().unwrap();
+        let id = rustix::process::geteuid().as_raw();
+        let own = system.path().join(id.to_string());
+        let without = Environment::default();
+        assert_eq!(without.runtime_directory(system.path()), None);
+        std::fs::create_dir(&own).unwrap();
+        let with = Environment::from_iter([(RUNTIME_DIR, own.to_str().unwrap())]);
+        assert_eq!(with.runtime_directory(system.path()), Some(own.clone()));
+        assert_eq!(without.runtime_directory(system.path()), Some(own));
+        let none = Environment::from_iter([(RUNTIME_DIR, "")]);
+        assert_eq!(none.runtime_directory(system.path()), None);
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::keyring::{SecretFault, SecretName};
 use crate::tool::NameError;
 
 /// The reason for which a profile is not served.
@@ -250,6 +251,16 @@ pub(crate) enum EntryError {
         key: String,
         /// The variable's name.
         variable: String,
+    },
+    /// A secret of `${keyring:NAME}` that cannot be used.
+    #[error("`{key}` needs the secret `{name}`, which {fault}")]
+    Secret {
+        /// The key that uses the secret.
+        key: String,
+        /// The secret's name.
+        name: SecretName,
+        /// The reason.
+        fault: SecretFault,
     },
     /// `${` with an invalid reference after it.
     #[error(

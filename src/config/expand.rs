@@ -1,10 +1,13 @@
-//! Expands `${NAME}`, `${NAME:-default}` and a leading `~/`. `$${` stands for `${`; any other `$` is literal.
+//! Expands `${NAME}`, `${NAME:-default}`, `${keyring:NAME}` and a leading `~/`. `$${` stands for `${`; any other `$` is
+//! literal.
 //!
-//! The expanded value records the variables that it used, because they may be secrets. Expanded text is not expanded
-//! again: a variable cannot refer to another.
+//! The expanded value records the variables that it used, because they may be secrets, and the secrets of the keyring.
+//! Expanded text is not expanded again: a variable cannot refer to another.
 
 use super::env::Environment;
 use super::error::EntryError;
+use super::keyring::{self, SecretFault, SecretName};
+use crate::secret::Secret;
 
 /// A text after expansion.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,6 +15,8 @@ pub(super) struct Expanded {
     pub(super) text: String,
     /// Name and value of the variables from the environment, without defaults.
     pub(super) variables: Vec<(String, String)>,
+    /// The secrets of the keyring.
+    pub(super) secrets: Vec<Secret<String>>,
 }
 
 /// Expands the variables of `written`, the value of `key`. As in a shell, the default also replaces an empty value.
@@ -23,6 +28,7 @@ pub(super) fn variables(
     let mut expanded = Expanded {
         text: String::with_capacity(written.len()),
         variables: Vec::new(),
+        secrets: Vec::new(),
     };
     let mut rest = written;
     while let Some(at) = rest.find("${") {
@@ -46,6 +52,23 @@ pub(super) fn variables(
             ));
         };
         let inner = &reference[2..end];
+        if let Some(name) = inner.strip_prefix(keyring::PREFIX) {
+            let name =
+                SecretName::parse(name).ok_or_else(|| unclear(end + 1, keyring_hint(name)))?;
+            let missing = |fault| EntryError::Secret {
+                key: key.to_owned(),
+                name: name.clone(),
+                fault,
+            };
+            let keyring = environment.keyring().ok_or(SecretFault::Absent);
+            let secret = keyring
+                .and_then(|keyring| keyring.secret(&name))
+                .map_err(missing)?;
+            expanded.text.push_str(secret.expose());
+            expanded.secrets.push(secret);
+            rest = &reference[end + 1..];
+            continue;
+        }
         let (name, default) = inner
             .split_once(":-")
             .map_or((inner, None), |(name, default)| (name, Some(default)));
@@ -108,9 +131,22 @@ fn quotable(reference: &str) -> String {
 
 /// A hint for `${env:NAME}`, which some clients write.
 fn hint(inner: &str) -> String {
+    if let Some(("keychain" | "secret", name)) = inner.split_once(':')
+        && SecretName::parse(name).is_some()
+    {
+        return format!("write `${{keyring:{name}}}`");
+    }
     match inner.strip_prefix("env:") {
         Some(name) if is_variable_name(name) => format!("write `${{{name}}}`"),
         _ => "write `$${` for the characters themselves".to_owned(),
+    }
+}
+
+/// A hint for a name of a secret that breaks the rule. A default would hide that the secret cannot be read.
+fn keyring_hint(name: &str) -> String {
+    match name.contains(":-") {
+        true => "`${keyring:NAME}` takes no default".to_owned(),
+        false => format!("the name of a secret has {}", keyring::NAME_RULE),
     }
 }
 

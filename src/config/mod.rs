@@ -30,6 +30,7 @@ mod hash;
 mod http;
 mod http_auth;
 mod key;
+mod keyring;
 mod keys;
 mod language_model;
 mod limits;
@@ -98,6 +99,7 @@ pub(crate) use folder::{Folder, Holds};
 pub(crate) use hash::ConfigHash;
 pub(crate) use http::HttpOptions;
 pub(crate) use http_auth::{Forwarded, HttpAuth, ResourceServer, is_protected};
+pub(crate) use keyring::{Keyring, NAME_RULE, SecretFault, SecretName, SecretUse, secret_uses};
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
 pub(crate) use limits::{Limit, Limits, Measure};
 pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress, NoAddress};
@@ -135,7 +137,7 @@ pub(crate) use surface_options::{SurfaceOptions, introduced, is_client, is_known
 pub(crate) use tls::TlsOptions;
 pub(crate) use traces::{Collector, MetricsExport, Sampler, Traces};
 pub(crate) use transport::{Proxy, Remote, Stdio, Transport};
-pub(crate) use watch::ConfigWatch;
+pub(crate) use watch::{ConfigWatch, Stamp};
 
 use options::CREDENTIALS_EXPECTED;
 use settings::{lower_first, setting, simple_setting};

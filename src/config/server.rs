@@ -771,6 +771,7 @@ impl<'a> Resolver<'a> {
                 problem: "has a NUL character",
             }));
         }
+        self.secrets.extend(expanded.secrets);
         let secrets = expanded
             .variables
             .into_iter()
@@ -800,7 +801,9 @@ fn is_unset(written: &str, environment: &Environment) -> bool {
     let inner = written
         .strip_prefix("${")
         .and_then(|rest| rest.strip_suffix(":-}"));
-    inner.is_some_and(|name| !name.contains('}') && environment.get(name).is_none_or(str::is_empty))
+    inner.is_some_and(|name| {
+        !name.contains(['}', ':']) && environment.get(name).is_none_or(str::is_empty)
+    })
 }
 
 /// Removes the `.` in `directory/./program`.

@@ -22,9 +22,9 @@ use super::{
     ApprovalOptions, AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions,
     Environment, Exposure, HealthCheck, Holds, HttpOptions, IdleBounds, IdleTimeout, Inspected,
     Limits, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Profiles,
-    RemoteServer, ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, Server, Subject,
-    SurfaceOptions, Traces, Transport, Trust, Verdict, duration, env, file, limits, profiles,
-    remote_server, roles, secrets_file,
+    RemoteServer, ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, SecretFault,
+    SecretName, Server, Subject, SurfaceOptions, Traces, Transport, Trust, Verdict, duration, env,
+    file, limits, profiles, remote_server, roles, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -217,6 +217,19 @@ impl Config {
     /// Gives its servers the strictest `trust` of their program, after servers were added.
     pub(crate) fn share_trust(&mut self) {
         self.raised_trust = share_trust(&mut self.servers);
+    }
+
+    /// The first secret that a server needs and that cannot be read now.
+    #[must_use]
+    pub(crate) fn unread_secret(&self) -> Option<&SecretName> {
+        self.faults.iter().find_map(|fault| match &fault.fault {
+            EntryError::Secret {
+                name,
+                fault: SecretFault::Unavailable { .. },
+                ..
+            } => Some(name),
+            _ => None,
+        })
     }
 
     /// The working directory in a server's entry.

@@ -4,7 +4,7 @@
 //! an edit: editors remove and create, and the running configuration stays until there is another.
 
 use std::fs::Metadata;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The state of the file at the last look.
@@ -15,8 +15,8 @@ pub(crate) struct ConfigWatch {
 }
 
 /// The identity of the file's content: an edit in place changes time and length, a rename changes the identity.
-#[derive(Debug, PartialEq, Eq)]
-struct Stamp {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
     modified: Option<SystemTime>,
     length: u64,
     identity: Option<(u64, u64)>,
@@ -48,10 +48,17 @@ impl ConfigWatch {
         }
     }
 
-    /// Reads the state of the file, following symbolic links to the content.
     fn look(&self) -> Option<Stamp> {
-        let metadata = std::fs::metadata(&self.path).ok()?;
-        Some(Stamp {
+        Stamp::of(&self.path)
+    }
+}
+
+impl Stamp {
+    /// Reads the state of the file at `path`, following symbolic links to the content. `None` if there is none.
+    #[must_use]
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Self {
             modified: metadata.modified().ok(),
             length: metadata.len(),
             identity: identity(&metadata),

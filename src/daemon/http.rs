@@ -20,6 +20,7 @@ use crate::config::{
 use crate::downstream::http::{self, Options, Server};
 use crate::events::{Event, Events};
 use crate::executable;
+use crate::keyring::Store;
 use crate::proxy::ProcessMetrics;
 use crate::shutdown::Tasks;
 use crate::text::chain;
@@ -124,7 +125,7 @@ impl Http {
             let is_first = known.is_none();
             if is_first {
                 *known = Some(Origin {
-                    session: session(&environment(), self.open_files),
+                    session: session(&self.paths, &environment(), self.open_files),
                     process,
                 });
             }
@@ -183,10 +184,15 @@ impl Http {
             return;
         };
         let mut file = ConfigWatch::of_missing(self.paths.config_file.clone());
+        let keyring = origin.session.environment.keyring().cloned();
+        let stamp = || keyring.as_ref().map(|keyring| keyring.stamp());
+        let mut known = stamp();
         let mut is_asked = false;
         let (mut wanted, mut running) = (Wanted::default(), None);
         loop {
-            if file.changed() || is_asked {
+            let now = stamp();
+            let has_new_secrets = std::mem::replace(&mut known, now.clone()) != now;
+            if file.changed() || has_new_secrets || is_asked {
                 wanted = self.read(&origin.session.environment, wanted);
             }
             self.follow(&wanted, &origin, &mut running).await;
@@ -311,11 +317,12 @@ impl Http {
 }
 
 /// The session of HTTP clients: these variables without those of a project, and the home directory.
-fn session(environment: &Environment, open_files: Option<u64>) -> SessionEnv {
+fn session(paths: &Paths, environment: &Environment, open_files: Option<u64>) -> SessionEnv {
     let own = environment.iter();
     let environment: Environment = own
         .filter(|(name, _)| *name != env::CLAUDE_PROJECT_DIR.name)
         .collect();
+    let environment = Store::around(paths, environment);
     SessionEnv {
         directory: Some(environment.home().unwrap_or_else(|| "/".into())),
         environment,

@@ -12,6 +12,7 @@ use super::Request;
 use super::journal::{Progress, Step};
 use crate::app::SessionId;
 use crate::config::{Environment, Paths, SessionEnv, Surface, SurfaceRequest};
+use crate::keyring::Store;
 use crate::telemetry;
 
 /// The version of these messages and of the journal. Raise it with each change of either. The socket's name contains it.
@@ -94,7 +95,7 @@ impl Session {
     pub(super) fn env(&self) -> SessionEnv {
         SessionEnv {
             directory: Some(self.directory.clone()),
-            environment: environment(&self.variables),
+            environment: Store::around(&self.paths(), environment(&self.variables)),
             open_files: self.open_files,
         }
     }

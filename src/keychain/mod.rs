@@ -78,4 +78,12 @@ impl Keychain {
     pub(crate) fn set(&self, name: &str, label: &str, secret: &[u8]) -> Result<(), KeychainError> {
         self.system.set(name, label, secret)
     }
+
+    /// Removes the secret with this name, if there is one.
+    ///
+    /// # Errors
+    /// When the keychain cannot be used now.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), KeychainError> {
+        self.system.remove(name)
+    }
 }

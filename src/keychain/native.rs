@@ -32,6 +32,13 @@ impl Store {
             .and_then(|entry| entry.set_secret(secret))
             .map_err(|error| failed(&error))
     }
+
+    pub(super) fn remove(&self, name: &str) -> Result<(), KeychainError> {
+        match entry(name).and_then(|entry| entry.delete_credential()) {
+            Ok(()) | Err(Error::NoEntry) => Ok(()),
+            Err(error) => Err(failed(&error)),
+        }
+    }
 }
 
 fn entry(name: &str) -> Result<Entry, Error> {

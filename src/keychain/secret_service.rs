@@ -41,6 +41,14 @@ impl Store {
             false => Err(KeychainError::Locked),
         }
     }
+
+    pub(super) fn remove(&self, name: &str) -> Result<(), KeychainError> {
+        let mut service = Service::open(&self.address)?;
+        match service.remove(name).map_err(unusable)? {
+            true => Ok(()),
+            false => Err(KeychainError::Locked),
+        }
+    }
 }
 
 /// A session with the service.
@@ -70,24 +78,38 @@ impl Service {
 
     /// The secret with mcpzip's attributes. A locked one is an error.
     fn get(&mut self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
-        let mut body = Writer::default();
-        body.texts(&attributes(name));
-        let mut found = call(&mut self.bus, ROOT, "Service", "SearchItems", "a{ss}", body)?;
-        let (unlocked, locked) = (found.paths()?, found.paths()?);
-        let Some(item) = unlocked.first() else {
-            return if locked.is_empty() {
-                Ok(None)
-            } else {
-                Err(Failure::Refused(LOCKED.to_owned()))
-            };
+        let Some(item) = self.find(name)? else {
+            return Ok(None);
         };
         let mut body = Writer::default();
         body.text(&self.session);
-        let mut secret = call(&mut self.bus, item, "Item", "GetSecret", "o", body)?;
+        let mut secret = call(&mut self.bus, &item, "Item", "GetSecret", "o", body)?;
         // (session, parameters of the algorithm, value, type)
         secret.text()?;
         secret.bytes()?;
         secret.bytes().map(Some)
+    }
+
+    /// The object with mcpzip's attributes. A locked one is an error.
+    fn find(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        let mut body = Writer::default();
+        body.texts(&attributes(name));
+        let mut found = call(&mut self.bus, ROOT, "Service", "SearchItems", "a{ss}", body)?;
+        let (unlocked, locked) = (found.paths()?, found.paths()?);
+        match unlocked.into_iter().next() {
+            None if !locked.is_empty() => Err(Failure::Refused(LOCKED.to_owned())),
+            found => Ok(found),
+        }
+    }
+
+    /// Removes a secret. Returns false if the service would ask its user first.
+    fn remove(&mut self, name: &str) -> Result<bool, Failure> {
+        let Some(item) = self.find(name)? else {
+            return Ok(true);
+        };
+        let body = Writer::default();
+        let mut removed = call(&mut self.bus, &item, "Item", "Delete", "", body)?;
+        Ok(removed.text()? == NONE)
     }
 
     /// Stores a secret in the default collection. Returns false if the collection is locked.

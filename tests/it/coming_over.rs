@@ -652,7 +652,7 @@ fn a_user_of_mcpproxy_go_comes_over_with_the_complete_example_of_its_documentati
             "trusted": { "command": "trusted", "tools": { "deny": ["delete_all"] } },
             "keys": {
                 "command": "python", "args": ["-m", "my_server"],
-                "env": { "API_KEY": "${MY_API_KEY}", "DATABASE_URL": "${DATABASE_URL}" }, "trust": "pin",
+                "env": { "API_KEY": "${keyring:my-api-key}", "DATABASE_URL": "${DATABASE_URL}" }, "trust": "pin",
             },
         })
     );
@@ -668,7 +668,7 @@ fn a_user_of_mcpproxy_go_comes_over_with_the_complete_example_of_its_documentati
     assert_eq!(config["results"]["budget"], 20000);
     let notes = report["notes"].to_string();
     assert!(
-        notes.contains("MY_API_KEY") && notes.contains("keyring"),
+        notes.contains("`mcpzip secret set my-api-key`") && notes.contains("keyring"),
         "{notes}"
     );
     let again = home.migrate(&["mcpproxy-go"]);

@@ -119,6 +119,8 @@ mod schema;
 mod script_attacks;
 mod script_rules;
 mod scripts;
+mod secret_migration;
+mod secret_store;
 mod secrets;
 mod security;
 mod shown;

@@ -3,7 +3,7 @@ import { need, page, write } from './lib.mjs';
 
 const PAGES = {
   'docs/search.md': '/guides/search/', 'docs/answers.md': '/guides/small-answers/', 'docs/doctor.md': '/guides/troubleshooting/',
-  'docs/performance.md': '/project/performance/', 'docs/faults.md': '/project/faults/', 'docs/observability.md': '/guides/observability/', 'docs/releasing.md': '/project/contributing/#releases',
+  'docs/performance.md': '/project/performance/', 'docs/faults.md': '/project/faults/', 'docs/secrets.md': '/guides/secrets/', 'docs/observability.md': '/guides/observability/', 'docs/releasing.md': '/project/contributing/#releases',
   'ARCHITECTURE.md': '/project/architecture/', 'CHANGELOG.md': '/project/changelog/', 'CONTRIBUTING.md': '/project/contributing/',
   'README.md': '/introduction/', 'SECURITY.md': '/guides/security/', 'config.example.json': '/reference/configuration/#an-example',
 };
@@ -36,6 +36,7 @@ export function fromRepository() {
     write(`src/content/docs/${to}.md`, page(title, description, withDrawings(withPages(edit(withoutTitle(need(file, 'It is part of the repository.')))))));
   copy('ARCHITECTURE.md', 'project/architecture', 'Architecture and internals', 'The map of the code');
   copy('docs/observability.md', 'guides/observability', 'Observability', 'Logs, metrics for Prometheus, and traces for OpenTelemetry');
+  copy('docs/secrets.md', 'guides/secrets', 'Secrets', 'Keep secrets in the keychain or an encrypted file, and out of the configuration');
   copy('docs/faults.md', 'project/faults', 'When things break', 'What clients get, and after how long, when servers, files and networks fail: measured by the tests');
   copy('CHANGELOG.md', 'project/changelog', 'Changelog', 'What changed, the newest first');
   copy('CONTRIBUTING.md', 'project/contributing', 'Contributing', 'From a clone to the first passing test, and what a change needs');

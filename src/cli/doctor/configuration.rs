@@ -7,7 +7,7 @@ use super::Examination;
 use super::finding::Finding;
 use super::kinds;
 use crate::clients::literal_secrets;
-use crate::config::{Config, ConfigWarning, EntryError, Error, older_config_file};
+use crate::config::{Config, ConfigWarning, EntryError, Error, SecretFault, older_config_file};
 
 /// Reads the configuration and reports its faults. `None` if it cannot be used.
 pub(super) fn examine(
@@ -55,8 +55,12 @@ pub(super) fn examine(
         .iter()
         .filter(|fault| only.is_none_or(|only| only == fault.name))
     {
-        let kind = match fault.fault {
+        let kind = match &fault.fault {
             EntryError::MissingVariable { .. } => &kinds::VARIABLE_MISSING,
+            EntryError::Secret { fault, .. } => match fault {
+                SecretFault::Unset(_) => &kinds::SECRET_UNSET,
+                SecretFault::Unavailable { .. } | SecretFault::Absent => &kinds::SECRET_LOCKED,
+            },
             _ => &kinds::SERVER_ENTRY,
         };
         examination.add(Finding::new(

@@ -80,7 +80,22 @@ kinds! {
         advice "Look at the line and column that are named, and correct the entry.";
     SECRET_LITERAL: Note "secret-literal", "the configuration has literal secrets",
         why "A configuration is easily copied, shared or committed, and the secrets with it.",
-        advice "Run `mcpzip config extract-secrets`, which moves them to a private file next to it and writes `${NAME}` instead.";
+        advice "Run `mcpzip secret migrate`, which moves them to the keychain and writes `${keyring:NAME}` instead, or `mcpzip config extract-secrets`, which moves them to a private file next to it.";
+    SECRET_IN_CLIENT: Note "secret-in-client", "a client's file has literal secrets",
+        why "The file is read by other programs, and easily copied, shared or committed.",
+        advice "Run `mcpzip secret migrate --clients`, which moves those servers to mcpzip and their secrets to the keychain.";
+    SECRET_UNSET: Error "secret-unset", "a server needs a secret that is not set",
+        why "The server is left out; the others work.",
+        advice "Run `mcpzip secret set NAME`.";
+    SECRET_LOCKED: Error "secret-locked", "a server needs a secret that cannot be read",
+        why "The server is left out until the secret can be read; the others work.",
+        advice "Unlock the keychain, or run `mcpzip secret unlock` for the encrypted file. A session without a desktop needs MCPZIP_SECRET_KEY.";
+    SECRETS_STORE: Note "secrets-store", "where the secrets are kept",
+        why "The keychain is locked and unlocked with your login. The encrypted file needs a passphrase or MCPZIP_SECRET_KEY.",
+        advice "`mcpzip secret list` shows the place of each.";
+    SECRETS_UNREADABLE: Error "secrets-unreadable", "the file of secrets cannot be used",
+        why "Servers that use a secret are left out.",
+        advice "Follow the message. A backup of the file can be put back; the key or passphrase stays the same.";
     VARIABLE_MISSING: Error "variable-missing", "a server needs a variable that is not set",
         why "The server is left out. A client that is started from the desktop has other variables than your shell.",
         advice "Set the variable where the client is started, or write `${NAME:-default}`.";

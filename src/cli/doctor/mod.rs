@@ -22,6 +22,7 @@ mod programs;
 mod report;
 mod sandboxes;
 mod scripts;
+mod secrets;
 mod servers;
 mod shown;
 
@@ -138,6 +139,7 @@ async fn examine(
             audit::examine(app, machine, examination).await;
             notify::examine(app, machine, examination).await;
         }
+        secrets::examine(machine, examination);
         files::examine(machine, examination);
         daemon::examine(machine, app, examination);
         clients::examine(machine, app, examination).await;

@@ -4,7 +4,8 @@
 //! and clients need tokens if they did. Containers, users and the filtering of results have no counterpart and stop the import.
 
 use super::super::{Client, Node};
-use super::{Draft, DraftServer, Setting, is_on, patterns};
+use super::{Draft, DraftServer, Setting, is_on, patterns, with_texts};
+use crate::config::SecretName;
 
 /// The keys with the same meaning here, after [`in_our_keys`].
 const SERVER_KEYS: &[&str] = &[
@@ -81,6 +82,7 @@ fn server(
 ) -> DraftServer {
     let ours = in_our_keys(name, written, notes);
     let mut server = DraftServer::read(name, &ours, SERVER_KEYS, Client::ClaudeCode);
+    server.has_keyring = true;
     server
         .left_behind
         .retain(|key| !QUIET_KEYS.contains(&key.as_str()));
@@ -185,23 +187,9 @@ fn oauth(node: &Node) -> Option<Node> {
     (!members.is_empty()).then(|| Node::map(members))
 }
 
-/// Translates `${env:NAME}` to `${NAME}`, and `${keyring:name}` to a variable that the user has to set.
+/// Translates `${env:NAME}` to `${NAME}`, and keeps `${keyring:NAME}`, which the user has to set here.
 fn translated(node: &Node, server: &str, notes: &mut Vec<String>) -> Node {
-    match node {
-        Node::Text(text) => Node::Text(references(text, server, notes)),
-        Node::List(items) => Node::List(
-            items
-                .iter()
-                .map(|item| translated(item, server, notes))
-                .collect(),
-        ),
-        Node::Map(members) => Node::map(
-            members
-                .iter()
-                .map(|(key, value)| (key.clone(), translated(value, server, notes))),
-        ),
-        other => other.clone(),
-    }
+    with_texts(node, &mut |text| references(text, server, notes))
 }
 
 fn references(text: &str, server: &str, notes: &mut Vec<String>) -> String {
@@ -219,13 +207,12 @@ fn references(text: &str, server: &str, notes: &mut Vec<String>) -> String {
                 rest = after;
             }
             Some((("keyring", name), after)) => {
-                let variable = variable_of(name.trim());
+                let name = secret_name(name.trim());
                 notes.push(format!(
-                    "`{server}`: the secret `{}` is in mcpproxy-go's keyring, which mcpzip does not read: set the variable {variable} to it \
-                     where mcpzip is started, or store it in `config.secrets.json` next to mcpzip's configuration (the keyring's service is `mcpproxy`)",
-                    name.trim()
+                    "`{server}`: the secret `{name}` is in mcpproxy-go's keyring, which mcpzip does not read: `mcpzip secret set {name}` sets it \
+                     (the keyring's service is `mcpproxy`)"
                 ));
-                out.push_str(&format!("${{{variable}}}"));
+                out.push_str(&format!("${{keyring:{name}}}"));
                 rest = after;
             }
             _ => {
@@ -238,18 +225,25 @@ fn references(text: &str, server: &str, notes: &mut Vec<String>) -> String {
     out
 }
 
-/// The name of a variable for a secret.
-fn variable_of(secret: &str) -> String {
-    let name: String = secret
+/// The same name, if a secret can have it here, or else the nearest one.
+fn secret_name(written: &str) -> String {
+    if let Some(name) = SecretName::parse(written) {
+        return name.to_string();
+    }
+    let name: String = written
         .chars()
-        .map(|c| match c.is_ascii_alphanumeric() {
-            true => c.to_ascii_uppercase(),
-            false => '_',
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_./".contains(c) {
+                c
+            } else {
+                '_'
+            }
         })
+        .take(100)
         .collect();
-    match name.starts_with(|c: char| c.is_ascii_digit()) {
-        true => format!("_{name}"),
-        false => name,
+    match name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        true => name,
+        false => format!("_{name}"),
     }
 }
 

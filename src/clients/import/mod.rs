@@ -81,6 +81,8 @@ struct DraftServer {
     name: String,
     /// Our entry, or the reason why the server stays.
     entry: Result<Entry, Unmovable>,
+    /// Whether references `${keyring:NAME}` are carried over, which are texts in the files of clients.
+    has_keyring: bool,
     /// Members of our entry that a client's entry does not have, rules among them.
     more: Vec<(&'static str, Node)>,
     /// The protections of this server that cannot be carried over.
@@ -98,6 +100,21 @@ struct Setting {
     value: Node,
     /// For a protection: whether a different value in our file protects as well. `None` for other settings.
     protects: Option<fn(&Node) -> bool>,
+}
+
+/// `node` with each of its texts changed.
+fn with_texts(node: &Node, change: &mut dyn FnMut(&str) -> String) -> Node {
+    match node {
+        Node::Text(text) => Node::Text(change(text)),
+        Node::List(items) => {
+            Node::List(items.iter().map(|item| with_texts(item, change)).collect())
+        }
+        Node::Map(members) => {
+            let members = members.iter();
+            Node::map(members.map(|(key, value)| (key.clone(), with_texts(value, change))))
+        }
+        other => other.clone(),
+    }
 }
 
 impl Origin {
@@ -318,6 +335,7 @@ impl DraftServer {
         Self {
             name: name.to_owned(),
             entry: reading::read(client, &read, None),
+            has_keyring: false,
             more: Vec::new(),
             blocking: Vec::new(),
             left_behind: left.filter(|key| !known.contains(&key.as_str())).collect(),
@@ -387,7 +405,10 @@ impl DraftServer {
             Ok(entry) => {
                 let name = &self.name;
                 blocking.extend(self.blocking.iter().map(|why| format!("`{name}`: {why}")));
-                let node = with(entry.to_node(), self.more);
+                let mut node = with(entry.to_node(), self.more);
+                if self.has_keyring {
+                    node = with_texts(&node, &mut |text| text.replace("$${keyring:", "${keyring:"));
+                }
                 let is_merged = wanted.choice.merged.contains(name);
                 let unlike = servers.same_as(name, &node, is_merged).and_then(|known| {
                     ["tools", "trust"]

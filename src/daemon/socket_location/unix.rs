@@ -30,7 +30,8 @@ pub(super) fn address(directory: &Path, name: &str) -> PathBuf {
 }
 
 pub(in crate::daemon) fn directories(paths: &Paths, environment: &Environment) -> Vec<PathBuf> {
-    let runtime = runtime(environment, Path::new("/run/user"))
+    let runtime = environment
+        .runtime_directory(Path::new("/run/user"))
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join("mcpzip"));
     let temporary = environment.get(env::TEMPORARY_DIR);
@@ -40,18 +41,6 @@ pub(in crate::daemon) fn directories(paths: &Paths, environment: &Environment) -
         .into_iter()
         .chain([paths.state_dir.join("run"), temporary])
         .collect()
-}
-
-/// The user's runtime directory. Codex starts its servers without the variable that names it, so that the fallback is the
-/// directory of systemd: sessions of Codex find the daemon of other clients there. An empty variable means that there is
-/// none.
-fn runtime(environment: &Environment, system: &Path) -> Option<PathBuf> {
-    match environment.get(env::RUNTIME_DIR) {
-        Some(directory) => Some(directory.into()),
-        None => {
-            Some(system.join(geteuid().as_raw().to_string())).filter(|directory| directory.is_dir())
-        }
-    }
 }
 
 /// Creates `directory` if needed, and checks that only this user can enter it.
@@ -117,23 +106,4 @@ pub(super) fn confinement(add: &mut impl FnMut(&[u8])) -> io::Result<()> {
     let root = std::fs::metadata("/")?;
     add(format!("{} {}", root.dev(), root.ino()).as_bytes());
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_that_drops_the_runtime_directory_finds_the_daemon_of_one_that_does_not() {
-        let system = tempfile::TempDir::new().unwrap();
-        let own = system.path().join(geteuid().as_raw().to_string());
-        let without = Environment::default();
-        assert_eq!(runtime(&without, system.path()), None);
-        std::fs::create_dir(&own).unwrap();
-        let with = Environment::from_iter([(env::RUNTIME_DIR, own.to_str().unwrap())]);
-        assert_eq!(runtime(&with, system.path()), Some(own.clone()));
-        assert_eq!(runtime(&without, system.path()), Some(own));
-        let none = Environment::from_iter([(env::RUNTIME_DIR, "")]);
-        assert_eq!(runtime(&none, system.path()), Some("".into()));
-    }
 }

@@ -193,9 +193,6 @@ pub(crate) enum VaultError {
     /// The key's lock or a thread is not available.
     #[error(transparent)]
     System(Arc<io::Error>),
-    /// A new key could not be made.
-    #[error("the system gives no random bytes")]
-    Random,
 }
 
 impl From<io::Error> for VaultError {

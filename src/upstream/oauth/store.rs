@@ -16,7 +16,8 @@ use super::client::Client;
 use super::error::LoginError;
 use super::place::Held;
 use super::token::Token;
-use super::vault::{Sealed, Vault};
+use super::vault::Vault;
+use crate::sealing::Sealed;
 use crate::tool::ServerName;
 
 /// The versions of the format: plain, and encrypted. Files of other versions are ignored.

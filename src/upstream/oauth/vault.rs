@@ -7,13 +7,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use data_encoding::HEXLOWER;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::rand::{SecureRandom as _, SystemRandom};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use tokio::sync::{Mutex, oneshot};
 
 use super::error::{LoginError, VaultError};
@@ -21,7 +14,7 @@ use super::lock::lock_file;
 use super::place::{Place, Records};
 use crate::config::{Credentials, Environment};
 use crate::keychain::Keychain;
-use crate::secret::Secret;
+use crate::sealing::{Key, Sealed};
 use crate::shutdown::{Tasks, spawn_thread};
 
 /// The name of the key in the keychain, and its label for the user.
@@ -50,22 +43,6 @@ enum State {
     Unasked,
     Known(Key),
     Failed { error: VaultError, at: Instant },
-}
-
-/// The key.
-#[derive(Debug, Clone)]
-pub(super) struct Key {
-    bytes: Secret<[u8; 32]>,
-    /// The id that distinguishes it from other keys.
-    id: String,
-}
-
-/// Encrypted data.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Sealed {
-    key: String,
-    nonce: String,
-    text: String,
 }
 
 impl Vault {
@@ -135,7 +112,7 @@ impl Vault {
         sealed: &Sealed,
     ) -> Result<Vec<u8>, Option<VaultError>> {
         let key = self.key(false).await.map_err(Some)?;
-        if key.id != sealed.key {
+        if !key.has_sealed(sealed) {
             return Err(Some(VaultError::OtherKey));
         }
         key.open(context, sealed).ok_or(None)
@@ -191,73 +168,10 @@ impl Vault {
         let Some(keychain) = self.keychain.clone() else {
             return Ok(None);
         };
-        let mut bytes = [0; 32];
-        SystemRandom::new()
-            .fill(&mut bytes)
-            .map_err(|_| VaultError::Random)?;
-        let text = Secret::new(URL_SAFE_NO_PAD.encode(bytes));
+        let text = Key::random().to_text();
         aside(move || keychain.set(NAME, LABEL, text.expose().as_bytes())).await??;
         // The keychain's own answer counts.
         self.fetch().await
-    }
-}
-
-impl Key {
-    fn parse(text: &[u8]) -> Option<Self> {
-        let bytes: [u8; 32] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
-        let mut hash = Sha256::new();
-        hash.update(b"mcpzip key id");
-        hash.update(bytes);
-        let id = HEXLOWER.encode(&hash.finalize()[..6]);
-        Some(Self {
-            bytes: Secret::new(bytes),
-            id,
-        })
-    }
-
-    fn cipher(&self) -> LessSafeKey {
-        LessSafeKey::new(
-            UnboundKey::new(&CHACHA20_POLY1305, self.bytes.expose()).expect("the key has 32 bytes"),
-        )
-    }
-
-    /// Encrypts `plain` for `context` only.
-    ///
-    /// # Panics
-    /// When the system has no randomness.
-    pub(super) fn seal(&self, context: &str, plain: &[u8]) -> Sealed {
-        let mut nonce = [0; NONCE_LEN];
-        SystemRandom::new()
-            .fill(&mut nonce)
-            .expect("the system gives random bytes");
-        let mut text = plain.to_vec();
-        self.cipher()
-            .seal_in_place_append_tag(
-                Nonce::assume_unique_for_key(nonce),
-                Aad::from(context),
-                &mut text,
-            )
-            .expect("what is kept is far smaller than the cipher can take");
-        Sealed {
-            key: self.id.clone(),
-            nonce: URL_SAFE_NO_PAD.encode(nonce),
-            text: URL_SAFE_NO_PAD.encode(text),
-        }
-    }
-
-    fn open(&self, context: &str, sealed: &Sealed) -> Option<Vec<u8>> {
-        let nonce: [u8; NONCE_LEN] = URL_SAFE_NO_PAD
-            .decode(&sealed.nonce)
-            .ok()?
-            .try_into()
-            .ok()?;
-        let mut text = URL_SAFE_NO_PAD.decode(&sealed.text).ok()?;
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        let plain = self
-            .cipher()
-            .open_in_place(nonce, Aad::from(context), &mut text)
-            .ok()?;
-        Some(plain.to_vec())
     }
 }
 
@@ -272,24 +186,4 @@ async fn aside<T: Send + 'static>(
         .await
         .map_err(|_| VaultError::Silent { limit: LIMIT })?
         .map_err(|_| VaultError::Lost)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_sealed_opens_with_its_key_for_its_context_only() {
-        let key = |byte: u8| Key::parse(URL_SAFE_NO_PAD.encode([byte; 32]).as_bytes()).unwrap();
-        let sealed = key(1).seal("a", b"the-access-token");
-        assert_eq!(key(1).open("a", &sealed).unwrap(), b"the-access-token");
-        assert!(key(1).open("b", &sealed).is_none() && key(2).open("a", &sealed).is_none());
-        assert_ne!(key(1).id, key(2).id);
-        assert_ne!(key(1).seal("a", b"x").text, key(1).seal("a", b"x").text);
-        for text in [&b""[..], b"AAAA", b"\xff"] {
-            assert!(Key::parse(text).is_none(), "{text:?}");
-        }
-        let shown = format!("{:?}", key(7));
-        assert!(!shown.contains('7') || !shown.contains("[7"), "{shown}");
-    }
 }

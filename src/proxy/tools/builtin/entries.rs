@@ -146,15 +146,16 @@ fn check(key: &str, json: &str) -> Result<(), Denied> {
     variable_in(&value).map_or(Ok(()), |name| Err(Denied::Variable { name }))
 }
 
-/// A variable in a text of `value` that a server's process would not inherit anyway.
+/// A variable or secret in a text of `value` that a server's process would not inherit anyway.
 fn variable_in(value: &serde_json::Value) -> Option<String> {
     match value {
         serde_json::Value::String(text) => text.match_indices("${").find_map(|(at, _)| {
-            let name: String = text[at + 2..]
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect();
-            (!is_inherited(&name)).then_some(name)
+            let inner = &text[at + 2..];
+            let is_secret = inner.starts_with("keyring:");
+            let is_name =
+                |c: &char| c.is_alphanumeric() || *c == '_' || is_secret && "-./:".contains(*c);
+            let name: String = inner.chars().take_while(is_name).collect();
+            (is_secret || !is_inherited(&name)).then_some(name)
         }),
         serde_json::Value::Array(items) => items.iter().find_map(variable_in),
         serde_json::Value::Object(members) => members.values().find_map(variable_in),
@@ -287,6 +288,14 @@ mod tests {
             "new",
             "${TOKEN}",
         );
+        for json in [
+            r#"{"command":"x","args":["\u0024{keyring:git/hub-1}"]}"#,
+            r#"{"url":"https://evil.example/?${keyring:git/hub-1}"}"#,
+            r#"{"command":"x","env":{"T":"$${keyring:git/hub-1}"}}"#,
+        ] {
+            refused(&add(json), "new", "${keyring:git/hub-1}");
+            refused(&update(json), "plain", "${keyring:git/hub-1}");
+        }
         refused(
             &add(r#"{"command":"x","oauth":{}}"#),
             "new",

@@ -1,0 +1,366 @@
+//! `mcpzip secret`: the secrets that the configuration refers to by `${keyring:NAME}`.
+//!
+//! A value is read from a terminal without echo, or from stdin; no command prints one.
+
+mod input;
+mod migrate;
+
+use std::collections::BTreeMap;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::completions;
+use super::diagnostics::Exit;
+use super::identity_token::date;
+use super::output::{Output, bad, caution, faint, good, strong};
+use super::recorder::Recorder;
+use super::setup::Machine;
+use crate::audit::{Kind, Outcome};
+use crate::config::{self, Config, Credentials, NAME_RULE, SecretName, SecretUse, secret_uses};
+use crate::keychain::KeychainError;
+use crate::keyring::{KeyringError, Listed, Location, Lock, Store};
+use crate::sealing::Key;
+use crate::secret::Secret;
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Set a secret; its value is asked for, or read from stdin
+    #[command(after_help = "Examples:
+  mcpzip secret set github
+  pass show github | mcpzip secret set github
+  mcpzip secret set github --store file
+
+The value is never an argument: other programs can read the arguments of a
+process, and shells keep them. Of stdin, one line break at the end is left out.
+Connections that use the secret restart.")]
+    Set {
+        /// Name of the secret, as in `${keyring:NAME}`
+        #[arg(value_parser = name, add = completions::of_secrets())]
+        name: SecretName,
+        /// Where a new secret is kept [default: the keychain if there is one]
+        #[arg(long, value_name = "STORE", value_parser = PossibleValuesParser::new(["keychain", "file"]))]
+        store: Option<String>,
+    },
+    /// List the secrets: names, places and uses, never values
+    #[command(after_help = "Examples:
+  mcpzip secret list
+  mcpzip secret list --json")]
+    List,
+    /// Remove secrets
+    #[command(
+        visible_alias = "remove",
+        after_help = "Examples:
+  mcpzip secret rm github
+  mcpzip secret rm github slack"
+    )]
+    Rm {
+        /// Names of the secrets
+        #[arg(required = true, value_parser = name, add = completions::of_secrets())]
+        names: Vec<SecretName>,
+    },
+    /// Print a new random key for MCPZIP_SECRET_KEY, which opens the encrypted file of secrets
+    #[command(after_help = "Examples:
+  mcpzip secret key
+  mcpzip secret key --json")]
+    Key,
+    /// Open the encrypted file of secrets until the session of the user ends
+    #[command(after_help = "Examples:
+  mcpzip secret unlock
+  pass show mcpzip | mcpzip secret unlock")]
+    Unlock,
+    /// Close the encrypted file of secrets: servers that use it stop
+    #[command(after_help = "Examples:
+  mcpzip secret lock
+  mcpzip secret lock --json")]
+    Lock,
+    /// Move secrets from the configuration and from clients' files to the keychain or the encrypted file
+    Migrate(migrate::Arguments),
+}
+
+fn name(text: &str) -> Result<SecretName, String> {
+    SecretName::parse(text).ok_or_else(|| format!("the name of a secret has {NAME_RULE}"))
+}
+
+pub(super) async fn run(
+    arguments: &Arguments,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(), Exit> {
+    let store = Store::of(&machine.paths, &machine.around.environment);
+    match &arguments.command {
+        Command::Set { name, store: at } => {
+            let at = at.as_deref().map(|word| match word {
+                "file" => Location::File,
+                _ => Location::Keychain,
+            });
+            set(name, at, &store, machine, output).await
+        }
+        Command::List => list(&store, machine, output),
+        Command::Rm { names } => remove(names, &store, machine, output).await,
+        Command::Key => {
+            let key = Key::random().to_text();
+            match output.is_json_asked() {
+                true => output.json(&json!({ "key": key.expose() })),
+                false => output.verbatim(key.expose()),
+            }
+            output.note("set MCPZIP_SECRET_KEY to this key where mcpzip is started, and keep a copy: without it the secrets in the file are lost");
+            Ok(())
+        }
+        Command::Unlock => unlock(&store, machine, output).await,
+        Command::Lock => {
+            let was_open = store.lock().map_err(failed)?;
+            match output.is_json() {
+                true => output.json(&json!({ "locked": true, "was_open": was_open })),
+                false if was_open => output.line(good("the file of secrets is locked")),
+                false => output.line("the file of secrets was not open in this session"),
+            }
+            if store.has_variable() {
+                output.note("MCPZIP_SECRET_KEY still opens it");
+            }
+            Ok(())
+        }
+        Command::Migrate(arguments) => migrate::run(arguments, &store, machine, output).await,
+    }
+}
+
+fn failed(error: KeyringError) -> Exit {
+    anyhow::Error::from(error).into()
+}
+
+async fn set(
+    name: &SecretName,
+    asked: Option<Location>,
+    store: &Store,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(), Exit> {
+    let known = store.list().map_err(failed)?;
+    let known = known.iter().find(|known| known.name == *name);
+    if let (Some(known), Some(asked)) = (known, asked)
+        && known.location != asked
+    {
+        let at = known.location.word();
+        return Err(Exit::failed(format!(
+            "`{name}` is in the {at}: `mcpzip secret rm {name}` removes it from there"
+        )));
+    }
+    let value = input::value(&format!("value of {name} (not shown)"), output)?;
+    let asked = known.map(|known| known.location).or(asked);
+    let location = keep(name, &value, asked, store, machine, output)?;
+    record(&format!("the secret `{name}` was set"), machine, output).await;
+    if output.is_json() {
+        output.json(&json!({ "name": name.as_str(), "store": location.word() }));
+    } else {
+        let place = match location {
+            Location::Keychain => "the keychain",
+            Location::File => "the encrypted file",
+        };
+        output.line(good(format!("{place} has the secret {name}")));
+    }
+    if value.expose().chars().count() < 6 {
+        output.note("logs do not hide a value this short");
+    }
+    Ok(())
+}
+
+/// Stores a secret at the place that was asked for, or else where new ones go.
+fn keep(
+    name: &SecretName,
+    value: &Secret<String>,
+    asked: Option<Location>,
+    store: &Store,
+    machine: &Machine,
+    output: &Output,
+) -> Result<Location, Exit> {
+    let config = Config::load_or_default(&machine.paths, &machine.around.environment)?;
+    let location = asked.or(match config.credentials {
+        Credentials::Auto => None,
+        Credentials::Keychain => Some(Location::Keychain),
+        Credentials::File => Some(Location::File),
+    });
+    if location != Some(Location::File) {
+        match store.set(name, value, Location::Keychain, None) {
+            Ok(()) => return Ok(Location::Keychain),
+            Err(KeyringError::NoKeychain) if location.is_none() => {}
+            Err(KeyringError::Keychain(reason)) if location.is_none() => {
+                if matches!(reason, KeychainError::Locked) {
+                    return Err(Exit::failed(
+                        "the keychain is locked: unlock it, or keep the secret in an encrypted file with `--store file`",
+                    ));
+                }
+                output.note(&format!("{reason}: the encrypted file is used"));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let key = opened(store, output)?;
+    let set = store.set(name, value, Location::File, Some(&key));
+    set.map(|()| Location::File).map_err(failed)
+}
+
+/// The key of the file. A file without one gets one; a locked file is opened by its passphrase.
+fn opened(store: &Store, output: &Output) -> Result<Key, Exit> {
+    let lock = store.lock_kind().map_err(failed)?;
+    let key = match lock {
+        Lock::None if store.has_variable() => return store.make_key(None).map_err(failed),
+        Lock::None => {
+            if !store.has_session() {
+                return Err(Exit::failed(
+                    "there is no keychain here, and no directory that ends with your session (XDG_RUNTIME_DIR), so a passphrase could not \
+                     open the file for servers: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
+                ));
+            }
+            store.make_key(Some(&input::new_passphrase(output)?))
+        }
+        Lock::Key | Lock::Passphrase => match store.key() {
+            Ok(key) => return key.ok_or_else(|| failed(KeyringError::NoKey)),
+            Err(KeyringError::Locked) => {
+                store.open(&input::passphrase("passphrase of the file of secrets")?)
+            }
+            Err(error) => Err(error),
+        },
+    };
+    let key = key.map_err(failed)?;
+    store.unlock(&key).map_err(failed)?;
+    output.note("the file of secrets is open until your session ends, or `mcpzip secret lock`");
+    Ok(key)
+}
+
+async fn unlock(store: &Store, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    if !store.has_session() {
+        return Err(Exit::failed(
+            "there is no directory that ends with your session (XDG_RUNTIME_DIR): set MCPZIP_SECRET_KEY where mcpzip is started",
+        ));
+    }
+    let question = match store.lock_kind().map_err(failed)? {
+        Lock::None => return Err(failed(KeyringError::NoKey)),
+        Lock::Passphrase => "passphrase of the file of secrets",
+        Lock::Key => "key of the file of secrets",
+    };
+    let key = store
+        .open(&input::value(question, output)?)
+        .map_err(failed)?;
+    store.unlock(&key).map_err(failed)?;
+    record("the file of secrets was unlocked", machine, output).await;
+    match output.is_json() {
+        true => output.json(&json!({ "locked": false })),
+        false => output.line(good(
+            "the file of secrets is open until your session ends, or `mcpzip secret lock`",
+        )),
+    }
+    Ok(())
+}
+
+async fn remove(
+    names: &[SecretName],
+    store: &Store,
+    machine: &Machine,
+    output: &Output,
+) -> Result<(), Exit> {
+    let known = store.list().map_err(failed)?;
+    if let Some(name) = names
+        .iter()
+        .find(|name| !known.iter().any(|it| it.name == **name))
+    {
+        return Err(Exit::failed(format!(
+            "there is no secret `{name}`; `mcpzip secret list` shows all"
+        )));
+    }
+    let uses = uses(machine)?;
+    for name in names {
+        let was_there = store.remove(name).map_err(failed)?;
+        if was_there {
+            record(&format!("the secret `{name}` was removed"), machine, output).await;
+        }
+        let users = users_of(name, &uses);
+        if !users.is_empty() {
+            output.note(&format!("`{name}` is missing now in {}", users.join(", ")));
+        }
+    }
+    let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
+    match output.is_json() {
+        true => output.json(&json!({ "removed": names })),
+        false => output.line(good(format!("removed {}", names.join(", ")))),
+    }
+    Ok(())
+}
+
+fn list(store: &Store, machine: &Machine, output: &Output) -> Result<(), Exit> {
+    let mut stored = BTreeMap::new();
+    for secret in store.list().map_err(failed)? {
+        stored.insert(secret.name.clone(), secret);
+    }
+    let uses = uses(machine)?;
+    let mut names: Vec<&SecretName> = stored.keys().collect();
+    names.extend(uses.iter().map(|used| &used.name));
+    names.sort();
+    names.dedup();
+    if output.is_json() {
+        let shown = names
+            .iter()
+            .map(|name| to_json(name, stored.get(*name), &uses));
+        output.json(&shown.collect::<Vec<Value>>());
+        return Ok(());
+    }
+    if names.is_empty() {
+        output
+            .line("there are no secrets; `mcpzip secret set NAME` sets one for `${keyring:NAME}`");
+    }
+    for name in &names {
+        let state = match stored.get(*name) {
+            Some(secret) => format!(
+                "{}, {}",
+                secret.location.word(),
+                faint(format!("set {}", date(secret.changed)))
+            ),
+            None => bad("not set"),
+        };
+        let users = match users_of(name, &uses) {
+            users if users.is_empty() => caution("not used"),
+            users => format!("used by {}", users.join(", ")),
+        };
+        output.row(format!("{}  ", strong(name)), format!("{state}; {users}"));
+    }
+    Ok(())
+}
+
+fn to_json(name: &SecretName, stored: Option<&Listed>, uses: &[SecretUse]) -> Value {
+    json!({
+        "name": name.as_str(),
+        "store": stored.map(|secret| secret.location.word()),
+        "set_at": stored.map(|secret| date(secret.changed)),
+        "used_by": users_of(name, uses),
+    })
+}
+
+/// The uses in the configuration; none if there is no configuration.
+fn uses(machine: &Machine) -> Result<Vec<SecretUse>, Exit> {
+    match secret_uses(&machine.paths, &machine.around.environment) {
+        Err(config::Error::Missing { .. }) => Ok(Vec::new()),
+        uses => Ok(uses?),
+    }
+}
+
+fn users_of(name: &SecretName, uses: &[SecretUse]) -> Vec<String> {
+    let used = uses.iter().filter(|used| used.name == *name);
+    used.map(|used| super::printable::printable(&used.path))
+        .collect()
+}
+
+async fn record(detail: &str, machine: &Machine, output: &Output) {
+    let config = Config::load_or_default(&machine.paths, &machine.around.environment);
+    // A configuration that cannot be used has no audit log either.
+    if let Ok(config) = config {
+        let event = (Kind::Configuration, Outcome::Ok);
+        let recorder = Recorder::new(config, &machine.paths);
+        recorder.note(event, None, detail, output).await;
+    }
+}

@@ -1,0 +1,149 @@
+//! `mcpzip secret migrate`: secrets leave files, and come back byte for byte.
+
+use serde_json::{Value, json};
+
+use crate::clients::case::{CLIENTS, user_file};
+use crate::support::Setup;
+use crate::support::command::{self, Outcome};
+
+const KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE";
+const TOKEN: &str = "ghp_0123456789abcdefABCDEF";
+const SECRET: &str = "hunter2-client-secret";
+
+fn machine() -> Setup {
+    Setup::new()
+        .log_level("error")
+        .variable("MCPZIP_SECRET_KEY", KEY)
+}
+
+#[track_caller]
+fn run(setup: &Setup, arguments: &[&str]) -> Outcome {
+    let outcome = command::run(setup.command(arguments), "");
+    let said = outcome.to_string();
+    assert!(!said.contains(TOKEN) && !said.contains(SECRET), "{said}");
+    outcome
+}
+
+#[track_caller]
+fn read(path: &std::path::Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn secrets_of_the_configuration_and_of_the_file_next_to_it_move_and_come_back() {
+    let setup = machine();
+    let config = format!(
+        "\u{feff}{{\r\n  // mine\r\n  \"mcpServers\": {{\r\n    \"a\": {{\"command\": \"x\", \"env\": {{\"A_TOKEN\": \"{TOKEN}\"}}}}, /* kept */\r\n    \
+         \"b\": {{\"url\": \"https://b.example/mcp\", \"oauth\": {{\"client_id\": \"me\", \"client_secret\": \"{SECRET}\"}},\r\n      \
+         \"headers\": {{\"X\": \"Bearer ${{STORED}}\", \"Y\": \"${{STORED:-none}} $${{STORED}} ${{OTHER}}\"}}}},\r\n  }},\r\n}}\r\n"
+    );
+    let stored = "{\r\n  // next to it\r\n  \"STORED\": \"hunter2-client-secret\",\r\n}\r\n";
+    let secrets = setup.config_path().with_extension("secrets.json");
+    std::fs::write(setup.config_path(), &config).unwrap();
+    std::fs::write(&secrets, stored).unwrap();
+    let looked = run(&setup, &["secret", "migrate", "--dry-run"]).code(0);
+    assert_eq!(looked.json()["changed"], false);
+    let refused = run(&setup, &["secret", "migrate"]).code(1);
+    assert!(refused.stderr.contains("`--yes`"), "{refused}");
+    assert_eq!(read(&setup.config_path()), config);
+    let moved = run(&setup, &["secret", "migrate", "--yes"]).code(0).json();
+    let after = read(&setup.config_path());
+    assert!(!after.contains(TOKEN) && !after.contains(SECRET), "{after}");
+    for part in [
+        "\u{feff}{\r\n  // mine",
+        "/* kept */\r\n",
+        "\"A_TOKEN\": \"${keyring:A_TOKEN}\"",
+        "\"client_secret\": \"${keyring:",
+        "Bearer ${keyring:",
+        " $${STORED} ${OTHER}",
+    ] {
+        assert!(after.contains(part), "{part}: {after}");
+    }
+    let rest = read(&secrets);
+    assert!(
+        !rest.contains("hunter2") && rest.contains("// next to it"),
+        "{rest}"
+    );
+    let names = moved["stored"].as_array().unwrap();
+    assert!(names.contains(&json!("A_TOKEN")), "{moved}");
+    let listed = run(&setup, &["secret", "list", "--json"]).code(0).json();
+    let is_used = |secret: &Value| !secret["used_by"].as_array().unwrap().is_empty();
+    assert!(listed.as_array().unwrap().iter().all(is_used), "{listed}");
+    let again = run(&setup, &["secret", "migrate", "--yes"]).code(0).json();
+    assert_eq!(again["changed"], false, "{again}");
+    let _ = run(&setup, &["secret", "migrate", "--undo", "--yes"]).code(0);
+    assert_eq!(read(&setup.config_path()), config);
+    assert_eq!(read(&secrets), stored);
+    let none = run(&setup, &["secret", "migrate", "--undo", "--yes"]).code(1);
+    assert!(none.stderr.contains("no run"), "{none}");
+}
+
+/// A file of a client with a server that has a secret, and with comments where its syntax has them.
+fn file_of(client: &str) -> String {
+    let env = format!("{{\"GITHUB_TOKEN\": \"{TOKEN}\"}}");
+    let entry = format!("{{\"command\": \"gh-server\", \"args\": [\"x\"], \"env\": {env}}}");
+    match client {
+        "codex" => format!(
+            "# mine\nmodel = \"o3\"\n\n[mcp_servers.gh] # here\ncommand = \"gh-server\"\nargs = [\"x\"]\nenv = {{ GITHUB_TOKEN = \"{TOKEN}\" }}\n"
+        ),
+        "continue" => format!(
+            "# mine\nname: me\nversion: 1.0.0\nmcpServers:\n  - name: gh # here\n    command: gh-server\n    args: [x]\n    env:\n      GITHUB_TOKEN: {TOKEN}\n"
+        ),
+        "goose" => format!(
+            "# mine\nGOOSE_MODEL: x\nextensions:\n  gh: # here\n    enabled: true\n    type: stdio\n    name: gh\n    cmd: gh-server\n    args: [x]\n    timeout: 300\n    envs:\n      GITHUB_TOKEN: {TOKEN}\n"
+        ),
+        "opencode" => format!(
+            "{{\n  // mine\n  \"mcp\": {{\n    \"gh\": {{\"type\": \"local\", \"command\": [\"gh-server\", \"x\"], \"environment\": {env}}}\n  }}\n}}\n"
+        ),
+        "zed" => {
+            format!("{{\n  // mine\n  \"context_servers\": {{\n    \"gh\": {entry}\n  }}\n}}\n")
+        }
+        "vscode" => format!("{{\n  // mine\n  \"servers\": {{\n    \"gh\": {entry}\n  }}\n}}\n"),
+        "claude-code" | "claude-desktop" | "copilot-cli" => {
+            format!("{{\n  \"other\": 1,\n  \"mcpServers\": {{\n    \"gh\": {entry}\n  }}\n}}\n")
+        }
+        _ => format!("{{\n  // mine\n  \"mcpServers\": {{\n    \"gh\": {entry}\n  }}\n}}\n"),
+    }
+}
+
+#[test]
+fn secrets_in_the_files_of_each_client_move_and_come_back_byte_for_byte() {
+    for client in CLIENTS {
+        for (start, line_end) in [("", "\n"), ("", "\r\n"), ("\u{feff}", "\n")] {
+            // YAML and TOML with a mark are rare, and some parsers refuse them.
+            let is_json = !matches!(client, "codex" | "continue" | "goose");
+            if !start.is_empty() && !is_json {
+                continue;
+            }
+            let setup = machine();
+            let path = setup.home().path("home").join(user_file(client));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let before = format!("{start}{}", file_of(client).replace('\n', line_end));
+            std::fs::write(&path, &before).unwrap();
+            std::fs::write(setup.config_path(), "{} // mine\r\n").unwrap();
+            let found = run(&setup, &["secret", "migrate", "--dry-run"])
+                .code(0)
+                .json();
+            assert_eq!(
+                found["in_clients"][0]["secrets"][0], "GITHUB_TOKEN",
+                "{client}: {found}"
+            );
+            let doctor = run(&setup, &["doctor", "--json"]).to_string();
+            assert!(doctor.contains("secret-in-client"), "{client}: {doctor}");
+            let moved = run(&setup, &["secret", "migrate", "--clients", "--yes"])
+                .code(0)
+                .json();
+            assert_eq!(moved["changed"], true, "{client}: {moved}");
+            let after = read(&path);
+            assert!(!after.contains(TOKEN), "{client}: {after}");
+            let ours = read(&setup.config_path());
+            assert!(
+                ours.contains("${keyring:GITHUB_TOKEN}") && !ours.contains(TOKEN),
+                "{client}: {ours}"
+            );
+            let _ = run(&setup, &["secret", "migrate", "--undo", "--yes"]).code(0);
+            assert_eq!(read(&path), before, "{client}");
+            assert_eq!(read(&setup.config_path()), "{} // mine\r\n", "{client}");
+        }
+    }
+}
