@@ -205,6 +205,7 @@ fn configuration() -> Option<(Paths, Config)> {
         state_dir: typed_flag("--state-dir"),
     };
     let paths = Paths::resolve(flags, &environment).ok()?;
+    let environment = Store::around(&paths, environment);
     let config = Config::load(&paths, &environment).ok()?;
     Some((paths, config))
 }

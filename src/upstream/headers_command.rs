@@ -23,7 +23,7 @@ use super::program;
 use super::run::Running;
 use super::{ServerLog, UpstreamContext};
 use crate::config::HeadersCommand;
-use crate::config::env::TOKEN;
+use crate::config::env::{SECRET_KEY, TOKEN};
 use crate::secret::{Masker, Secret};
 use crate::tool::ServerName;
 
@@ -235,7 +235,7 @@ impl Helper {
         let variables = context
             .variables
             .iter()
-            .filter(|(name, _)| *name != TOKEN.name);
+            .filter(|(name, _)| ![TOKEN.name, SECRET_KEY.name].contains(name));
         command
             .args(&self.command.args)
             .env_clear()

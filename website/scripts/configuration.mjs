@@ -84,6 +84,8 @@ Values for \`\${NAME}\` can be in a file next to the configuration, with its nam
 texts, which only you should be able to read. A value in it takes precedence over a variable of the environment, also for clients that are started from the
 desktop and know nothing of a shell. [\`migrate\` and \`init\`](/guides/migrate/#secrets) write it; edits are picked up, and servers whose secrets have changed restart.
 
+\`\${keyring:NAME}\` is a secret in the system's keychain or an encrypted file, which \`mcpzip secret set NAME\` sets: [Secrets](/guides/secrets/).
+
 ## An example
 
 \`\`\`json

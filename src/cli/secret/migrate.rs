@@ -110,7 +110,7 @@ fn plan(arguments: &Arguments, store: &Store, machine: &Machine) -> Result<Move,
         let choice = Choice {
             only: found.map(|(_, server, _)| server.clone()).collect(),
             extracts_secrets: true,
-            destination,
+            destination: destination.clone(),
             ..Choice::default()
         };
         if !choice.only.is_empty() {
