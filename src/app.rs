@@ -17,7 +17,7 @@ use crate::downstream::{self, http};
 use crate::events::Events;
 use crate::proxy::{
     Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
-    SharedLists, Start,
+    SharedLists, Start, counted,
 };
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
@@ -760,6 +760,7 @@ pub(crate) fn sum(faulty: &[String], warnings: usize, paths: &Paths) {
         }
     }
     if warnings > 0 {
-        tracing::warn!("{path}: {warnings} warnings: see `mcpzip doctor`");
+        let warnings = counted(warnings, "warning");
+        tracing::warn!("{path}: {warnings}: see `mcpzip doctor`");
     }
 }

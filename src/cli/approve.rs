@@ -15,7 +15,7 @@ use super::printable::printable;
 use super::question::agrees;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
-use crate::config::{Config, Holds, Transport};
+use crate::config::{Config, Holds, Paths, Transport};
 use crate::scan;
 use crate::secret::Secret;
 use crate::sources::saved_script;
@@ -74,7 +74,7 @@ pub(super) async fn run(
     proxy.inventory.loaded().await;
     let config = proxy.unscoped().config();
     let servers = match &selection.server {
-        Some(name) => vec![configured(name, &config)?],
+        Some(name) => vec![configured(name, &config, app.paths())?],
         None => config.servers.keys().cloned().collect(),
     };
     let mut all = Vec::new();
@@ -231,9 +231,10 @@ fn counted(pending: &Pending) -> usize {
 
 /// # Errors
 /// When no usable server has this name.
-fn configured(name: &str, config: &Config) -> Result<ServerName, Exit> {
+fn configured(name: &str, config: &Config, paths: &Paths) -> Result<ServerName, Exit> {
     if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {
-        return Err(Exit::failed(fault.to_string()));
+        let path = paths.config_file.display();
+        return Err(Exit::failed(format!("{path}:{fault}")));
     }
     let server = ServerName::new(name)
         .ok()

@@ -13,7 +13,7 @@ use super::output::{Output, bad, faint, good};
 use super::printable::printable;
 use super::since::since;
 use crate::audit::{Directories, Filter, Line, Reader, delete_before, verify};
-use crate::config::Paths;
+use crate::config::{Config, Environment, Paths};
 use crate::day::Day;
 use crate::proxy::counted;
 
@@ -92,17 +92,34 @@ enum Command {
     },
 }
 
-pub(super) fn run(arguments: Arguments, paths: &Paths, output: &Output) -> Result<(), Exit> {
+pub(super) fn run(
+    arguments: Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
     let directories = Directories::below(&paths.state_dir);
     match arguments.command {
         Some(Command::Verify) => check(&directories, output),
         Some(Command::Heads) => heads(&directories, output),
         Some(Command::Delete { before, yes }) => delete(&directories, before, yes, output),
-        None => show(arguments, &directories.chains, output),
+        None => {
+            let server = arguments.server.clone();
+            let is_empty = show(arguments, &directories.chains, output)?;
+            if is_empty
+                && let Some(name) = server
+                && let Ok(config) = Config::load(paths, environment)
+                && !config.names.contains(&name)
+            {
+                return Err(Exit::unknown_server(&name, &config));
+            }
+            Ok(())
+        }
     }
 }
 
-fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<(), Exit> {
+/// Prints the lines that are wanted. Returns whether the log has none.
+fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Exit> {
     let form = if arguments.csv {
         output.verbatim(COLUMNS);
         csv
@@ -139,8 +156,9 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<(), Exit
     }
     if is_empty && !chains.exists() {
         output.note("there is no audit log: `\"audit\": {}` in the configuration turns it on");
+        return Ok(false);
     }
-    Ok(())
+    Ok(is_empty)
 }
 
 /// A log line as text.

@@ -27,8 +27,7 @@ use crate::proxy::{Call, Failure, Progress, Reply};
   mcpzip call --text time__get_current_time | tail -n 1
   echo '{\"path\": \"/tmp\"}' | mcpzip call filesystem__list_directory
 
-Each parameter of the tool is a flag. Put flags that mcpzip has, too, after `--`. Without arguments, they are read from
-a pipe, if there is one.")]
+Each parameter of the tool is a flag. Put flags that mcpzip has, too, after `--`. A pipe is read only if the command line has no arguments.")]
 pub(super) struct Arguments {
     /// Name of the tool, as `mcpzip search` shows it
     #[arg(add = completions::of_tools())]
@@ -44,7 +43,7 @@ pub(super) struct Arguments {
     #[serde(default)]
     text: bool,
     /// Time limit for the call in seconds
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     timeout: Option<f64>,
     /// The content of stdin, read for another process that runs the call.
     #[arg(skip)]
@@ -72,6 +71,17 @@ impl Arguments {
             _ => None,
         };
         Ok(())
+    }
+
+    /// Says that a pipe with content was left alone. A loop of a shell may read on from it.
+    pub(super) fn remark_on_input(&self, output: &Output) {
+        let is_read = match self.arguments.first() {
+            Some(word) => word == "-",
+            None => self.parameters.is_empty(),
+        };
+        if !is_read && call_arguments::is_unread() {
+            output.note("stdin was not read, because the command line has the arguments");
+        }
     }
 
     /// Prepares to run the call in this process, which waits for a silent pipe.
@@ -125,6 +135,9 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         }
         reply => reply,
     };
+    if !output.is_elsewhere() {
+        arguments.remark_on_input(output);
+    }
     let is_person = arguments.is_person || !output.is_elsewhere() && has_person();
     let reply = reply.map_err(|failure| {
         let whole = whole_reason(&failure, app).filter(|_| is_person);

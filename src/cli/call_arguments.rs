@@ -146,6 +146,19 @@ fn is_readable() -> bool {
     poll(&mut wanted, limit.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
+/// Whether stdin has content that was not read.
+#[cfg(unix)]
+pub(super) fn is_unread() -> bool {
+    let stdin = std::io::stdin();
+    !stdin.is_terminal() && rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0)
+}
+
+/// Whether stdin has content that was not read, which is unknown on these systems.
+#[cfg(not(unix))]
+pub(super) fn is_unread() -> bool {
+    false
+}
+
 /// Whether stdin can be read without waiting, which is unknown on these systems.
 #[cfg(not(unix))]
 fn is_readable() -> bool {
@@ -376,7 +389,15 @@ async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawV
     for (flag, value) in given {
         let parameter = parameter(tool, &flag, &definition.parameters)?;
         let name = parameter.map_or(flag, |parameter| parameter.name.clone());
-        let value = value.map_or(Value::Bool(true), Value::String);
+        let value = match (value, parameter) {
+            (Some(value), _) => Value::String(value),
+            (None, Some(parameter)) if !takes_none(parameter) => {
+                return Err(Exit::bad_usage(format!(
+                    "`--{name}` of `{tool}` needs a value, such as `--{name} x`"
+                )));
+            }
+            (None, _) => Value::Bool(true),
+        };
         match values.get_mut(&name) {
             None => {
                 let is_list = parameter.is_some_and(takes_list) && !is_json_list(&value);
@@ -424,6 +445,16 @@ fn parameter<'p, 'd>(
             )))
         }
         found => Ok(found),
+    }
+}
+
+/// Whether a flag without a value may be meant: the parameter may be a boolean.
+fn takes_none(parameter: &Parameter<'_>) -> bool {
+    let schema: Option<Value> = serde_json::from_str(parameter.schema.get()).ok();
+    match schema.as_ref().and_then(|schema| schema.get("type")) {
+        Some(Value::String(kind)) => kind == "boolean",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "boolean"),
+        _ => true,
     }
 }
 

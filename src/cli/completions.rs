@@ -37,8 +37,7 @@ const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
   mcpzip completions bash >> ~/.bashrc
   mcpzip completions fish > ~/.config/fish/completions/mcpzip.fish
 
-For zsh, write it to a file `_mcpzip` in a directory of $fpath; for PowerShell, append it to $PROFILE. Load it again after
-an update of mcpzip.")]
+For zsh, write it to a file `_mcpzip` in a directory of $fpath; for PowerShell, append it to $PROFILE. Load it again after an update of mcpzip.")]
 pub(super) struct Arguments {
     /// Shell to print the script for
     #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(SHELLS))]

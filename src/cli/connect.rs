@@ -15,6 +15,7 @@ use crate::clients::{
 };
 use crate::config::{self, Config};
 use crate::secret::Masker;
+use crate::tool::ServerName;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -25,7 +26,7 @@ pub(super) struct ConnectArguments {
     #[command(flatten)]
     location: LocationArguments,
     /// Name of the entry
-    #[arg(long, value_name = "NAME", default_value = "mcpzip")]
+    #[arg(long, value_name = "NAME", default_value = "mcpzip", value_parser = entry_name)]
     name: String,
     /// Codex's approval mode for mcpzip's tools: ask before each call (`auto`), or call without asking (`approve`)
     #[arg(long, value_name = "MODE", value_parser = approvals())]
@@ -55,6 +56,12 @@ struct LocationArguments {
     /// Show the change without making it
     #[arg(long)]
     dry_run: bool,
+}
+
+/// Parses the name of an entry. Clients make it a part of the names of tools.
+fn entry_name(text: &str) -> Result<String, String> {
+    let name = ServerName::new(text).map_err(|error| error.to_string())?;
+    Ok(name.to_string())
 }
 
 pub(super) fn run_connect(

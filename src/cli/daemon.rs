@@ -14,7 +14,7 @@ use super::diagnostics::Exit;
 use super::logs;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
-use crate::config::{Environment, Paths};
+use crate::config::{Config, Environment, Paths};
 use crate::daemon::{self, Answer, Commands};
 use crate::proxy::counted;
 
@@ -92,7 +92,7 @@ pub(super) struct LogArguments {
     #[arg(long, short)]
     follow: bool,
     /// Number of lines to begin with
-    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 50)]
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value = "50", allow_negative_numbers = true, value_parser = logs::lines)]
     lines: usize,
 }
 
@@ -315,7 +315,16 @@ impl Order {
             true => status(paths, environment)?.filter(|status| status.sessions.is_empty()),
             false => None,
         };
-        let answer = daemon::ask(paths, environment, &method, &params.to_string())?;
+        let asked = daemon::ask(paths, environment, &method, &params.to_string());
+        // A session may have servers of its own command line.
+        if let Some(name) = &server.server
+            && !matches!(asked, Ok(Answer::Result(_)))
+            && let Ok(config) = Config::load(paths, environment)
+            && !config.names.contains(name)
+        {
+            return Err(Exit::unknown_server(name, &config));
+        }
+        let answer = asked?;
         let was_running = matches!(answer, Answer::Result(_));
         // Sessions start the next daemon; without one, a daemon that serves HTTP clients does.
         let is_end = was_running

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::advice::completed;
 use super::unknown::unknown;
 use crate::config::{self, ChangeError, Config, EditError};
 use crate::daemon;
@@ -247,8 +248,8 @@ impl Exit {
         let error = serde_json::json!({
             "code": self.code(),
             "kind": self.kind.name(),
-            "message": chain(self.error.as_ref()),
-            "hints": self.hints(),
+            "message": completed(&chain(self.error.as_ref())),
+            "hints": self.hints().iter().map(|hint| completed(hint)).collect::<Vec<_>>(),
         });
         serde_json::json!({ "error": error }).to_string()
     }

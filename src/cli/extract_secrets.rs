@@ -15,8 +15,7 @@ use crate::proxy::counted;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The file of secrets is config.secrets.json next to config.json. Only you can read it, and its values take the
-place of `${NAME}` before variables of the environment do.
+    after_help = "The file of secrets is config.secrets.json next to config.json. Only you can read it, and its values take the place of `${NAME}` before variables of the environment do.
 
 Examples:
   mcpzip config extract-secrets --dry-run

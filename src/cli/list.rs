@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
+use super::unknown::NO_SERVER;
 use crate::config::{Config, ConfigWarning, EntryError, Environment, Paths, Transport};
 
 #[derive(Debug, Args)]
@@ -80,7 +81,7 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
         );
     }
     if config.servers.is_empty() && config.faults.is_empty() && disabled(&config).next().is_none() {
-        output.line("no server is configured; `mcpzip add` adds one");
+        output.line(NO_SERVER);
     }
     output.line(faint(paths.config_file.display()));
     Ok(())

@@ -11,6 +11,9 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::Output;
 use super::printable::printable;
+use super::unknown::unknown;
+use crate::app::LOGS;
+use crate::config::{Config, Environment, Paths};
 use crate::telemetry::{Follow, MAIN, tail};
 use crate::tool::ServerName;
 
@@ -33,19 +36,41 @@ pub(super) struct Arguments {
     #[arg(long, short)]
     follow: bool,
     /// Number of lines to begin with
-    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 50)]
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value = "50", allow_negative_numbers = true, value_parser = lines)]
     lines: usize,
 }
 
-pub(super) fn run(arguments: &Arguments, directory: &Path, output: &Output) -> Result<(), Exit> {
+pub(super) fn run(
+    arguments: &Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    let directory = paths.state_dir.join(LOGS);
     let name = arguments.server.as_deref().unwrap_or(MAIN);
     // An invalid name could lead to another directory.
     let is_name = ServerName::new(name).is_ok();
     let path = directory.join(format!("{name}.log"));
-    if !is_name || (!path.exists() && !arguments.follow) {
-        return Err(Exit::failed(missing(name, directory)));
+    if !is_name || !path.exists() {
+        let names = names(&directory);
+        if name != MAIN
+            && let Ok(config) = Config::load(paths, environment)
+            && !config.names.contains(name)
+        {
+            let known = config.names.iter().chain(&names).map(String::as_str);
+            return Err(Exit::failed(unknown(name, known)));
+        }
+        if !is_name || !arguments.follow {
+            return Err(Exit::failed(missing(name, &names)));
+        }
     }
     show(&path, name, arguments.lines, arguments.follow, output)
+}
+
+/// Parses a number of lines.
+pub(super) fn lines(text: &str) -> Result<usize, String> {
+    text.parse()
+        .map_err(|_| "a number of lines is 0 or more".to_owned())
 }
 
 /// Prints the last lines of a log. With `is_followed`, also prints new lines until the process ends.
@@ -78,7 +103,8 @@ fn unreadable(path: &Path) -> String {
     format!("the log `{}` cannot be read", path.display())
 }
 
-fn missing(name: &str, directory: &Path) -> String {
+/// The names of all logs.
+fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| {
         entry
@@ -89,7 +115,11 @@ fn missing(name: &str, directory: &Path) -> String {
     });
     let mut names: Vec<_> = names.collect();
     names.sort_unstable();
-    match &names[..] {
+    names
+}
+
+fn missing(name: &str, names: &[String]) -> String {
+    match names {
         [] => format!("there is no log of `{name}`: nothing was written yet"),
         names => format!(
             "there is no log of `{name}`; there are logs of {}",

@@ -1,5 +1,6 @@
 //! `mcpzip migrate`: takes over servers from clients or from another proxy's configuration.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -712,9 +713,11 @@ impl Screen<'_> {
             .line(format!("\n{}", strong("Files that change:")));
         self.files(edits);
         loop {
-            let answer = self
-                .output
-                .ask_text("Do this? [y/N, d: show the changes]")?;
+            let answer = self.output.ask_text("Do this? [y/N, d: show the changes]");
+            let answer = match answer {
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+                answer => answer?,
+            };
             match answer.to_ascii_lowercase().as_str() {
                 "y" | "yes" => return Ok(true),
                 "d" => edits.iter().for_each(|edit| self.edit(edit)),

@@ -1,6 +1,7 @@
 //! The command line, with one file per command. A command reads its arguments, does its work and prints a few lines.
 
 mod add;
+mod advice;
 mod approvals;
 mod approve;
 mod audit;
@@ -95,8 +96,7 @@ const EXIT_CODES: &str = "Exit codes:
   3  the configuration is missing or wrong
   4  a server could not be reached, or gave no answer
   5  the tool reported an error
-  6  doctor found nothing worse than warnings (with errors, it ends with 1);
-     migrate could not read the files of a client
+  6  doctor found only warnings, or migrate could not read a client's file
   130  it was interrupted";
 
 /// One MCP server in front of all the others: search, describe and execute their tools.
@@ -489,6 +489,7 @@ impl Global {
         let named = self.log.as_deref().or_else(|| given(env::LOG)).map(filter);
         let asked = named.or_else(|| telemetry::level_of_filter(given(env::RUST_LOG)?));
         telemetry::start(asked, filter(level));
+        telemetry::print_by(output::log_line);
         telemetry::write_as(LogFormat::of(&environment).unwrap_or_default());
         let runtime = runtime()?;
         let outcome = runtime.block_on(command(environment)).map(|()| 0);
@@ -515,7 +516,8 @@ impl Configured {
         environment: Environment,
         output: &Output,
     ) -> Result<(), Exit> {
-        let paths = Paths::resolve(flags, &environment)?;
+        let paths = Paths::resolve(flags.clone(), &environment)?;
+        advice::remember(&flags, &paths);
         telemetry::keep_in(&paths.state_dir.join(LOGS));
         let environment = Store::around(&paths, environment);
         match self {
@@ -680,10 +682,10 @@ impl Files {
             Self::Rules(command) => rules::run(&command, paths, environment, output),
             Self::Approvals(command) => approvals::run(&command, paths, environment, output).await,
             Self::Token(command) => identity_token::run(command, paths, environment, output).await,
-            Self::Stats(arguments) => stats::run(&arguments, paths, output),
-            Self::Audit(arguments) => audit::run(*arguments, paths, output),
+            Self::Stats(arguments) => stats::run(&arguments, paths, environment, output),
+            Self::Audit(arguments) => audit::run(*arguments, paths, environment, output),
             Self::Gain(arguments) => gain::run(arguments, paths, environment, output),
-            Self::Logs(arguments) => logs::run(&arguments, &paths.state_dir.join(LOGS), output),
+            Self::Logs(arguments) => logs::run(&arguments, paths, environment, output),
             Self::Healthcheck(arguments) => {
                 healthcheck::run(arguments, paths, environment, output).await
             }

@@ -1,16 +1,25 @@
 //! All printing of commands goes through this file.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::advice::completed;
 use super::diagnostics::{Exit, Reported};
 use super::printable::{on_terminal, printable, printable_json};
 use super::wrap::{columns, wrap, wrap_row};
+
+/// The progress indicators of this process. Lines are printed above them.
+static INDICATORS: LazyLock<MultiProgress> = LazyLock::new(|| {
+    MultiProgress::with_draw_target(match io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    })
+});
 
 /// Prints results to stdout and everything else to stderr. Terminals get coloured text, pipes get JSON.
 #[derive(Debug)]
@@ -163,7 +172,7 @@ impl Output {
         if self.is_sent(|| Printed::Line(text.as_ref().to_owned())) {
             return;
         }
-        let text = on_terminal(text.as_ref());
+        let text = on_terminal(&completed(text.as_ref()));
         self.print(&match columns(&console::Term::stdout()) {
             Some(width) => wrap(&text, width),
             None => text,
@@ -176,7 +185,8 @@ impl Output {
         if self.is_sent(row) {
             return;
         }
-        let (head, body) = (on_terminal(head.as_ref()), on_terminal(body.as_ref()));
+        let shown = |text: &str| on_terminal(&completed(text));
+        let (head, body) = (shown(head.as_ref()), shown(body.as_ref()));
         self.print(&match columns(&console::Term::stdout()) {
             Some(width) => wrap_row(&head, &body, width),
             None => head + &body,
@@ -209,7 +219,8 @@ impl Output {
     }
 
     fn print(&self, text: &str) {
-        self.keep_failure(writeln!(io::stdout().lock(), "{text}"));
+        let print = || writeln!(io::stdout().lock(), "{text}");
+        self.keep_failure(INDICATORS.suspend(print));
     }
 
     /// Prints a result as JSON.
@@ -225,7 +236,7 @@ impl Output {
             return;
         }
         let label = console::style("error:").for_stderr().red().bold();
-        self.print_line(&format!("{label} {}", on_terminal(&exit.to_string())));
+        self.print_line(&format!("{label} {exit}"));
     }
 
     /// Prints an error in the command line, which has an end of line.
@@ -252,8 +263,7 @@ impl Output {
     }
 
     fn print_line(&self, text: &str) {
-        // A failure cannot be reported anywhere.
-        let _ = writeln!(io::stderr().lock(), "{}", wrapped(text));
+        print_on_stderr(&format!("{}\n", wrapped(text)));
     }
 
     /// Whether a person can answer questions.
@@ -271,7 +281,9 @@ impl Output {
             write!(err, "{} ", wrapped(&format!("{question} [y/N]")))?;
             err.flush()?;
             let mut answer = String::new();
-            io::stdin().read_line(&mut answer)?;
+            if io::stdin().read_line(&mut answer)? == 0 {
+                writeln!(err)?;
+            }
             match answer.trim().to_ascii_lowercase().as_str() {
                 "y" | "yes" => return Ok(true),
                 "" | "n" | "no" => return Ok(false),
@@ -290,7 +302,9 @@ impl Output {
         err.flush()?;
         let mut answer = String::new();
         if io::stdin().read_line(&mut answer)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            writeln!(err)?;
+            let ended = "the input ended without an answer";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, ended));
         }
         Ok(answer.trim().to_owned())
     }
@@ -315,12 +329,7 @@ impl Output {
 
     /// Shows a progress indicator for each name, on a terminal only.
     pub(super) fn spinners(&self, names: &[String]) -> Spinners {
-        let target = if io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let all = MultiProgress::with_draw_target(target);
+        let all = INDICATORS.clone();
         let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
             .expect("the template is well formed");
         let bar = |name: &String| {
@@ -346,11 +355,7 @@ impl Output {
                 ..*self
             });
         }
-        let bar = if io::stderr().is_terminal() {
-            ProgressBar::new_spinner()
-        } else {
-            ProgressBar::hidden()
-        };
+        let bar = INDICATORS.add(ProgressBar::new_spinner());
         let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
             .expect("the template is well formed");
         bar.set_style(style);
@@ -360,9 +365,19 @@ impl Output {
     }
 }
 
+/// Prints a line of the log, which has its end of line.
+pub(super) fn log_line(line: &str) {
+    print_on_stderr(&wrapped(line));
+}
+
+fn print_on_stderr(text: &str) {
+    // A failure cannot be reported anywhere.
+    let _ = INDICATORS.suspend(|| io::stderr().lock().write_all(text.as_bytes()));
+}
+
 /// `text` as stderr shows it: wrapped on a terminal, with control characters escaped.
 pub(super) fn wrapped(text: &str) -> String {
-    let text = on_terminal(text);
+    let text = on_terminal(&completed(text));
     match columns(&console::Term::stderr()) {
         Some(width) => wrap(&text, width),
         None => text,

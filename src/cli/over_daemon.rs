@@ -138,6 +138,9 @@ pub(super) async fn run(
             "the daemon ended while the command ran, and what it called may have acted: {error}"
         ))),
     };
+    if let Command::Call(call) = command {
+        call.remark_on_input(output);
+    }
     if let Some((faults, warnings)) = odd {
         app::sum(&faults, warnings, paths);
     }

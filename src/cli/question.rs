@@ -28,6 +28,9 @@ pub(super) async fn agrees(question: &str) -> Result<bool, Exit> {
     tokio::select! {
         answer = answer => {
             let line = answer.map_err(anyhow::Error::from)??;
+            if line.is_empty() {
+                writeln!(stderr)?;
+            }
             Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
         }
         signal = shutdown::signal() => Err(Exit::interrupted(signal)),

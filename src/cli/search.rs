@@ -13,6 +13,7 @@ use super::explanation;
 use super::output::{Output, faint, strong};
 use super::printable::printable;
 use super::profile_option::ProfileOption;
+use super::unknown::NO_SERVER;
 use crate::app::App;
 use crate::config::BUILT_IN_SERVER;
 use crate::proxy::{SearchError, View};
@@ -33,7 +34,7 @@ pub(super) struct Arguments {
     #[arg(required = true)]
     query: Vec<String>,
     /// Maximum number of tools to show
-    #[arg(long, short = 'n', value_parser = clap::value_parser!(u8).range(1..=50))]
+    #[arg(long, short = 'n', allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=50))]
     limit: Option<u8>,
     /// Only tools of this server
     #[arg(long, short, add = completions::of_servers())]
@@ -104,7 +105,11 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         }
         error => Exit::failed(error.to_string()),
     })?;
+    let is_empty = app.proxy().unscoped().config().names.is_empty();
     if output.is_json() {
+        if is_empty {
+            output.note(NO_SERVER);
+        }
         let hits: Vec<_> = answer
             .found
             .iter()
@@ -113,7 +118,9 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         output.json(&json!({ "hits": hits, "missing": answer.missing, "elsewhere": elsewhere }));
         return Ok(());
     }
-    if answer.found.is_empty() {
+    if answer.found.is_empty() && is_empty {
+        output.line(NO_SERVER);
+    } else if answer.found.is_empty() {
         output.line(answer.to_string());
     } else {
         for found in &answer.found {

@@ -25,8 +25,7 @@ const LIST_LIMIT: Duration = Duration::from_secs(60);
   mcpzip servers github --health
   mcpzip servers --json | jq -r '.servers[] | select(.state != \"ready\") | .name'
 
-Ends with 0 when all servers are ready, and with 4 when any of them is not; disabled servers and those of other projects don't
-count.")]
+Ends with 0 when all servers are ready, and with 4 when any of them is not; disabled servers and those of other projects don't count.")]
 pub(super) struct Arguments {
     /// Show only this server
     #[arg(add = completions::of_servers())]
@@ -107,9 +106,9 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     if output.is_json() {
         output.json(&status);
     } else if arguments.health {
-        show_servers(&status.servers, "", state, output);
+        show_servers(&status, "", state, output);
     } else {
-        show_servers(&status.servers, "", state, output);
+        show_servers(&status, "", state, output);
         show_warnings(&status, output);
         output.line(faint(sum(&status)));
         if let Some(coverage) = status
@@ -121,6 +120,13 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     }
     if failed.is_empty() {
         return Ok(());
+    }
+    if let (Some(name), [server]) = (only, &status.servers[..])
+        && server.state == "disabled"
+    {
+        return Err(Exit::unavailable(format!(
+            "`{name}` is disabled; `mcpzip enable {name}` uses it again"
+        )));
     }
     Err(Exit::unavailable(format!(
         "not ready: {} ({} of {})",

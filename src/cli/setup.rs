@@ -69,14 +69,6 @@ impl Machine {
         Journal::new(&self.paths.state_dir)
     }
 
-    /// A command line of mcpzip for this configuration.
-    pub(super) fn command(&self, line: &str) -> String {
-        match self.has_own_config {
-            true => format!("{line} --config {}", self.paths.config_file.display()),
-            false => line.to_owned(),
-        }
-    }
-
     /// The command that clients start.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, faint};
 use super::since::since;
 use crate::app::STATISTICS;
-use crate::config::Paths;
+use crate::config::{BUILT_IN_SERVER, Config, Environment, Paths};
 use crate::day::Day;
 use crate::statistics::{Row, load};
 
@@ -26,10 +26,23 @@ pub(super) struct Arguments {
     server: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments, paths: &Paths, output: &Output) -> Result<(), Exit> {
+pub(super) fn run(
+    arguments: &Arguments,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
     let history =
         load(&paths.state_dir.join(STATISTICS), arguments.since).context("nothing can be shown")?;
     let total = history.total();
+    if let Some(name) = &arguments.server
+        && total.rows(Some(name)).is_empty()
+        && let Ok(config) = Config::load(paths, environment)
+        && !config.names.contains(name)
+        && name != BUILT_IN_SERVER
+    {
+        return Err(Exit::unknown_server(name, &config));
+    }
     if !output.is_json() {
         output.line(total.table(arguments.server.as_deref()));
         if let (Some(first), Some(last)) =

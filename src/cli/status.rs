@@ -10,10 +10,11 @@ use serde::Serialize;
 
 use super::daemon;
 use super::diagnostics::Exit;
-use super::output::{Output, bad, faint, good, strong};
+use super::output::{Output, bad, caution, faint, good, strong};
 use super::printable::printable;
 use super::status_identities::Identities;
 use super::status_profiles::{self, ShownProfile};
+use super::unknown::NO_SERVER;
 use crate::app::App;
 use crate::approvals::Approvals;
 use crate::audit::{Audit, Directories};
@@ -502,14 +503,18 @@ impl Daemon {
     }
 }
 
+/// The path of the configuration.
+fn path(status: &Status) -> &str {
+    status.configuration.as_deref().unwrap_or_default()
+}
+
 fn show(status: &Status, output: &Output) {
-    let path = status.configuration.as_deref().unwrap_or_default();
     output.line(format!(
         "{} {}",
         strong(format!("mcpzip {}", status.version)),
-        faint(path)
+        faint(path(status))
     ));
-    show_servers(&status.servers, "  ", known, output);
+    show_servers(status, "  ", known, output);
     show_warnings(status, output);
     output.line(sum(status));
     if let Some(coverage) = status.search_by_meaning.filter(|_| status.tools > 0) {
@@ -523,11 +528,12 @@ fn show(status: &Status, output: &Output) {
 
 /// Prints a line for each server, and below it its faults, withheld tools and changes.
 pub(super) fn show_servers(
-    servers: &[ServerReport],
+    status: &Status,
     indent: &str,
     state: fn(&ServerReport) -> String,
     output: &Output,
 ) {
+    let servers = &status.servers;
     let widths = servers.iter().map(|server| server.name.chars().count());
     let widest = widths.max().unwrap_or(0);
     let below = format!("{indent}{:widest$}  ", "");
@@ -544,8 +550,11 @@ pub(super) fn show_servers(
         let sandbox = sandbox.map(|sandbox| format!("in a sandbox: {sandbox}"));
         let package = server.package.as_ref();
         let package = package.map(|package| format!("started from the cache: {package}"));
-        for line in server
-            .reason
+        let reason = server.reason.as_ref().map(|reason| match &server.position {
+            Some(position) => format!("{}:{position}: {reason}", path(status)),
+            None => reason.clone(),
+        });
+        for line in reason
             .iter()
             .chain(&sandbox)
             .chain(&package)
@@ -562,11 +571,15 @@ pub(super) fn show_servers(
 
 pub(super) fn show_warnings(status: &Status, output: &Output) {
     for warning in &status.warnings {
-        output.line(format!("{} {}", bad("configuration:"), printable(warning)));
+        let line = format!("{}:{warning}", path(status));
+        output.line(format!("{} {}", caution("warning:"), printable(&line)));
     }
 }
 
 pub(super) fn sum(status: &Status) -> String {
+    if status.servers.is_empty() {
+        return NO_SERVER.to_owned();
+    }
     let tools = strong(counted(status.tools, "tool"));
     format!("{tools} of {}", counted(status.servers.len(), "server"))
 }

@@ -11,6 +11,7 @@ use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
 use super::profile_option::ProfileOption;
+use super::unknown::NO_SERVER;
 use crate::app::App;
 use crate::config::{BUILT_IN_SERVER, Config};
 use crate::proxy::{Progress, counted};
@@ -147,6 +148,9 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let shown = snapshot
         .tools()
         .filter(|tool| wanted(tool.server().name().as_str()));
-    output.line(faint(counted(shown.count(), "tool")));
+    output.line(match proxy.unscoped().config().names.is_empty() {
+        true => NO_SERVER.to_owned(),
+        false => faint(counted(shown.count(), "tool")),
+    });
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::advice::command;
 use super::output::Output;
 use super::setup::{Machine, below_home};
 use crate::clients::{Choice, SecretsPlan, Twin};
@@ -129,11 +130,10 @@ pub(super) fn notes(plan: &SecretsPlan, machine: &Machine) -> Vec<String> {
     if literal_count(plan).is_some() {
         notes.push(format!(
             "literal secrets in new servers: {}. `--extract-secrets` moves them to {} and writes `${{NAME}}` instead; so does \
-             `{}` later. `{}` moves them to the keychain or an encrypted file",
+             `{}` later. `mcpzip secret migrate` moves them to the keychain or an encrypted file",
             listed(&plan.literals),
             file(machine),
-            machine.command(LATER),
-            machine.command("mcpzip secret migrate")
+            LATER
         ));
     }
     if !plan.stored.is_empty() {
@@ -151,7 +151,7 @@ pub(super) fn notes(plan: &SecretsPlan, machine: &Machine) -> Vec<String> {
 pub(super) fn next_step(plan: &SecretsPlan, machine: &Machine) -> Option<(String, String)> {
     let secrets = literal_count(plan)?;
     let text = format!("moves {secrets} to {}", file(machine));
-    Some((machine.command(LATER), text))
+    Some((command(LATER), text))
 }
 
 /// The servers with their literal secrets, for a sentence.

@@ -2,6 +2,10 @@
 
 use crate::text::nearest;
 
+/// The text for a configuration without servers.
+pub(super) const NO_SERVER: &str =
+    "no server is configured; `mcpzip add` adds one, and `mcpzip init` takes over those of clients";
+
 /// The text for a name that is not among `known`, or that cannot be used though it is.
 pub(super) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let known: Vec<&str> = known.collect();

@@ -20,6 +20,9 @@ use crate::files::read_regular;
 use crate::registry::{Given, Listing, Merged, Registry, Way, merge};
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "mcpzip update [OPTIONS] <NAME>...\n       mcpzip update [OPTIONS] --all"
+)]
 #[command(after_help = "Examples:
   mcpzip update weather
   mcpzip update --all --dry-run")]

@@ -1,8 +1,7 @@
 //! The reason why a daemon stopped serving a session, in the session's process.
 
-use std::io::{self, Write as _};
-
 use super::message::ToSession;
+use crate::telemetry;
 
 #[derive(Debug)]
 pub(super) enum DetachReason {
@@ -21,7 +20,7 @@ impl DetachReason {
             ToSession::Welcome { .. } | ToSession::Step(_) => None,
             ToSession::Log(line) => {
                 // Without a reader of stderr, the line is in the log files only.
-                let _ = io::stderr().lock().write_all(line.as_bytes());
+                let _ = telemetry::print(&line);
                 None
             }
             ToSession::End { error } => Some(Self::End { error }),

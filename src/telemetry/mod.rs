@@ -18,7 +18,7 @@ mod withheld;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -69,6 +69,7 @@ const TIME: &[BorrowedFormatItem<'_>] =
 
 static LEVEL: OnceLock<Level> = OnceLock::new();
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+static PRINTER: OnceLock<fn(&str)> = OnceLock::new();
 static FILES: Mutex<Option<HashMap<String, LogFile>>> = Mutex::new(None);
 
 /// Starts logging to stderr at a level, and to files at `info` once their directory is known. Libraries, which know no
@@ -201,6 +202,24 @@ fn hear_panics(level: LevelFilter) {
         let backtrace = std::backtrace::Backtrace::capture();
         tracing::error!("a fault inside mcpzip: {panic}\n{backtrace}");
     }));
+}
+
+/// Prints lines of text on stderr by `printer` from now on.
+pub(crate) fn print_by(printer: fn(&str)) {
+    // The first one counts.
+    let _ = PRINTER.set(printer);
+}
+
+/// Prints a finished line on stderr. JSON stays as it is.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn print(line: &str) -> io::Result<()> {
+    match PRINTER.get() {
+        Some(printer) if !line.starts_with('{') => printer(line),
+        _ => io::stderr().lock().write_all(line.as_bytes())?,
+    }
+    Ok(())
 }
 
 /// Starts to keep lines in files in `directory` as well.
@@ -365,7 +384,7 @@ struct Stamp;
 
 impl io::Write for Stderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        io::stderr().lock().write_all(written(line).as_bytes())?;
+        print(&written(line))?;
         Ok(line.len())
     }
 

@@ -267,6 +267,10 @@ fn an_unknown_server_gets_the_nearest_name_in_one_wording() {
         &["disable", "hubb"],
         &["doctor", "hubb"],
         &["update", "hubb"],
+        &["logs", "hubb"],
+        &["stats", "--server", "hubb"],
+        &["daemon", "stop", "hubb"],
+        &["daemon", "restart", "hubb"],
     ] {
         let outcome = setup.run(arguments).code(1);
         let text = "no server `hubb` is configured; did you mean `hub`?";

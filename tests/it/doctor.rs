@@ -212,6 +212,7 @@ fn what_others_may_read_is_closed_when_asked_for() {
     set_mode(&state, 0o755);
     let report = doctor(&setup, &[]).code(6).json();
     let open = findings(&report, "file-open");
+    assert_eq!(open.len(), 1, "one reason, one finding: {open:?}");
     assert!(
         open.iter()
             .all(|finding| finding["fixable"] == true && finding["fixed"].is_null()),

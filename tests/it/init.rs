@@ -375,6 +375,11 @@ mod terminal {
         let report = house.run(&["init", "--yes", "--json"]).code(1);
         assert_eq!(report.json()["changed"], false);
         assert!(report.stderr.contains("nothing was set up"), "{report}");
+        // Nothing here starts one of the servers that it could name.
+        let bare = house.setup.clone().variable("PATH", "/nowhere");
+        let bare = crate::support::command::run(bare.command(&["init", "--yes"]), "").code(1);
+        assert!(bare.stderr.contains("mcpzip add NAME"), "{bare}");
+        assert!(!bare.stderr.contains("--server"), "{bare}");
     }
 
     #[test]
@@ -460,7 +465,7 @@ mod terminal {
         for words in [
             "restart Claude Code",
             "mcpzip undo",
-            "dead was left where it is",
+            "dead was left where it is: server `dead` ended",
         ] {
             assert!(screen.contains(words), "`{words}` is missing:\n{screen}");
         }
@@ -693,6 +698,41 @@ mod terminal {
         crate::support::until("the servers' end", || {
             house.setup.home().mark.processes().is_empty().then_some(())
         });
+    }
+
+    #[test]
+    fn keys_typed_while_servers_are_tried_answer_nothing() {
+        use crate::support::Server;
+        use crate::support::script::{echo, sleep};
+        let house = House::new();
+        let slow = Server::new().tool("t", [echo()]).at_start([sleep(1500)]);
+        let slow = house.entry("slow", slow);
+        house.write(
+            ".claude.json",
+            &serde_json::json!({ "mcpServers": { "slow": slow } }).to_string(),
+        );
+        let Some(terminal) =
+            Terminal::run(&house.setup.command(&["init", "--client", "claude-code"]))
+        else {
+            return;
+        };
+        terminal.shows("Which servers");
+        terminal.press("Enter");
+        if super::has_runner() {
+            terminal.shows("Add servers");
+            terminal.press("Enter");
+        }
+        crate::support::until("the server's start", || {
+            (house.setup.home().starts("slow") > 0).then_some(())
+        });
+        terminal.types("y");
+        terminal.shows("Write this?");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let screen = terminal.screen();
+        assert!(!screen.contains("[exit"), "{screen}");
+        terminal.types("n");
+        terminal.shows("nothing was changed");
+        assert!(!house.setup.config_path().exists());
     }
 
     #[test]

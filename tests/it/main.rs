@@ -98,6 +98,7 @@ mod call_arguments;
 mod cli;
 mod clients;
 mod coming_over;
+mod command_advice;
 mod command_line;
 mod commands;
 mod completions;

@@ -54,10 +54,11 @@ fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
 fn look(paths: &[PathBuf], examination: &mut Examination) {
     use std::os::unix::fs::MetadataExt as _;
 
-    use super::finding::{Finding, Fix};
+    use super::finding::{Finding, Fix, some};
     use super::kinds;
 
     let own = rustix::process::getuid().as_raw();
+    let (mut open, mut found) = (Vec::new(), Vec::new());
     for path in paths {
         let Ok(metadata) = path.metadata() else {
             continue;
@@ -69,17 +70,25 @@ fn look(paths: &[PathBuf], examination: &mut Examination) {
             continue;
         }
         // A file in a private directory is out of reach; only the directory is reported.
-        let open = metadata.mode() & 0o077;
+        let others = metadata.mode() & 0o077;
         let is_closed = |above: &Path| {
             above
                 .metadata()
                 .is_ok_and(|above| above.mode() & 0o077 == 0)
         };
-        if open == 0 || !metadata.is_dir() && path.parent().is_some_and(is_closed) {
+        if others == 0 || !metadata.is_dir() && path.parent().is_some_and(is_closed) {
             continue;
         }
-        let what = format!("`{subject}` has the mode {:o}", metadata.mode() & 0o777);
-        examination
-            .add(Finding::new(&kinds::FILE_OPEN, subject, what).with_fix(Fix::Close(path.clone())));
+        let mode = metadata.mode() & 0o777;
+        found.push(format!("`{subject}` has the mode {mode:o}"));
+        open.push(path.clone());
     }
+    // They have one reason and one remedy, so they are one finding.
+    let subject = match &open[..] {
+        [] => return,
+        [path] => path.display().to_string(),
+        paths => format!("{} files and directories", paths.len()),
+    };
+    let finding = Finding::new(&kinds::FILE_OPEN, subject, some(&found));
+    examination.add(finding.with_fix(Fix::Close(open)));
 }

@@ -28,9 +28,9 @@ pub(super) struct Finding {
 /// A repair that needs no question.
 #[derive(Debug)]
 pub(super) enum Fix {
-    /// Removes the permissions of group and others.
+    /// Removes the permissions of group and others from these files and directories.
     #[cfg(unix)]
-    Close(PathBuf),
+    Close(Vec<PathBuf>),
     /// Removes a file that is not used.
     RemoveFile(PathBuf),
     /// Removes a directory that is not used.

@@ -2,7 +2,7 @@
 
 use std::io;
 #[cfg(unix)]
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -26,13 +26,8 @@ pub(super) async fn all(
     for finding in &mut examination.findings {
         let Some(fix) = &finding.fix else { continue };
         let fixed = match fix {
-            // The path was removed together with its directory.
             #[cfg(unix)]
-            Fix::Close(path) if !path.exists() => Ok("it is gone".to_owned()),
-            #[cfg(unix)]
-            Fix::Close(path) => close(path)
-                .map(|mode| format!("it has the mode {mode:o} now"))
-                .map_err(Into::into),
+            Fix::Close(paths) => close(paths),
             Fix::RemoveFile(path) => outcome(std::fs::remove_file(path), "it is removed"),
             Fix::RemoveDirectory(path) => outcome(std::fs::remove_dir_all(path), "it is removed"),
             Fix::Entry { entry, is_dead } => complete(machine, entry, *is_dead),
@@ -80,11 +75,16 @@ fn outcome(done: io::Result<()>, words: &str) -> anyhow::Result<String> {
     Ok(words.to_owned())
 }
 
-/// Removes the permissions of group and others. Returns the new mode.
+/// Removes the permissions of group and others.
 #[cfg(unix)]
-fn close(path: &Path) -> io::Result<u32> {
+fn close(paths: &[PathBuf]) -> anyhow::Result<String> {
     use std::os::unix::fs::PermissionsExt as _;
-    let mode = path.metadata()?.permissions().mode() & 0o700;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    Ok(mode)
+    // An earlier repair may have removed some of them.
+    for path in paths.iter().filter(|path| path.exists()) {
+        let failed = || format!("`{}`", path.display());
+        let mode = path.metadata().with_context(failed)?.permissions().mode() & 0o700;
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, permissions).with_context(failed)?;
+    }
+    Ok("only you can open it now".to_owned())
 }

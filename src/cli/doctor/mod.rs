@@ -46,8 +46,7 @@ use kinds::Severity;
   mcpzip doctor github
   mcpzip doctor --fix --json
 
-It ends with 0 when at most notes are left, with 6 for warnings, and with 1 for errors.
-docs/doctor.md has an entry for each finding.")]
+It ends with 0 when at most notes are left, with 6 for warnings, and with 1 for errors. docs/doctor.md has an entry for each finding.")]
 pub(super) struct Arguments {
     /// Check only this server
     #[arg(value_name = "SERVER", add = completions::of_servers())]

@@ -16,6 +16,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
+use super::advice::command;
 use super::demo::poll_once;
 use super::diagnostics::Exit;
 use super::migrate;
@@ -145,7 +146,7 @@ pub(super) async fn run(
         );
     }
     if is_nothing(&draft, machine) && draft.survey.unreadable.is_empty() {
-        return Err(Exit::failed(NOTHING));
+        return Err(Exit::failed(nothing(machine)));
     }
     match missing(&draft, machine) {
         Some(what) if draft.plan.edits.is_empty() => Err(Exit::failed(what)),
@@ -169,10 +170,18 @@ fn missing(draft: &Draft, machine: &Machine) -> Option<String> {
     (!has_servers).then(|| "no server is configured: `mcpzip add` adds one".to_owned())
 }
 
-/// The error if no configuration was made.
-const NOTHING: &str = "nothing was set up: no client and no server was chosen, and there is no configuration.\n\
-    Add a server with `mcpzip add NAME -- COMMAND` or `mcpzip init --server fetch`, and connect a client with \
-    `mcpzip connect CLIENT`; `mcpzip demo` shows everything without either";
+/// The error if no configuration was made. It names only a server that can start here.
+fn nothing(machine: &Machine) -> String {
+    let popular = popular::all(&machine.around.environment);
+    let usable = popular.iter().find(|popular| popular.lacks.is_none());
+    let usable = usable.map(|popular| format!(" or `mcpzip init --server {}`", popular.name));
+    format!(
+        "nothing was set up: no client and no server was chosen, and there is no configuration.\n\
+         Add a server with `mcpzip add NAME -- COMMAND`{}, and connect a client with \
+         `mcpzip connect CLIENT`; `mcpzip demo` shows everything without either",
+        usable.unwrap_or_default()
+    )
+}
 
 /// Whether there would still be no configuration.
 fn is_nothing(draft: &Draft, machine: &Machine) -> bool {
@@ -740,17 +749,17 @@ fn next(
     if draft.connections.is_empty() {
         output.line(format!(
             "  {} adds mcpzip to a client",
-            strong("mcpzip connect CLIENT")
+            strong(command("mcpzip connect CLIENT"))
         ));
     }
     for trial in trials.iter().filter(|trial| trial.needs_login()) {
         output.line(format!(
             "  {} logs in to {}",
-            strong(format!("mcpzip login {}", trial.name)),
+            strong(command(&format!("mcpzip login {}", trial.name))),
             trial.name
         ));
     }
-    for trial in trials.iter().filter(|trial| trial.fails()) {
+    for (trial, reason) in trials.iter().filter_map(|t| Some((t, t.fault()?))) {
         let is_here = draft.new.contains(&trial.name);
         let what = if is_here {
             "is taken over but does not work yet"
@@ -758,21 +767,22 @@ fn next(
             "was left where it is"
         };
         output.line(format!(
-            "  {} {what}: it did not work",
-            bad(printable(&trial.name))
+            "  {} {what}: {}",
+            bad(printable(&trial.name)),
+            printable(&reason)
         ));
     }
-    if let Some((command, text)) = later {
-        output.line(format!("  {} {text}", strong(command)));
+    if let Some((line, text)) = later {
+        output.line(format!("  {} {text}", strong(line)));
     }
     output.line(format!(
         "  {} shows the current state",
-        strong("mcpzip status")
+        strong(command("mcpzip status"))
     ));
     if let Some(run) = undo {
         output.line(format!(
             "  {} reverts all of this {}",
-            strong("mcpzip undo"),
+            strong(command("mcpzip undo")),
             faint(format!("(run {run})"))
         ));
     }

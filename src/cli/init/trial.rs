@@ -59,13 +59,35 @@ pub(super) async fn run(
         }
     };
     app.finish().await;
+    forget_typed();
     tried
 }
+
+/// Forgets the keys that were typed while servers were tried: they answer no question that was seen.
+#[cfg(unix)]
+fn forget_typed() {
+    use rustix::termios::{QueueSelector, tcflush};
+    // This fails if stdin is not a terminal.
+    let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+}
+
+/// The console of Windows offers this by unsafe calls only, so such keys answer the next question.
+#[cfg(not(unix))]
+fn forget_typed() {}
 
 impl Tried {
     /// Whether the server is known not to work here.
     pub(super) fn fails(&self) -> bool {
-        matches!(self.trial, Trial::Failed { .. } | Trial::Unset { .. })
+        self.fault().is_some()
+    }
+
+    /// The reason why the server does not work here.
+    pub(super) fn fault(&self) -> Option<String> {
+        match &self.trial {
+            Trial::Unset { variable } => Some(format!("the variable {variable} is not set here")),
+            Trial::Failed { reason } => Some(reason.clone()),
+            Trial::Ready { .. } | Trial::Login | Trial::Disabled => None,
+        }
     }
 
     /// Whether the server requires a login.
@@ -95,11 +117,10 @@ impl Tried {
                 faint("-"),
                 faint("switched off, so it was not tried")
             ),
-            Trial::Unset { variable } => format!(
-                "{} {name}  the variable {variable} is not set here",
-                bad("✗")
-            ),
-            Trial::Failed { reason } => format!("{} {name}  {}", bad("✗"), printable(reason)),
+            Trial::Unset { .. } | Trial::Failed { .. } => {
+                let reason = self.fault().unwrap_or_default();
+                format!("{} {name}  {}", bad("✗"), printable(&reason))
+            }
         }
     }
 

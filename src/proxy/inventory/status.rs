@@ -45,6 +45,9 @@ pub(crate) struct ServerReport {
     /// The reason why it is failed or faulty, and the time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The position of a faulty entry in the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<String>,
     /// The failure of the last attempt of any process; `None` once the server answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LastFailure>,
@@ -300,6 +303,7 @@ impl Inventory {
             name: fault.name.clone(),
             state: "faulty",
             reason: Some(fault.fault.to_string()),
+            position: Some(fault.position.to_string()),
             last_failure: None,
             tools: 0,
             withheld: 0,
@@ -369,6 +373,7 @@ impl Inventory {
             name: server.to_string(),
             state,
             reason: reason.map(|reason| config.masker.mask(&reason).into_owned()),
+            position: None,
             last_failure: None,
             tools: known.map_or(0, |known| known.entries().len()) - snapshot.withheld(server),
             withheld: snapshot.withheld(server),

@@ -1,0 +1,155 @@
+//! Commands that messages name, such as `mcpzip doctor`. They get the files and directories of the user's own command line, so
+//! that they act on the same configuration.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::config::{PathFlags, Paths, is_inline};
+
+/// The options of this process. They are global because log lines name commands, too.
+static OPTIONS: OnceLock<Options> = OnceLock::new();
+
+/// Commands that use no configuration.
+const FREE: [&str; 4] = ["demo", "completions", "man", "help"];
+
+/// Commands that write the configuration, or a client's entry that relies on it.
+const WRITING: [&str; 9] = [
+    "add", "init", "migrate", "connect", "update", "remove", "enable", "disable", "config",
+];
+
+/// The remedy that replaces a command that writes, if the configuration is a variable.
+const INLINE: &str = "; here, change `MCPZIP_CONFIG_JSON`, which has the configuration";
+
+#[derive(Debug)]
+struct Options {
+    /// The options, each after a space.
+    text: String,
+    is_inline: bool,
+}
+
+/// Remembers the options for all messages from now on.
+pub(super) fn remember(flags: &PathFlags, paths: &Paths) {
+    let given = [
+        ("--config", &flags.config_file),
+        ("--cache-dir", &flags.cache_dir),
+        ("--state-dir", &flags.state_dir),
+    ];
+    let options = given.into_iter().filter_map(|(flag, path)| {
+        let path = quoted(path.as_deref()?);
+        Some(format!(" {flag} {path}"))
+    });
+    // A process has one command line.
+    let _ = OPTIONS.set(Options {
+        text: options.collect(),
+        is_inline: is_inline(&paths.config_file),
+    });
+}
+
+/// `text` with the options in each command that it names in backticks.
+pub(super) fn completed(text: &str) -> Cow<'_, str> {
+    match OPTIONS.get() {
+        Some(options) => options.complete(text),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The command `line`, such as `mcpzip status`, with the options.
+pub(super) fn command(line: &str) -> String {
+    let text = format!("`{line}`");
+    let quoted = OPTIONS.get().map(|options| options.commands(&text).0);
+    quoted.unwrap_or(text).trim_matches('`').to_owned()
+}
+
+impl Options {
+    fn complete<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.text.is_empty() && !self.is_inline || !text.contains("`mcpzip ") {
+            return Cow::Borrowed(text);
+        }
+        let (mut text, writes) = self.commands(text);
+        if writes && self.is_inline {
+            let at = text.strip_suffix('.').map_or(text.len(), str::len);
+            text.insert_str(at, INLINE);
+        }
+        Cow::Owned(text)
+    }
+
+    /// The text with the options, and whether one of its commands writes.
+    fn commands(&self, text: &str) -> (String, bool) {
+        let mut parts = text.split("`mcpzip ");
+        let mut whole = parts.next().unwrap_or_default().to_owned();
+        let mut writes = false;
+        for part in parts {
+            let mut words = part.split('`').next().unwrap_or_default().split(' ');
+            let name = words.next().unwrap_or_default();
+            let is_name = name.starts_with(|c: char| c.is_ascii_lowercase());
+            let flags = ["--config", "--cache-dir", "--state-dir"];
+            let has_options = words.any(|word| flags.iter().any(|flag| word.starts_with(flag)));
+            whole.push_str("`mcpzip");
+            if is_name && !has_options && !FREE.contains(&name) {
+                whole.push_str(&self.text);
+                writes |= WRITING.contains(&name);
+            }
+            whole.push(' ');
+            whole.push_str(part);
+        }
+        (whole, writes)
+    }
+}
+
+/// A path as one word of a command line.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,\\~".contains(c);
+    match text.chars().all(is_plain) && (cfg!(windows) || !text.contains('\\')) {
+        true => text,
+        false if cfg!(windows) => format!("\"{text}\""),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_acts_on_the_same_configuration() {
+        let options = Options {
+            text: " --config 'my file'".into(),
+            is_inline: false,
+        };
+        for (text, expected) in [
+            (
+                "see `mcpzip doctor`, or `mcpzip add NAME -- COMMAND`",
+                "see `mcpzip --config 'my file' doctor`, or `mcpzip --config 'my file' add NAME -- COMMAND`",
+            ),
+            (
+                "`mcpzip demo` and `mcpzip --help`",
+                "`mcpzip demo` and `mcpzip --help`",
+            ),
+            (
+                "`mcpzip serve --config FILE`",
+                "`mcpzip serve --config FILE`",
+            ),
+            (
+                "mcpzip is `mcpzip`, `mcpzip 0.1` is older",
+                "mcpzip is `mcpzip`, `mcpzip 0.1` is older",
+            ),
+        ] {
+            assert_eq!(options.complete(text), expected);
+        }
+        let inline = Options {
+            text: String::new(),
+            is_inline: true,
+        };
+        for (text, expected) in [
+            (
+                "Run `mcpzip init`.",
+                "Run `mcpzip init`; here, change `MCPZIP_CONFIG_JSON`, which has the configuration.",
+            ),
+            ("see `mcpzip doctor`", "see `mcpzip doctor`"),
+        ] {
+            assert_eq!(inline.complete(text), expected);
+        }
+    }
+}
