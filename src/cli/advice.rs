@@ -18,8 +18,9 @@ const WRITING: [&str; 9] = [
     "add", "init", "migrate", "connect", "update", "remove", "enable", "disable", "config",
 ];
 
-/// The remedy that replaces a command that writes, if the configuration is a variable.
-const INLINE: &str = "; here, change `MCPZIP_CONFIG_JSON`, which has the configuration";
+/// The remedy in place of a command that writes, if the configuration is a variable.
+const INLINE: &str =
+    "; while `MCPZIP_CONFIG_JSON` is the configuration, change or unset that instead";
 
 #[derive(Debug)]
 struct Options {
@@ -84,7 +85,10 @@ impl Options {
             let name = words.next().unwrap_or_default();
             let is_name = name.starts_with(|c: char| c.is_ascii_lowercase());
             let flags = ["--config", "--cache-dir", "--state-dir"];
-            let has_options = words.any(|word| flags.iter().any(|flag| word.starts_with(flag)));
+            // A command with a file of its own is not about this configuration.
+            let is_own =
+                |word: &str| word == "FILE" || flags.iter().any(|flag| word.starts_with(flag));
+            let has_options = words.any(is_own);
             whole.push_str("`mcpzip");
             if is_name && !has_options && !FREE.contains(&name) {
                 whole.push_str(&self.text);
@@ -145,7 +149,7 @@ mod tests {
         for (text, expected) in [
             (
                 "Run `mcpzip init`.",
-                "Run `mcpzip init`; here, change `MCPZIP_CONFIG_JSON`, which has the configuration.",
+                "Run `mcpzip init`; while `MCPZIP_CONFIG_JSON` is the configuration, change or unset that instead.",
             ),
             ("see `mcpzip doctor`", "see `mcpzip doctor`"),
         ] {

@@ -1,5 +1,7 @@
 //! What commands say about a wrong command line or an empty configuration, and the commands that they tell to run.
 
+use serde_json::json;
+
 use crate::support::script::{echo, exit};
 use crate::support::{Server, Setup, command};
 
@@ -59,7 +61,7 @@ fn commands_that_messages_name_have_the_options_of_the_users_own() {
     let inline = setup.variable("MCPZIP_CONFIG_JSON", "{}");
     let none = inline.run(&["search", "x"]).code(0);
     assert!(
-        none.stderr.contains("here, change `MCPZIP_CONFIG_JSON`"),
+        none.stderr.contains("change or unset that instead"),
         "{none}"
     );
 }
@@ -134,9 +136,16 @@ fn numbers_and_names_that_cannot_be_meant_are_refused_in_words() {
 
 #[test]
 fn a_flag_without_its_value_is_a_wrong_command_line() {
-    let text = r#"{"name": "note", "annotations": {"readOnlyHint": true}, "inputSchema": {"type": "object", "properties":
-        {"title": {"type": "string"}, "draft": {"type": "boolean"}}}}"#;
-    let setup = setup().server("notes", Server::new().tool_as("note", text, [echo()]));
+    let text = json!({
+        "name": "note",
+        "annotations": { "readOnlyHint": true },
+        "inputSchema": {
+            "type": "object",
+            "properties": { "title": { "type": "string" }, "draft": { "type": "boolean" } },
+        },
+    });
+    let text = text.to_string();
+    let setup = setup().server("notes", Server::new().tool_as("note", &text, [echo()]));
     let refused = setup.run(&["call", "notes__note", "--title"]).code(2);
     assert!(
         refused
@@ -198,11 +207,17 @@ fn help_has_no_line_ends_within_sentences() {
         &[],
     ] {
         let help = [arguments, &["--help"]].concat();
-        let help = command::run(setup.command(&help), "").code(0);
+        let mut help = setup.command(&help);
+        help.env("COLUMNS", "100");
+        let help = command::run(help, "").code(0);
         let lines: Vec<&str> = help.stdout.lines().collect();
         for pair in lines.windows(2) {
             let is_text = |line: &str| line.starts_with(|c: char| c.is_alphanumeric() || c == '`');
-            let is_split = is_text(pair[0]) && is_text(pair[1]) && !pair[0].ends_with(':');
+            // A line that has room for the next word was ended by hand.
+            let next = pair[1].split(' ').next().unwrap_or_default();
+            let has_room = pair[0].len() + 1 + next.len() <= 100;
+            let is_split =
+                is_text(pair[0]) && is_text(pair[1]) && has_room && !pair[0].ends_with(':');
             assert!(!is_split, "{pair:?}: {help}");
         }
     }

@@ -341,6 +341,8 @@ fn each_exit_code_of_the_help_is_one_that_the_program_ends_with() {
     let documented: Vec<i32> = codes
         .lines()
         .map_while(|line| line.split_whitespace().next()?.parse().ok())
+        // The code of a signal, which the tests of questions see.
+        .filter(|code| *code != 130)
         .collect();
     let mut tested: Vec<i32> = cases.iter().map(|(code, _)| *code).collect();
     tested.dedup();
