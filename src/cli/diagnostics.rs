@@ -4,9 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::advice::completed;
 use super::unknown::unknown;
-use crate::config::{self, ChangeError, Config, EditError};
+use crate::config::{self, ChangeError, Config, EditError, with_options};
 use crate::daemon;
 use crate::downstream::http;
 use crate::proxy::{Failure, View, Withheld};
@@ -248,8 +247,8 @@ impl Exit {
         let error = serde_json::json!({
             "code": self.code(),
             "kind": self.kind.name(),
-            "message": completed(&chain(self.error.as_ref())),
-            "hints": self.hints().iter().map(|hint| completed(hint)).collect::<Vec<_>>(),
+            "message": with_options(&chain(self.error.as_ref())),
+            "hints": self.hints().iter().map(|hint| with_options(hint)).collect::<Vec<_>>(),
         });
         serde_json::json!({ "error": error }).to_string()
     }

@@ -1,7 +1,6 @@
 //! The command line, with one file per command. A command reads its arguments, does its work and prints a few lines.
 
 mod add;
-mod advice;
 mod approvals;
 mod approve;
 mod audit;
@@ -74,7 +73,7 @@ use tracing::level_filters::LevelFilter;
 use crate::app::{App, LOGS};
 use crate::config::{
     EditError, Environment, LOG_LEVELS, LogFormat, PathFlags, Paths, SessionEnv, env, is_inline,
-    log_level,
+    log_level, remember_options,
 };
 use crate::keyring::Store;
 use crate::telemetry;
@@ -516,8 +515,11 @@ impl Configured {
         environment: Environment,
         output: &Output,
     ) -> Result<(), Exit> {
-        let paths = Paths::resolve(flags.clone(), &environment)?;
-        advice::remember(&flags, &paths);
+        let paths = Paths::resolve(flags, &environment)?;
+        // The daemon has the variables of its first session.
+        if !matches!(self, Self::StartedDaemon) {
+            remember_options(&paths, &environment);
+        }
         telemetry::keep_in(&paths.state_dir.join(LOGS));
         let environment = Store::around(&paths, environment);
         match self {

@@ -1,17 +1,22 @@
 //! All printing of commands goes through this file.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Arc, LazyLock, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::advice::completed;
 use super::diagnostics::{Exit, Reported};
 use super::printable::{on_terminal, printable, printable_json};
 use super::wrap::{columns, wrap, wrap_row};
+use crate::config::with_options;
+
+/// Number of log lines that a terminal does not show again.
+const LINES_KNOWN: usize = 64;
 
 /// The progress indicators of this process. Lines are printed above them.
 static INDICATORS: LazyLock<MultiProgress> = LazyLock::new(|| {
@@ -172,7 +177,7 @@ impl Output {
         if self.is_sent(|| Printed::Line(text.as_ref().to_owned())) {
             return;
         }
-        let text = on_terminal(&completed(text.as_ref()));
+        let text = on_terminal(&with_options(text.as_ref()));
         self.print(&match columns(&console::Term::stdout()) {
             Some(width) => wrap(&text, width),
             None => text,
@@ -185,7 +190,7 @@ impl Output {
         if self.is_sent(row) {
             return;
         }
-        let shown = |text: &str| on_terminal(&completed(text));
+        let shown = |text: &str| on_terminal(&with_options(text));
         let (head, body) = (shown(head.as_ref()), shown(body.as_ref()));
         self.print(&match columns(&console::Term::stdout()) {
             Some(width) => wrap_row(&head, &body, width),
@@ -365,8 +370,20 @@ impl Output {
     }
 }
 
-/// Prints a line of the log, which has its end of line.
+/// Prints a line of the log, which has its end of line. A terminal shows a line once a minute, though each attempt to connect
+/// writes it.
 pub(super) fn log_line(line: &str) {
+    static SHOWN: Mutex<VecDeque<(Instant, String)>> = Mutex::new(VecDeque::new());
+    const PAUSE: Duration = Duration::from_secs(60);
+    if io::stderr().is_terminal() {
+        let mut shown = SHOWN.lock();
+        shown.retain(|(at, _)| at.elapsed() < PAUSE);
+        if shown.iter().any(|(_, known)| known == line) {
+            return;
+        }
+        shown.truncate(LINES_KNOWN - 1);
+        shown.push_front((Instant::now(), line.to_owned()));
+    }
     print_on_stderr(&wrapped(line));
 }
 
@@ -377,7 +394,7 @@ fn print_on_stderr(text: &str) {
 
 /// `text` as stderr shows it: wrapped on a terminal, with control characters escaped.
 pub(super) fn wrapped(text: &str) -> String {
-    let text = on_terminal(&completed(text));
+    let text = on_terminal(&with_options(text));
     match columns(&console::Term::stderr()) {
         Some(width) => wrap(&text, width),
         None => text,

@@ -6,11 +6,10 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::advice::command;
 use super::output::Output;
 use super::setup::{Machine, below_home};
 use crate::clients::{Choice, SecretsPlan, Twin};
-use crate::config::secrets_file;
+use crate::config::{command_with_options, secrets_file};
 use crate::proxy::counted;
 
 /// The command that moves literal secrets of the configuration.
@@ -151,7 +150,7 @@ pub(super) fn notes(plan: &SecretsPlan, machine: &Machine) -> Vec<String> {
 pub(super) fn next_step(plan: &SecretsPlan, machine: &Machine) -> Option<(String, String)> {
     let secrets = literal_count(plan)?;
     let text = format!("moves {secrets} to {}", file(machine));
-    Some((command(LATER), text))
+    Some((command_with_options(LATER), text))
 }
 
 /// The servers with their literal secrets, for a sentence.

@@ -37,6 +37,7 @@ fn each_line(text: &str, width: usize, hang: impl Fn(&str) -> usize) -> String {
 }
 
 fn indent(line: &str) -> usize {
+    let line = console::strip_ansi_codes(line);
     line.len() - line.trim_start_matches(' ').len()
 }
 
@@ -78,6 +79,10 @@ mod tests {
             "  one two\n    three\n    four"
         );
         assert_eq!(wrap("a-word-that-is-long b", 7), "a-word-that-is-long\n  b");
+        assert_eq!(
+            wrap("\u{1b}[2m  one two\u{1b}[0m", 6),
+            "\u{1b}[2m  one\n    two\u{1b}[0m"
+        );
         assert_eq!(wrap("short  and  spaced", 40), "short  and  spaced");
         assert_eq!(wrap("first\nsecond line", 8), "first\nsecond\n  line");
         assert_eq!(

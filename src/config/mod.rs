@@ -5,6 +5,7 @@
 //! carries the faults and warnings found. This module writes nothing back and starts nothing.
 
 mod adaptation;
+mod advice;
 mod approvals;
 mod audit;
 mod certificates;
@@ -82,6 +83,7 @@ mod transport;
 mod watch;
 
 pub(crate) use adaptation::{Override, Overrides, Preset};
+pub(crate) use advice::{command_with_options, remember_options, with_options};
 pub(crate) use approvals::ApprovalOptions;
 pub(crate) use audit::{AuditCopies, AuditOptions, Syslog};
 pub(crate) use certificates::Certificates;

@@ -141,6 +141,7 @@ impl SharedResources {
 /// When the session's configuration cannot be used.
 pub(super) fn build(session: &message::Session, shared: &SharedResources) -> Result<App, Error> {
     let (paths, env) = (session.paths(), session.env());
+    config::remember_options(&paths, &env.environment);
     let (surface, profile) = (session.surface(), session.profile.clone());
     let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
     let app = App::for_session(paths, env, surface, profile, id, &shared.app)?;

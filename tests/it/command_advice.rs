@@ -39,6 +39,27 @@ fn log_lines_break_between_words_at_a_terminal() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_terminal_shows_the_failure_of_a_server_once_though_it_is_tried_again() {
+    use crate::support::terminal::Terminal;
+    let setup = setup()
+        .server("broken", Server::new().at_start([exit(3)]))
+        .log_level("warn");
+    setup.save();
+    let Some(terminal) = Terminal::run(&setup.command(&["serve"])) else {
+        return;
+    };
+    crate::support::until("two attempts", || {
+        (setup.home().starts("broken") > 1).then_some(())
+    });
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let screen = terminal.shows("no connection server=broken");
+    assert_eq!(screen.matches("no connection").count(), 1, "{screen}");
+    terminal.press("C-c");
+    terminal.shows("[exit 0]");
+}
+
 #[test]
 fn commands_that_messages_name_have_the_options_of_the_users_own() {
     let setup = setup().entry("faulty", r#"{"args": []}"#);
@@ -57,6 +78,15 @@ fn commands_that_messages_name_have_the_options_of_the_users_own() {
         .code(1);
     let told = format!("`mcpzip --config {moved} list` shows");
     assert!(unknown.stderr.contains(&told), "{unknown}");
+    // An agent passes on what it is told.
+    let missing = setup.home().path("missing.json");
+    let missing = missing.to_str().unwrap();
+    let mut client = setup.start_with(&["serve", "--config", missing]);
+    let answer = client.shake_hands("2025-11-25").value();
+    let told = format!("run `mcpzip --config {missing} init`");
+    let instructions = answer["instructions"].as_str().unwrap();
+    assert!(instructions.contains(&told), "{instructions}");
+    client.finish();
     // A variable cannot be written, so the advice is another.
     let inline = setup.variable("MCPZIP_CONFIG_JSON", "{}");
     let none = inline.run(&["search", "x"]).code(0);

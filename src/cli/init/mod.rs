@@ -16,7 +16,6 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use super::advice::command;
 use super::demo::poll_once;
 use super::diagnostics::Exit;
 use super::migrate;
@@ -28,7 +27,7 @@ use crate::clients::{
     Choice, Client, CodexApproval, Connection, Item, Known, Launch, Plan, Scope, Surroundings,
     Survey, Verdict, barrier,
 };
-use crate::config::Config;
+use crate::config::{Config, command_with_options};
 use crate::proxy::counted;
 use crate::shutdown;
 use dialog::{Answer, Line};
@@ -749,13 +748,16 @@ fn next(
     if draft.connections.is_empty() {
         output.line(format!(
             "  {} adds mcpzip to a client",
-            strong(command("mcpzip connect CLIENT"))
+            strong(command_with_options("mcpzip connect CLIENT"))
         ));
     }
     for trial in trials.iter().filter(|trial| trial.needs_login()) {
         output.line(format!(
             "  {} logs in to {}",
-            strong(command(&format!("mcpzip login {}", trial.name))),
+            strong(command_with_options(&format!(
+                "mcpzip login {}",
+                trial.name
+            ))),
             trial.name
         ));
     }
@@ -777,12 +779,12 @@ fn next(
     }
     output.line(format!(
         "  {} shows the current state",
-        strong(command("mcpzip status"))
+        strong(command_with_options("mcpzip status"))
     ));
     if let Some(run) = undo {
         output.line(format!(
             "  {} reverts all of this {}",
-            strong(command("mcpzip undo")),
+            strong(command_with_options("mcpzip undo")),
             faint(format!("(run {run})"))
         ));
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
+use crate::config::with_options;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
 use crate::upstream::required_input;
@@ -70,7 +71,7 @@ impl Reply {
         Self::Result(
             format!(
                 r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#,
-                quoted(text)
+                quoted(&with_options(text))
             )
             .into(),
         )

@@ -50,7 +50,7 @@ use super::ledger::Ledger;
 use super::view::{Mode, View};
 
 use crate::catalog::{Catalog, Failure, Failures, Key, Lists, Pins, ServerTools, Snapshot, Tool};
-use crate::config::Config;
+use crate::config::{Config, with_options};
 use crate::events::Source;
 use crate::notify::Notifier;
 use crate::shutdown::Tasks;
@@ -209,10 +209,11 @@ impl Inventory {
                 " For many calls in one, describe and call mcpzip__run, which runs JavaScript.",
             );
         }
-        match waiting_text(&waiting) {
+        let text = match waiting_text(&waiting) {
             Some(waiting) => format!("{text} {waiting}").trim_start().to_owned(),
             None => text,
-        }
+        };
+        with_options(&text).into_owned()
     }
 
     /// A tool's definition. If the cache has lost it, its server is listed again.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Tools, builtin};
 use crate::catalog::Snapshot;
-use crate::config::{BUILT_IN_SERVER, SearchOptions};
+use crate::config::{BUILT_IN_SERVER, SearchOptions, with_options};
 use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Progress, Reply};
@@ -55,7 +55,7 @@ impl Tools {
         };
         let server = arguments.text("server").filter(|server| !server.is_empty());
         match self.search(view, &query, limit, server.as_deref()).await {
-            Ok(answer) => Reply::text(&answer.to_string()),
+            Ok(answer) => Reply::text(&with_options(&answer.to_string())),
             Err(error) => Reply::tool_error(&error.to_string()),
         }
     }

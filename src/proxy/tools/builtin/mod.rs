@@ -20,7 +20,9 @@ pub(in crate::proxy) use switches::Switches;
 use bytes::Bytes;
 
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};
-use crate::config::{BUILT_IN_SERVER, Config, Environment, Management, ScriptTools, Verdict};
+use crate::config::{
+    BUILT_IN_SERVER, Config, Environment, Management, ScriptTools, Verdict, with_options,
+};
 use crate::day::Day;
 use crate::mcp::Object;
 use crate::proxy::answers::Answers;
@@ -204,12 +206,16 @@ impl Builtin {
                     .index()
                     .wait_current(Duration::from_secs(5))
                     .await;
-                Reply::text(&self.inventory.status_for(view, Reader::Agent).to_string())
+                self.status(view)
             }
-            Tool::Status | Tool::ReadResult | Tool::Run => {
-                Reply::text(&self.inventory.status_for(view, Reader::Agent).to_string())
-            }
+            Tool::Status | Tool::ReadResult | Tool::Run => self.status(view),
         }
+    }
+
+    /// The status as an agent may read it.
+    fn status(&self, view: &View) -> Reply {
+        let status = self.inventory.status_for(view, Reader::Agent).to_string();
+        Reply::text(&with_options(&status))
     }
 
     /// Runs a built-in tool by its name in 0.1, under the rules of its current name.

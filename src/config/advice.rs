@@ -1,11 +1,12 @@
-//! Commands that messages name, such as `mcpzip doctor`. They get the files and directories of the user's own command line, so
-//! that they act on the same configuration.
+//! Commands that messages to people and agents name, such as `mcpzip doctor`. They get the files and directories of this process's
+//! own command line, so that they act on the same configuration.
 
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::config::{PathFlags, Paths, is_inline};
+use super::env::Environment;
+use super::paths::{PathFlags, Paths, is_inline};
 
 /// The options of this process. They are global because log lines name commands, too.
 static OPTIONS: OnceLock<Options> = OnceLock::new();
@@ -29,26 +30,31 @@ struct Options {
     is_inline: bool,
 }
 
-/// Remembers the options for all messages from now on.
-pub(super) fn remember(flags: &PathFlags, paths: &Paths) {
-    let given = [
-        ("--config", &flags.config_file),
-        ("--cache-dir", &flags.cache_dir),
-        ("--state-dir", &flags.state_dir),
-    ];
-    let options = given.into_iter().filter_map(|(flag, path)| {
-        let path = quoted(path.as_deref()?);
-        Some(format!(" {flag} {path}"))
-    });
-    // A process has one command line.
+/// Remembers the options for all messages from now on: the paths that a command without options would not have. The first call in
+/// a process counts.
+pub(crate) fn remember_options(paths: &Paths, environment: &Environment) {
+    let usual = Paths::resolve(PathFlags::default(), environment).ok();
+    let text = usual.map_or_else(String::new, |usual| options(paths, &usual));
+    // Sessions of one daemon have the same paths.
     let _ = OPTIONS.set(Options {
-        text: options.collect(),
+        text,
         is_inline: is_inline(&paths.config_file),
     });
 }
 
+fn options(paths: &Paths, usual: &Paths) -> String {
+    let pairs = [
+        ("--config", &paths.config_file, &usual.config_file),
+        ("--cache-dir", &paths.cache_dir, &usual.cache_dir),
+        ("--state-dir", &paths.state_dir, &usual.state_dir),
+    ];
+    let differing = pairs.into_iter().filter(|(_, path, usual)| path != usual);
+    let options = differing.map(|(flag, path, _)| format!(" {flag} {}", quoted(path)));
+    options.collect()
+}
+
 /// `text` with the options in each command that it names in backticks.
-pub(super) fn completed(text: &str) -> Cow<'_, str> {
+pub(crate) fn with_options(text: &str) -> Cow<'_, str> {
     match OPTIONS.get() {
         Some(options) => options.complete(text),
         None => Cow::Borrowed(text),
@@ -56,7 +62,7 @@ pub(super) fn completed(text: &str) -> Cow<'_, str> {
 }
 
 /// The command `line`, such as `mcpzip status`, with the options.
-pub(super) fn command(line: &str) -> String {
+pub(crate) fn command_with_options(line: &str) -> String {
     let text = format!("`{line}`");
     let quoted = OPTIONS.get().map(|options| options.commands(&text).0);
     quoted.unwrap_or(text).trim_matches('`').to_owned()
