@@ -407,10 +407,9 @@ fn ask_about_secrets(
             printable(&twins::listed(&made.secrets.literals))
         ));
         secrets.extracts_secrets = dialog::agree(&question)?;
-        let later = machine.command("mcpzip secret migrate");
-        output.line(faint(format!(
-            "  `{later}` moves secrets to the keychain or an encrypted file, at any time"
-        )));
+        output.line(faint(
+            "  `mcpzip secret migrate` moves secrets to the keychain or an encrypted file, at any time",
+        ));
     }
     Ok(())
 }
