@@ -85,7 +85,8 @@ class Result:
     @property
     def content(self) -> list[Json]:
         """The content blocks."""
-        return list(self.value.get("content", []))
+        content = self.value.get("content")
+        return content if isinstance(content, list) else []
 
     @property
     def structured(self) -> Json:
@@ -95,7 +96,8 @@ class Result:
     @property
     def text(self) -> str:
         """The texts among the content, a line break between them."""
-        return "\n".join(block["text"] for block in self.content if block.get("type") == "text")
+        blocks = (block.get("text") for block in self.content if isinstance(block, dict))
+        return "\n".join(text for text in blocks if isinstance(text, str))
 
     def data(self) -> Json:
         """The structured content; or else the text, read as JSON if it is."""

@@ -34,7 +34,7 @@ pub(crate) use answers::reply::Reply;
 pub(crate) use callers::caller::Caller;
 pub(crate) use callers::client::{Client, Shows};
 pub(crate) use callers::listener::{ChangeNotice, Interests, Listener};
-pub(crate) use failure::{Failure, Withheld};
+pub(crate) use failure::{Failure, Unlisted, Withheld};
 pub(crate) use features::told_apart;
 pub(crate) use inventory::{
     Progress, ServerReport, SharedLists, Start, Status, counted, neighbours,

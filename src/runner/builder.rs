@@ -205,7 +205,8 @@ impl Builder {
         self
     }
 
-    /// Searches by meaning with this model instead of the bundled one.
+    /// Searches by meaning with this model instead of the bundled one. A model without a name or usable dimensions is an error of
+    /// [`Builder::build`].
     #[must_use]
     pub fn embedder(mut self, embedder: impl Embedder) -> Self {
         self.embedder = Some(Arc::new(embedder));
@@ -244,7 +245,7 @@ impl Builder {
         let config = self.config()?;
         let program = tracing::dispatcher::get_default(Clone::clone);
         let scope = Scope::new(&program);
-        let directories = self.data();
+        let directories = self.data()?;
         check(&config, self.directories.is_some())?;
         check_urls(&config)?;
         let session = SessionEnv {
@@ -357,20 +358,20 @@ impl Builder {
         Ok(config)
     }
 
-    fn data(&self) -> Directories {
+    fn data(&self) -> Result<Directories, Error> {
         let cache = self.directories.as_ref().map(|(cache, _)| cache.as_path());
-        let embedder = self.embedder.as_ref().map(|own| Arc::new(Own(own.clone())));
-        let shared = embedder.map(|own| Arc::new(SharedLists::with_embedder(cache, own)));
+        let embedder = self.embedder.clone().map(Own::of).transpose()?;
+        let shared = embedder.map(|own| Arc::new(SharedLists::with_embedder(cache, Arc::new(own))));
         let Some((cache, state)) = &self.directories else {
-            return Directories {
+            return Ok(Directories {
                 shared,
                 logins: self.logins.clone(),
                 ..Directories::default()
-            };
+            });
         };
         let files = || Place::Directory(state.join(oauth::DIRECTORY));
         let logins = self.logins.clone().unwrap_or_else(files);
-        Directories {
+        Ok(Directories {
             shared,
             cache: Some(cache.clone()),
             logs: Some(state.join("logs")),
@@ -384,7 +385,7 @@ impl Builder {
             approvals: Some(Approvals::below(state)),
             logins: Some(logins),
             ..Directories::default()
-        }
+        })
     }
 }
 

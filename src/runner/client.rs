@@ -268,7 +268,13 @@ impl Client {
         let params = json!({ "ref": reference, "argument": argument });
         let result = self.request("completion/complete", params).await?;
         let values = result["completion"]["values"].clone();
-        serde_json::from_value(values).map_err(unreadable)
+        serde_json::from_value(values).map_err(|error| {
+            let message = format!(
+                "server `{}` answered with something else than values: {error}",
+                self.server
+            );
+            Error::new(ErrorKind::Answer, message).with_source(error)
+        })
     }
 
     async fn list<T: DeserializeOwned>(

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::proxy::{Failure, View};
-use crate::upstream::{CallError, code_of, message_of};
+use crate::upstream::oauth::AuthRequired;
+use crate::upstream::{CallError, ConnectError, HttpError, code_of, message_of};
 
 type Source = Arc<dyn StdError + Send + Sync>;
 
@@ -47,11 +48,11 @@ pub enum ErrorKind {
     UnknownServer,
     /// No tool has this name, or several have.
     UnknownTool,
-    /// The arguments do not fit the tool. Nothing was sent.
+    /// The arguments do not fit the tool, or there is no such prompt or resource. Nothing was sent.
     Arguments,
     /// A rule, a person or a handler refused it. Nothing was sent.
     Denied,
-    /// The server cannot be reached. Nothing was sent.
+    /// The server cannot be reached or is busy, so nothing was sent; or the connection ended during a request that cannot act twice.
     Unavailable,
     /// The server needs a login.
     Login,
@@ -165,13 +166,17 @@ impl Error {
     }
 
     pub(super) fn of_failure(failure: &Failure, view: &View) -> Self {
-        let error = Self::new(kind_of(failure), failure.text(view));
+        let fact = failure.fact(view);
         match failure {
-            Failure::Call { error: cause, .. } => {
-                error.with_masked(cause, |text| view.config().masker.mask(text).into_owned())
-            }
-            _ => error,
+            Failure::Call { error, .. } => Self::of_call(error, fact, view),
+            _ => Self::new(kind_of(failure), fact),
         }
+    }
+
+    /// The failure of a request to a server.
+    pub(super) fn of_call(error: &CallError, message: String, view: &View) -> Self {
+        let mask = |text: &str| view.config().masker.mask(text).into_owned();
+        Self::new(kind_of_call(error), message).with_masked(error, mask)
     }
 
     /// The error response of a server; `error` is a JSON-RPC error object.
@@ -212,12 +217,46 @@ fn kind_of(failure: &Failure) -> ErrorKind {
 fn kind_of_call(error: &CallError) -> ErrorKind {
     match error {
         _ if error.wants_login() => ErrorKind::Login,
+        CallError::Connect(error) => match &**error {
+            ConnectError::ShuttingDown => ErrorKind::Ended,
+            ConnectError::Http { error, .. } => match kind_of_http(error) {
+                // The answers to a handshake: no request was sent after it.
+                ErrorKind::Server | ErrorKind::Answer => ErrorKind::Unavailable,
+                kind => kind,
+            },
+            _ => ErrorKind::Unavailable,
+        },
+        CallError::Connecting { .. } | CallError::Busy { .. } => ErrorKind::Unavailable,
+        CallError::Lost { .. } if error.is_unsent() => ErrorKind::Unavailable,
         CallError::Lost { .. } => ErrorKind::Lost,
         CallError::Timeout { .. } => ErrorKind::Timeout,
         CallError::TooLarge { .. } | CallError::Malformed { .. } => ErrorKind::Answer,
-        CallError::Uncompared { .. } | CallError::Withheld { .. } => ErrorKind::Denied,
-        _ if error.is_unsent() => ErrorKind::Unavailable,
-        _ => ErrorKind::Lost,
+        CallError::Uncompared { .. } | CallError::Withheld { .. } | CallError::Changed { .. } => {
+            ErrorKind::Denied
+        }
+        CallError::Http { error, .. } => kind_of_http(error),
+    }
+}
+
+fn kind_of_http(error: &HttpError) -> ErrorKind {
+    match error {
+        HttpError::Login {
+            need: AuthRequired::Rights,
+            ..
+        } => ErrorKind::Denied,
+        HttpError::Login {
+            need: AuthRequired::Patience(_),
+            ..
+        } => ErrorKind::Unavailable,
+        HttpError::Login { .. } => ErrorKind::Login,
+        HttpError::Unreachable { .. }
+        | HttpError::Insecure { .. }
+        | HttpError::Command(_)
+        | HttpError::Elsewhere { .. }
+        | HttpError::Redirect { .. }
+        | HttpError::NoEndpoint { .. } => ErrorKind::Unavailable,
+        HttpError::Status { .. } => ErrorKind::Server,
+        HttpError::TooLarge { .. } | HttpError::ContentType { .. } => ErrorKind::Answer,
     }
 }
 

@@ -50,7 +50,8 @@ impl Execute<'_> {
         self
     }
 
-    /// Limits the time of the call.
+    /// Limits the time that the server has for its answer. Its start, and the questions that the program's handler answers meanwhile,
+    /// have times of their own: `tokio::time::timeout` limits all of it, and cancels the call.
     ///
     /// ```
     /// # mcpzip::internals::with_notes(async |runner| {

@@ -9,6 +9,7 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::contained::{Panicked, contained};
 use super::error::Error;
 
 /// Answers the questions of servers and receives their messages. Each method has a default that refuses or ignores.
@@ -238,9 +239,8 @@ impl<H: Handler> AnyHandler for H {
                 _ => Err(Error::refusal(format!("`{method}` is not supported"))),
             }
         };
-        let caught = AssertUnwindSafe(answer).catch_unwind();
-        let panicked = |_| Err(Error::refusal("the handler panicked"));
-        Box::pin(caught.map(move |answer| answer.unwrap_or_else(panicked)))
+        let panicked = |Panicked| Err(Error::refusal("the handler panicked"));
+        Box::pin(contained(answer).map(move |answer| answer.unwrap_or_else(panicked)))
     }
 
     fn notice(&self, method: &str, params: Value, tool: Option<&str>) {

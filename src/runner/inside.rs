@@ -7,12 +7,12 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::contained::{Panicked, contained};
 use super::error::{Error, ErrorKind};
 use super::tool::{Tool, ToolResult};
 use crate::upstream::{Introduction, Source, SourceError};
@@ -209,14 +209,14 @@ impl Source for Inside {
             let arguments = serde_json::from_str(arguments.get())
                 .map_err(|error| SourceError::Arguments(error.to_string()))?;
             // The method itself may panic, before there is a future.
-            let call = AssertUnwindSafe(async { self.0.call(tool, arguments).await });
-            let result = match call.catch_unwind().await {
+            let call = contained(async { self.0.call(tool, arguments).await });
+            let result = match call.await {
                 Ok(Ok(result)) => result,
                 Ok(Err(error)) if error.kind() == ErrorKind::UnknownTool => {
                     return Err(SourceError::UnknownTool);
                 }
                 Ok(Err(error)) => ToolResult::failed(&error.to_string()),
-                Err(_) => ToolResult::failed("the tool panicked"),
+                Err(Panicked) => ToolResult::failed("the tool panicked"),
             };
             Ok(result.into_value().to_string())
         })

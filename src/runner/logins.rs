@@ -2,10 +2,10 @@
 
 use std::any::Any;
 use std::io;
-use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 
+use super::contained::{Panicked, contained};
 use super::error::Error;
 use super::inside::BoxFuture;
 use crate::upstream::oauth::LoginPlace;
@@ -82,28 +82,27 @@ pub(super) struct Own<S>(pub(super) S);
 
 impl<S: LoginStore> LoginPlace for Own<S> {
     fn load<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Option<Vec<u8>>>> {
-        contained(async { self.0.load(name).await })
+        answered(async { self.0.load(name).await })
     }
 
     fn save<'a>(&'a self, name: &'a str, record: Option<Vec<u8>>) -> BoxFuture<'a, io::Result<()>> {
         match record {
-            Some(record) => contained(async move { self.0.save(name, record).await }),
-            None => contained(async { self.0.remove(name).await }),
+            Some(record) => answered(async move { self.0.save(name, record).await }),
+            None => answered(async { self.0.remove(name).await }),
         }
     }
 
     fn lock<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Any + Send + Sync>>> {
-        contained(async { self.0.lock(name).await })
+        answered(async { self.0.lock(name).await })
     }
 }
 
 /// The result of `future`; a panic in it is an error.
-fn contained<'a, T: 'a>(
+fn answered<'a, T: 'a>(
     future: impl Future<Output = Result<T, Error>> + Send + 'a,
 ) -> BoxFuture<'a, io::Result<T>> {
-    let answered = AssertUnwindSafe(future).catch_unwind();
-    Box::pin(answered.map(|answered| match answered {
+    Box::pin(contained(future).map(|answered| match answered {
         Ok(answered) => answered.map_err(io::Error::other),
-        Err(_) => Err(io::Error::other("the store for logins panicked")),
+        Err(Panicked) => Err(io::Error::other("the store for logins panicked")),
     }))
 }

@@ -5,6 +5,7 @@
 
 mod builder;
 mod client;
+mod contained;
 mod embedder;
 mod error;
 mod events;
@@ -50,8 +51,8 @@ use self::client::{LIST_LIMIT, unreadable, with_progress};
 use self::exchange::{Exchange, object};
 use self::handler::AnyHandler;
 use crate::catalog;
-use crate::mcp::{ClientCapabilities, Outbox, Revision};
-use crate::proxy::{self, Call, Caller, Proxy, Reply, RequestContext};
+use crate::mcp::{ClientCapabilities, ErrorCode, Outbox, Revision};
+use crate::proxy::{self, Call, Caller, Failure, Proxy, Reply, RequestContext, Unlisted, View};
 use crate::shutdown::{self, LogLines, Tasks};
 use crate::telemetry::Scope;
 use crate::telemetry::trace::Trace;
@@ -332,7 +333,7 @@ impl Runner {
         let work = async {
             let view = inner.proxy.unscoped();
             let described = inner.proxy.tools.describe(&view, name).await;
-            let (tool, json) = described.map_err(|failure| Error::of_failure(&failure, &view))?;
+            let (tool, json) = described.map_err(|failure| inner.failed(&failure, &view))?;
             inner.tool(&tool, || Ok(json))
         };
         inner.run(work).await
@@ -506,6 +507,18 @@ impl Inner {
         }
     }
 
+    /// The error of a call. If its server was not listed, it is that of the listing, with its causes.
+    fn failed(&self, failure: &Failure, view: &View) -> Error {
+        let listing = match failure {
+            Failure::Unlisted {
+                server,
+                reason: Unlisted::Failed(_),
+            } => self.listed(server).err(),
+            _ => None,
+        };
+        listing.unwrap_or_else(|| Error::of_failure(failure, view))
+    }
+
     /// The definition of a tool.
     fn tool(
         &self,
@@ -576,7 +589,7 @@ impl Inner {
                 is_read_only: false,
             };
             let reply = exchange.around(self.proxy.tools.call_unshaped(call)).await;
-            let reply = reply.map_err(|failure| Error::of_failure(&failure, &view))?;
+            let reply = reply.map_err(|failure| self.failed(&failure, &view))?;
             let result = self.value_of(reply)?;
             match select {
                 Some(filter) => self.selected(result, filter).await,
@@ -609,6 +622,17 @@ impl Inner {
                 })
             }
             Reply::RelayedError(error) => Err(Error::of_server(&error, &view)),
+            Reply::Error {
+                message,
+                cause: Some(cause),
+                ..
+            } => Err(Error::of_call(&cause, message, &view)),
+            // There is no such prompt or resource, or what was asked for cannot be used.
+            Reply::Error {
+                code: ErrorCode::INVALID_PARAMS | ErrorCode::RESOURCE_NOT_FOUND,
+                message,
+                ..
+            } => Err(Error::new(ErrorKind::Arguments, message)),
             Reply::Error { message, .. } => Err(Error::new(ErrorKind::Server, message)),
             Reply::Ended { .. } => Err(Error::ended()),
         }

@@ -49,7 +49,8 @@ impl HttpOptions {
         }
     }
 
-    /// Requires `Authorization: Bearer` with this token from every client.
+    /// Requires `Authorization: Bearer` with this token from every client: one word of printable ASCII. Another one is an
+    /// [`ErrorKind::Config`] of the server, so that a variable that is not set opens nothing.
     ///
     /// ```
     /// let options = mcpzip::HttpOptions::new("0.0.0.0", 3000).token("a long random word");
@@ -112,6 +113,12 @@ impl HttpOptions {
             }
             Ok(_) => {}
         }
+        let token = self.token.map(|token| {
+            let checked = http::token(token.expose(), "`HttpOptions::token`".to_owned());
+            checked.map_err(|error| {
+                Error::new(ErrorKind::Config, error.to_string()).with_source(error)
+            })
+        });
         let origins = self.origins.iter().map(|text| {
             let origin = text.parse::<http::Origin>();
             origin.map_err(|error| {
@@ -122,7 +129,7 @@ impl HttpOptions {
         Ok(http::Options {
             origins: origins.collect::<Result<_, _>>()?,
             address: self.address,
-            token: self.token,
+            token: token.transpose()?,
             auth: None,
             tls: None,
             drain: None,

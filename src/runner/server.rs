@@ -35,7 +35,7 @@ pub struct Server {
 
 impl Server {
     /// A server that is a program, spoken to on its stdin and stdout. A name without a directory is looked up in the `PATH`
-    /// of [`Builder::environment`](crate::Builder::environment).
+    /// of [`Builder::environment`](crate::Builder::environment), or without one where the system looks by default.
     ///
     /// ```
     /// let server = mcpzip::Server::stdio("uvx").args(["mcp-server-time"]);
@@ -165,7 +165,14 @@ impl Server {
     }
 
     fn member(mut self, key: &str, name: String, value: String) -> Self {
-        self.entry[key][name] = value.into();
+        let members = &mut self.entry[key];
+        if members.is_null() {
+            *members = json!({});
+        }
+        // Something else there is a mistake that the builder reports.
+        if let Some(members) = members.as_object_mut() {
+            members.insert(name, value.into());
+        }
         self
     }
 

@@ -1,12 +1,12 @@
 //! Servers that the program connects.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::contained::{Panicked, contained};
 use super::error::Error;
 use super::inside::BoxFuture;
 use crate::text::chain;
@@ -79,13 +79,13 @@ pub(super) struct Outside(pub(super) Arc<dyn Transport>);
 
 impl OpenStreams for Outside {
     fn open(&self) -> BoxFuture<'_, Result<upstream::Streams, String>> {
-        let opening = AssertUnwindSafe(async { self.0.connect().await }).catch_unwind();
+        let opening = contained(async { self.0.connect().await });
         Box::pin(opening.map(|opened| {
             match opened {
                 Ok(opened) => opened
                     .map(|streams| streams.0)
                     .map_err(|error| chain(&error)),
-                Err(_) => Err("the transport panicked".to_owned()),
+                Err(Panicked) => Err("the transport panicked".to_owned()),
             }
         }))
     }

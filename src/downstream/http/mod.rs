@@ -58,7 +58,7 @@ use tokio::net::TcpListener;
 
 pub(crate) use access::Origin;
 pub(crate) use options::address;
-pub(crate) use options::{Arguments, Options, OptionsError, of_variable};
+pub(crate) use options::{Arguments, Options, OptionsError, of_variable, token};
 
 use crate::config::{HttpAuth, ListenAddress};
 use crate::identity::{Authenticator, Pass};

@@ -206,7 +206,10 @@ fn read(path: &Path, open_file: impl FnOnce(&Path)) -> Result<String, OptionsErr
 }
 
 /// The token in `text`, which was read from `origin`.
-fn token(text: &str, origin: String) -> Result<Secret<String>, OptionsError> {
+///
+/// # Errors
+/// When it is empty, or cannot stand in a header.
+pub(crate) fn token(text: &str, origin: String) -> Result<Secret<String>, OptionsError> {
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(OptionsError::Token { origin });

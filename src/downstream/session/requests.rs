@@ -195,6 +195,7 @@ impl Session {
                             r#"{{"supported":["{supported}"],"requested":{}}}"#,
                             quoted(&requested)
                         )),
+                        cause: None,
                     });
                 }
                 if meta.get(CAPABILITIES_KEY).is_none() {

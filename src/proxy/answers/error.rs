@@ -1,4 +1,5 @@
-//! The texts of failures, as agents read them. Every text that names a failure to an agent is made here.
+//! The texts of failures. Every text that names a failure to an agent is made here: the facts, which the library also gives to programs, and
+//! the advice.
 
 use crate::catalog::{ChangeKind, Rejected};
 use crate::proxy::arguments::Fault;
@@ -10,10 +11,46 @@ use crate::tool::QualifiedName;
 use crate::upstream::oauth::AuthRequired;
 use crate::upstream::{CallError, ConnectError, HttpError};
 
+/// The text of a failure.
+pub(in crate::proxy) struct Words {
+    /// What happened.
+    fact: String,
+    /// The next step for an agent, with the punctuation before it; empty if there is none.
+    advice: String,
+}
+
+impl Words {
+    fn new(fact: String, advice: impl Into<String>) -> Self {
+        let advice = advice.into();
+        Self { fact, advice }
+    }
+
+    /// The whole text, for an agent.
+    pub(in crate::proxy) fn whole(self) -> String {
+        self.fact + &self.advice
+    }
+}
+
+impl From<String> for Words {
+    fn from(fact: String) -> Self {
+        Self::new(fact, "")
+    }
+}
+
 impl Failure {
-    /// The failure, its server, and the next step, without the secrets of the configuration.
+    /// The failure, its server, and the next step for an agent, without the secrets of the configuration.
     #[must_use]
     pub(crate) fn text(&self, view: &View) -> String {
+        self.words(view).whole()
+    }
+
+    /// The failure and its server without advice to an agent, for a program, and without the secrets of the configuration.
+    #[must_use]
+    pub(crate) fn fact(&self, view: &View) -> String {
+        self.words(view).fact
+    }
+
+    fn words(&self, view: &View) -> Words {
         match self {
             Self::Unknown {
                 name,
@@ -22,9 +59,9 @@ impl Failure {
             } => unknown_tool(name, server.as_deref(), nearest),
             Self::Ambiguous { name, names } => {
                 let names = names[..names.len().min(10)].join(" or ");
-                format!("`{name}` could be {names}: say which")
+                Words::new(format!("`{name}` could be {names}"), ": say which")
             }
-            Self::NotShown { name } => format!("there is no tool `{name}`"),
+            Self::NotShown { name } => format!("there is no tool `{name}`").into(),
             Self::Withheld { name, reason } => match reason {
                 Withheld::Denied(rule) => denied_tool(name, rule),
                 Withheld::ByArguments(rule) => denied_call(name, rule),
@@ -41,116 +78,174 @@ impl Failure {
                     Unlisted::Disabled => "it is disabled in the configuration".to_owned(),
                     Unlisted::Elsewhere(projects) => format!("it is there {projects}"),
                 };
-                format!("the tools of server `{server}` are not known: {reason}")
+                format!("the tools of server `{server}` are not known: {reason}").into()
             }
-            Self::Faulty { server, fault } => format!("server `{server}` cannot be used: {fault}"),
-            Self::DefinitionLost { name } => format!(
-                "the definition of `{name}` was lost from the cache and is fetched again; try again in a moment"
+            Self::Faulty { server, fault } => {
+                format!("server `{server}` cannot be used: {fault}").into()
+            }
+            Self::DefinitionLost { name } => Words::new(
+                format!("the definition of `{name}` was lost from the cache and is fetched again"),
+                "; try again in a moment",
             ),
             Self::Arguments {
                 name,
                 faults,
                 signature,
-            } => unfit_arguments(name, faults, signature),
-            Self::NotReadOnly { name } => format!(
-                "`{name}` was not called: it does not declare to be read-only, and execute_read_tool runs only tools that do. Next: call it \
-                 with execute_tool, which the user may have to permit"
+            } => unfit_arguments(name, faults, signature).into(),
+            Self::NotReadOnly { name } => Words::new(
+                format!(
+                    "`{name}` was not called: it does not declare to be read-only, and execute_read_tool runs only tools that do"
+                ),
+                ". Next: call it with execute_tool, which the user may have to permit",
             ),
             Self::NotInScript {
                 name,
                 is_builtin: true,
-            } => format!(
-                "`{name}` was not called: a script runs no other script and calls no tool of mcpzip except mcpzip__read_result. Next: call it with \
-                 execute_tool, outside of the script"
+            } => Words::new(
+                format!(
+                    "`{name}` was not called: a script runs no other script and calls no tool of mcpzip except mcpzip__read_result"
+                ),
+                ". Next: call it with execute_tool, outside of the script",
             ),
             Self::NotInScript {
                 name,
                 is_builtin: false,
-            } => format!(
-                "`{name}` was not called: it does not declare to be read-only, and scripts run only tools that do. Next: call it with \
-                 execute_tool, outside of the script; the user permits scripts all tools with `\"scripts\": {{\"allow\": \"all\"}}`"
+            } => Words::new(
+                format!(
+                    "`{name}` was not called: it does not declare to be read-only, and scripts run only tools that do"
+                ),
+                ". Next: call it with execute_tool, outside of the script; the user permits scripts all tools with \
+                 `\"scripts\": {\"allow\": \"all\"}`",
             ),
-            Self::Limited { name, exceeded } => format!(
-                "`{name}` was not called: {exceeded}. Next: try again in {}",
-                exceeded.later()
+            Self::Limited { name, exceeded } => Words::new(
+                format!("`{name}` was not called: {exceeded}"),
+                format!(". Next: try again in {}", exceeded.later()),
             ),
-            Self::Unreadable { reason } => (*reason).to_owned(),
+            Self::Unreadable { reason } => (*reason).to_owned().into(),
             Self::Preset { name, rejected } => preset_argument(name, rejected),
-            Self::Consent { question } => question.clone(),
+            Self::Consent { question } => question.clone().into(),
             Self::NoConsent { name, reason } => no_consent(name, reason),
-            Self::Call { name, error } => view.masked(&failed_call(name, error)),
+            Self::Call { name, error } => {
+                let words = failed_call(name, error);
+                Words::new(view.masked(&words.fact), words.advice)
+            }
             Self::Refused {
                 name,
                 message,
                 data,
-            } => view.masked(&refused_call(name, message, data.as_deref())),
-            Self::Unlogged { name, cause } => format!(
-                "the call of `{name}` has no answer, because {cause}; calls resume when it can be written: tell the user"
+            } => view
+                .masked(&refused_call(name, message, data.as_deref()))
+                .into(),
+            Self::Unlogged { name, cause } => Words::new(
+                format!(
+                    "the call of `{name}` has no answer, because {cause}; calls resume when it can be written"
+                ),
+                ": tell the user",
             ),
-            Self::Malformed { name } => refused_call(name, "its result is not a JSON object", None),
+            Self::Malformed { name } => {
+                refused_call(name, "its result is not a JSON object", None).into()
+            }
         }
     }
 }
 
 /// The rules require the user's consent, and there is none.
-fn no_consent(name: &QualifiedName, reason: &NoConsent) -> String {
-    let reason = match reason {
-        NoConsent::TooLarge { characters, limit } => format!(
-            "its arguments are too large to be shown whole ({characters} characters, {limit} at most); call it with fewer at a time"
-        ),
-        NoConsent::Unable => "this client cannot ask (it declares no `elicitation`); use another tool, or tell the user".to_owned(),
-        NoConsent::Waiting { id } => format!(
-            "this client cannot ask. The call waits for approval {id}: tell the user to run `mcpzip approvals allow {id}` in a terminal (or `deny`), then make exactly the same call again within ten minutes"
-        ),
-        NoConsent::Unkept { error } => format!("this client cannot ask, and {error}"),
-        NoConsent::Failed { message } => format!("the client could not ask ({message})"),
-        NoConsent::InCompany => "it cannot be requested for one of several calls; call this tool alone".to_owned(),
-        NoConsent::InScript => "a script asks the user once, about all calls that it makes together: put the calls that need consent into one `await all([…])`, or call it with execute_tool, outside of the script".to_owned(),
-        NoConsent::Acted { tool } => format!(
-            "with this client the script would have to run again after the question, and it has called `{tool}`, which may have acted: make the calls that need consent first"
-        ),
-        NoConsent::TooMany => "too many questions of other clients are open; try again in some minutes".to_owned(),
-        NoConsent::UnknownState => "the `requestState` is unknown or has expired, or belongs to another request".to_owned(),
-        NoConsent::Declined => "the user did not agree".to_owned(),
-        NoConsent::Changed => "the tool or its server changed while the user was asked; call again, so that the user is asked about it as it is now".to_owned(),
+fn no_consent(name: &QualifiedName, reason: &NoConsent) -> Words {
+    let fact = |reason: &str| {
+        format!(
+            "`{name}` was not called: the user's rules (`tools.ask`) require the user's consent, and {reason}"
+        )
     };
-    format!(
-        "`{name}` was not called: the user's rules (`tools.ask`) require the user's consent, and {reason}"
-    )
+    let (reason, advice) = match reason {
+        NoConsent::TooLarge { characters, limit } => {
+            let reason = format!(
+                "its arguments are too large to be shown whole ({characters} characters, {limit} at most)"
+            );
+            return Words::new(fact(&reason), "; call it with fewer at a time");
+        }
+        NoConsent::Waiting { id } => {
+            let advice = format!(
+                ": tell the user to run `mcpzip approvals allow {id}` in a terminal (or `deny`), then make exactly the same call again \
+                 within ten minutes"
+            );
+            let reason = format!("this client cannot ask. The call waits for approval {id}");
+            return Words::new(fact(&reason), advice);
+        }
+        NoConsent::Acted { tool } => {
+            let reason = format!(
+                "with this client the script would have to run again after the question, and it has called `{tool}`, which may have acted"
+            );
+            return Words::new(fact(&reason), ": make the calls that need consent first");
+        }
+        NoConsent::Unkept { error } => {
+            return fact(&format!("this client cannot ask, and {error}")).into();
+        }
+        NoConsent::Failed { message } => {
+            return fact(&format!("the client could not ask ({message})")).into();
+        }
+        NoConsent::Unable => (
+            "this client cannot ask (it declares no `elicitation`)",
+            "; use another tool, or tell the user",
+        ),
+        NoConsent::InCompany => (
+            "it cannot be requested for one of several calls",
+            "; call this tool alone",
+        ),
+        NoConsent::InScript => (
+            "a script asks the user once, about all calls that it makes together",
+            ": put the calls that need consent into one `await all([…])`, or call it with execute_tool, outside of the script",
+        ),
+        NoConsent::TooMany => (
+            "too many questions of other clients are open",
+            "; try again in some minutes",
+        ),
+        NoConsent::UnknownState => (
+            "the `requestState` is unknown or has expired, or belongs to another request",
+            "",
+        ),
+        NoConsent::Declined => ("the user did not agree", ""),
+        NoConsent::Changed => (
+            "the tool or its server changed while the user was asked",
+            "; call again, so that the user is asked about it as it is now",
+        ),
+    };
+    Words::new(fact(reason), advice)
 }
 
 /// No tool has this name.
-fn unknown_tool(name: &str, server: Option<&str>, nearest: &[String]) -> String {
-    let advice = match nearest {
-        [] => "find it with search_tools".to_owned(),
-        nearest => format!("did you mean {}?", nearest.join(", ")),
-    };
-    match server {
+fn unknown_tool(name: &str, server: Option<&str>, nearest: &[String]) -> Words {
+    let fact = match server {
         Some(server) => {
-            format!(
-                "there is no tool `{name}`, because no server `{server}` is configured: {advice}"
-            )
+            format!("there is no tool `{name}`, because no server `{server}` is configured")
         }
-        None => format!("there is no tool `{name}`: {advice}"),
+        None => format!("there is no tool `{name}`"),
+    };
+    match nearest {
+        [] => Words::new(fact, ": find it with search_tools"),
+        nearest => format!("{fact}: did you mean {}?", nearest.join(", ")).into(),
     }
 }
 
 /// The user's rules deny the tool.
-pub(in crate::proxy) fn denied_tool(name: &QualifiedName, rule: &str) -> String {
-    format!(
-        "`{name}` is denied by the user's rules (`tools` in the configuration: {rule}): use another tool, or tell the user"
+pub(in crate::proxy) fn denied_tool(name: &QualifiedName, rule: &str) -> Words {
+    Words::new(
+        format!("`{name}` is denied by the user's rules (`tools` in the configuration: {rule})"),
+        ": use another tool, or tell the user",
     )
 }
 
 /// The user's rules do not allow this call of the tool.
-fn denied_call(name: &QualifiedName, rule: &str) -> String {
-    format!(
-        "`{name}` was not called: the user's rules do not allow it with these arguments ({rule}). Use other arguments or another tool, or tell the user"
+fn denied_call(name: &QualifiedName, rule: &str) -> Words {
+    Words::new(
+        format!(
+            "`{name}` was not called: the user's rules do not allow it with these arguments ({rule})"
+        ),
+        ". Use other arguments or another tool, or tell the user",
     )
 }
 
 /// The tool differs from the approved ones.
-fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>) -> String {
+fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>) -> Words {
     let reason = match kind {
         Some(ChangeKind::New) => "no person has approved it yet".to_owned(),
         Some(ChangeKind::Renamed { from }) => {
@@ -160,61 +255,75 @@ fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>) -> String {
             "its server changed its definition after it was approved or first seen".to_owned()
         }
     };
-    format!(
-        "`{name}` is held back: {reason}. A person has to review that with `mcpzip approve {}` at a terminal; use another tool, or \
-         tell the user",
-        name.server
+    Words::new(
+        format!(
+            "`{name}` is held back: {reason}. A person has to review that with `mcpzip approve {}` at a terminal",
+            name.server
+        ),
+        "; use another tool, or tell the user",
     )
 }
 
 /// A person has rejected the tool.
-fn rejected_tool(name: &QualifiedName) -> String {
-    format!("`{name}` is held back: a person has rejected it. Use another tool, or tell the user")
+fn rejected_tool(name: &QualifiedName) -> Words {
+    Words::new(
+        format!("`{name}` is held back: a person has rejected it"),
+        ". Use another tool, or tell the user",
+    )
 }
 
 /// It is not known whether the tool has changed since it was first seen.
-fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> String {
+fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> Words {
     let (reason, advice) = match fault {
         Some(fault) => (
             format!("cannot be checked ({fault})"),
-            "A person has to check that file",
+            ". A person has to check that file; use another tool, or tell the user",
         ),
         None => (
             "is not known yet".to_owned(),
-            "Call again when its server has listed its tools",
+            ". Call again when its server has listed its tools; use another tool, or tell the user",
         ),
     };
-    format!(
-        "`{name}` is held back: whether it has changed since it was first seen {reason}. {advice}; use another tool, or \
-         tell the user"
+    Words::new(
+        format!("`{name}` is held back: whether it has changed since it was first seen {reason}"),
+        advice,
     )
 }
 
 /// The user's override of the tool cannot be applied.
-fn unadapted_tool(name: &QualifiedName) -> String {
-    format!(
-        "`{name}` is held back, because the user's override of it (`tools.override` in the configuration) cannot be applied; `mcpzip \
-         doctor {}` shows the reason. Use another tool, or tell the user",
-        name.server
+fn unadapted_tool(name: &QualifiedName) -> Words {
+    Words::new(
+        format!(
+            "`{name}` is held back, because the user's override of it (`tools.override` in the configuration) cannot be applied; `mcpzip \
+             doctor {}` shows the reason",
+            name.server
+        ),
+        ". Use another tool, or tell the user",
     )
 }
 
 /// The call has an argument that only the user sets.
-fn preset_argument(name: &QualifiedName, rejected: &Rejected) -> String {
+fn preset_argument(name: &QualifiedName, rejected: &Rejected) -> Words {
     match rejected {
-        Rejected::Preset(argument) => format!(
-            "`{name}` was not called: its argument `{argument}` is set by the user's configuration and cannot be given; leave it out"
+        Rejected::Preset(argument) => Words::new(
+            format!(
+                "`{name}` was not called: its argument `{argument}` is set by the user's configuration and cannot be given"
+            ),
+            "; leave it out",
         ),
         Rejected::NotAnObject => {
-            format!("`{name}` was not called: its arguments must be an object")
+            format!("`{name}` was not called: its arguments must be an object").into()
         }
     }
 }
 
 /// The tool is meant for its server's own interface.
-fn app_only_tool(name: &QualifiedName) -> String {
-    format!(
-        "`{name}` is kept from models by its server, which uses it in its own interface (`_meta.ui.visibility`): use another tool"
+fn app_only_tool(name: &QualifiedName) -> Words {
+    Words::new(
+        format!(
+            "`{name}` is kept from models by its server, which uses it in its own interface (`_meta.ui.visibility`)"
+        ),
+        ": use another tool",
     )
 }
 
@@ -241,7 +350,7 @@ fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature: &str) -> S
 }
 
 /// A call failed without an answer.
-fn failed_call(name: &QualifiedName, error: &CallError) -> String {
+fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
     let next = match error {
         CallError::Connect(error) => match &**error {
             ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => {
@@ -283,7 +392,10 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> String {
         }
         CallError::Withheld { .. } => return held_tool(name, None),
     };
-    format!("`{name}` failed: {error}. Next: {next}.")
+    Words::new(
+        format!("`{name}` failed: {error}"),
+        format!(". Next: {next}."),
+    )
 }
 
 fn after_http(error: &HttpError) -> &'static str {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::config::with_options;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
-use crate::upstream::required_input;
+use crate::upstream::{CallError, required_input};
 
 /// Cacheable for a day: only an edit of the configuration changes it. It names servers that only one user may see.
 const CONSTANT: &str = r#""ttlMs":86400000,"cacheScope":"private""#;
@@ -49,6 +49,8 @@ pub(crate) enum Reply {
         message: String,
         /// Additional data for the caller.
         data: Option<String>,
+        /// The failure, if the request got no answer from its server. It is not sent.
+        cause: Option<Box<CallError>>,
     },
 }
 
@@ -104,6 +106,17 @@ impl Reply {
             code,
             message,
             data: None,
+            cause: None,
+        }
+    }
+
+    /// The JSON-RPC error for a request without an answer from its server.
+    pub(in crate::proxy) fn unanswered(message: String, cause: CallError) -> Self {
+        Self::Error {
+            code: ErrorCode::INTERNAL,
+            message,
+            data: None,
+            cause: Some(Box::new(cause)),
         }
     }
 
@@ -172,6 +185,7 @@ impl Reply {
                 code,
                 message,
                 data,
+                cause: _,
             } => Frame::error(Some(id), code, &message, data.as_deref()),
         }
     }

@@ -98,10 +98,9 @@ impl Features {
                 format!("the server's result for {what} is not a JSON object"),
             ),
             Ok(upstream::ServerReply::Error(error)) => Reply::RelayedError(error),
-            Err(failure) => Reply::error(
-                ErrorCode::INTERNAL,
-                view.masked(&error::failed_request(what, &failure)),
-            ),
+            Err(failure) => {
+                Reply::unanswered(view.masked(&error::failed_request(what, &failure)), failure)
+            }
         }
     }
 }

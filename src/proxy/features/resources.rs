@@ -483,6 +483,7 @@ pub(in crate::proxy) fn not_found(caller: &Caller, uri: &str) -> Reply {
         code,
         message: format!("there is no resource `{uri}`"),
         data: Some(format!(r#"{{"uri":{}}}"#, quoted(uri))),
+        cause: None,
     }
 }
 

@@ -1,5 +1,12 @@
 # Filters for results that are text. They take a text or an array: a text gives a text, an array an array.
 
+# A filter knows nothing of the process that it runs in, and does not end it.
+def env: {};
+def halt($code): error("halt is not supported");
+def halt: halt(0);
+def halt_error($code): halt($code);
+def halt_error: halt(5);
+
 # The lines of a text, without the end of the last one.
 def lines: if type == "array" then . else rtrimstr("\n") | split("\n") end;
 

@@ -245,7 +245,9 @@ impl Builtin {
             Verdict::Asked => Reply::tool_error(&format!(
                 "the user's rules (`tools.ask`) require the user's consent: call `{name}` with execute_tool, which asks for it"
             )),
-            Verdict::Denied => Reply::tool_error(&denied_tool(&name, &rule.unwrap_or_default())),
+            Verdict::Denied => {
+                Reply::tool_error(&denied_tool(&name, &rule.unwrap_or_default()).whole())
+            }
         }
     }
 
