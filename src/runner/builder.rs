@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -220,7 +221,8 @@ impl Builder {
         self
     }
 
-    /// Builds the runner, within a tokio runtime of either flavor. A server starts at its first use.
+    /// Builds the runner, within a tokio runtime of either flavor, with timers and I/O (`enable_all`). Its tasks run there, so that it makes no
+    /// progress while that runtime does not run. A server starts at its first use.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -232,7 +234,8 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] when the configuration, or the entry of one of its servers, cannot be used, or there is no runtime.
+    /// [`ErrorKind::Config`] when the configuration, or the entry of one of its servers, cannot be used, or there is no runtime with
+    /// timers.
     #[expect(
         clippy::unused_async,
         reason = "it needs a runtime, and may come to wait"
@@ -240,6 +243,10 @@ impl Builder {
     pub async fn build(self) -> Result<Runner, Error> {
         if tokio::runtime::Handle::try_current().is_err() {
             let message = "a runner is built within a tokio runtime, and there is none";
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        if !has_timers() {
+            let message = "a runner needs the timers of its runtime: make that with `enable_all`";
             return Err(Error::new(ErrorKind::Config, message));
         }
         let config = self.config()?;
@@ -395,6 +402,11 @@ impl std::fmt::Debug for Builder {
             .field("servers", &self.servers.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
+}
+
+/// Whether the current runtime has timers. Tokio says so by a panic alone, which the program's hook prints.
+fn has_timers() -> bool {
+    std::panic::catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
 /// Passes the messages of servers outside of any request to the handler.

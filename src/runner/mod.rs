@@ -536,7 +536,10 @@ impl Inner {
         &self,
         json: Result<Box<RawValue>, catalog::ReadError>,
     ) -> Result<T, Error> {
-        let unusable = |text: String| Error::new(ErrorKind::Answer, text);
+        let unusable = |text: String| {
+            let message = format!("a definition of the server cannot be read: {text}");
+            Error::new(ErrorKind::Answer, message)
+        };
         let json = json.map_err(|error| unusable(error.to_string()).with_source(error))?;
         serde_json::from_str(json.get())
             .map_err(|error| unusable(error.to_string()).with_source(error))

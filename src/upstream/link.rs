@@ -11,6 +11,7 @@ use memchr::memmem;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
+use tokio::task::coop;
 use tokio_util::sync::CancellationToken;
 
 use super::error::CallError;
@@ -164,13 +165,16 @@ impl Link {
         &self,
         lines: &mut LineReader<impl AsyncRead + Unpin>,
     ) -> std::io::Result<()> {
-        while let Some(line) = lines.next().await? {
-            match line {
-                Line::Message(line) => self.receive(line).await,
-                Line::TooLong { length, id } => self.too_long(length, id.as_ref()),
+        loop {
+            // Many lines may be there at once, and the task must give way to others between them: before the next one is taken, since it
+            // would be lost if this is dropped.
+            coop::consume_budget().await;
+            match lines.next().await? {
+                Some(Line::Message(line)) => self.receive(line).await,
+                Some(Line::TooLong { length, id }) => self.too_long(length, id.as_ref()),
+                None => return Ok(()),
             }
         }
-        Ok(())
     }
 
     /// Fails every request, in flight and future, with `reason`.

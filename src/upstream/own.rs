@@ -41,8 +41,11 @@ pub(crate) trait OpenStreams: fmt::Debug + Send + Sync {
     fn open(&self) -> BoxFuture<'_, Result<Streams, String>>;
 }
 
-/// The input of a transport, which may always be ready: each read takes from the budget of its task, so that the task gives way to others,
-/// and its connection can be closed.
+/// The most bytes of one read. A turn of the task has some hundred reads.
+const PART: usize = 8 * 1024;
+
+/// The input of a transport, which may always be ready: each read is small and takes from the budget of its task, so that the task gives way to
+/// others, and its connection can be closed.
 pub(super) struct Cooperative<R>(pub(super) R);
 
 impl<R: AsyncRead + Unpin> AsyncRead for Cooperative<R> {
@@ -52,10 +55,14 @@ impl<R: AsyncRead + Unpin> AsyncRead for Cooperative<R> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let budget = ready!(coop::poll_proceed(context));
-        let read = Pin::new(&mut self.0).poll_read(context, buffer);
+        let mut bytes = [0; PART];
+        let length = PART.min(buffer.remaining());
+        let mut part = ReadBuf::new(&mut bytes[..length]);
+        let read = Pin::new(&mut self.0).poll_read(context, &mut part);
         if read.is_ready() {
             budget.made_progress();
         }
+        buffer.put_slice(part.filled());
         read
     }
 }
