@@ -19,3 +19,4 @@ mod mcp_runner;
 mod own;
 mod serving;
 mod support;
+mod wrong_input;
