@@ -258,15 +258,21 @@ impl Loop {
     ) -> Result<String, String> {
         let (sender, receiver) = oneshot::channel::<Result<String, String>>();
         let runs_in = self.0.clone();
+        let begun = Arc::new(OnceLock::new());
+        let cancel = Cancel(Some(begun.clone()));
         with_python(move |py| {
-            let begun = begin(py, &runs_in, &object, (method, arguments), sender);
-            if let Err(error) = begun {
-                error.write_unraisable(py, Some(object.bind(py)));
+            let asked = begin(py, &runs_in, &object, (method, arguments), sender);
+            match asked {
+                // Nothing else sets it.
+                Ok(future) => drop(begun.set(future)),
+                Err(error) => error.write_unraisable(py, Some(object.bind(py))),
             }
         });
-        receiver
+        let answer = receiver
             .await
-            .unwrap_or_else(|_| Err("the program did not answer".to_owned()))
+            .unwrap_or_else(|_| Err("the program did not answer".to_owned()));
+        cancel.answered();
+        answer
     }
 
     /// Calls `object.method(argument)` in the loop.
@@ -284,6 +290,32 @@ impl Loop {
     }
 }
 
+/// Cancels what the program was asked, unless it has answered.
+struct Cancel(Option<Arc<OnceLock<Arc<Held>>>>);
+
+impl Cancel {
+    fn answered(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Cancel {
+    fn drop(&mut self) {
+        let Some(begun) = self.0.take() else {
+            return;
+        };
+        // The thread takes its jobs in turn, so the question has begun by then, or failed.
+        with_python(move |py| {
+            let cancelled = begun.get().map(|future| {
+                let future = future.bind(py);
+                future.call_method0("cancel")
+            });
+            // In a closed loop nothing runs that could be cancelled.
+            drop(cancelled);
+        });
+    }
+}
+
 /// Begins `object.method(*arguments)` in the loop; `sender` gets the answer.
 fn begin(
     py: Python<'_>,
@@ -291,7 +323,7 @@ fn begin(
     object: &Held,
     (method, [first, second]): (&str, [String; 2]),
     sender: oneshot::Sender<Result<String, String>>,
-) -> PyResult<()> {
+) -> PyResult<Arc<Held>> {
     let coroutine = object.bind(py).call_method1(method, (first, second))?;
     let future = py
         .import("asyncio")?
@@ -311,5 +343,5 @@ fn begin(
         PyResult::Ok(())
     })?;
     future.call_method1("add_done_callback", (done,))?;
-    Ok(())
+    Ok(Held::new(future))
 }

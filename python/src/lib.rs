@@ -173,15 +173,12 @@ fn tool_of(value: &Value) -> Tool {
 
 /// Settings of the configuration file for a server that Python names.
 fn server(entry: &Map<String, Value>) -> Server {
-    let text = |key: &str| entry.get(key).and_then(Value::as_str);
-    let server = match (text("url"), text("command")) {
-        (Some(url), _) => Server::http(url),
-        (None, command) => Server::stdio(command.unwrap_or_default()),
+    let server = match entry.contains_key("url") {
+        true => Server::http(""),
+        false => Server::stdio(""),
     };
-    let rest = entry
-        .iter()
-        .filter(|(key, _)| !matches!(key.as_str(), "url" | "command"));
-    rest.fold(server, |server, (key, value)| {
+    // Also the URL and the command, so that the builder says what is wrong with them.
+    entry.iter().fold(server, |server, (key, value)| {
         server.setting(key, value.clone())
     })
 }
@@ -249,9 +246,14 @@ impl Runner {
             builder = builder.directories(cache, state);
         }
         let environment = settings["environment"].as_object().into_iter().flatten();
-        builder = builder.environment(
-            environment.filter_map(|(name, value)| Some((name.clone(), value.as_str()?))),
-        );
+        let environment = environment.map(|(name, value)| match value.as_str() {
+            Some(value) => Ok((name.clone(), value)),
+            None => {
+                let message = format!("the variable `{name}` of the environment is not a text");
+                Err(failure(py, ErrorKind::Config, &message))
+            }
+        });
+        builder = builder.environment(environment.collect::<PyResult<Vec<_>>>()?);
         for (name, entry) in settings["servers"].as_object().into_iter().flatten() {
             builder = builder.server(name, server(entry.as_object().unwrap_or(&Map::new())));
         }
@@ -384,14 +386,17 @@ impl Runner {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (runner, arguments) = (self.get(py)?, parsed(py, arguments)?);
+        let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
+        let timeout = timeout.map_err(|error| {
+            let message = format!("the timeout cannot be used: {error}");
+            failure(py, ErrorKind::Arguments, &message)
+        })?;
         awaited(py, async move {
             let mut call = runner.execute(&name, &arguments);
             if let Some(filter) = select {
                 call = call.select(filter);
             }
-            if let Some(limit) =
-                timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            {
+            if let Some(limit) = timeout {
                 call = call.timeout(limit);
             }
             call.await.map(ToolResult::into_value)
