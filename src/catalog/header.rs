@@ -48,6 +48,8 @@ struct HeaderTool<'a> {
     guess: Option<Effect>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_app_only: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    needs_task: bool,
     #[serde(skip)]
     interfaces: Vec<String>,
 }
@@ -134,6 +136,7 @@ impl Header<'_> {
                     guess: tool.guess,
                 },
                 is_app_only: tool.is_app_only,
+                needs_task: tool.needs_task,
                 offset: next(tool.length),
                 length: tool.length,
                 adaptation: None,
@@ -256,6 +259,7 @@ impl HeaderTool<'_> {
                 false => Effect::of(&definition),
             },
             is_app_only: definition.is_app_only,
+            needs_task: definition.needs_task,
             interfaces: definition.interfaces,
         })
     }

@@ -41,6 +41,7 @@ pub use server_tools::Listed;
 pub(crate) use server_tools::{ReadError, ServerTools, ToolEntry};
 
 use crate::config::Overrides;
+use crate::mcp::Revision;
 use crate::tool::{Definition, QualifiedName, ServerName, ToolHash, ToolName};
 
 /// The current snapshot, and the way to replace it.
@@ -499,5 +500,23 @@ impl Tool {
             Definition::parse(&raw).is_ok_and(|definition| !definition.interfaces.is_empty())
         };
         self.server.has_interfaces() && self.json().is_ok_and(names_one)
+    }
+
+    /// Whether a call of it has to be a task. In later revisions the server alone decides that.
+    #[must_use]
+    pub(crate) fn needs_task(&self) -> bool {
+        let is_older = |revision: Revision| !revision.is_modern();
+        self.entry().needs_task
+            && self.server.revision().is_some_and(is_older)
+            && self.server.capabilities().has("tasks")
+    }
+
+    /// Whether interfaces may call it. One whose definition cannot be read is not for them.
+    #[must_use]
+    pub(crate) fn is_for_interfaces(&self) -> bool {
+        let for_models = |raw: Box<RawValue>| {
+            Definition::parse(&raw).is_ok_and(|definition| !definition.is_model_only)
+        };
+        self.json().is_ok_and(for_models)
     }
 }

@@ -25,6 +25,7 @@ impl ClientCapabilities {
     const SAMPLING_CONTEXT: u8 = 16;
     const ROOTS: u8 = 32;
     const ROOTS_CHANGE: u8 = 64;
+    const INTERFACES: u8 = 128;
 
     /// Reads the `capabilities` of `initialize`, or the `clientCapabilities` of a modern request.
     #[must_use]
@@ -57,13 +58,28 @@ impl ClientCapabilities {
                 Self::ROOTS_CHANGE,
             );
         }
+        let extension = parts("extensions").and_then(|all| all.get(INTERFACES));
+        let is_object = |raw| Object::parse(raw).is_ok();
+        add(extension.is_some_and(is_object), Self::INTERFACES);
         Self(flags)
     }
 
-    /// Whether there are no capabilities.
+    /// Whether servers can ask the client nothing.
     #[must_use]
-    pub(crate) fn is_empty(self) -> bool {
-        self == Self::NONE
+    pub(crate) fn answers_nothing(self) -> bool {
+        self == self.without_questions()
+    }
+
+    /// The capabilities of a client that cannot be asked.
+    #[must_use]
+    pub(crate) fn without_questions(self) -> Self {
+        Self(self.0 & Self::INTERFACES)
+    }
+
+    /// Whether the client shows interfaces of tools (MCP Apps).
+    #[must_use]
+    pub(crate) fn shows_interfaces(self) -> bool {
+        self.has(Self::INTERFACES)
     }
 
     /// Whether a server's request with this method may be sent to the client.
@@ -97,16 +113,8 @@ impl ClientCapabilities {
 /// The extension with interfaces of tools (MCP Apps).
 pub(crate) const INTERFACES: &str = "io.modelcontextprotocol/ui";
 
-/// Whether a client's capabilities declare that it shows interfaces of tools.
-#[must_use]
-pub(crate) fn declares_interfaces(capabilities: &RawValue) -> bool {
-    let is_object = |raw: &RawValue| Object::parse(raw).is_ok();
-    let all = Object::parse(capabilities).unwrap_or_default();
-    let extensions = all
-        .get("extensions")
-        .and_then(|raw| Object::parse(raw).ok());
-    extensions.is_some_and(|all| all.get(INTERFACES).is_some_and(is_object))
-}
+/// The media type of an interface, the one that the extension defines.
+const INTERFACE_TYPE: &str = "text/html;profile=mcp-app";
 
 impl fmt::Display for ClientCapabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,6 +146,11 @@ impl fmt::Display for ClientCapabilities {
                 ""
             };
             members.push(format!(r#""roots":{{{changes}}}"#));
+        }
+        if self.has(Self::INTERFACES) {
+            members.push(format!(
+                r#""extensions":{{"{INTERFACES}":{{"mimeTypes":["{INTERFACE_TYPE}"]}}}}"#
+            ));
         }
         write!(f, "{{{}}}", members.join(","))
     }
@@ -214,6 +227,12 @@ mod tests {
         check(
             r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}"#,
             r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}"#,
+        );
+        let ui = r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
+        check(ui, ui);
+        check(
+            r#"{"extensions":{"io.modelcontextprotocol/ui":true}}"#,
+            "{}",
         );
         check(
             r#"{"roots":{"listChanged":true},"sampling":{}}"#,

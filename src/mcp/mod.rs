@@ -23,9 +23,7 @@ mod revision;
 mod scan;
 
 pub(crate) use budget::ByteBudget;
-pub(crate) use capabilities::{
-    ClientCapabilities, INTERFACES, ServerCapabilities, declares_interfaces,
-};
+pub(crate) use capabilities::{ClientCapabilities, INTERFACES, ServerCapabilities};
 pub use envelope::{Envelope, Message, Outcome};
 pub(crate) use envelope::{Malformed, Request};
 pub(crate) use error_code::ErrorCode;

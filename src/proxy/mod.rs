@@ -14,6 +14,7 @@ mod features;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod inbound;
+mod interfaces;
 mod inventory;
 mod ledger;
 mod metrics;

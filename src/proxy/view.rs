@@ -129,14 +129,26 @@ impl View {
     /// these from its model.
     #[must_use]
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        match self.mode() {
+            Mode::MetaTools => self.visible(),
+            Mode::Direct => self.source.with_app_tools(self.visible()),
+        }
+    }
+
+    /// The tools that the client may have in its list under their own names: with those for apps, if it shows apps.
+    #[must_use]
+    pub(super) fn listable(&self) -> Arc<Snapshot> {
+        match self.surface.shows_interfaces {
+            true => self.source.with_app_tools(self.visible()),
+            false => self.snapshot(),
+        }
+    }
+
+    fn visible(&self) -> Arc<Snapshot> {
         let (config, snapshot) = (self.source.config(), self.source.catalog.snapshot());
-        let visible = match self.scope(&config).filter(|scope| !scope.hidden.is_empty()) {
+        match self.scope(&config).filter(|scope| !scope.hidden.is_empty()) {
             None => snapshot,
             Some(scope) => self.source.visible_part(&scope, snapshot),
-        };
-        match self.mode() {
-            Mode::MetaTools => visible,
-            Mode::Direct => self.source.with_app_tools(visible),
         }
     }
 

@@ -31,6 +31,10 @@ pub struct Definition<'a> {
     /// Whether the tool is only for its server's own interface, so that no model may see it (MCP Apps,
     /// `_meta.ui.visibility`).
     pub is_app_only: bool,
+    /// Whether it is only for models, so that no interface may call it.
+    pub is_model_only: bool,
+    /// Whether a call of it has to be a task (2025-11-25, `execution.taskSupport`).
+    pub needs_task: bool,
     /// The URIs of its interface, from every key that names one.
     pub interfaces: Vec<String>,
 }
@@ -118,7 +122,9 @@ impl<'a> Definition<'a> {
                 idempotent: flag(&annotations, "idempotentHint"),
                 guess: None,
             },
-            is_app_only: ui.get("visibility").is_some_and(|raw| !shows_model(raw)),
+            is_app_only: ui.get("visibility").is_some_and(|raw| !shows(raw, "model")),
+            is_model_only: ui.get("visibility").is_some_and(|raw| !shows(raw, "app")),
+            needs_task: part(&object, "execution").text("taskSupport").as_deref() == Some("required"),
             interfaces: interfaces.into_iter().flatten().collect(),
         })
     }
@@ -141,11 +147,11 @@ pub enum DefinitionError {
     Name(#[from] NameError),
 }
 
-/// Whether `visibility` includes the model. An unknown value hides the tool.
-fn shows_model(visibility: &RawValue) -> bool {
+/// Whether `visibility` includes `reader`, a model or an app. An unknown value hides the tool.
+fn shows(visibility: &RawValue, reader: &str) -> bool {
     match serde_json::from_str(visibility.get()) {
         Ok(serde_json::Value::Null) => true,
-        Ok(serde_json::Value::Array(seen_by)) => seen_by.iter().any(|one| one == "model"),
+        Ok(serde_json::Value::Array(seen_by)) => seen_by.iter().any(|one| one == reader),
         _ => false,
     }
 }

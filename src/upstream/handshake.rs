@@ -35,8 +35,12 @@ impl Introduction {
         let level = level
             .map(|level| format!(r#","io.modelcontextprotocol/logLevel":{level}"#))
             .unwrap_or_default();
-        let askable = host.filter(|host| may_ask && host.is_askable());
-        modern_meta(askable.map_or(ClientCapabilities::NONE, Host::capabilities)) + &level
+        let declared = |host: &dyn Host| match host.is_askable() {
+            true => host.capabilities(),
+            false => host.capabilities().without_questions(),
+        };
+        let host = host.filter(|_| may_ask);
+        modern_meta(host.map_or(ClientCapabilities::NONE, declared)) + &level
     }
 
     /// Opens a connection with a handshake (up to 2025-11-25, basic/lifecycle).

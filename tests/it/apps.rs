@@ -361,7 +361,8 @@ fn a_client_that_shows_interfaces_gets_the_tools_that_have_one_beside_the_three(
             .collect()
     };
     let three = ["search_tools", "describe_tool", "execute_tool"];
-    let with_interfaces = [&three[..], &["board__show", "board__older"]].concat();
+    let of_interfaces = ["board__show", "board__older", "board__refresh"];
+    let with_interfaces = [&three[..], &of_interfaces].concat();
     for (key, expected) in [(ui, &with_interfaces[..]), (other, &three[..])] {
         let mut client = setup.start();
         let shaken = client
@@ -371,7 +372,7 @@ fn a_client_that_shows_interfaces_gets_the_tools_that_have_one_beside_the_three(
         assert_eq!(declared.get(ui).is_some(), key == ui, "{shaken}");
         client.call("proxy_refresh", "{}").text();
         let listed = client.ask("tools/list", "{}").value();
-        let uri = "ui://board/main";
+        let uri = "ui://board/board/main";
         assert_eq!(listed.to_string().contains(uri), key == ui, "{listed}");
         assert_eq!(names(listed), expected, "{key}");
         let called = client.call("board__older", "{}");
@@ -389,4 +390,151 @@ fn a_client_that_shows_interfaces_gets_the_tools_that_have_one_beside_the_three(
         assert_eq!(names(listed), expected, "{key}");
         client.finish();
     }
+}
+
+/// What a client declares that shows interfaces.
+const SHOWS: &str =
+    r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
+
+fn client_with_interfaces(setup: &Setup) -> Client {
+    let mut client = setup.start();
+    client.shake_hands_as("2025-11-25", SHOWS);
+    client.call("proxy_refresh", "{}").text();
+    client
+}
+
+#[test]
+fn an_interface_names_its_server_wherever_its_uri_stands() {
+    let served = |text: &str| {
+        let read = json!({ "contents": [{ "uri": "ui://board/main", "mimeType": "text/html;profile=mcp-app", "text": text }] });
+        let called = json!({
+            "content": [
+                { "type": "resource_link", "uri": "ui://board/main", "name": "x" },
+                { "type": "text", "text": "see ui://board/main" }
+            ],
+            "structuredContent": { "uri": "ui://board/main" },
+            "_meta": { "ui": { "resourceUri": "ui://board/main" } }
+        });
+        let meta = json!({ "resourceUri": "ui://board/main" });
+        let show = json!({
+            "name": "show", "inputSchema": { "type": "object" },
+            "_meta": { "ui": meta, "ui/resourceUri": "ui://board/main", "openai/outputTemplate": "ui://board/main" }
+        });
+        Server::new()
+            .tool_as("show", &show.to_string(), [result(&called.to_string())])
+            .resource("ui://board/main", [result(&read.to_string())])
+            .template("ui://board/{page}")
+    };
+    let html = r#"<a href="ui://board/main">of ONE</a>"#;
+    let setup = Setup::new()
+        .server("one", served(html))
+        .server("board", served("of BOARD"));
+    let mut client = client_with_interfaces(&setup);
+    for (server, text) in [("one", html), ("board", "of BOARD")] {
+        let uri = format!("ui://{server}/board/main");
+        let listed = client.ask("resources/list", "{}").value();
+        let listed = listed["resources"].as_array().unwrap().clone();
+        assert!(listed.iter().any(|one| one["uri"] == uri), "{listed:?}");
+        let read = client
+            .ask("resources/read", &json!({ "uri": uri }).to_string())
+            .value();
+        assert_eq!(read["contents"][0]["text"], text);
+        assert_eq!(read["contents"][0]["uri"], uri);
+        let tools = client.ask("tools/list", "{}").value();
+        let mut tools = tools["tools"].as_array().unwrap().iter();
+        let show = tools.find(|tool| tool["name"] == format!("{server}__show"));
+        let expected = json!({ "ui": { "resourceUri": uri }, "ui/resourceUri": uri, "openai/outputTemplate": uri });
+        assert_eq!(show.unwrap()["_meta"], expected);
+        let called = client.call(&format!("{server}__show"), "{}").value();
+        assert_eq!(called["content"][0]["uri"], uri);
+        assert_eq!(called["content"][1]["text"], "see ui://board/main");
+        assert_eq!(called["structuredContent"]["uri"], "ui://board/main");
+        assert_eq!(called["_meta"]["ui"]["resourceUri"], uri);
+    }
+    let templates = client.ask("resources/templates/list", "{}");
+    assert!(
+        templates.as_str().contains("ui://one/board/{page}"),
+        "{templates:?}"
+    );
+    // The own URI of two servers means neither of them.
+    let told = read(&mut client, "ui://board/main");
+    assert!(
+        told.contains("ui://one/board/main") && told.contains("ui://board/board/main"),
+        "{told}"
+    );
+    client.finish();
+}
+
+#[test]
+fn an_interface_reads_and_calls_by_its_servers_own_names() {
+    let meta = json!({ "resourceUri": "ui://app/main" });
+    let page = r#"{"contents":[{"uri":"ui://app/main","text":"the page"}]}"#;
+    let app = Server::new()
+        .tool_as("show", &tool("show", meta), [echo()])
+        .tool_as(
+            "refresh",
+            &tool("refresh", json!({ "visibility": ["app"] })),
+            [answer("refreshed")],
+        )
+        .tool_as(
+            "think",
+            &tool("think", json!({ "visibility": ["model"] })),
+            [answer("thought")],
+        )
+        .tool("store", [echo()])
+        .tool("denied", [answer("done")])
+        .resource("ui://app/main", [result(page)]);
+    let rules = json!({ "tools": { "deny": ["denied"], "override": { "store": { "name": "keep", "arguments": { "by": { "value": "mcpzip" } } } } } });
+    let plain = Server::new()
+        .tool("store", [answer("of plain")])
+        .tool("refresh", [answer("of plain")]);
+    let setup = Setup::new()
+        .server_with("board", app.clone(), rules)
+        .server("plain", plain);
+    let mut client = client_with_interfaces(&setup);
+    assert!(read(&mut client, "ui://app/main").contains("the page"));
+    assert_eq!(client.call("refresh", "{}").text(), "refreshed");
+    let stored = client.call("store", r#"{"x":1}"#);
+    assert!(stored.as_str().contains("mcpzip"), "{stored:?}");
+    for name in ["think", "denied", "nothing"] {
+        let told = client.call(name, "{}");
+        assert!(told.as_str().contains("unknown tool"), "{name}: {told:?}");
+    }
+    client.finish();
+
+    // A client that shows no interfaces has no views either.
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    assert!(
+        client
+            .call("refresh", "{}")
+            .as_str()
+            .contains("unknown tool")
+    );
+    client.finish();
+
+    // Two servers with interfaces: nothing says which of them is meant.
+    let setup = setup.server("other", app);
+    let mut client = client_with_interfaces(&setup);
+    let told = client.call("refresh", "{}").text();
+    assert!(
+        told.contains("board__refresh") && told.contains("other__refresh"),
+        "{told}"
+    );
+    client.finish();
+}
+
+#[test]
+fn a_server_is_told_which_clients_show_interfaces() {
+    let server = || Server::new().tool("x", [echo()]);
+    let setup = Setup::new().server("board", server());
+    let declared = r#""extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}"#;
+    let mut client = setup.connect();
+    client.execute("board__x").result();
+    client.finish();
+    assert_eq!(setup.home().count("board", declared), 0);
+    let mut client = client_with_interfaces(&setup);
+    client.execute("board__x").result();
+    client.finish();
+    assert!(setup.home().count("board", declared) > 0);
 }

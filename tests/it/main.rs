@@ -83,6 +83,7 @@ mod select_answers;
 mod status;
 mod surface_matrix;
 mod surfaces;
+mod tasks;
 mod traces;
 mod transports;
 mod unconfigured;

@@ -144,11 +144,10 @@ impl Session {
         trace: Trace,
     ) -> Caller {
         let (capabilities, log_level) = if revision.is_modern() {
-            let declared = meta.get(CAPABILITIES_KEY);
+            let declared = meta.get(CAPABILITIES_KEY).map(ClientCapabilities::parse);
             if let Some(declared) = declared {
                 self.client.note_interfaces(declared);
             }
-            let declared = declared.map(ClientCapabilities::parse);
             (
                 declared,
                 meta.text(LOG_LEVEL_KEY)
@@ -229,13 +228,11 @@ impl Session {
         if let Some(info) = params.get("clientInfo") {
             self.client.note_software(|| software_of(info));
         }
-        let capabilities = params.get("capabilities");
-        if let Some(declared) = capabilities {
-            self.client.note_interfaces(declared);
-        }
-        let capabilities = capabilities
+        let capabilities = params
+            .get("capabilities")
             .map(ClientCapabilities::parse)
             .unwrap_or_default();
+        self.client.note_interfaces(capabilities);
         self.proxy()
             .initialize(&self.client, revision, capabilities)
     }

@@ -8,13 +8,10 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, oneshot};
 
 use super::listener::Listener;
-use crate::mcp::{
-    ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome, declares_interfaces,
-};
+use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
 use crate::proxy::view::SessionSurface;
 use crate::secret::random_token;
 use crate::upstream::ServerReply;
@@ -176,9 +173,9 @@ impl Client {
     }
 
     /// Records whether it shows interfaces of tools, once.
-    pub(crate) fn note_interfaces(&self, capabilities: &RawValue) {
+    pub(crate) fn note_interfaces(&self, capabilities: ClientCapabilities) {
         self.interfaces
-            .get_or_init(|| declares_interfaces(capabilities));
+            .get_or_init(|| capabilities.shows_interfaces());
     }
 
     /// Whether it shows interfaces of tools (MCP Apps).

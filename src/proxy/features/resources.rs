@@ -15,6 +15,7 @@ use super::uri::{self, Template};
 use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
+use crate::proxy::interfaces;
 use crate::proxy::ledger::Reached;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
@@ -26,7 +27,7 @@ pub(in crate::proxy) const RESOURCES: List = List {
     entries: ServerTools::resources,
     is_exposed: |exposure| exposure.resources,
     show: |json, server, own, is_shared| {
-        if !is_shared {
+        if !is_shared && interfaces::with_server(server, own).is_none() {
             return json.get().to_owned();
         }
         let object = Object::parse(json).expect("what is no object is no resource");
@@ -39,7 +40,7 @@ pub(in crate::proxy) const TEMPLATES: List = List {
     entries: ServerTools::templates,
     is_exposed: |exposure| exposure.resources,
     show: |json, server, own, is_shared| {
-        if !is_shared {
+        if !is_shared && interfaces::with_server(server, own).is_none() {
             return json.get().to_owned();
         }
         let object = Object::parse(json).expect("what is no object is no template");
@@ -302,7 +303,8 @@ impl Features {
 }
 
 /// Finds the target of `uri`, which `owners` have named, among the resources of `servers`. An interface or a skill
-/// belongs to a server that named it, or to the only server (`is_alone`); neither a template nor a guess suffices.
+/// belongs to a server that named it, or to the only server (`is_alone`); neither a template nor a guess suffices. A view may
+/// use its server's own URI of an interface.
 fn target(
     servers: &[Arc<ServerTools>],
     uri: &str,
@@ -313,6 +315,12 @@ fn target(
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
     {
         return ResourceTarget::At(name, own_uri(server, rest));
+    }
+    if let Some((name, own)) = interfaces::without_server(uri)
+        && let Some(server) = servers.iter().find(|server| *server.name() == name)
+        && (server.names_resource(&own) || owners.is_empty())
+    {
+        return ResourceTarget::At(name, own);
     }
     if uri::is_ours(uri) || owners.is_empty() && !is_alone && is_owned(uri) {
         return ResourceTarget::Unlisted(Vec::new());
@@ -434,7 +442,7 @@ fn own_uri(server: &ServerTools, rest: &str) -> String {
 
 /// The disambiguated URI for the server's own URI.
 fn disambiguated(server: &ServerTools, own: &str) -> String {
-    let template = if server.resources().has(own) {
+    let template = if server.resources().has(own) || is_owned(own) {
         None
     } else {
         best_template(server, |template| template.matches(own))

@@ -1,6 +1,7 @@
 //! URIs of resources that several servers have.
 //!
-//! Such a URI becomes `mcpzip://SERVER/URI` with the URI percent-encoded. In a template, the expressions are kept, so
+//! Such a URI becomes `mcpzip://SERVER/URI` with the URI percent-encoded; that of an interface always names its server
+//! (see [`crate::proxy::interfaces`]). In a template, the expressions are kept, so
 //! that a client can expand it. The values that it inserts are therefore encoded only once, and are copied unchanged
 //! into the server's own URI.
 
@@ -9,6 +10,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use regex::{Regex, RegexBuilder};
 
+use crate::proxy::interfaces;
 use crate::tool::ServerName;
 
 const SCHEME: &str = "mcpzip://";
@@ -37,6 +39,9 @@ enum Part<'a> {
 
 /// The disambiguated form of `uri` of `server`.
 pub(crate) fn disambiguated(server: &ServerName, uri: &str) -> String {
+    if let Some(uri) = interfaces::with_server(server, uri) {
+        return uri;
+    }
     format!("{SCHEME}{server}/{}", encoded(uri))
 }
 
@@ -95,11 +100,21 @@ impl<'a> Template<'a> {
 
     /// The disambiguated template of `server`, which is a template as well.
     pub(in crate::proxy) fn disambiguated(&self, server: &ServerName) -> String {
+        if let Some(template) = interfaces::with_server(server, &self.text()) {
+            return template;
+        }
         let parts = self.0.iter().map(|part| match part {
             Part::Literal(text) => encoded(text),
             Part::Expression(text) => (*text).to_owned(),
         });
         format!("{SCHEME}{server}/{}", parts.collect::<String>())
+    }
+
+    fn text(&self) -> String {
+        let parts = self.0.iter().map(|part| match part {
+            Part::Literal(text) | Part::Expression(text) => *text,
+        });
+        parts.collect()
     }
 
     /// How specific the template is.

@@ -11,6 +11,7 @@ pub(in crate::proxy) mod login;
 mod named_uris;
 pub(in crate::proxy) mod open_calls;
 mod question;
+mod tasks;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -265,7 +266,8 @@ impl Relay {
             }
             Some(context)
                 if !context.is_askable
-                    || (context.caller.capabilities.is_empty() && context.state.is_none()) =>
+                    || (context.caller.capabilities.answers_nothing()
+                        && context.state.is_none()) =>
             {
                 let host = CallHost::new(
                     &context.caller,
@@ -387,10 +389,13 @@ impl Relay {
             .instrumented()
             .call(server, call, trace, is_repeatable)
             .await;
-        if let Ok(ServerReply::Result(result)) = &reply {
-            self.named_uris.note(server, result);
-        }
-        reply
+        reply.map(|reply| match reply {
+            ServerReply::Result(result) => {
+                let renamed = self.named_uris.note(server, &result);
+                ServerReply::Result(renamed.unwrap_or(result))
+            }
+            refusal @ ServerReply::Error(_) => refusal,
+        })
     }
 }
 

@@ -7,12 +7,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, LazyLock};
 
+use bytes::Bytes;
 use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::object::{Object, text};
+use crate::proxy::interfaces;
 use crate::tool::ServerName;
 
 /// The maximum number of stored URIs of one server.
@@ -46,14 +48,17 @@ struct Named {
 }
 
 impl NamedUris {
-    /// Stores the URIs in a result of `server`.
-    pub(super) fn note(&self, server: &ServerName, result: &[u8]) {
+    /// Stores the URIs in a result of `server`, and returns the result as clients see it if that differs.
+    pub(super) fn note(&self, server: &ServerName, result: &[u8]) -> Option<Bytes> {
         if !may_name(result) {
-            return;
+            return None;
         }
-        let Ok(raw) = serde_json::from_slice::<&RawValue>(result) else {
-            return;
-        };
+        let raw: &RawValue = serde_json::from_slice(result).ok()?;
+        self.store(server, raw);
+        interfaces::for_clients(server, raw).map(Bytes::from)
+    }
+
+    fn store(&self, server: &ServerName, raw: &RawValue) {
         let mut hashes = Vec::new();
         walk(raw, DEEPEST, &mut |uri| {
             hashes.push(self.keys.hash_one(uri));
@@ -127,11 +132,7 @@ fn walk(raw: &RawValue, depth: usize, found: &mut impl FnMut(&str)) {
         return;
     };
     for (key, value) in object.iter() {
-        let names_resource = matches!(
-            key.as_ref(),
-            "uri" | "resourceUri" | "ui/resourceUri" | "openai/outputTemplate"
-        );
-        match text(value).filter(|_| names_resource) {
+        match text(value).filter(|_| interfaces::has_uri(&key)) {
             Some(uri) => found(&uri),
             None => walk(value, depth - 1, found),
         }

@@ -24,6 +24,7 @@ use crate::mcp::object::{nesting, quoted};
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
+use crate::proxy::interfaces;
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::consent::Consent;
 use crate::proxy::relay::{Relayed, RequestContext};
@@ -175,10 +176,15 @@ impl Tools {
             tracing::warn!(server = %tool.server().name(), tool = name, "its definition is nested so deeply that clients could not read the list; it is left out");
             return None;
         }
+        let server = tool.server().name();
+        let renamed = interfaces::for_clients(server, &json)
+            .and_then(|json| RawValue::from_string(json).ok());
         // An entry in the catalog was parsed as an object.
-        let named = Object::parse(&json).ok()?.with("name", &quoted(&name));
+        let named = Object::parse(renamed.as_ref().unwrap_or(&json))
+            .ok()?
+            .with("name", &quoted(&name));
         let config = view.config();
-        let entry = config.servers.get(tool.server().name());
+        let entry = config.servers.get(server);
         if !entry.is_some_and(Server::is_interface) {
             return Some(named);
         }
@@ -219,7 +225,10 @@ impl Tools {
             return call.await;
         };
         let sent = params.get("arguments").map_or("{}", RawValue::get);
-        let tool = || self.listed_directly(view, name);
+        let tool = || {
+            let listed = self.listed_directly(view, name);
+            listed.or_else(|| self.called_by_view(view, name).ok().flatten())
+        };
         let entry = CallEvent::begin(audit, view, Some(caller), name, sent)?;
         entry.record(call, tool, |reply| reply).await
     }
@@ -309,7 +318,7 @@ impl Tools {
         let (bytes, start) = (sent.len(), Instant::now());
         let outcome = self
             .relay
-            .request(&name.server, relayed, consent.context(Some(&context)))
+            .call(&tool, relayed, consent.context(Some(&context)))
             .await;
         let outcome = self.unchanged(view, &tool, outcome);
         permit.count_bytes(bytes + size_of_answer(&outcome));
@@ -366,16 +375,47 @@ impl Tools {
     /// The tool that the client sees as `name`.
     pub(super) fn listed_directly(&self, view: &View, name: &str) -> Option<Tool> {
         let longest = view.surface().longest_name;
-        let named = self.direct_names.of(&view.snapshot(), longest);
+        let named = self.direct_names.of(&view.listable(), longest);
         let tool = named.get(name).cloned();
         tool.filter(|tool| is_listed(view, tool))
+    }
+
+    /// The tool that an interface means by its server's own name for it, if one server with interfaces has such a tool. A request
+    /// does not say which interface it comes from.
+    ///
+    /// # Errors
+    /// When several servers have one.
+    pub(super) fn called_by_view(&self, view: &View, name: &str) -> Result<Option<Tool>, Failure> {
+        if !view.surface().shows_interfaces {
+            return Ok(None);
+        }
+        let snapshot = view.listable();
+        let tools = snapshot
+            .tools()
+            .filter(|tool| tool.server().has_interfaces());
+        let named = tools.filter(|tool| tool.entry().as_listed().name.as_str() == name);
+        let mut found: Vec<Tool> = named.filter(Tool::is_for_interfaces).collect();
+        match found.len() {
+            0 | 1 => Ok(found.pop()),
+            _ => Err(Failure::Ambiguous {
+                name: name.to_owned(),
+                names: found
+                    .iter()
+                    .map(Tool::qualified_name)
+                    .map(|name| name.to_string())
+                    .collect(),
+            }),
+        }
     }
 
     /// The tool that clients see as `name`, or may mean by it.
     async fn direct_tool(&self, view: &View, name: &str) -> Result<Tool, Failure> {
         self.inventory.loaded().await;
         let listed = || self.listed_directly(view, name);
-        match listed() {
+        if let Some(tool) = listed() {
+            return Ok(tool);
+        }
+        match self.called_by_view(view, name)? {
             Some(tool) => Ok(tool),
             // It may be a bare name, or a tool of a server that was never listed.
             None => match self.find(view, name).await {

@@ -1,5 +1,7 @@
 //! Tools that are listed next to the meta-tools, under the names and with the definitions of direct mode: those of `show`, and
-//! for a client that shows interfaces (MCP Apps) the tools that have one. A client finds an interface by the definition alone.
+//! for a client that shows interfaces (MCP Apps) the tools that have one, and the tools that only interfaces call. A client finds an
+//! interface by the definition alone, and hides the tools of interfaces from its model. A call of an interface has the server's own
+//! name of a tool, because the interface knows no other.
 //!
 //! They are taken from the client's view on each request, so a tool that is denied, held back or hidden is neither listed
 //! nor callable.
@@ -37,7 +39,7 @@ impl Tools {
         // Which servers have interfaces is known once they were listed; `list_changed` reports a change.
         self.inventory.loaded().await;
         self.inventory.renew();
-        let snapshot = view.snapshot();
+        let snapshot = view.listable();
         let tools = snapshot.tools();
         let tools = tools.filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
         let tools = tools.filter(|tool| is_listed(view, tool));
@@ -61,9 +63,12 @@ impl Tools {
             return None;
         }
         self.inventory.loaded().await;
-        let is_meant =
-            view.surface().shown.may_mean(name) || self.listed_directly(view, name).is_some();
-        if !is_meant {
+        let is_meant = || {
+            view.surface().shown.may_mean(name)
+                || self.listed_directly(view, name).is_some()
+                || !matches!(self.called_by_view(view, name), Ok(None))
+        };
+        if !is_meant() {
             return None;
         }
         match self.called_by_name(view, caller, name, params, line).await {
@@ -81,7 +86,7 @@ pub(super) fn is_listed(view: &View, tool: &Tool) -> bool {
     let (seen, own) = (tool.qualified_name(), tool.own_name());
     let mut names = [seen, own].into_iter();
     surface.mode == Mode::Direct
-        || surface.shows_interfaces && tool.has_interface()
+        || surface.shows_interfaces && (tool.entry().is_app_only || tool.has_interface())
         || names.any(|name| {
             let (server, tool) = (name.server.as_str(), name.tool.as_str());
             surface.shown.includes(server, tool)
