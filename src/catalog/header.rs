@@ -50,6 +50,8 @@ struct HeaderTool<'a> {
     is_app_only: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     needs_task: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_skill: bool,
     #[serde(skip)]
     interfaces: Vec<String>,
 }
@@ -137,6 +139,7 @@ impl Header<'_> {
                 },
                 is_app_only: tool.is_app_only,
                 needs_task: tool.needs_task,
+                is_skill: tool.is_skill,
                 offset: next(tool.length),
                 length: tool.length,
                 adaptation: None,
@@ -260,6 +263,7 @@ impl HeaderTool<'_> {
             },
             is_app_only: definition.is_app_only,
             needs_task: definition.needs_task,
+            is_skill: definition.is_skill,
             interfaces: definition.interfaces,
         })
     }

@@ -74,6 +74,8 @@ pub struct ToolEntry {
     pub hints: Hints,
     /// Whether it is meant for an app only and hidden from models.
     pub is_app_only: bool,
+    /// Whether it stands for a skill of its server.
+    pub(crate) is_skill: bool,
     /// Whether a call of it has to be a task.
     pub(crate) needs_task: bool,
     pub(super) offset: u64,

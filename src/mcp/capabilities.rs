@@ -179,6 +179,24 @@ impl ServerCapabilities {
         self.member(feature).is_some()
     }
 
+    /// Whether the server declares an extension.
+    #[must_use]
+    pub(crate) fn has_extension(&self, name: &str) -> bool {
+        self.extension(name).is_some()
+    }
+
+    /// Whether `part` of the settings of an extension is `true`.
+    #[must_use]
+    pub(crate) fn has_part_of_extension(&self, name: &str, part: &str) -> bool {
+        let part = self.extension(name).and_then(|settings| settings.get(part));
+        part.is_some_and(|raw| raw.get() == "true")
+    }
+
+    fn extension(&self, name: &str) -> Option<Object<'_>> {
+        let all = Object::parse(self.member("extensions")?).ok()?;
+        Object::parse(all.get(name)?).ok()
+    }
+
     /// Whether `part` of `feature` is `true`, for example `subscribe` of `resources`.
     #[must_use]
     pub fn has_part(&self, feature: &str, part: &str) -> bool {

@@ -14,10 +14,10 @@ mod features;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod inbound;
-mod interfaces;
 mod inventory;
 mod ledger;
 mod metrics;
+mod own_uris;
 mod profile;
 mod proxies;
 mod relay;

@@ -20,7 +20,7 @@ use crate::tool::ServerName;
 use crate::upstream::{ConnectError, OpenSource, Source, UpstreamContext};
 use command::CommandSource;
 use folder::FolderSource;
-pub(crate) use folder::saved_script;
+pub(crate) use folder::{front_matter, saved_script};
 use graphql::GraphQlSource;
 pub(crate) use openapi::described_servers;
 use openapi::{Descriptions, OpenApiSource};

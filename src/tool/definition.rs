@@ -35,6 +35,8 @@ pub struct Definition<'a> {
     pub is_model_only: bool,
     /// Whether a call of it has to be a task (2025-11-25, `execution.taskSupport`).
     pub needs_task: bool,
+    /// Whether it stands for a skill of its server. No list of a server can claim that.
+    pub is_skill: bool,
     /// The URIs of its interface, from every key that names one.
     pub interfaces: Vec<String>,
 }
@@ -76,6 +78,9 @@ impl Hints {
 /// The first 16 bytes of the SHA-256 of a tool's JSON. Equal hashes mean an unchanged tool.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolHash([u8; 16]);
+
+/// The member of `_meta` of a tool that stands for a skill of its server: the entry of `skills/list`, as the server wrote it.
+pub(crate) const SKILL: &str = "mcpzip/skill";
 
 /// The member of a list entry that has no tool, with the reason.
 pub(crate) const FAULT: &str = "mcpzip/fault";
@@ -124,7 +129,9 @@ impl<'a> Definition<'a> {
             },
             is_app_only: ui.get("visibility").is_some_and(|raw| !shows(raw, "model")),
             is_model_only: ui.get("visibility").is_some_and(|raw| !shows(raw, "app")),
-            needs_task: part(&object, "execution").text("taskSupport").as_deref() == Some("required"),
+            needs_task: part(&object, "execution").text("taskSupport").as_deref()
+                == Some("required"),
+            is_skill: meta.get(SKILL).is_some(),
             interfaces: interfaces.into_iter().flatten().collect(),
         })
     }

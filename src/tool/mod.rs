@@ -15,7 +15,7 @@ mod signature;
 
 pub(crate) use definition::DefinitionError;
 pub use definition::{Definition, Parameter, ToolHash};
-pub(crate) use definition::{FAULT, Hints};
+pub(crate) use definition::{FAULT, Hints, SKILL};
 pub use effect::Effect;
 pub(crate) use hidden::is_hidden;
 pub(crate) use name::{NameError, QualifiedName, SEPARATOR};

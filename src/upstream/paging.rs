@@ -12,6 +12,7 @@ use super::error::ListError;
 use super::list_limits::{self, Entries, Over, Taken};
 use super::listing::Listing;
 use super::reply::{ServerReply, code_of, message_of};
+use super::skills;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::tool::ServerName;
@@ -48,7 +49,8 @@ impl Connection {
         limit: Duration,
         user: u64,
     ) -> Result<Listing, ListError> {
-        let has = |feature: &str| self.introduction().capabilities.has(feature);
+        let capabilities = &self.introduction().capabilities;
+        let has = |feature: &str| capabilities.has(feature) || capabilities.has_extension(feature);
         let listed = CancellationToken::new();
         let tools = async {
             let _listed = listed.clone().drop_guard();
@@ -66,14 +68,19 @@ impl Connection {
                 }
             }
         };
-        let (tools, prompts, resources, templates) = tokio::join!(
+        let (tools, prompts, resources, templates, skills) = tokio::join!(
             tools,
             other("prompts", "prompts/list", "prompts"),
             other("resources", "resources/list", "resources"),
             other("resources", "resources/templates/list", "resourceTemplates"),
+            other(skills::EXTENSION, "skills/list", "skills"),
         );
-        let tools = tools?;
-        let others = [&prompts, &resources, &templates].map(|pages| pages.as_ref().ok()?.fresh_for);
+        let mut tools = tools?;
+        // Without them, its tools are of use nevertheless.
+        let listed = skills.as_ref().map_or(&[][..], |pages| &pages.entries[..]);
+        skills::add(server, &mut tools.entries, listed);
+        let others =
+            [&prompts, &resources, &templates, &skills].map(|pages| pages.as_ref().ok()?.fresh_for);
         let entries = |pages: Result<Pages, ListError>| pages.map(|pages| pages.entries);
         Ok(Listing {
             introduction: self.introduction().clone(),

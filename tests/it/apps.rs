@@ -469,6 +469,10 @@ fn an_interface_names_its_server_wherever_its_uri_stands() {
 fn an_interface_reads_and_calls_by_its_servers_own_names() {
     let meta = json!({ "resourceUri": "ui://app/main" });
     let page = r#"{"contents":[{"uri":"ui://app/main","text":"the page"}]}"#;
+    let store = json!({
+        "name": "store",
+        "inputSchema": { "type": "object", "properties": { "x": {}, "by": { "type": "string" } } }
+    });
     let app = Server::new()
         .tool_as("show", &tool("show", meta), [echo()])
         .tool_as(
@@ -481,10 +485,10 @@ fn an_interface_reads_and_calls_by_its_servers_own_names() {
             &tool("think", json!({ "visibility": ["model"] })),
             [answer("thought")],
         )
-        .tool("store", [echo()])
+        .tool_as("store", &store.to_string(), [echo()])
         .tool("denied", [answer("done")])
         .resource("ui://app/main", [result(page)]);
-    let rules = json!({ "tools": { "deny": ["denied"], "override": { "store": { "name": "keep", "arguments": { "by": { "value": "mcpzip" } } } } } });
+    let rules = json!({ "tools": { "deny": ["denied"], "override": { "store": { "name": "keep", "arguments": { "by": { "fixed": "mcpzip" } } } } } });
     let plain = Server::new()
         .tool("store", [answer("of plain")])
         .tool("refresh", [answer("of plain")]);

@@ -240,7 +240,7 @@ fn skills_are_found_by_search_and_read_with_their_files() {
 
     let list = client.ask("resources/list", "{}").result().to_string();
     assert!(
-        list.contains("skill://invoice/references/layout.md"),
+        list.contains("skill://team/invoice/references/layout.md"),
         "{list}"
     );
     let read = |client: &mut Client, uri: &str| {
@@ -249,9 +249,9 @@ fn skills_are_found_by_search_and_read_with_their_files() {
             .as_str()
             .to_owned()
     };
-    let layout = read(&mut client, "skill://invoice/references/layout.md");
+    let layout = read(&mut client, "skill://team/invoice/references/layout.md");
     assert!(layout.contains("Two columns."), "{layout}");
-    let outside = read(&mut client, "skill://invoice/..%2f..%2fconfig.json");
+    let outside = read(&mut client, "skill://team/invoice/..%2f..%2fconfig.json");
     assert!(
         outside.contains("error") && !outside.contains("mcpServers"),
         "{outside}"

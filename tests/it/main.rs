@@ -80,6 +80,7 @@ mod rerank;
 mod resources;
 mod rings;
 mod select_answers;
+mod skills;
 mod status;
 mod surface_matrix;
 mod surfaces;

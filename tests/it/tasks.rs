@@ -50,9 +50,11 @@ fn a_call_is_a_task_only_where_its_server_demands_it() {
         (CAPABLE, "optional"),
         (CAPABLE, "forbidden"),
     ] {
-        let plain = Server::new()
-            .capabilities(capabilities)
-            .tool_as("research", &definition(support), [answer("at once")]);
+        let plain = Server::new().capabilities(capabilities).tool_as(
+            "research",
+            &definition(support),
+            [answer("at once")],
+        );
         let setup = Setup::new().server("lab", plain);
         let mut client = setup.connect();
         assert_eq!(client.execute("lab__research").text(), "at once");

@@ -6,6 +6,7 @@ mod not_found;
 pub(in crate::proxy) mod page;
 mod prompts;
 mod resources;
+mod skills;
 mod subscriptions;
 mod uri;
 
@@ -95,6 +96,9 @@ impl Features {
             }
             "completion/complete" if exposed.prompts || exposed.resources => {
                 self.complete(view, caller, params).await
+            }
+            _ if exposed.resources => {
+                return self.answer_skills(view, caller, method, params).await;
             }
             _ => return None,
         })

@@ -15,8 +15,8 @@ use super::uri::{self, Template};
 use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
-use crate::proxy::interfaces;
 use crate::proxy::ledger::Reached;
+use crate::proxy::own_uris;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
@@ -27,7 +27,7 @@ pub(in crate::proxy) const RESOURCES: List = List {
     entries: ServerTools::resources,
     is_exposed: |exposure| exposure.resources,
     show: |json, server, own, is_shared| {
-        if !is_shared && interfaces::with_server(server, own).is_none() {
+        if !is_shared && own_uris::with_server(server, own).is_none() {
             return json.get().to_owned();
         }
         let object = Object::parse(json).expect("what is no object is no resource");
@@ -40,7 +40,7 @@ pub(in crate::proxy) const TEMPLATES: List = List {
     entries: ServerTools::templates,
     is_exposed: |exposure| exposure.resources,
     show: |json, server, own, is_shared| {
-        if !is_shared && interfaces::with_server(server, own).is_none() {
+        if !is_shared && own_uris::with_server(server, own).is_none() {
             return json.get().to_owned();
         }
         let object = Object::parse(json).expect("what is no object is no template");
@@ -170,7 +170,12 @@ impl Features {
             return ResourceTarget::Unlisted(Vec::new());
         }
         let target = target(&servers, uri, &owners, everything.has_one_server());
-        without_held(target, &everything, &servers, uri)
+        match without_held(target, &everything, &servers, uri) {
+            ResourceTarget::At(server, own) if self.is_withheld(view, &server, &own) => {
+                ResourceTarget::Unlisted(Vec::new())
+            }
+            target => target,
+        }
     }
 
     /// The servers that named `uri` in a list, as a tool's interface, or in a result. They include servers that are
@@ -316,7 +321,7 @@ fn target(
     {
         return ResourceTarget::At(name, own_uri(server, rest));
     }
-    if let Some((name, own)) = interfaces::without_server(uri)
+    if let Some((name, own)) = own_uris::without_server(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
         && (server.names_resource(&own) || owners.is_empty())
     {

@@ -1,7 +1,7 @@
 //! URIs of resources that several servers have.
 //!
 //! Such a URI becomes `mcpzip://SERVER/URI` with the URI percent-encoded; that of an interface always names its server
-//! (see [`crate::proxy::interfaces`]). In a template, the expressions are kept, so
+//! (see [`crate::proxy::own_uris`]). In a template, the expressions are kept, so
 //! that a client can expand it. The values that it inserts are therefore encoded only once, and are copied unchanged
 //! into the server's own URI.
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use regex::{Regex, RegexBuilder};
 
-use crate::proxy::interfaces;
+use crate::proxy::own_uris;
 use crate::tool::ServerName;
 
 const SCHEME: &str = "mcpzip://";
@@ -39,7 +39,7 @@ enum Part<'a> {
 
 /// The disambiguated form of `uri` of `server`.
 pub(crate) fn disambiguated(server: &ServerName, uri: &str) -> String {
-    if let Some(uri) = interfaces::with_server(server, uri) {
+    if let Some(uri) = own_uris::with_server(server, uri) {
         return uri;
     }
     format!("{SCHEME}{server}/{}", encoded(uri))
@@ -100,7 +100,7 @@ impl<'a> Template<'a> {
 
     /// The disambiguated template of `server`, which is a template as well.
     pub(in crate::proxy) fn disambiguated(&self, server: &ServerName) -> String {
-        if let Some(template) = interfaces::with_server(server, &self.text()) {
+        if let Some(template) = own_uris::with_server(server, &self.text()) {
             return template;
         }
         let parts = self.0.iter().map(|part| match part {

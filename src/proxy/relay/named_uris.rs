@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::catalog::{ServerTools, Snapshot};
 use crate::mcp::object::{Object, text};
-use crate::proxy::interfaces;
+use crate::proxy::own_uris;
 use crate::tool::ServerName;
 
 /// The maximum number of stored URIs of one server.
@@ -55,7 +55,7 @@ impl NamedUris {
         }
         let raw: &RawValue = serde_json::from_slice(result).ok()?;
         self.store(server, raw);
-        interfaces::for_clients(server, raw).map(Bytes::from)
+        own_uris::for_clients(server, raw).map(Bytes::from)
     }
 
     fn store(&self, server: &ServerName, raw: &RawValue) {
@@ -132,7 +132,7 @@ fn walk(raw: &RawValue, depth: usize, found: &mut impl FnMut(&str)) {
         return;
     };
     for (key, value) in object.iter() {
-        match text(value).filter(|_| interfaces::has_uri(&key)) {
+        match text(value).filter(|_| own_uris::has_uri(&key)) {
             Some(uri) => found(&uri),
             None => walk(value, depth - 1, found),
         }

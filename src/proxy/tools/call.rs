@@ -342,7 +342,7 @@ impl Tools {
         };
         let (sent, start) = (relayed.params.body.len(), Instant::now());
         let context = consent.context(call.context);
-        let answered = self.relay.call(tool, relayed, context).await;
+        let answered = self.send(tool, relayed, context).await;
         let answered = answered.map(|reply| without_secrets(call.view, tool, reply));
         let answered = self.unchanged(call.view, tool, answered);
         if let (Consent::Given(given), Ok(reply)) = (consent, &answered) {

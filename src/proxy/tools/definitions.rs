@@ -6,6 +6,7 @@ use crate::mcp::object::quoted;
 use crate::mcp::{INTERFACES, Revision};
 use crate::proxy::answers::reply::server_info;
 use crate::proxy::view::View;
+use crate::upstream::SKILLS;
 
 /// The result of `tools/list`, with a marker for the names of the servers.
 const DEFINITIONS: &str = concat!(
@@ -82,9 +83,25 @@ fn capabilities(view: &View, is_modern: bool) -> String {
         .filter(|(is_there, _)| *is_there)
         .map(|(_, part)| part)
         .collect();
-    let extensions = match view.surface().shows_interfaces {
-        true => format!(r#","extensions":{{"{INTERFACES}":{{}}}}"#),
-        false => String::new(),
+    let skilled = view.exposing(|exposure| exposure.resources);
+    let mut skilled = skilled.iter().map(|server| server.capabilities());
+    let extensions = [
+        (
+            view.surface().shows_interfaces,
+            format!(r#""{INTERFACES}":{{}}"#),
+        ),
+        (
+            skilled.any(|server| server.has_extension(SKILLS)),
+            format!(r#""{SKILLS}":{{"directoryRead":true}}"#),
+        ),
+    ];
+    let extensions: Vec<String> = extensions
+        .into_iter()
+        .filter_map(|(is_there, part)| is_there.then_some(part))
+        .collect();
+    let extensions = match extensions.is_empty() {
+        true => String::new(),
+        false => format!(r#","extensions":{{{}}}"#, extensions.join(",")),
     };
     format!(r#"{{"tools":{tools}{parts}{extensions}}}"#)
 }

@@ -24,8 +24,8 @@ use crate::mcp::object::{nesting, quoted};
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
-use crate::proxy::interfaces;
 use crate::proxy::ledger::CallEvent;
+use crate::proxy::own_uris;
 use crate::proxy::relay::consent::Consent;
 use crate::proxy::relay::{Relayed, RequestContext};
 use crate::proxy::view::View;
@@ -177,8 +177,8 @@ impl Tools {
             return None;
         }
         let server = tool.server().name();
-        let renamed = interfaces::for_clients(server, &json)
-            .and_then(|json| RawValue::from_string(json).ok());
+        let renamed =
+            own_uris::for_clients(server, &json).and_then(|json| RawValue::from_string(json).ok());
         // An entry in the catalog was parsed as an object.
         let named = Object::parse(renamed.as_ref().unwrap_or(&json))
             .ok()?
@@ -316,10 +316,8 @@ impl Tools {
         };
         let permit = self.permit(view, Some(&context), &name).await?;
         let (bytes, start) = (sent.len(), Instant::now());
-        let outcome = self
-            .relay
-            .call(&tool, relayed, consent.context(Some(&context)))
-            .await;
+        let context = consent.context(Some(&context));
+        let outcome = self.send(&tool, relayed, context).await;
         let outcome = self.unchanged(view, &tool, outcome);
         permit.count_bytes(bytes + size_of_answer(&outcome));
         let result = match &outcome {

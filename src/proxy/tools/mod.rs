@@ -12,6 +12,7 @@ mod reranking;
 mod script;
 pub(in crate::proxy) mod search;
 mod shown;
+mod skill;
 mod types;
 
 use std::sync::{Arc, Weak};

@@ -158,6 +158,11 @@ impl Source for FolderSource {
     }
 }
 
+/// The fields in the front matter of a Markdown file.
+pub(crate) fn front_matter(text: &str) -> Map<String, Value> {
+    front_matter::of_markdown(text).fields
+}
+
 /// The text of the saved script that this definition was made of; `None` if it is another by now.
 pub(crate) fn saved_script(folder: &Folder, definition: &str) -> Option<String> {
     let definition: Value = serde_json::from_str(definition).ok()?;
