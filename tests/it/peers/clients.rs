@@ -280,7 +280,7 @@ fn definition_of_echo(peers: &Peers) -> String {
 }
 
 /// The command that a client starts; what it logs would be taken for a complaint.
-fn serve(setup: &Setup) -> Vec<String> {
+pub(super) fn serve(setup: &Setup) -> Vec<String> {
     let paths = [
         ("--config", setup.config_path()),
         ("--cache-dir", setup.cache_path()),

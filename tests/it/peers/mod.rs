@@ -12,6 +12,7 @@ mod command_help;
 mod conformance;
 mod direct;
 mod example;
+mod extensions;
 mod install;
 #[cfg(target_os = "linux")]
 mod kill;
