@@ -183,7 +183,7 @@ section! {
         ask: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
         /// These are neither found nor described nor callable.
         deny: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
-        /// Exact names of tools that no `ask` next to this key is about: `server__tool`, in a server's entry the tool alone. `mcpzip approvals allow ID --always` adds to it.
+        /// Exact names of tools that no `ask` next to this key is about: `server__tool`, in a server's entry the tool alone; before it there may be callers, as in a rule. `mcpzip approvals allow ID --always` adds to it.
         without_asking: Option<Vec<At<String>>> = Field::texts, Value::Texts;
     }
 }

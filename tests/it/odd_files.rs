@@ -28,12 +28,14 @@ fn home() -> Setup {
         .setting("audit", json!({}))
 }
 
-/// A session with a call of each kind. Their answers may be refusals.
+/// A session with a call of each kind, on either surface. Their answers may be refusals.
 fn session(setup: &Setup) {
     let mut client = setup.connect();
     client.ask("tools/list", "{}");
-    client.execute(NAME).value();
-    client.execute(ASKED).value();
+    for name in [NAME, ASKED] {
+        client.execute(name);
+        client.call(name, "{}");
+    }
     client.finish();
 }
 

@@ -250,10 +250,6 @@ fn select_gives_the_same_answer_as_the_whole_result_in_a_fifth_of_its_tokens() {
             "{} {filter}: {got} is not {expected}",
             replayed.tool
         );
-        assert!(
-            !matches!(&expected, Value::String(text) if text.is_empty()),
-            "{filter}"
-        );
         filters += 1;
         whole += tokens(&shown(&replayed.result));
         selected += tokens(&text);

@@ -128,3 +128,32 @@ fn status_reads_well_on_a_terminal() {
         assert!(screen.contains(words), "`{words}` is missing:\n{screen}");
     }
 }
+
+#[test]
+fn status_and_doctor_say_whose_trust_an_entry_has() {
+    let setup = Setup::new()
+        .entry(
+            "one",
+            r#"{"command": "no-such-program", "args": ["serve"], "trust": "quarantine"}"#,
+        )
+        .entry(
+            "two",
+            r#"{"command": "no-such-program", "args": ["serve"]}"#,
+        )
+        .entry("other", r#"{"command": "no-such-other", "trust": "pin"}"#);
+    setup.save();
+    let status = setup.run(&["status", "--json"]).code(0).json();
+    let raised = serde_json::json!([{ "server": "two", "trust": "quarantine", "by": "one" }]);
+    assert_eq!(status["raised_trust"], raised, "{status}");
+    let report = setup.run(&["doctor", "--json"]).json();
+    let findings = report["findings"].as_array().unwrap().iter();
+    let shared: Vec<_> = findings
+        .filter(|finding| finding["code"] == "server-trust-shared")
+        .collect();
+    assert_eq!(shared.len(), 1, "{report}");
+    assert_eq!(shared[0]["subject"], "two");
+    assert!(
+        shared[0]["what"].as_str().unwrap().contains("`one`"),
+        "{report}"
+    );
+}

@@ -15,7 +15,7 @@ fn asking(setup: Setup) -> Setup {
 /// The question that waits about a call of this person.
 fn question_of(setup: &Setup, person: Option<&str>) -> Value {
     until("a question", || {
-        let listed = setup.run(&["approvals", "list", "--json"]).code(0).json();
+        let listed = run(setup, &["approvals", "list", "--json"]).code(0).json();
         let mut all = listed.as_array().unwrap().iter();
         all.find(|one| one["person"].as_str() == person).cloned()
     })
@@ -30,6 +30,11 @@ fn allow(setup: &Setup, question: &Value, options: &[&str]) -> Option<String> {
     terminal.types("y");
     terminal.shows("allowed vault__read");
     Some(screen)
+}
+
+/// Runs a command with the file as it is: `Setup::run` would write it anew.
+fn run(setup: &Setup, arguments: &[&str]) -> crate::support::command::Outcome {
+    crate::support::command::run(setup.command(arguments), "")
 }
 
 fn waits(said: &str) -> bool {
@@ -64,7 +69,7 @@ fn check(setup: &Setup, expected: (Value, Value)) {
     assert!(waits(&execute(&gateway, NAME, &olga)));
     let check = |user: &str, code| {
         let check = ["rules", "check", NAME, "--user", user, "--role", "ops"];
-        let _ = setup.run(&check).code(code);
+        let _ = run(setup, &check).code(code);
     };
     check("oskar", 0);
     check("olga", 6);
@@ -75,7 +80,8 @@ fn always_is_for_the_person_who_asked() {
     let setup = asking(setup().setting("tools", json!({ "ask": ["vault__*"] })));
     check(&setup, (json!(["@user:oskar vault__read"]), Value::Null));
     // Neither is it for the user of the machine.
-    let mut client = setup.connect();
+    let mut client = setup.start_command(setup.command(&["serve"]));
+    client.shake_hands("2025-11-25");
     assert!(waits(&client.execute(NAME).tool_error()));
     client.finish();
 }
@@ -94,7 +100,7 @@ fn always_for_a_rule_of_a_roles_profile_is_for_the_person_who_asked() {
         .setting("tools", json!({ "ask": ["git__*"] }));
     // The other lists ask about other tools.
     check(&setup, (Value::Null, json!(["@user:oskar vault__read"])));
-    let audit = setup.run(&["audit", "--json"]).code(0).stdout;
+    let audit = run(&setup, &["audit", "--json"]).code(0).stdout;
     assert!(audit.contains("by a command: profiles changed"), "{audit}");
 }
 
@@ -114,9 +120,12 @@ fn always_of_the_user_of_the_machine_is_for_no_person_over_http() {
         (said["isError"] != true).then_some(())
     });
     client.finish();
-    let admin = token(&setup, &["admin", "--role", "admin"]);
-    let gateway = setup.serve(&[]);
-    assert!(waits(&execute(&gateway, NAME, &admin)));
+    assert_eq!(unasked(&setup).0, json!(["@local vault__read"]));
+    let _ = run(&setup, &["rules", "check", NAME]).code(0);
+    for user in ["admin", "local", "@local"] {
+        let check = ["rules", "check", NAME, "--user", user, "--role", "admin"];
+        let _ = run(&setup, &check).code(6);
+    }
 }
 
 #[test]
@@ -147,7 +156,7 @@ fn a_name_with_callers_is_exact_and_anything_else_stops_the_program() {
         "",
     ] {
         let setup = setup().setting("tools", json!({ "ask": [NAME], "without_asking": [wrong] }));
-        let refused = setup.run(&["rules", "check", NAME]).code(1).stderr;
+        let refused = setup.run(&["rules", "check", NAME]).code(3).stderr;
         assert!(
             refused.contains("the exact name of a tool"),
             "{wrong}: {refused}"

@@ -1,7 +1,7 @@
 //! The time that the audit log adds to a call: programs with it and programs without it, in turn.
 //!
 //! The client, the programs and their servers have a processor each. In the last rows all of them share one, so that nothing is done
-//! while the server works, and the time is that of the processor.
+//! while the server works, and the time is that of the processor; in the very last ones, a program has several calls in a row.
 //!
 //! On a machine that is not quiet, run it with a priority above all others: `chrt -f 10 mcpzip-bench audit`.
 
@@ -41,18 +41,29 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     let has_three = std::thread::available_parallelism().is_ok_and(|count| count.get() >= 3);
     let own = has_three.then_some(OWN);
     let bar = Some(Bar::AtMost(5.0));
-    for (bytes, name, processors, bar) in [
-        (0, "arguments of 100 B", own, bar),
-        (10_000, "arguments of 10 kB", own, bar),
-        (0, "arguments of 100 B on one processor", Some(SHARED), None),
+    let (small, large) = ((0, "100 B"), (10_000, "10 kB"));
+    for ((bytes, size), place, processors, in_a_row, bar) in [
+        (small, "", own, 1, bar),
+        (large, "", own, 1, bar),
+        (small, " on one processor", Some(SHARED), 1, None),
+        (large, " on one processor", Some(SHARED), 1, None),
         (
-            10_000,
-            "arguments of 10 kB on one processor",
+            small,
+            " on one processor, 50 in a row",
             Some(SHARED),
+            50,
+            None,
+        ),
+        (
+            large,
+            " on one processor, 50 in a row",
+            Some(SHARED),
+            50,
             None,
         ),
     ] {
-        let [without, with] = times(stand, bytes, processors)?;
+        let name = format!("arguments of {size}{place}");
+        let [without, with] = times(stand, bytes, processors, in_a_row)?;
         // The programs of the next row may use all processors again.
         pin(std::process::id(), &before);
         for (percent, bar) in [(50, bar), (99, None)] {
@@ -67,11 +78,13 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// The times of calls without the log and with it.
+/// The times of calls without the log and with it. Each program gets so many calls in a row before it is another's turn: with one, it has
+/// nothing in the caches of the processor any more.
 fn times(
     stand: &Stand,
     bytes: usize,
     processors: Option<Processors>,
+    in_a_row: usize,
 ) -> Result<[Vec<Duration>; 2]> {
     let mut sides = (0..2 * stand.choose(PAIRS, 1))
         .map(|side| Side::start(stand, side % 2 == 1, bytes))
@@ -79,15 +92,17 @@ fn times(
     if let Some(processors) = processors {
         place(&sides, processors);
     }
-    let rounds = stand.choose(4000, 5);
+    let rounds = (stand.choose(4000, 5) / in_a_row).max(1);
     let warm_up = rounds / 10 + 1;
     let count = sides.len();
     for round in 0..rounds + warm_up {
         for turn in 0..count {
             let side = &mut sides[(round + turn) % count];
-            let time = side.peer.time(&side.request)?;
-            if round >= warm_up {
-                side.times.push(time);
+            for _ in 0..in_a_row {
+                let time = side.peer.time(&side.request)?;
+                if round >= warm_up {
+                    side.times.push(time);
+                }
             }
         }
     }
