@@ -148,7 +148,7 @@ kinds! {
         why "The server has `\"trust\": \"pin\"` or `\"quarantine\"`: agents don't see the tool until you approve it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
     SERVER_TRUST_SHARED: Note "server-trust-shared", "a server's `trust` is stricter than its entry says",
-        why "Another entry runs the same program, or has the same URL, with a stricter `trust`. That counts for both, so that a second name is no way around it.",
+        why "Another entry runs the same program, or has the same URL, with a stricter `trust`. That counts for both, so that a second name does not avoid it.",
         advice "Write the same `trust` in both entries, or give the other one a milder one if it was not meant.";
     TOOL_OVERRIDE: Error "tool-override", "an override of a tool cannot be applied",
         why "The tool is held back, as the override may hide or set an argument for a reason. An override of a tool that the server does not have protects nothing.",

@@ -46,7 +46,7 @@ impl Admission {
         session
     }
 
-    /// A name that no other identity has, and nobody under another profile.
+    /// A name that no other identity has, and no client under another profile.
     pub(super) fn own(&self, name: &str) -> String {
         let identity = self.entitlement().map_or("", |one| &one.identity);
         let profile = self.profile.as_deref().unwrap_or_default();
