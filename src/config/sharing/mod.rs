@@ -162,6 +162,35 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_with_the_project_is_of_the_project_at_most() {
+        let directory = tempfile::tempdir().unwrap();
+        let entry = r#"{"command":"npx","args":["tavily-mcp"],"share":"all","sandbox":"project"}"#;
+        let (scope, reason) = sharing(entry, directory.path(), false);
+        assert_eq!(scope, Scope::Project);
+        assert!(reason.contains("its sandbox"), "{reason}");
+        for (entry, expected) in [
+            (
+                r#"{"command":"npx","args":["tavily-mcp"],"sandbox":"project"}"#,
+                Scope::Project,
+            ),
+            (
+                r#"{"command":"npx","args":["tavily-mcp"],"sandbox":"strict"}"#,
+                Scope::All,
+            ),
+            (
+                r#"{"command":"x","share":"session","sandbox":"project"}"#,
+                Scope::Session,
+            ),
+        ] {
+            assert_eq!(
+                sharing(entry, directory.path(), false).0,
+                expected,
+                "{entry}"
+            );
+        }
+    }
+
+    #[test]
     fn a_server_is_shared_by_what_it_can_notice() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("data"), "").unwrap();

@@ -98,9 +98,11 @@ fn own_program(package: &str, modules: &Path) -> Result<String, FetchError> {
     };
     let mut files: Vec<&Value> = programs.values().collect();
     files.dedup();
+    // npm gives a program the last part of a name with a scope.
+    let last = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
     match programs.keys().next() {
-        Some(only) if files.len() == 1 => Ok(only.clone()),
-        _ if programs.contains_key(&own) => Ok(own),
+        Some(only) if files.len() == 1 => Ok(last(only)),
+        _ if programs.keys().any(|name| last(name) == own) => Ok(own),
         _ => Err(FetchError::SeveralEntryPoints(package.to_owned())),
     }
 }

@@ -102,11 +102,13 @@ fn trial(package: &str) -> Trial {
             none(),
             "",
         ),
-        "@sentry/mcp-server" => made(&[], key("SENTRY_ACCESS_TOKEN"), "whoami", none(), ""),
-        "@supabase/mcp-server-supabase" => {
-            let env = json!({ "SUPABASE_ACCESS_TOKEN": format!("sbp_{}", "0".repeat(40)) });
-            made(&[], env, "list_projects", none(), "")
-        }
+        "@sentry/mcp-server" => made(
+            &[],
+            key("SENTRY_ACCESS_TOKEN"),
+            "execute_sentry_tool",
+            json!({ "name": "whoami", "arguments": {} }),
+            "",
+        ),
         "@upstash/context7-mcp" => {
             let arguments = json!({ "libraryName": "tokio", "query": "x" });
             made(&[], none(), "resolve-library-id", arguments, "")
@@ -149,10 +151,6 @@ fn trial(package: &str) -> Trial {
             json!({ "resourceType": "pods" }),
             "",
         ),
-        "mongodb-mcp-server" => {
-            let env = json!({ "MDB_MCP_TELEMETRY": "disabled" });
-            made(&[], env, "list-databases", none(), "")
-        }
         "n8n-mcp" => {
             let env = json!({ "MCP_MODE": "stdio", "LOG_LEVEL": "error", "DISABLE_CONSOLE_OUTPUT": "true", "N8N_MCP_TELEMETRY_DISABLED": "true" });
             made(
@@ -192,7 +190,7 @@ fn trial(package: &str) -> Trial {
                 &[],
                 env,
                 "jira_get_issue",
-                json!({ "issue_key": "A-1" }),
+                json!({ "issue_key": "AB-1" }),
                 "",
             )
         }
@@ -320,6 +318,14 @@ fn one(row: &[&str], packages: &std::path::Path, programs: &str) -> Vec<String> 
     let setup = setup
         .variable("PATH", &format!("{programs}:{path}"))
         .entry("s", &entry.to_string());
+    if *package == "mcp-server-git" {
+        let repository = setup.home().path("state/sandboxes/s");
+        let made = std::process::Command::new("git")
+            .args(["init", "-q"])
+            .arg(&repository)
+            .status();
+        assert!(made.unwrap().success());
+    }
     let failed = |said: String| {
         let cells = [*package, version, "FAILED", &said];
         cells.map(str::to_owned).to_vec()

@@ -94,7 +94,7 @@ fn the_guard_removes_the_container_of_a_mcpzip_that_was_killed() {
     assert!(client.execute("a__t").text().contains("done"));
     let calls = || std::fs::read_to_string(setup.home().path("programs/calls")).unwrap();
     assert!(!calls().contains("--network"), "{}", calls());
-    client.kill();
+    client.signal(rustix::process::Signal::KILL);
     until("the container is removed", || {
         calls().contains("docker rm --force mcpzip-").then_some(())
     });

@@ -154,7 +154,8 @@ fn check(
 
         let bare = with_hostile(setup.clone(), None);
         let mut client = connected(&bare, is_nobody);
-        let worked = attempts(&mut client, &outside.targets(client.process()));
+        let own = client.process();
+        let worked = attempts(&mut client, &outside.targets(own));
         for needed in [
             format!("read {}", text(&outside.key)),
             format!("write {}", text(&outside.home.join("written"))),
@@ -202,7 +203,7 @@ fn check(
         let mut client = connected(&boxed, is_nobody);
         attempts(&mut client, &json!({ "leave": [time] }));
         assert_eq!(outside.left().len(), 1);
-        client.kill();
+        client.signal(rustix::process::Signal::KILL);
         until("the process it left has ended", || {
             outside.left().is_empty().then_some(())
         });
