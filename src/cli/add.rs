@@ -85,7 +85,7 @@ pub(super) struct Arguments {
     /// Working directory of the command
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
-    /// What the command may reach: `strict`, `project`, or an object with the keys of `sandbox`
+    /// Sandbox of the command: `strict`, `project`, or an object with the keys of `sandbox`
     #[arg(long, value_name = "SANDBOX", add = completions::of_sandboxes())]
     pub(super) sandbox: Option<String>,
     /// Description of the server, shown to agents

@@ -5,7 +5,7 @@
 use super::Stdio;
 use super::runner::program_name;
 
-/// Where a package comes from.
+/// The registry that a package comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ecosystem {
     /// The registry of npm, by `npx`.

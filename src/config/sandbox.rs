@@ -1,6 +1,6 @@
 //! The sandbox of a server: the key `sandbox` of its entry.
 //!
-//! It restricts a program that may be hostile, so whatever is not understood in it is a fault of the entry, never left out.
+//! It restricts a program that may be hostile, so a key or value that is not understood is a fault of the entry, never left out.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ const NETWORKS: &[&str] = &["none", "all"];
 
 const EXPECTED: &str = "\"strict\", \"project\", or an object with `preset`, `read`, `write`, `network`, `env` and `image`";
 
-/// What a server may reach of this machine.
+/// The part of this machine that a server may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sandbox {
-    /// What it may reach without a further key.
+    /// The part that it reaches without a further key.
     pub preset: SandboxPreset,
     /// Further files and directories that it may read, absolute.
     pub read: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct Sandbox {
     pub image: Option<String>,
 }
 
-/// What a sandbox opens by itself.
+/// The part that a sandbox opens without a further key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum SandboxPreset {
     /// A data directory of its own and the files of its package.

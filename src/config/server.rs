@@ -201,7 +201,7 @@ impl<'a> Resolver<'a> {
             let key = "sandbox".to_owned();
             EntryError::Unusable { key, problem }
         };
-        // It would restrict nothing, and whoever wrote it believes that it does.
+        // It would restrict nothing, and its author believes that it does.
         if let Some(sandbox) = &target.sandbox {
             let problem = match (&target.command, &target.command_line) {
                 (None, _) => "is for a server with a `command`",

@@ -38,7 +38,7 @@ pub(crate) struct Stdio {
     pub cwd: Option<PathBuf>,
     /// How its subcommands become tools (`"cli": true`). `None`: it is an MCP server.
     pub command_line: Option<CommandLine>,
-    /// What it may reach of this machine. `None`: all that we reach.
+    /// Its sandbox. `None`: it reaches all that we reach.
     pub sandbox: Option<Box<Sandbox>>,
     /// Whether its package is fetched and then started without the package runner; `None` if the entry does not say.
     pub fetch: Option<bool>,

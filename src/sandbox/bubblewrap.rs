@@ -21,7 +21,7 @@ use crate::config::Sandbox;
 
 const TOOL: &str = "bubblewrap";
 
-/// Parts of `/etc` that programs read: certificates without their keys, names of the network, and what is no secret.
+/// Parts of `/etc` that programs read: certificates without their keys, names of the network, and other files without secrets.
 const ETC: &[&str] = &[
     "alternatives",
     "ca-certificates",
@@ -47,7 +47,7 @@ const ETC: &[&str] = &[
     "timezone",
 ];
 
-/// What every sandbox is apart in. Without a user namespace of its own, none of them could be made by an ordinary user; a
+/// The namespaces of every sandbox. Without a user namespace of its own, none of them could be made by an ordinary user; a
 /// further one inside could be used to attack the kernel.
 const APART: &[&str] = &[
     "--unshare-user",
@@ -185,13 +185,13 @@ pub(super) fn launch(
             }
         }
     }
-    // Programs ask who they are; other users are no business of theirs.
+    // Programs ask who they are; they do not learn of other users.
     if !mounts.opened.contains_key(Path::new("/etc")) {
         for (number, file) in [(PASSWD, "/etc/passwd"), (GROUP, "/etc/group")] {
             options.words(&["--ro-bind-data", &number.to_string(), file]);
         }
     }
-    // What is not opened is nobody's: without this, the sandbox could write to directories that exist for a mount.
+    // Without this, the sandbox could write to directories that exist for a mount.
     options.words(&["--remount-ro", "/"]);
     options.words(&["--seccomp", &FILTER.to_string()]);
     options.one("--chdir", &directory);

@@ -41,7 +41,7 @@ impl std::fmt::Display for Container {
 
 const ENGINES: [&str; 2] = ["podman", "docker"];
 
-/// Where the data directory is in a container.
+/// The data directory in a container.
 const HOME: &str = "/data";
 
 /// podman if it is there, otherwise docker.

@@ -1,6 +1,6 @@
 //! Sandboxes: turns the entry of a server into the command line that starts it with what `sandbox` permits, and nothing else.
 //!
-//! Linux uses bubblewrap, macOS `sandbox-exec`; an `image` uses `podman` or `docker`. What is asked for and cannot be had is a
+//! Linux uses bubblewrap, macOS `sandbox-exec`; an `image` uses `podman` or `docker`. A sandbox that cannot be had is a
 //! [`Refusal`], in words: a server never starts with more than its entry permits.
 //!
 //! *Invariant*: nothing here starts a server, and nothing is left out of a sandbox because it is missing on this system.
@@ -47,7 +47,7 @@ pub(crate) enum Refusal {
     NoTool {
         /// The tool, as people call it.
         tool: &'static str,
-        /// What to install.
+        /// The advice what to install.
         advice: &'static str,
     },
     /// The tool does not work here.
@@ -57,7 +57,7 @@ pub(crate) enum Refusal {
         tool: &'static str,
         /// The end of its stderr.
         said: String,
-        /// What to do, after a separator; empty if that is not known.
+        /// The advice, after a separator; empty if that is not known.
         advice: &'static str,
     },
     /// There are no sandboxes on this system.
@@ -75,7 +75,7 @@ pub(crate) enum Refusal {
     Path {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: &'static str,
     },
     /// The session's project cannot be opened to it.
@@ -84,7 +84,7 @@ pub(crate) enum Refusal {
     /// Its working directory is not in the sandbox.
     #[error("its `cwd` `{0}` is not in its sandbox: name it in `read` or `write`")]
     Directory(PathBuf),
-    /// Its data directory, or something else of ours, cannot be made.
+    /// Its data directory, or another file of mcpzip, cannot be made.
     #[error("its sandbox cannot be prepared: {0}")]
     Io(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! What of the file system a sandbox has, and where its paths may lead.
+//! The files and directories of a sandbox, and the places to which their paths may lead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::Refusal;
 use crate::config::Sandbox;
 
-/// What a server may do with a path.
+/// The access of a server to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Access {
     Read,
@@ -20,7 +20,7 @@ pub(super) struct Mounts<'a> {
     pub(super) data: PathBuf,
     pub(super) opened: BTreeMap<PathBuf, Access>,
     project: Option<PathBuf>,
-    /// What the server may change, by all names.
+    /// The paths that the server may change, by all names.
     writable: BTreeSet<PathBuf>,
     closed: &'a [PathBuf],
 }

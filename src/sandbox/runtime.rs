@@ -20,7 +20,7 @@ pub(super) const SYSTEM: &[&str] = &[
     "/nix/store",
 ];
 
-/// The files and directories outside of the system that `program` needs. What is `changeable` by the server is not followed: it
+/// The files and directories outside of the system that `program` needs. A file that is `changeable` by the server is not followed: it
 /// could name any file as its interpreter.
 pub(super) fn of(
     program: &Path,
@@ -49,7 +49,7 @@ pub(super) fn of(
     found
 }
 
-/// What is opened for a program at `file`: the prefix of its installation, or the file alone where that has much else in it.
+/// The path that is opened for a program at `file`: the prefix of its installation, or the file alone where that has much else in it.
 fn opened(file: &Path, home: Option<&Path>) -> Option<PathBuf> {
     if SYSTEM.iter().any(|system| file.starts_with(system)) {
         return None;
@@ -66,7 +66,7 @@ fn opened(file: &Path, home: Option<&Path>) -> Option<PathBuf> {
                     || prefix == home.join(".cargo")
             })
     };
-    // The links of npm's programs lead into the packages beside them.
+    // The links of npm's programs lead into the packages next to them.
     if directory.ends_with("node_modules/.bin") {
         return directory.parent().map(Path::to_owned);
     }

@@ -15,7 +15,7 @@ use crate::config::Sandbox;
 #[cfg(target_os = "macos")]
 const TOOL: &str = "/usr/bin/sandbox-exec";
 
-/// What every profile begins with.
+/// The beginning of every profile.
 const START: &str = r#"(version 1)
 (deny default)
 (allow process-fork)
@@ -35,7 +35,7 @@ const START: &str = r#"(version 1)
 (allow ipc-posix-shm-read* (ipc-posix-name "apple.shm.notification_center"))
 "#;
 
-/// What the network needs in addition. Sockets in the file system are those of other programs; that of the resolver is the one
+/// The rules for the network. Sockets in the file system are those of other programs; that of the resolver is the one
 /// by which names are resolved.
 const NETWORK: &str = r#"(allow network-outbound (remote ip) (literal "/private/var/run/mDNSResponder"))
 (allow network-inbound (local ip))

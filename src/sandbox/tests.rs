@@ -120,7 +120,7 @@ fn a_program_brings_its_installation_and_its_interpreter() {
         found.into_iter().collect::<Vec<_>>(),
         [own.clone(), home.join("node/20")]
     );
-    // What the server may change names no file.
+    // A file that the server may change names no other one.
     let found = runtime::of(&own, path, Some(&home), |file| file == own);
     assert!(found.is_empty());
 }

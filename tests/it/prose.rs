@@ -50,6 +50,7 @@ const SOURCES: &[&str] = &[
     "src/proxy",
     "src/registry",
     "src/results.rs",
+    "src/sandbox",
     "src/search",
     "src/secret.rs",
     "src/shutdown.rs",

@@ -131,7 +131,7 @@ fn socket(kind: &str, target: &str) -> io::Result<bool> {
             let address = SocketAddr::from_abstract_name(target)?;
             one.send_to_addr(b"hostile", &address).map(|_| true)
         }
-        // What a server needs for its own processes.
+        // A server needs these for its own processes.
         "own pair" => {
             let (mut one, mut other) = UnixStream::pair()?;
             one.write_all(b"x")?;

@@ -28,7 +28,7 @@ pub(super) async fn examine(
         match &stdio.sandbox {
             Some(sandbox) => {
                 if let Err(refusal) = sandboxes.check(sandbox, environment).await {
-                    // The same reason as that of its start.
+                    // It would report this reason a second time.
                     let is_start = |found: &Finding| {
                         found.kind == &kinds::SERVER_FAILED && found.subject == name.as_str()
                     };

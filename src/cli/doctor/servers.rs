@@ -40,7 +40,7 @@ pub(super) struct ListedServer {
     pub(super) software: Option<String>,
     /// The login at this server.
     pub(super) login: Option<LoginStatus>,
-    /// What it may reach of this machine; `None` without a sandbox.
+    /// Its sandbox, in words; `None` without one.
     pub(super) sandbox: Option<String>,
     /// The package that is started in place of its runner, with its version.
     pub(super) package: Option<String>,

@@ -95,7 +95,7 @@ pub(crate) struct ServerReport {
     /// How its process is shared with other sessions, and whose values it has; `None` in a session that runs alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sharing: Option<String>,
-    /// What it may reach of this machine, in words; `None` without a sandbox.
+    /// Its sandbox, in words; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
     /// The package that is started in place of its runner, with its version.

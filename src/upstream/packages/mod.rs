@@ -60,7 +60,7 @@ enum FetchError {
     Io(#[from] io::Error),
 }
 
-/// What is started for an entry.
+/// The program that is started for an entry.
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
     /// The entry, with the installed program in place of its runner if it was fetched.
@@ -162,7 +162,7 @@ impl UpstreamContext {
         fetch.installed().await.map(Some)
     }
 
-    /// Whether `command` is the runner that it seems to be, with the package manager beside it, and would fetch the package itself: a
+    /// Whether `command` is the runner that it seems to be, with the package manager next to it, and would fetch the package itself: a
     /// project that has the package installed has its own version.
     fn is_runner(&self, stdio: &Stdio, package: &PackageRun) -> bool {
         let variables = self.of_child(stdio);
@@ -207,7 +207,7 @@ impl Fetch<'_> {
             self.has_scripts(),
         ));
         if !directory.join(WHOLE).exists() {
-            // What an installation that was ended midway has left.
+            // An installation that was ended midway has left it.
             if directory.exists() {
                 std::fs::remove_dir_all(&directory)?;
             }
@@ -248,7 +248,7 @@ impl Fetch<'_> {
             let used = mark.metadata().and_then(|metadata| metadata.modified());
             let age = used.ok().and_then(|used| used.elapsed().ok());
             if age.is_some_and(|age| age > KEPT) {
-                // What is left of it is removed another time.
+                // The rest is removed another time.
                 let _ = std::fs::remove_dir_all(version.path());
             }
         }

@@ -14,7 +14,7 @@ const KNOWN: &str = include_str!("../../../src/sandbox/known.tsv");
 /// The number of servers that are tried at once.
 const AT_ONCE: usize = 2;
 
-/// What a package is started and called with.
+/// The arguments, variables and call of a package.
 struct Trial {
     args: &'static [&'static str],
     env: Value,

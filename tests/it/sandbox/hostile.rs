@@ -16,7 +16,7 @@ use super::{attempts, for_nobody, has_bubblewrap, text, with_hostile};
 use crate::support::process::Process;
 use crate::support::{Client, Setup, tool, until};
 
-/// What the server tries to reach: each of these listens.
+/// The targets that the server tries to reach: each of these listens.
 struct Outside {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -82,7 +82,7 @@ impl Outside {
         })
     }
 
-    /// What would change this machine if it worked, so that it is tried inside only.
+    /// Attempts that would change this machine if they worked, so that they are made inside only.
     fn harmful(&self) -> Value {
         json!({
             "write": ["/etc/mcpzip-test", "/usr/mcpzip-test", "/mcpzip-test", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"],
@@ -199,7 +199,7 @@ fn check(
             outside.left().is_empty().then_some(())
         });
 
-        // After a kill nobody but the guard is there to end it.
+        // After a kill only the guard is there to end it.
         let mut client = connected(&boxed, is_nobody);
         attempts(&mut client, &json!({ "leave": [time] }));
         assert_eq!(outside.left().len(), 1);
@@ -303,7 +303,7 @@ fn a_project_is_open_and_what_is_around_it_is_not() {
     assert_eq!(worked, expected);
     assert!(home.join("project/new").exists());
     client.finish();
-    // The home directory is no project.
+    // The home directory is not a project.
     let answer = setup.connect().execute_with("h__attempt", "{}");
     assert!(
         answer.as_str().contains("start the client in a project"),

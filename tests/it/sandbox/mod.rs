@@ -47,7 +47,7 @@ fn for_nobody(setup: &Setup) -> Command {
     command
 }
 
-/// What worked of the attempts.
+/// The attempts that worked.
 #[track_caller]
 fn attempts(client: &mut Client, targets: &Value) -> Vec<String> {
     let answer = client.execute_with("h__attempt", &targets.to_string());

@@ -1,4 +1,4 @@
-//! What is asked for and cannot be had refuses to start, in words.
+//! Sandboxes that cannot be had, and entries that are not understood, refuse the server in words.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a sandbox costs: the start of a server with the first call of it, and a later call, each compared with a server without one.
+//! The cost of a sandbox: the start of a server with the first call of it, and a later call, each compared with a server without one.
 
 use std::time::Duration;
 
