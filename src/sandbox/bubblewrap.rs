@@ -191,8 +191,9 @@ pub(super) fn launch(
             options.words(&["--ro-bind-data", &number.to_string(), file]);
         }
     }
-    // Without this, the sandbox could write to directories that exist for a mount.
-    options.words(&["--remount-ro", "/"]);
+    // Root may change the kernel's settings in `/proc/sys` without any capability, and with them the machine. And a sandbox could write
+    // to directories that exist for a mount only.
+    options.words(&["--remount-ro", "/proc", "--remount-ro", "/"]);
     options.words(&["--seccomp", &FILTER.to_string()]);
     options.one("--chdir", &directory);
     for (name, value) in &variables {

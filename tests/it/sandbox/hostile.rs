@@ -85,7 +85,7 @@ impl Outside {
     /// Attempts that would change this machine if they worked, so that they are made inside only.
     fn harmful(&self) -> Value {
         json!({
-            "write": ["/etc/mcpzip-test", "/usr/mcpzip-test", "/mcpzip-test", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"],
+            "write": ["/etc/mcpzip-test", "/usr/mcpzip-test", "/mcpzip-test", "/proc/sys/kernel/domainname", "/proc/self/oom_score_adj", "/proc/sysrq-trigger"],
             "run": ["mount -t tmpfs x /tmp", "mount --bind /usr /tmp", "chroot /usr true"],
         })
     }
