@@ -145,14 +145,7 @@ fn status_and_doctor_say_what_a_sandbox_opens() {
         return;
     }
     let setup = boxed(Server::new().tool("t", [answer("done")]), json!({}));
-    setup.run(&["servers"]).code(0);
-    let status = setup.run(&["status"]).code(0);
-    assert!(
-        status
-            .stdout
-            .contains("in a sandbox: strict, write 1 more, no network"),
-        "{status}"
-    );
+    let _ = setup.run(&["servers"]).code(0);
     let status = setup.run(&["status", "--json"]).code(0).json();
     assert_eq!(
         status["servers"][0]["sandbox"],

@@ -74,11 +74,6 @@ fn a_package_is_fetched_once_and_then_started_without_its_runner() {
     assert!(!notes[0].contains("--ignore-scripts"), "{notes:?}");
     let status = setup.run(&["status", "--json"]).json();
     assert_eq!(status["servers"][0]["package"], "pkg@1.0.0");
-    let status = setup.run(&["status"]).code(0);
-    assert!(
-        status.stdout.contains("started from the cache: pkg@1.0.0"),
-        "{status}"
-    );
 }
 
 #[test]
@@ -182,7 +177,7 @@ fn a_sandbox_is_added_by_the_command_line_and_proposed_by_the_doctor() {
         "uvx",
         "mcp-server-time",
     ]);
-    added.code(0);
+    let _ = added.code(0);
     let text = std::fs::read_to_string(setup.config_path()).unwrap();
     assert!(text.contains(r#""sandbox": "strict""#), "{text}");
     let wrong = setup.run(&["add", "b", "--no-check", "--sandbox", "loose", "--", "x"]);

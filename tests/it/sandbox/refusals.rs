@@ -51,10 +51,17 @@ fn a_bubblewrap_that_makes_no_sandbox_refuses_the_server() {
     let said = refusal(&old, &json!("strict"));
     assert!(said.contains("0.8 or later"), "{said}");
     let doctor = with_hostile(old, Some(&json!("strict")))
-        .run(&["doctor"])
-        .code(1);
-    assert!(doctor.stdout.contains("[sandbox-unavailable]"), "{doctor}");
-    assert!(!doctor.stdout.contains("[server-failed]"), "{doctor}");
+        .run(&["doctor", "--json"])
+        .code(1)
+        .json();
+    let codes: Vec<&str> = doctor["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["subject"] == "h")
+        .filter_map(|finding| finding["code"].as_str())
+        .collect();
+    assert_eq!(codes, ["sandbox-unavailable"]);
 }
 
 #[test]
