@@ -120,7 +120,7 @@ impl Stored {
         })
     }
 
-    /// The same, for secrets that move to `destination`.
+    /// These secrets, for a move of new ones to `destination`.
     pub(super) fn to(self, destination: Destination) -> Self {
         Self {
             destination,

@@ -139,16 +139,16 @@ fn a_secret_reaches_its_server_and_nothing_else() {
 fn values_and_names_have_rules() {
     let setup = setup();
     let pem = "-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----";
-    set(&setup, "git/hub", &format!("{pem}\n"));
+    let _ = set(&setup, "git/hub", &format!("{pem}\n"));
     assert_eq!(
         given(&run(&setup, &["call", "with__look"], "").code(0).stdout)["GIVEN"],
         pem
     );
-    set(&setup, "git/hub", "ends in one\r\n");
+    let _ = set(&setup, "git/hub", "ends in one\r\n");
     let seen = run(&setup, &["call", "with__look"], "").code(0);
     assert_eq!(given(&seen.stdout)["GIVEN"], "ends in one");
     let huge = "h".repeat(64 * 1024);
-    set(&setup, "huge", &huge);
+    let _ = set(&setup, "huge", &huge);
     for (value, words) in [
         ("", "no value was given"),
         ("\n", "no value was given"),
@@ -189,8 +189,8 @@ fn values_and_names_have_rules() {
 #[test]
 fn a_wrong_key_or_a_damaged_file_costs_the_servers_that_use_it() {
     let setup = setup();
-    set(&setup, "git/hub", VALUE);
-    set(&setup, "slack", NEXT);
+    let _ = set(&setup, "git/hub", VALUE);
+    let _ = set(&setup, "slack", NEXT);
     let good = std::fs::read_to_string(file(&setup)).unwrap();
     let fails = |setup: &Setup, words: &str| {
         let said = run(setup, &["call", "with__t"], "");
@@ -259,12 +259,12 @@ fn a_wrong_key_or_a_damaged_file_costs_the_servers_that_use_it() {
 #[test]
 fn a_new_value_restarts_the_connections_that_use_it() {
     let setup = setup();
-    set(&setup, "git/hub", VALUE);
+    let _ = set(&setup, "git/hub", VALUE);
     let mut client = setup.connect();
     assert_eq!(given(&client.execute("with__look").text())["GIVEN"], VALUE);
     assert_eq!(client.execute("without__t").text(), "fine");
     let (with, without) = (setup.home().starts("with"), setup.home().starts("without"));
-    command::run(setup.command(&["secret", "set", "git/hub"]), NEXT).code(0);
+    let _ = command::run(setup.command(&["secret", "set", "git/hub"]), NEXT).code(0);
     until("the new value to arrive", || {
         let seen = client.execute("with__look").text();
         (seen.contains(NEXT)).then_some(())
@@ -283,12 +283,12 @@ fn a_new_value_reaches_sessions_of_a_daemon_and_clients_over_http() {
     use crate::daemon::Shared;
 
     let shared = Shared::new(setup());
-    command::run(shared.command(&["secret", "set", "git/hub"]), VALUE).code(0);
+    let _ = command::run(shared.command(&["secret", "set", "git/hub"]), VALUE).code(0);
     let mut client = shared.connect();
     assert_eq!(given(&client.execute("with__look").text())["GIVEN"], VALUE);
     assert_eq!(client.execute("without__t").text(), "fine");
     let without = shared.home().starts("without");
-    command::run(shared.command(&["secret", "set", "git/hub"]), NEXT).code(0);
+    let _ = command::run(shared.command(&["secret", "set", "git/hub"]), NEXT).code(0);
     until("the new value to arrive", || {
         client
             .execute("with__look")
@@ -302,12 +302,12 @@ fn a_new_value_reaches_sessions_of_a_daemon_and_clients_over_http() {
     drop(shared);
 
     let setup = setup();
-    set(&setup, "git/hub", VALUE);
+    let _ = set(&setup, "git/hub", VALUE);
     let gateway = setup.serve(&[]);
     let look = || gateway.modern_execute("with__look", "").send().body;
     let seen = look();
     assert!(seen.contains(VALUE), "{seen}");
-    command::run(setup.command(&["secret", "set", "git/hub"]), NEXT).code(0);
+    let _ = command::run(setup.command(&["secret", "set", "git/hub"]), NEXT).code(0);
     until("the new value to arrive", || {
         look().contains(NEXT).then_some(())
     });
@@ -316,7 +316,7 @@ fn a_new_value_reaches_sessions_of_a_daemon_and_clients_over_http() {
 #[test]
 fn writers_side_by_side_and_killed_writers_lose_nothing() {
     let setup = setup();
-    set(&setup, "git/hub", VALUE);
+    let _ = set(&setup, "git/hub", VALUE);
     let start = |name: &str| {
         let mut child = setup.command(&["secret", "set", name]).spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), NEXT.as_bytes()).unwrap();
@@ -459,7 +459,7 @@ fn a_locked_keychain_costs_those_servers_only() {
         (!said.is_tool_error()).then_some(())
     });
     let without = setup.home().starts("without");
-    command::run(setup.command(&["secret", "set", "git/hub"]), NEXT).code(0);
+    let _ = command::run(setup.command(&["secret", "set", "git/hub"]), NEXT).code(0);
     until("the new value to arrive", || {
         client
             .execute("with__look")
@@ -484,7 +484,7 @@ fn a_locked_keychain_costs_those_servers_only() {
 #[test]
 fn an_agent_with_full_management_sends_no_secret_elsewhere() {
     let setup = setup().setting("management", json!("full"));
-    set(&setup, "git/hub", VALUE);
+    let _ = set(&setup, "git/hub", VALUE);
     let before = std::fs::read_to_string(setup.config_path()).unwrap();
     let mut client = setup.connect();
     for entry in [

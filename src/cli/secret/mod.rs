@@ -45,7 +45,7 @@ Connections that use the secret restart.")]
         /// Name of the secret, as in `${keyring:NAME}`
         #[arg(value_parser = name, add = completions::of_secrets())]
         name: SecretName,
-        /// Where a new secret is kept [default: the keychain if there is one]
+        /// Place of a new secret [default: the keychain if there is one]
         #[arg(long, value_name = "STORE", value_parser = PossibleValuesParser::new(["keychain", "file"]))]
         store: Option<String>,
     },

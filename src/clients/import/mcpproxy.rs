@@ -225,7 +225,7 @@ fn references(text: &str, server: &str, notes: &mut Vec<String>) -> String {
     out
 }
 
-/// The same name, if a secret can have it here, or else the nearest one.
+/// The name of a secret here: its own, or the nearest one that a secret can have.
 fn secret_name(written: &str) -> String {
     if let Some(name) = SecretName::parse(written) {
         return name.to_string();
