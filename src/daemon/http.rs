@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -27,6 +27,9 @@ use crate::text::chain;
 
 /// Interval between two checks of the configuration, and between two attempts to listen on a taken address.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Interval between two readings of a configuration whose `http` cannot be used.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// How the daemon serves HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -187,12 +190,16 @@ impl Http {
         let keyring = origin.session.environment.keyring().cloned();
         let stamp = || keyring.as_ref().map(|keyring| keyring.stamp());
         let mut known = stamp();
+        let mut read = Instant::now();
         let mut is_asked = false;
         let (mut wanted, mut running) = (Wanted::default(), None);
         loop {
             let now = stamp();
             let has_new_secrets = std::mem::replace(&mut known, now.clone()) != now;
-            if file.changed() || has_new_secrets || is_asked {
+            // A secret of `http` that could not be read may be readable by now.
+            let is_due = matches!(wanted, Wanted::Faulty(_)) && read.elapsed() >= RETRY;
+            if file.changed() || has_new_secrets || is_asked || is_due {
+                read = Instant::now();
                 wanted = self.read(&origin.session.environment, wanted);
             }
             self.follow(&wanted, &origin, &mut running).await;
