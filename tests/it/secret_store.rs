@@ -113,7 +113,10 @@ fn a_secret_reaches_its_server_and_nothing_else() {
     );
     let doctor = said[6].json().to_string();
     assert!(doctor.contains("secrets-store"), "{doctor}");
-    told.extend(said.iter().flat_map(|said| [said.stdout.clone(), said.stderr.clone()]));
+    told.extend(
+        said.iter()
+            .flat_map(|said| [said.stdout.clone(), said.stderr.clone()]),
+    );
     for file in ["state/secrets.json", "config.json", "state/logs/mcpzip.log"] {
         told.push_str(&std::fs::read_to_string(setup.home().path(file)).unwrap_or_default());
     }

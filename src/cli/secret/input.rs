@@ -61,12 +61,10 @@ pub(super) fn passphrase(question: &str) -> Result<Secret<String>, Exit> {
 pub(super) fn new_passphrase(output: &Output) -> Result<Secret<String>, Exit> {
     if !Term::stderr().is_term() {
         return Err(Exit::failed(
-            "there is no keychain, and no terminal to ask for a passphrase: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
+            "the encrypted file has no key yet, and there is no terminal to ask for a passphrase: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
         ));
     }
-    output.note(
-        "there is no keychain, so secrets are kept in an encrypted file; choose its passphrase",
-    );
+    output.note("the secret goes to an encrypted file; choose its passphrase");
     let first = passphrase("new passphrase")?;
     if first.expose().chars().count() < SHORTEST_PASSPHRASE {
         return Err(Exit::failed("a passphrase needs at least 8 characters"));

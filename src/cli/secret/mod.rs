@@ -214,7 +214,7 @@ fn opened(store: &Store, output: &Output) -> Result<Key, Exit> {
         Lock::None => {
             if !store.has_session() {
                 return Err(Exit::failed(
-                    "there is no keychain here, and no directory that ends with your session (XDG_RUNTIME_DIR), so a passphrase could not \
+                    "there is no directory that ends with your session (XDG_RUNTIME_DIR), so a passphrase could not \
                      open the file for servers: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
                 ));
             }
