@@ -370,12 +370,13 @@ impl Output {
     }
 }
 
-/// Prints a line of the log, which has its end of line. A terminal shows a line once a minute, though each attempt to connect
-/// writes it.
+/// Prints a line of the log, which has its end of line. A terminal shows a warning or an error once a minute, though each attempt
+/// to connect writes it.
 pub(super) fn log_line(line: &str) {
     static SHOWN: Mutex<VecDeque<(Instant, String)>> = Mutex::new(VecDeque::new());
     const PAUSE: Duration = Duration::from_secs(60);
-    if io::stderr().is_terminal() {
+    let is_fault = line.starts_with(" WARN") || line.starts_with("ERROR");
+    if is_fault && io::stderr().is_terminal() {
         let mut shown = SHOWN.lock();
         shown.retain(|(at, _)| at.elapsed() < PAUSE);
         if shown.iter().any(|(_, known)| known == line) {
