@@ -376,7 +376,7 @@ mod terminal {
         assert_eq!(report.json()["changed"], false);
         assert!(report.stderr.contains("nothing was set up"), "{report}");
         // Nothing here starts one of the servers that it could name.
-        let bare = house.setup.clone().variable("PATH", "/nowhere");
+        let bare = house.setup.variable("PATH", "/nowhere");
         let bare = crate::support::command::run(bare.command(&["init", "--yes"]), "").code(1);
         assert!(bare.stderr.contains("mcpzip add NAME"), "{bare}");
         assert!(!bare.stderr.contains("--server"), "{bare}");
