@@ -139,9 +139,11 @@ pub(super) fn of_tokens() -> ArgValueCompleter {
                 .read()
                 .unwrap_or_default();
             let valid = tokens.list().iter().filter(|token| token.is_valid());
-            let names: BTreeSet<String> = valid
+            let mut names: BTreeSet<String> = valid
                 .flat_map(|token| [token.name.clone(), token.id.clone()])
                 .collect();
+            names.extend(tokens.people().ids().map(str::to_owned));
+            names.extend(tokens.people().names().map(str::to_owned));
             names.into_iter().collect()
         })
     })

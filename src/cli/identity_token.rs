@@ -1,4 +1,5 @@
-//! `mcpzip token`: makes, shows and revokes the tokens by which people and programs show who they are to `serve --http`.
+//! `mcpzip token`: makes, shows and revokes the tokens by which people and programs show who they are to `serve --http`, and the
+//! invitations, browsers and clients of its authorization server.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use super::printable::printable;
 use super::recorder::Recorder;
 use crate::audit::{Kind, Outcome};
 use crate::config::{Claims, Config, Environment, Paths};
-use crate::identity::{NewToken, Stored, TokenError, TokenFile, is_name};
+use crate::identity::{Grant, Known, NewToken, Revoked, Stored, TokenError, TokenFile, is_name};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -27,20 +28,30 @@ pub(super) struct Arguments {
 enum Command {
     /// Make a token for a person or program, and print it once
     Create(Create),
-    /// Show whom the tokens are for, and what they give
+    /// Invite a person to log in at the authorization server of mcpzip, and print the link, which works once
+    Invite(Invite),
+    /// Show whom the tokens are for, and what they give; also invitations, and the browsers and clients of people who log in
     #[command(after_help = "Examples:
   mcpzip token list
   mcpzip token list --json")]
     List,
-    /// Revoke tokens: what they opened ends within seconds
+    /// Revoke tokens, invitations, browsers and clients: what they opened ends within seconds
     #[command(after_help = "Examples:
   mcpzip token revoke anna
   mcpzip token revoke 5f0c21aa")]
     Revoke {
-        /// Name of the person or program, for all of its tokens, or the id of one token
+        /// Name of the person or program, for all that is theirs, or the id of one line of `mcpzip token list`
         #[arg(add = completions::of_tokens())]
         name: String,
     },
+    /// Replace the keys of the authorization server: all clients of it register and log in again
+    #[command(
+        after_help = "Keys are replaced every 30 days by themselves. This is for a file of keys that others may have read.
+
+Examples:
+  mcpzip token rotate-keys"
+    )]
+    RotateKeys,
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +71,27 @@ pub(super) struct Create {
     #[arg(long, value_name = "NAME", add = completions::of_profiles())]
     profile: Option<String>,
     /// How long the token counts, such as 12h, 30d or 4w [default: until it is revoked]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    expires: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mcpzip token invite anna --role dev
+  mcpzip token invite bo --expires 2d --json
+
+The person opens the link in their browser and clicks once; then their clients log in there by themselves. The link is a secret until
+it was used: send it to this person only.")]
+pub(super) struct Invite {
+    /// Name of the person, as `@user:NAME` in rules
+    name: String,
+    /// Role that the person gets, in addition to those that `roles` gives to the name; may be given several times
+    #[arg(long, value_name = "NAME", add = completions::of_roles())]
+    role: Vec<String>,
+    /// Profile that the person is limited to
+    #[arg(long, value_name = "NAME", add = completions::of_profiles())]
+    profile: Option<String>,
+    /// How long the link counts, such as 12h, 2d or 1w [default: 7d]
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
 }
@@ -109,20 +141,99 @@ pub(super) async fn run(
             remark(&config, output);
             Ok(())
         }
+        Command::Invite(invite) => {
+            let config = Config::load(paths, environment)?;
+            let url = inviting(&config)?;
+            let Invite {
+                name,
+                role,
+                profile,
+                expires,
+            } = invite;
+            let create = Create {
+                name,
+                role,
+                profile,
+                expires,
+            };
+            let new = checked(create, &config)?;
+            let (invitation, secret) = file.invite(new).map_err(|error| failed(&error))?;
+            let rights = rights_of(&invitation.roles, invitation.profile.as_deref());
+            let detail = format!("{} was invited: {rights}", invitation.name);
+            record(&detail, config, paths, output).await;
+            let link = format!("{url}/invite/{}", secret.expose());
+            if output.is_json_asked() {
+                let mut made = shown_known(&invitation, "invitation");
+                made["url"] = json!(link);
+                output.json(&made);
+            } else {
+                output.verbatim(&link);
+                output.note(&format!(
+                    "this is the link of {} ({}); it works once, until {}, and is not shown again",
+                    printable(&invitation.name),
+                    rights,
+                    date(invitation.expires)
+                ));
+            }
+            Ok(())
+        }
         Command::Revoke { name } => {
-            let revoked = file.revoke(&name).map_err(|error| failed(&error))?;
-            let ids: Vec<&str> = revoked.iter().map(|token| token.id.as_str()).collect();
-            let owner = revoked.first().map_or("", |token| token.name.as_str());
-            let detail = format!("tokens of {owner} were revoked: {}", ids.join(", "));
+            let Revoked { tokens, others } = file.revoke(&name).map_err(|error| failed(&error))?;
+            let ids = tokens.iter().map(|token| token.id.as_str());
+            let ids: Vec<&str> = ids
+                .chain(others.iter().map(|(id, ..)| id.as_str()))
+                .collect();
+            let owners = tokens.iter().map(|token| token.name.as_str());
+            let mut owners = owners.chain(others.iter().map(|(_, name, _)| name.as_str()));
+            let owner = owners.next().unwrap_or_default();
+            let what = match others.is_empty() {
+                true => "tokens",
+                false => "tokens, invitations, browsers and clients",
+            };
+            let detail = format!("{what} of {owner} were revoked: {}", ids.join(", "));
             let config = Config::load_or_default(paths, environment)?;
             record(&detail, config, paths, output).await;
             if output.is_json() {
-                output.json(&revoked.iter().map(shown).collect::<Vec<_>>());
+                let others = others
+                    .iter()
+                    .map(|(id, name, kind)| json!({ "id": id, "name": name, "kind": kind }));
+                output.json(&tokens.iter().map(shown).chain(others).collect::<Vec<_>>());
             } else {
                 output.line(printable(&detail));
             }
             Ok(())
         }
+        Command::RotateKeys => {
+            let config = Config::load_or_default(paths, environment)?;
+            let replaced = file.keys().replace();
+            replaced.map_err(|error| Exit::failed(error.to_string()))?;
+            let detail = "the keys of the authorization server were replaced";
+            record(detail, config, paths, output).await;
+            match output.is_json() {
+                true => output.json(&json!({ "replaced": true })),
+                false => output.line(format!("{detail}: all clients of it log in again")),
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The URL of the authorization server, if people may be invited to it.
+fn inviting(config: &Config) -> Result<String, Exit> {
+    let auth = config
+        .http
+        .as_ref()
+        .ok()
+        .and_then(|http| http.auth.as_ref());
+    let server = auth.and_then(|auth| auth.server.as_ref());
+    let missing = "people are invited to the authorization server of mcpzip, which the configuration does not have: \
+                   `\"http\": {\"auth\": {\"authorization_server\": {\"url\": \"https://mcp.example.com\"}}}`";
+    let server = server.ok_or_else(|| Exit::failed(missing))?;
+    match server.invitations {
+        true => Ok(server.url.clone()),
+        false => Err(Exit::failed(
+            "`http.auth.authorization_server.invitations` is `false`: people log in at the provider alone",
+        )),
     }
 }
 
@@ -200,8 +311,18 @@ async fn record(detail: &str, config: Config, paths: &Paths, output: &Output) {
 
 fn list(file: &TokenFile, output: &Output) -> Result<(), Exit> {
     let tokens = file.read().map_err(|error| failed(&error))?;
+    let people = tokens.people();
     if output.is_json() {
-        output.json(&tokens.list().iter().map(shown).collect::<Vec<_>>());
+        let invitations = people.invitations.iter();
+        let invitations = invitations.map(|one| shown_known(one, "invitation"));
+        let browsers = people
+            .browsers
+            .iter()
+            .map(|one| shown_known(one, "browser"));
+        let grants = people.grants.iter().map(shown_grant);
+        let all = tokens.list().iter().map(shown);
+        let all = all.chain(invitations).chain(browsers).chain(grants);
+        output.json(&all.collect::<Vec<_>>());
         return Ok(());
     }
     for token in tokens.list() {
@@ -214,7 +335,27 @@ fn list(file: &TokenFile, output: &Output) -> Result<(), Exit> {
         let head = format!("{}  {}  ", token.id, strong(printable(&token.name)));
         output.row(head, format!("{}; {state}", printable(&rights(token))));
     }
-    if tokens.list().is_empty() {
+    let known = [
+        (&people.invitations, "invitation"),
+        (&people.browsers, "browser"),
+    ];
+    for (list, kind) in known {
+        for one in list {
+            let head = format!("{}  {}  ", one.id, strong(printable(&one.name)));
+            let rights = rights_of(&one.roles, one.profile.as_deref());
+            let until = faint(format!("until {}", date(one.expires)));
+            output.row(head, format!("{kind}; {}; {until}", printable(&rights)));
+        }
+    }
+    for grant in &people.grants {
+        let head = format!("{}  {}  ", grant.id, strong(printable(&grant.name)));
+        let until = faint(format!("until {}", date(grant.expires)));
+        output.row(
+            head,
+            format!("client {}; {until}", printable(&grant.client)),
+        );
+    }
+    if tokens.list().is_empty() && people.ids().next().is_none() {
         output.line("there are no tokens; `mcpzip token create NAME` makes one");
     }
     Ok(())
@@ -222,12 +363,16 @@ fn list(file: &TokenFile, output: &Output) -> Result<(), Exit> {
 
 /// The rights of a token, in words.
 fn rights(token: &Stored) -> String {
-    let roles: Vec<&str> = token.roles.iter().map(String::as_str).collect();
+    rights_of(&token.roles, token.profile.as_deref())
+}
+
+fn rights_of(roles: &BTreeSet<String>, profile: Option<&str>) -> String {
+    let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
     let roles = match roles.is_empty() {
         true => "the roles of the name".to_owned(),
         false => format!("role {}", roles.join(", ")),
     };
-    match &token.profile {
+    match profile {
         None => roles,
         Some(profile) => format!("{roles}, profile {profile}"),
     }
@@ -236,6 +381,7 @@ fn rights(token: &Stored) -> String {
 /// A token as JSON, without its hash.
 fn shown(token: &Stored) -> Value {
     json!({
+        "kind": "token",
         "id": token.id,
         "name": token.name,
         "roles": token.roles,
@@ -244,6 +390,34 @@ fn shown(token: &Stored) -> Value {
         "expires": token.expires.map(date),
         "revoked": token.revoked.map(date),
         "valid": token.is_valid(),
+    })
+}
+
+/// An invitation or a browser as JSON, without its hash.
+fn shown_known(known: &Known, kind: &str) -> Value {
+    json!({
+        "kind": kind,
+        "id": known.id,
+        "name": known.name,
+        "roles": known.roles,
+        "profile": known.profile,
+        "created": date(known.created),
+        "expires": date(known.expires),
+    })
+}
+
+/// A client that a person let in, as JSON.
+fn shown_grant(grant: &Grant) -> Value {
+    json!({
+        "kind": "client",
+        "id": grant.id,
+        "name": grant.name,
+        "identity": grant.identity,
+        "client": grant.client,
+        "roles": grant.roles,
+        "profile": grant.profile,
+        "created": date(grant.created),
+        "expires": date(grant.expires),
     })
 }
 

@@ -5,10 +5,15 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use super::authorization::{
+    AUTHORIZATION, AuthorizationServer, AuthorizationServerEntry, authorization_server,
+};
 use super::error::EntryError;
 use super::key::{Table, Value, key, with_default};
 use super::network::Network;
 use super::reader::{At, Field};
+use super::tool_scopes::{ToolScopes, tool_scopes};
+use crate::secret::Secret;
 
 /// The keys of `http.auth`.
 pub(super) const AUTH: Table = &[
@@ -25,7 +30,17 @@ pub(super) const AUTH: Table = &[
     key(
         "oauth",
         Value::Object(OAUTH),
-        "Access tokens (JWT) of an OAuth issuer.",
+        "Access tokens of an OAuth issuer.",
+    ),
+    key(
+        "authorization_server",
+        Value::Complete(&["url"], AUTHORIZATION),
+        "The authorization server of mcpzip itself, at which people and their clients log in.",
+    ),
+    key(
+        "tool_scopes",
+        Value::TextMap,
+        "The scopes that an access token must have for calls of a tool, with spaces between them, by the tool's name or class as in a rule: {\"git__push\": \"git:write\", \"@destructive\": \"admin\"}. Other credentials have no scopes and need none.",
     ),
     key(
         "certificates",
@@ -81,6 +96,21 @@ const OAUTH: Table = &[
         "The member of a token with the person's groups; a path such as `realm_access.roles`, too.",
     ),
     key("scopes", Value::Texts, "The scopes that a token must have."),
+    key(
+        "introspection_url",
+        Value::Text,
+        "The URL at which the issuer says whether a token that is no JWT is valid (RFC 7662). Its answers count for ten seconds.",
+    ),
+    key(
+        "client_id",
+        Value::Text,
+        "The id of this server at `introspection_url`.",
+    ),
+    key(
+        "client_secret",
+        Value::Text,
+        "Its secret there, as `${VARIABLE}`.",
+    ),
 ];
 
 const EXPECTED: &str =
@@ -108,6 +138,8 @@ pub(super) struct AuthEntry {
     pub(super) forwarded: Option<Forwarded>,
     pub(super) oauth: Option<ResourceServerEntry>,
     pub(super) certificates: bool,
+    pub(super) server: Option<AuthorizationServerEntry>,
+    pub(super) tool_scopes: ToolScopes,
 }
 
 /// `http.auth.oauth` as it stands in the file.
@@ -120,6 +152,9 @@ pub(super) struct ResourceServerEntry {
     pub(super) user: Option<At<String>>,
     pub(super) groups: Option<At<String>>,
     pub(super) scopes: Vec<At<String>>,
+    pub(super) introspection_url: Option<At<String>>,
+    pub(super) client_id: Option<At<String>>,
+    pub(super) client_secret: Option<At<String>>,
 }
 
 /// How clients over HTTP show who they are; each way that is on may be used.
@@ -133,6 +168,10 @@ pub(crate) struct HttpAuth {
     pub(crate) oauth: Option<Box<ResourceServer>>,
     /// Certificates of clients.
     pub(crate) certificates: bool,
+    /// The authorization server of mcpzip itself.
+    pub(crate) server: Option<Box<AuthorizationServer>>,
+    /// The scopes that calls of tools need.
+    pub(crate) tool_scopes: ToolScopes,
 }
 
 /// A user that a proxy in front names.
@@ -160,8 +199,21 @@ pub(crate) struct ResourceServer {
     pub(crate) groups: String,
     /// The scopes that a token must have.
     pub(crate) scopes: Vec<String>,
+    /// The endpoint that says whether a token is valid, if there is one.
+    pub(crate) introspection: Option<Introspection>,
     /// The way to the issuer.
     pub(crate) network: Network,
+}
+
+/// The endpoint of an issuer that says whether a token is valid, and our credentials there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Introspection {
+    /// The URL.
+    pub(crate) url: String,
+    /// The id of this server.
+    pub(crate) client_id: String,
+    /// Its secret.
+    pub(crate) client_secret: Secret<String>,
 }
 
 impl Forwarded {
@@ -197,9 +249,11 @@ pub(super) fn auth(field: &Field<'_>) -> Result<AuthEntry, At<EntryError>> {
                 "forwarded" => entry.forwarded = Some(forwarded(field)?),
                 "oauth" => entry.oauth = Some(resource_server(field)?),
                 "certificates" => entry.certificates = field.flag()?,
+                "authorization_server" => entry.server = Some(authorization_server(field)?),
+                "tool_scopes" => entry.tool_scopes = tool_scopes(field)?,
                 _ => {
                     return Err(field.wrong(
-                        "one of the keys `tokens`, `forwarded`, `oauth` and `certificates`",
+                        "one of the keys `tokens`, `forwarded`, `oauth`, `authorization_server`, `certificates` and `tool_scopes`",
                     ));
                 }
             }
@@ -212,6 +266,8 @@ pub(super) fn auth(field: &Field<'_>) -> Result<AuthEntry, At<EntryError>> {
             forwarded: None,
             oauth: None,
             certificates: false,
+            server: None,
+            tool_scopes: _,
         } => Err(field.wrong(EXPECTED)),
         _ => Ok(entry),
     }
@@ -278,8 +334,11 @@ fn resource_server(field: &Field<'_>) -> Result<ResourceServerEntry, At<EntryErr
             "user" => entry.user = Some(field.text()?),
             "groups" => entry.groups = Some(field.text()?),
             "scopes" => entry.scopes = field.texts()?,
+            "introspection_url" => entry.introspection_url = Some(field.text()?),
+            "client_id" => entry.client_id = Some(field.text()?),
+            "client_secret" => entry.client_secret = Some(field.text()?),
             _ => {
-                let expected = "one of the keys `issuer`, `audience`, `jwks_url`, `user`, `groups` and `scopes`";
+                let expected = "one of the keys `issuer`, `audience`, `jwks_url`, `user`, `groups`, `scopes`, `introspection_url`, `client_id` and `client_secret`";
                 return Err(field.wrong(expected));
             }
         }

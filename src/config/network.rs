@@ -52,6 +52,12 @@ impl Network {
         }
     }
 
+    /// The proxies that the variables name.
+    pub(crate) fn proxies(&self) -> impl Iterator<Item = &str> {
+        let all = [&self.http, &self.https, &self.all];
+        all.into_iter().flatten().map(String::as_str)
+    }
+
     /// Whether a proxy is used for `url`.
     #[must_use]
     pub(crate) fn has_proxy_for(&self, url: &Url) -> bool {

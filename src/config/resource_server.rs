@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use super::Network;
 use super::error::EntryError;
 use super::http_auth::{
-    AuthEntry, HttpAuth, ResourceServer, ResourceServerEntry, URL_EXPECTED, is_protected,
+    AuthEntry, HttpAuth, Introspection, ResourceServer, ResourceServerEntry, URL_EXPECTED,
+    is_protected,
 };
 use super::reader::At;
 use super::server::Resolver;
 use super::tls::{EXPECTED as TLS_EXPECTED, TlsEntry, TlsOptions};
+use crate::secret::Secret;
 
 impl Resolver<'_> {
     /// `http.auth` with its references filled in.
@@ -19,13 +21,30 @@ impl Resolver<'_> {
             forwarded,
             oauth,
             certificates,
+            server,
+            tool_scopes,
         } = entry;
+        let offset = server.as_ref().map_or(0, |server| server.offset);
         let oauth = oauth.map(|entry| self.resource_server(entry)).transpose()?;
+        let server = server
+            .map(|entry| self.authorization_server(entry))
+            .transpose()?;
+        if let (Some(oauth), Some(server)) = (&oauth, &server)
+            && oauth.audience != server.audience()
+        {
+            // Metadata name one resource.
+            let key = "http.auth.authorization_server.url";
+            let expected = "the URL of which `http.auth.oauth.audience` is the endpoint `/mcp`";
+            let fault = EntryError::value(key, expected, format!("`{}`", server.url));
+            return Err(At::new(offset, fault));
+        }
         Ok(HttpAuth {
             tokens,
             forwarded,
             oauth: oauth.map(Box::new),
             certificates,
+            server: server.map(Box::new),
+            tool_scopes,
         })
     }
 
@@ -53,6 +72,12 @@ impl Resolver<'_> {
         entry: ResourceServerEntry,
     ) -> Result<ResourceServer, At<EntryError>> {
         let offset = entry.offset;
+        let secret = entry
+            .client_secret
+            .map(|written| self.secret("http.auth.oauth.client_secret", &written))
+            .transpose()?
+            .map(Secret::new);
+        self.secrets.extend(secret.clone());
         let mut text = |name: &str, written: Option<At<String>>| {
             let key = format!("http.auth.oauth.{name}");
             let filled = written
@@ -65,6 +90,8 @@ impl Resolver<'_> {
         let jwks_url = text("jwks_url", entry.jwks_url)?;
         let user = text("user", entry.user)?;
         let groups = text("groups", entry.groups)?;
+        let introspection_url = text("introspection_url", entry.introspection_url)?;
+        let client_id = text("client_id", entry.client_id)?.filter(|id| !id.is_empty());
         let scopes = entry.scopes.into_iter().map(|scope| scope.value);
         let url = |name: &str, text: Option<String>| {
             let key = format!("http.auth.oauth.{name}");
@@ -91,6 +118,27 @@ impl Resolver<'_> {
             }
         };
         let audience_url = url("audience", audience)?;
+        let introspection_url = introspection_url
+            .map(|text| url("introspection_url", Some(text)))
+            .transpose()?;
+        let introspection = match (introspection_url, client_id, secret) {
+            (None, None, None) => None,
+            (Some(url), Some(client_id), Some(client_secret))
+                if !client_secret.expose().is_empty() =>
+            {
+                Some(Introspection {
+                    url,
+                    client_id,
+                    client_secret,
+                })
+            }
+            _ => {
+                let key = "http.auth.oauth.introspection_url";
+                let expected = "together with `client_id` and `client_secret`";
+                let found = "one of the three without the others".to_owned();
+                return Err(At::new(offset, EntryError::value(key, expected, found)));
+            }
+        };
         Ok(ResourceServer {
             issuer: url("issuer", issuer)?,
             audience: audience_url,
@@ -100,6 +148,7 @@ impl Resolver<'_> {
             user: named("user", user, "sub")?,
             groups: named("groups", groups, "groups")?,
             scopes: scopes.collect(),
+            introspection,
             network: Network::of(self.environment),
         })
     }

@@ -1,6 +1,7 @@
 //! The destination of the response to a message: the client's shared outbox or one of its own, alone or as part of a
 //! batch.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,6 +22,13 @@ pub(crate) enum Exchange {
         /// The receipt of the line to answer.
         receipt: Receipt,
     },
+    /// The client's only outbox, for a message that came with an access token.
+    Scoped {
+        /// The outbox.
+        outbox: Outbox,
+        /// The scopes of the token.
+        scopes: Arc<BTreeSet<String>>,
+    },
     /// An outbox of its own, which is closed after the response.
     Own {
         /// The outbox.
@@ -29,6 +37,8 @@ pub(crate) enum Exchange {
         passed: Option<Arc<Context>>,
         /// The headers of a modern HTTP request that repeat arguments.
         params: Option<Arc<headers::Params>>,
+        /// The scopes of the request's access token, if it has one.
+        scopes: Option<Arc<BTreeSet<String>>>,
     },
 }
 
@@ -52,9 +62,10 @@ impl Exchange {
     #[must_use]
     pub(crate) fn outbox(&self) -> &Outbox {
         match self {
-            Self::Shared(outbox) | Self::Journaled { outbox, .. } | Self::Own { outbox, .. } => {
-                outbox
-            }
+            Self::Shared(outbox)
+            | Self::Journaled { outbox, .. }
+            | Self::Scoped { outbox, .. }
+            | Self::Own { outbox, .. } => outbox,
         }
     }
 
@@ -62,7 +73,7 @@ impl Exchange {
     pub(super) fn passed(&self) -> Option<&Arc<Context>> {
         match self {
             Self::Own { passed, .. } => passed.as_ref(),
-            Self::Shared(_) | Self::Journaled { .. } => None,
+            Self::Shared(_) | Self::Journaled { .. } | Self::Scoped { .. } => None,
         }
     }
 
@@ -70,6 +81,15 @@ impl Exchange {
     pub(super) fn params(&self) -> Option<&Arc<headers::Params>> {
         match self {
             Self::Own { params, .. } => params.as_ref(),
+            Self::Shared(_) | Self::Journaled { .. } | Self::Scoped { .. } => None,
+        }
+    }
+
+    /// The scopes of the request's access token, if it has one.
+    pub(super) fn scopes(&self) -> Option<&Arc<BTreeSet<String>>> {
+        match self {
+            Self::Own { scopes, .. } => scopes.as_ref(),
+            Self::Scoped { scopes, .. } => Some(scopes),
             Self::Shared(_) | Self::Journaled { .. } => None,
         }
     }
@@ -78,14 +98,14 @@ impl Exchange {
     pub(super) fn receipt(&self) -> Option<&Receipt> {
         match self {
             Self::Journaled { receipt, .. } => Some(receipt),
-            Self::Shared(_) | Self::Own { .. } => None,
+            Self::Shared(_) | Self::Scoped { .. } | Self::Own { .. } => None,
         }
     }
 
     /// Marks the response as given, or as not to come.
     pub(super) fn end(&self) {
         match self {
-            Self::Shared(_) => {}
+            Self::Shared(_) | Self::Scoped { .. } => {}
             Self::Journaled { outbox, receipt } => outbox.finish_when_written(receipt),
             Self::Own { outbox, .. } => outbox.close(),
         }

@@ -1,4 +1,5 @@
-//! The tokens of an OAuth issuer: JWTs, checked with the keys that the issuer publishes.
+//! The tokens of an OAuth issuer: JWTs, checked with the keys that the issuer publishes, and others, which it is asked about
+//! (`introspection.rs`).
 //!
 //! Keys are fetched when the first token comes, again after a while, and at once for a key id that is not known, at most every ten
 //! seconds. While the issuer cannot be reached, the last keys count for a day.
@@ -6,27 +7,22 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use http_body_util::{BodyExt as _, Limited};
 use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{DecodingKey, Header, Validation, decode, decode_header};
 use parking_lot::Mutex;
-use reqwest::redirect::Policy;
-use reqwest::{Client, Url};
+use reqwest::Url;
 use serde_json::{Map, Value};
 
+use super::introspection::Answers;
 use super::jwt_crypto::{ALGORITHMS, family, install};
+use super::requests::{RequestError, Requests};
 use super::{Denial, is_name};
 use crate::config::{Claims, ResourceServer, is_protected};
-use crate::tls;
 
 /// The longest token in bytes.
-const LONGEST: usize = 16 * 1024;
+pub(super) const LONGEST: usize = 16 * 1024;
 /// The tolerance for clocks that differ, in seconds.
-const SKEW: u64 = 60;
-/// The time limit of one request to the issuer.
-const LIMIT: Duration = Duration::from_secs(10);
-/// The size limit of an answer, in bytes.
-const LARGEST: usize = 256 * 1024;
+pub(super) const SKEW: u64 = 60;
 /// The age at which keys are fetched again.
 const FRESH: Duration = Duration::from_secs(5 * 60);
 /// The shortest time between two requests for the keys.
@@ -34,23 +30,13 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The age at which keys that could not be fetched again count no more.
 const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The reason why the keys of an issuer are not known.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum KeyError {
-    #[error("`{url}` cannot be reached: {reason}")]
-    Unreachable { url: String, reason: String },
-    #[error("`{url}` answered with HTTP {status}")]
-    Status { url: String, status: u16 },
-    #[error("the answer of `{url}` is not understood: {reason}")]
-    Wrong { url: String, reason: &'static str },
-    #[error("this machine has no certificates to trust for `{0}`")]
-    Certificates(String),
-}
-
 /// An OAuth issuer, and what it has published.
 #[derive(Debug)]
 pub(super) struct Issuer {
-    options: ResourceServer,
+    pub(super) options: ResourceServer,
+    pub(super) requests: Requests,
+    /// The latest answers about tokens that are no JWTs.
+    pub(super) answers: Answers,
     keys: Mutex<Keys>,
     /// Held while keys are fetched, so that one request does it for all.
     fetching: tokio::sync::Mutex<()>,
@@ -67,6 +53,7 @@ struct Keys {
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) claims: Claims,
+    pub(super) scopes: BTreeSet<String>,
     pub(super) expires: SystemTime,
     /// The id of the key that signed it.
     pub(super) key: Option<String>,
@@ -76,14 +63,12 @@ impl Issuer {
     pub(super) fn new(options: ResourceServer) -> Self {
         install();
         Self {
+            requests: Requests::new(options.network.clone()),
+            answers: Answers::default(),
             options,
             keys: Mutex::default(),
             fetching: tokio::sync::Mutex::default(),
         }
-    }
-
-    pub(super) fn options(&self) -> &ResourceServer {
-        &self.options
     }
 
     /// Whether the key with this id still is one of the issuer's.
@@ -108,11 +93,30 @@ impl Issuer {
         }
     }
 
-    /// Checks a token.
+    /// Checks an access token.
     ///
     /// # Errors
     /// When it is not one of the issuer's for this server, or the keys are not known.
     pub(super) async fn check(&self, token: &str) -> Result<Checked, Denial> {
+        let (header, members) = self.members(token).await?;
+        let expires = time(members.get("exp")).ok_or(Denial::Invalid)?;
+        let (claims, scopes) = self.claims(&members)?;
+        Ok(Checked {
+            claims,
+            scopes,
+            expires: expires + Duration::from_secs(SKEW),
+            key: header.kid,
+        })
+    }
+
+    /// The header and the members of a token that the issuer has signed for the audience.
+    ///
+    /// # Errors
+    /// When it is not such a token, or the keys are not known.
+    pub(super) async fn members(
+        &self,
+        token: &str,
+    ) -> Result<(Header, Map<String, Value>), Denial> {
         if token.len() > LONGEST {
             return Err(Denial::Invalid);
         }
@@ -142,17 +146,7 @@ impl Issuer {
         validation.set_audience(&[&self.options.audience]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         let decoded = decode::<Map<String, Value>>(token, &key, &validation);
-        let members = decoded.map_err(|_| Denial::Invalid)?.claims;
-        let expires = members.get("exp").and_then(Value::as_f64);
-        let expires = expires.filter(|expires| expires.is_finite() && *expires >= 0.0);
-        let expires = expires.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let expires = expires.and_then(|expires| UNIX_EPOCH.checked_add(expires));
-        let expires = expires.ok_or(Denial::Invalid)? + Duration::from_secs(SKEW);
-        Ok(Checked {
-            claims: self.claims(&members)?,
-            expires,
-            key: header.kid,
-        })
+        Ok((header, decoded.map_err(|_| Denial::Invalid)?.claims))
     }
 
     /// The key that a header names, or the only one of its kind.
@@ -188,8 +182,11 @@ impl Issuer {
         }
     }
 
-    /// The identity that a token's members say.
-    fn claims(&self, members: &Map<String, Value>) -> Result<Claims, Denial> {
+    /// The identity that a token's members say, and its scopes.
+    pub(super) fn claims(
+        &self,
+        members: &Map<String, Value>,
+    ) -> Result<(Claims, BTreeSet<String>), Denial> {
         let options = &self.options;
         let text = |name: &str| member(members, name).and_then(Value::as_str);
         let subject = text("sub").filter(|subject| is_name(subject));
@@ -201,26 +198,24 @@ impl Issuer {
             return Err(Denial::NotEntitled);
         }
         let scopes = texts(members.get("scope").or(members.get("scp")));
-        let scopes: BTreeSet<&str> = scopes.iter().flat_map(|text| text.split(' ')).collect();
-        if !options
-            .scopes
-            .iter()
-            .all(|scope| scopes.contains(scope.as_str()))
-        {
+        let scopes = scopes.iter().flat_map(|text| text.split_whitespace());
+        let scopes: BTreeSet<String> = scopes.map(str::to_owned).collect();
+        if !options.scopes.iter().all(|scope| scopes.contains(scope)) {
             return Err(Denial::InsufficientScope);
         }
         let identity = match options.user.as_str() {
             "sub" => format!("oauth:{subject}"),
             _ => format!("oauth:{name}/{subject}"),
         };
-        Ok(Claims {
+        let claims = Claims {
             identity,
             name: name.to_owned(),
             groups: texts(member(members, &options.groups))
                 .into_iter()
                 .collect(),
             ..Claims::default()
-        })
+        };
+        Ok((claims, scopes))
     }
 
     /// Fetches the keys, unless that was tried just now.
@@ -247,16 +242,16 @@ impl Issuer {
         }
     }
 
-    async fn fetched(&self) -> Result<JwkSet, KeyError> {
+    async fn fetched(&self) -> Result<JwkSet, RequestError> {
         let keys = match &self.options.jwks_url {
             Some(url) => url.clone(),
             None => self.discover().await?,
         };
-        let wrong = |reason| KeyError::Wrong {
+        let wrong = |reason| RequestError::Wrong {
             url: keys.clone(),
             reason,
         };
-        let Value::Object(mut document) = self.get(&keys).await? else {
+        let Value::Object(mut document) = self.requests.get(&keys).await? else {
             return Err(wrong("it is no object"));
         };
         let Some(Value::Array(list)) = document.remove("keys") else {
@@ -273,24 +268,43 @@ impl Issuer {
         }
     }
 
-    /// The URL of the keys, by the issuer's metadata (OpenID Connect Discovery, then RFC 8414).
-    async fn discover(&self) -> Result<String, KeyError> {
+    /// The URL of the keys, by the issuer's metadata.
+    async fn discover(&self) -> Result<String, RequestError> {
+        self.endpoint(&self.metadata().await?, "jwks_uri")
+    }
+
+    /// The URL of an endpoint in the issuer's metadata.
+    pub(super) fn endpoint(&self, metadata: &Value, name: &str) -> Result<String, RequestError> {
+        let wrong = |reason| RequestError::Wrong {
+            url: self.options.issuer.clone(),
+            reason,
+        };
+        let url = metadata[name].as_str();
+        let url = url.ok_or_else(|| wrong("its metadata lack an endpoint that is needed"))?;
+        match is_protected(url) {
+            true => Ok(url.to_owned()),
+            false => Err(wrong("an endpoint in its metadata is not `https`")),
+        }
+    }
+
+    /// The issuer's metadata (OpenID Connect Discovery, then RFC 8414).
+    pub(super) async fn metadata(&self) -> Result<Value, RequestError> {
         let issuer = self.options.issuer.trim_end_matches('/');
         let openid = format!("{issuer}/.well-known/openid-configuration");
-        let document = match self.get(&openid).await {
-            Err(KeyError::Status { .. }) => {
-                let wrong = |_| KeyError::Wrong {
+        let document = match self.requests.get(&openid).await {
+            Err(RequestError::Status { .. }) => {
+                let wrong = |_| RequestError::Wrong {
                     url: issuer.to_owned(),
                     reason: "it is no URL",
                 };
                 let mut url = Url::parse(issuer).map_err(wrong)?;
                 let path = url.path().trim_end_matches('/').to_owned();
                 url.set_path(&format!("/.well-known/oauth-authorization-server{path}"));
-                self.get(url.as_str()).await?
+                self.requests.get(url.as_str()).await?
             }
             document => document?,
         };
-        let wrong = |reason| KeyError::Wrong {
+        let wrong = |reason| RequestError::Wrong {
             url: openid.clone(),
             reason,
         };
@@ -300,62 +314,16 @@ impl Issuer {
                 "its `issuer` is another one than that of the configuration",
             ));
         }
-        let keys = document["jwks_uri"].as_str();
-        let keys = keys.ok_or_else(|| wrong("it has no `jwks_uri`"))?;
-        match is_protected(keys) {
-            true => Ok(keys.to_owned()),
-            false => Err(wrong("its `jwks_uri` is not `https`")),
-        }
+        Ok(document)
     }
+}
 
-    async fn get(&self, url: &str) -> Result<Value, KeyError> {
-        let unreachable = |reason: String| KeyError::Unreachable {
-            url: url.to_owned(),
-            reason,
-        };
-        let client = self.client(url)?;
-        let answer = client
-            .get(url)
-            .header("accept", "application/json")
-            .send()
-            .await;
-        let answer = answer.map_err(|error| unreachable(error.without_url().to_string()))?;
-        let status = answer.status().as_u16();
-        if status != 200 {
-            return Err(KeyError::Status {
-                url: url.to_owned(),
-                status,
-            });
-        }
-        let body = Limited::new(reqwest::Body::from(answer), LARGEST)
-            .collect()
-            .await;
-        let body =
-            body.map_err(|_| unreachable("the answer is too large, or broke off".to_owned()))?;
-        let reason = "it is not JSON";
-        serde_json::from_slice(&body.to_bytes()).map_err(|_| KeyError::Wrong {
-            url: url.to_owned(),
-            reason,
-        })
-    }
-
-    /// A client that follows no redirect: the issuer names its own URLs.
-    fn client(&self, url: &str) -> Result<Client, KeyError> {
-        let builder = tls::begin()
-            .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
-            .timeout(LIMIT)
-            .redirect(Policy::none())
-            .referer(false);
-        let builder = self.options.network.with_proxies(builder);
-        let none = || KeyError::Certificates(url.to_owned());
-        let builder = if url.starts_with("http://") {
-            tls::plain(builder)
-        } else {
-            let trusting = self.options.network.with_certificates(builder, None);
-            trusting.map_err(|_| none())?
-        };
-        builder.build().map_err(|_| none())
-    }
+/// A time in seconds since 1970, as tokens have it.
+pub(super) fn time(value: Option<&Value>) -> Option<SystemTime> {
+    // Far times would overflow sums.
+    let seconds = value?.as_f64().filter(|seconds| *seconds < 1e12)?;
+    let since = Duration::try_from_secs_f64(seconds).ok()?;
+    UNIX_EPOCH.checked_add(since)
 }
 
 /// A member by its name, or by a path with dots, such as `realm_access.roles`.
@@ -372,7 +340,7 @@ fn member<'m>(members: &'m Map<String, Value>, path: &str) -> Option<&'m Value> 
 }
 
 /// A list of texts, or a single one.
-fn texts(value: Option<&Value>) -> Vec<String> {
+pub(super) fn texts(value: Option<&Value>) -> Vec<String> {
     let one = |value: &Value| value.as_str().map(str::to_owned);
     match value {
         Some(Value::Array(list)) => list.iter().filter_map(one).collect(),

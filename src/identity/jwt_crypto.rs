@@ -1,11 +1,12 @@
-//! The signatures of JWTs, checked by `ring`, which the program has for TLS already. `jsonwebtoken` leaves the choice of a library to its
+//! The signatures of JWTs, checked and made by `ring`, which the program has for TLS already. `jsonwebtoken` leaves the choice of a library to its
 //! user; HMAC is not among the algorithms, so that no public key can pass for a secret.
 
-use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtVerifier};
+use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtSigner, JwtVerifier};
 use jsonwebtoken::errors::{Error, ErrorKind};
-use jsonwebtoken::signature::{Error as SignatureError, Verifier};
-use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind};
-use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
+use jsonwebtoken::signature::{Error as SignatureError, Signer, Verifier};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey};
+use ring::rand::SystemRandom;
+use ring::signature::{self, EcdsaKeyPair, RsaPublicKeyComponents, UnparsedPublicKey};
 
 /// The algorithms that are accepted.
 pub(super) const ALGORITHMS: [Algorithm; 9] = [
@@ -22,7 +23,7 @@ pub(super) const ALGORITHMS: [Algorithm; 9] = [
 
 /// The choice of `ring`.
 static PROVIDER: CryptoProvider = CryptoProvider {
-    signer_factory: |_, _| Err(Error::from(ErrorKind::InvalidAlgorithm)),
+    signer_factory: signer,
     verifier_factory: verifier,
     jwk_utils: JwkUtils::new_unimplemented(),
 };
@@ -36,6 +37,38 @@ struct ByRing {
 /// Chooses `ring` for the process. Another choice, made before, stays and is as good.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
+}
+
+/// A key pair that signs with ES256.
+struct Signing(EcdsaKeyPair);
+
+/// Only the authorization server of mcpzip signs, and with ES256.
+fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
+    let refused = || Error::from(ErrorKind::InvalidAlgorithm);
+    if *algorithm != Algorithm::ES256 || key.family() != AlgorithmFamily::Ec {
+        return Err(refused());
+    }
+    let random = SystemRandom::new();
+    let pair = EcdsaKeyPair::from_pkcs8(
+        &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
+        key.inner(),
+        &random,
+    );
+    Ok(Box::new(Signing(pair.map_err(|_| refused())?)))
+}
+
+impl Signer<Vec<u8>> for Signing {
+    fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, SignatureError> {
+        let signed = self.0.sign(&SystemRandom::new(), message);
+        let signed = signed.map_err(|_| SignatureError::new())?;
+        Ok(signed.as_ref().to_vec())
+    }
+}
+
+impl JwtSigner for Signing {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::ES256
+    }
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {

@@ -4,15 +4,18 @@
 //! request with this credential costs one hash. Every second all passes are compared with the tokens and the configuration, and
 //! those that would be another one now end, with their requests and sessions.
 
+pub(crate) mod authorization;
 mod certificate;
+mod introspection;
 mod issuer;
 mod jwt_crypto;
 mod name;
+mod requests;
 mod tokens;
 
 pub(crate) use certificate::ClientCertificate;
 pub(crate) use name::is_name;
-pub(crate) use tokens::{NewToken, Stored, TokenError, TokenFile};
+pub(crate) use tokens::{Grant, Known, NewToken, People, Revoked, Stored, TokenError, TokenFile};
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -27,7 +30,9 @@ use parking_lot::{Mutex, RwLock};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Claims, Config, Entitlement, Forwarded, HttpAuth, ResourceServer};
+use crate::config::{Claims, Config, Entitlement, Forwarded, HttpAuth};
+use crate::secret::Secret;
+use authorization::AuthorizationServer;
 use issuer::Issuer;
 use tokens::{PREFIX, Stamp, Tokens};
 
@@ -57,6 +62,8 @@ struct State {
     ways: Option<HttpAuth>,
     /// The issuer of `http.auth.oauth`.
     issuer: Option<Arc<Issuer>>,
+    /// The authorization server of mcpzip itself.
+    server: Option<Arc<AuthorizationServer>>,
     stamp: Stamp,
     /// The tokens; `None` while they cannot be read.
     tokens: Option<Tokens>,
@@ -67,15 +74,39 @@ struct State {
 pub(crate) struct Pass {
     entitlement: Arc<Entitlement>,
     claims: Claims,
+    /// The scopes of an access token; other credentials have none and need none.
+    scopes: Option<Arc<BTreeSet<String>>>,
     shown: Shown,
     expires: Option<SystemTime>,
+    /// The end of what it opened, if that is later.
+    outlasts: Option<SystemTime>,
     ended: CancellationToken,
     /// The time of the last use, in seconds since the authenticator was made.
     used: AtomicU64,
 }
 
+/// The identity that a credential shows.
+struct Found {
+    claims: Claims,
+    scopes: Option<BTreeSet<String>>,
+    shown: Shown,
+    expires: Option<SystemTime>,
+    outlasts: Option<SystemTime>,
+}
+
+/// A protected resource, as its metadata describe it (RFC 9728).
+#[derive(Debug, Clone)]
+pub(crate) struct Resource {
+    /// The URL of this server.
+    pub(crate) url: String,
+    /// The issuers at which clients can log in.
+    pub(crate) issuers: Vec<String>,
+    /// The scopes that every request needs.
+    pub(crate) scopes: Vec<String>,
+}
+
 /// The way in which an identity was shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 enum Shown {
     /// A token of `mcpzip token create`.
     Token,
@@ -83,6 +114,20 @@ enum Shown {
     Forwarded,
     /// A token of the issuer, signed by the key with this id.
     Issued(Option<String>),
+    /// A token that the issuer has called valid.
+    Introspected {
+        /// The token, to ask again.
+        token: Secret<String>,
+        /// The time of the latest answer.
+        asked: Mutex<Instant>,
+    },
+    /// A token of the authorization server of mcpzip.
+    Granted {
+        /// The grant that it is from.
+        grant: String,
+        /// The key that signed it.
+        key: String,
+    },
     /// A certificate of the connection.
     Certificate,
 }
@@ -111,20 +156,39 @@ impl Pass {
         &self.entitlement
     }
 
-    /// Whether it does not count any more.
+    /// The scopes of its access token; `None` for a credential without scopes.
+    #[must_use]
+    pub(crate) fn scopes(&self) -> Option<&Arc<BTreeSet<String>>> {
+        self.scopes.as_ref()
+    }
+
+    /// Whether what it opened has ended.
     #[must_use]
     pub(crate) fn has_ended(&self) -> bool {
-        self.ended.is_cancelled() || self.is_expired()
+        let has_passed = |time: SystemTime| SystemTime::now() >= time;
+        let is_over = match self.outlasts {
+            Some(end) => has_passed(end),
+            None => self.expires.is_some_and(has_passed),
+        };
+        is_over || self.ended.is_cancelled() || self.is_stale(introspection::FRESH)
+    }
+
+    /// Whether it lets requests in.
+    fn counts(&self) -> bool {
+        let is_expired = self
+            .expires
+            .is_some_and(|expires| SystemTime::now() >= expires);
+        !is_expired && !self.has_ended()
+    }
+
+    /// Whether the issuer's latest answer about it is older than this.
+    fn is_stale(&self, age: std::time::Duration) -> bool {
+        matches!(&self.shown, Shown::Introspected { asked, .. } if asked.lock().elapsed() >= age)
     }
 
     /// Resolves when it does not count any more.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
         self.ended.clone().cancelled_owned()
-    }
-
-    fn is_expired(&self) -> bool {
-        self.expires
-            .is_some_and(|expires| SystemTime::now() >= expires)
     }
 }
 
@@ -138,10 +202,11 @@ impl Authenticator {
             config,
             ways: Some(auth.clone()),
             issuer: None,
+            server: None,
             stamp,
             tokens: read(&tokens),
         };
-        state.find_issuer();
+        state.find_issuers(&tokens);
         Self {
             tokens,
             state: RwLock::new(state),
@@ -173,7 +238,9 @@ impl Authenticator {
             let fingerprint = fingerprint_of(&claims);
             return match self.known(&fingerprint) {
                 Some(known) => Ok(known),
-                None => self.admit(fingerprint, |_| Ok((claims, Shown::Forwarded, None))),
+                None => self.admit(fingerprint, |_| {
+                    Ok(Found::new(claims, Shown::Forwarded, None))
+                }),
             };
         }
         let Some(credential) = bearer(headers) else {
@@ -189,7 +256,8 @@ impl Authenticator {
                     return Err(Denial::Invalid);
                 }
                 let claims = certificate.claims.clone();
-                Ok((claims, Shown::Certificate, Some(certificate.expires)))
+                let expires = Some(certificate.expires);
+                Ok(Found::new(claims, Shown::Certificate, expires))
             });
         };
         let fingerprint = Fingerprint::from(Sha256::digest(credential));
@@ -205,29 +273,125 @@ impl Authenticator {
                     false => Denial::Invalid,
                 })?;
                 let token = tokens.find(&fingerprint).ok_or(Denial::Invalid)?;
-                Ok((claims_of(token), Shown::Token, token.expires()))
+                Ok(Found::new(claims_of(token), Shown::Token, token.expires()))
             });
         }
-        let issuer = self.state.read().issuer.clone().ok_or(Denial::Invalid)?;
+        let (issuer, server) = {
+            let state = self.state.read();
+            (state.issuer.clone(), state.server.clone())
+        };
+        let header = jsonwebtoken::decode_header(credential).ok();
+        let key = header.as_ref().and_then(|header| header.kid.as_deref());
+        if let (Some(server), Some(key)) = (server, key)
+            && server.has_key(key)
+        {
+            // The grant of a new token may not be known yet.
+            let (is_new, config) = {
+                let state = self.state.read();
+                (state.stamp != self.tokens.stamp(), state.config.clone())
+            };
+            if is_new {
+                self.renew(&config);
+            }
+            return self.admit(fingerprint, |state| {
+                let tokens = state.tokens.as_ref().ok_or(Denial::Unavailable)?;
+                let is_same = is_same(state.server.as_ref(), &server);
+                let tokens = is_same.then_some(tokens).ok_or(Denial::Invalid)?;
+                server.check(credential, tokens)
+            });
+        }
+        let issuer = issuer.ok_or(Denial::Invalid)?;
+        if header.is_none() && issuer.introspects() {
+            return self.introspect(&issuer, credential, fingerprint).await;
+        }
         let checked = issuer.check(credential).await?;
         self.admit(fingerprint, |state| {
-            let is_same = state
-                .issuer
-                .as_ref()
-                .is_some_and(|one| Arc::ptr_eq(one, &issuer));
             let shown = Shown::Issued(checked.key);
-            match is_same {
-                true => Ok((checked.claims, shown, Some(checked.expires))),
+            let found = Found::new(checked.claims, shown, Some(checked.expires));
+            match is_same(state.issuer.as_ref(), &issuer) {
+                true => Ok(found.with_scopes(checked.scopes)),
                 // The configuration has changed meanwhile.
                 false => Err(Denial::Invalid),
             }
         })
     }
 
+    /// The pass of a token that the issuer has to be asked about.
+    async fn introspect(
+        &self,
+        issuer: &Arc<Issuer>,
+        token: &str,
+        fingerprint: Fingerprint,
+    ) -> Result<Arc<Pass>, Denial> {
+        let _turn = issuer.answers.turn(&fingerprint).await;
+        // Another request has just asked.
+        if let Some(known) = self.known(&fingerprint) {
+            return Ok(known);
+        }
+        if issuer.answers.is_refused(&fingerprint) {
+            return Err(Denial::Invalid);
+        }
+        // The answer is as old as the question.
+        let asked = Instant::now();
+        let checked = issuer.introspect(token).await.inspect_err(|denial| {
+            if *denial == Denial::Invalid {
+                issuer.answers.refuse(fingerprint);
+            }
+        })?;
+        self.admit(fingerprint, |state| {
+            let shown = Shown::Introspected {
+                token: Secret::new(token.to_owned()),
+                asked: Mutex::new(asked),
+            };
+            let found = Found::new(checked.claims, shown, Some(checked.expires));
+            match is_same(state.issuer.as_ref(), issuer) {
+                true => Ok(found.with_scopes(checked.scopes)),
+                false => Err(Denial::Invalid),
+            }
+        })
+    }
+
+    /// Asks the issuer again about the tokens in use whose answers get old.
+    async fn ask_again(&self, issuer: &Arc<Issuer>) {
+        let ageing: Vec<(Fingerprint, Arc<Pass>)> = {
+            let passes = self.passes.lock();
+            let ageing = passes.iter().filter(|(_, pass)| {
+                Arc::strong_count(pass) > 1 && pass.is_stale(introspection::AGEING) && pass.counts()
+            });
+            ageing.map(|(one, pass)| (*one, pass.clone())).collect()
+        };
+        let asking = ageing.into_iter().map(|(fingerprint, pass)| async move {
+            let Shown::Introspected { token, asked } = &pass.shown else {
+                return;
+            };
+            let _turn = issuer.answers.turn(&fingerprint).await;
+            // An earlier look may still have waited for its turn.
+            if !pass.is_stale(introspection::AGEING) {
+                return;
+            }
+            let now = Instant::now();
+            match issuer.introspect(token.expose()).await {
+                Ok(checked)
+                    if checked.claims == pass.claims
+                        && pass.scopes.as_deref() == Some(&checked.scopes) =>
+                {
+                    *asked.lock() = now;
+                }
+                // Without an answer, the pass ends when the last one is too old.
+                Err(Denial::Unavailable) => {}
+                // The token may give something else now: the next request finds out.
+                Ok(_) | Err(_) => {
+                    self.end_passes(|known, _| *known == fingerprint);
+                }
+            }
+        });
+        futures_util::future::join_all(asking).await;
+    }
+
     /// The kept pass of a credential.
     fn known(&self, fingerprint: &Fingerprint) -> Option<Arc<Pass>> {
         let passes = self.passes.lock();
-        let known = passes.get(fingerprint).filter(|pass| !pass.has_ended())?;
+        let known = passes.get(fingerprint).filter(|pass| pass.counts())?;
         known.used.store(self.now(), Ordering::Relaxed);
         Some(known.clone())
     }
@@ -236,14 +400,15 @@ impl Authenticator {
     fn admit(
         &self,
         fingerprint: Fingerprint,
-        find: impl FnOnce(&State) -> Result<(Claims, Shown, Option<SystemTime>), Denial>,
+        find: impl FnOnce(&State) -> Result<Found, Denial>,
     ) -> Result<Arc<Pass>, Denial> {
         // Held until the pass is kept, so that no change of the state misses it.
         let state = self.state.read();
         if state.ways.is_none() {
             return Err(Denial::Unavailable);
         }
-        let (claims, shown, expires) = find(&state)?;
+        let found = find(&state)?;
+        let claims = found.claims;
         let entitlement = state.config.entitlement(&claims).map_err(|reason| {
             let identity = &claims.identity;
             tracing::error!(identity, %reason, "an identity is refused");
@@ -252,8 +417,10 @@ impl Authenticator {
         let pass = Arc::new(Pass {
             entitlement: Arc::new(entitlement),
             claims,
-            shown,
-            expires,
+            scopes: found.scopes.map(Arc::new),
+            shown: found.shown,
+            expires: found.expires,
+            outlasts: found.outlasts,
             ended: CancellationToken::new(),
             used: AtomicU64::new(self.now()),
         });
@@ -261,28 +428,63 @@ impl Authenticator {
         if passes.len() >= MOST {
             passes.retain(|_, pass| Arc::strong_count(pass) > 1);
         }
-        passes.insert(fingerprint, pass.clone());
+        // One that has expired meanwhile may still be in use.
+        if let Some(before) = passes.insert(fingerprint, pass.clone()) {
+            before.ended.cancel();
+        }
         Ok(pass)
     }
 
-    /// The issuer whose tokens count, and what they need.
+    /// The resource for whose tokens clients log in; `None` if no access tokens count.
     #[must_use]
-    pub(crate) fn issuer(&self) -> Option<ResourceServer> {
+    pub(crate) fn resource(&self) -> Option<Resource> {
         let state = self.state.read();
-        state.issuer.as_ref().map(|issuer| issuer.options().clone())
+        let issuer = state.issuer.as_ref().map(|issuer| &issuer.options);
+        let server = state.server.as_ref().map(|server| server.options());
+        let url = issuer.map(|issuer| issuer.audience.clone());
+        let own = server.map(|server| server.url.clone());
+        Some(Resource {
+            url: url.or_else(|| server.map(|server| server.audience()))?,
+            issuers: own
+                .into_iter()
+                .chain(issuer.map(|issuer| issuer.issuer.clone()))
+                .collect(),
+            scopes: issuer.map_or_else(Vec::new, |issuer| issuer.scopes.clone()),
+        })
     }
 
-    /// Fetches the keys of the issuer again if they are old.
+    /// The authorization server of mcpzip itself, if it has one.
+    #[must_use]
+    pub(crate) fn server(&self) -> Option<Arc<AuthorizationServer>> {
+        self.state.read().server.clone()
+    }
+
+    /// The scopes that a client may ask for in addition to those that every request needs.
+    #[must_use]
+    pub(crate) fn tool_scopes(&self) -> BTreeSet<String> {
+        let state = self.state.read();
+        let ways = state.ways.as_ref();
+        let scopes = ways.map(|ways| ways.tool_scopes.all()).unwrap_or_default();
+        scopes.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Fetches the keys of the issuer again if they are old, and asks it again about tokens in use.
     pub(crate) async fn refresh(&self) {
         let issuer = self.state.read().issuer.clone();
         if let Some(issuer) = issuer {
             issuer.refresh().await;
+            if issuer.introspects() {
+                self.ask_again(&issuer).await;
+            }
         }
     }
 
     /// Applies changes of the tokens and of the configuration, and ends the passes that do not count any more.
     pub(crate) fn renew(&self, config: &Arc<Config>) {
         let stamp = self.tokens.stamp();
+        if let Some(server) = self.server() {
+            server.renew();
+        }
         let is_new = {
             let state = self.state.read();
             state.stamp != stamp || state.tokens.is_none() || !Arc::ptr_eq(&state.config, config)
@@ -297,7 +499,7 @@ impl Authenticator {
                 state.tokens = self.tokens.read().ok();
             }
             if !Arc::ptr_eq(&state.config, config) {
-                state.configure(config.clone());
+                state.configure(config.clone(), &self.tokens);
             }
             let state = parking_lot::RwLockWriteGuard::downgrade(state);
             self.end_passes(|fingerprint, pass| !state.confirms(fingerprint, pass));
@@ -309,14 +511,22 @@ impl Authenticator {
                 let issuer = state.issuer.as_ref();
                 !issuer.is_some_and(|issuer| issuer.has_key(key.as_deref()))
             }
-            Shown::Token | Shown::Forwarded | Shown::Certificate => false,
+            Shown::Granted { key, .. } => {
+                let server = state.server.as_ref();
+                !server.is_some_and(|server| server.has_key(key))
+            }
+            Shown::Token | Shown::Forwarded | Shown::Certificate | Shown::Introspected { .. } => {
+                false
+            }
         });
         drop(state);
         let now = self.now();
         let is_unused = |pass: &Arc<Pass>| {
             Arc::strong_count(pass) == 1 && now - pass.used.load(Ordering::Relaxed) > UNUSED
         };
-        self.end_passes(|_, pass| pass.is_expired() || is_unused(pass));
+        // One that outlasts its token stays while it is in use, so that its grant can end it.
+        let is_done = |pass: &Arc<Pass>| !pass.counts() && Arc::strong_count(pass) == 1;
+        self.end_passes(|_, pass| pass.has_ended() || is_done(pass) || is_unused(pass));
     }
 
     /// Whether a pass has this part of the configuration.
@@ -332,8 +542,10 @@ impl Authenticator {
         self.passes.lock().retain(|fingerprint, pass| {
             let ends = is_over(fingerprint, pass);
             if ends {
-                let identity = &pass.claims.identity;
-                tracing::info!(identity, "the requests and sessions of an identity end");
+                if Arc::strong_count(pass) > 1 {
+                    let identity = &pass.claims.identity;
+                    tracing::info!(identity, "the requests and sessions of an identity end");
+                }
                 pass.ended.cancel();
             }
             !ends
@@ -347,11 +559,11 @@ impl Authenticator {
 
 impl State {
     /// Takes over an edited configuration.
-    fn configure(&mut self, config: Arc<Config>) {
+    fn configure(&mut self, config: Arc<Config>, tokens: &TokenFile) {
         match config.http.as_ref().map(|http| &http.auth) {
             Ok(Some(auth)) => {
                 self.ways = Some(auth.clone());
-                self.find_issuer();
+                self.find_issuers(tokens);
             }
             // Removing the key while clients are served must not open the server.
             Ok(None) => tracing::warn!(
@@ -365,12 +577,18 @@ impl State {
         self.config = config;
     }
 
-    /// Has the issuer of the ways, with the keys that are known if it is the one before.
-    fn find_issuer(&mut self) {
+    /// Has the issuers of the ways, with the keys that are known if they are those before.
+    fn find_issuers(&mut self, tokens: &TokenFile) {
         let wanted = self.ways.as_ref().and_then(|ways| ways.oauth.as_deref());
-        let known = self.issuer.as_ref().map(|issuer| issuer.options());
+        let known = self.issuer.as_ref().map(|issuer| &issuer.options);
         if known != wanted {
             self.issuer = wanted.map(|options| Arc::new(Issuer::new(options.clone())));
+        }
+        let wanted = self.ways.as_ref().and_then(|ways| ways.server.as_deref());
+        let known = self.server.as_ref().map(|server| server.options());
+        if known != wanted {
+            self.server = wanted
+                .map(|options| Arc::new(AuthorizationServer::new(options.clone(), tokens.clone())));
         }
     }
 
@@ -394,9 +612,40 @@ impl State {
             Shown::Forwarded => ways.forwarded.is_some() && is_entitled(&pass.claims),
             Shown::Certificate => ways.certificates && is_entitled(&pass.claims),
             // The members that say the name and the groups may be others now.
-            Shown::Issued(_) => self.issuer.is_some() && is_entitled(&pass.claims),
+            Shown::Issued(_) | Shown::Introspected { .. } => {
+                self.issuer.is_some() && is_entitled(&pass.claims)
+            }
+            Shown::Granted { grant, .. } => {
+                let tokens = self.tokens.as_ref().filter(|_| self.server.is_some());
+                let grant = tokens.and_then(|tokens| tokens.grant(grant));
+                grant.is_some_and(|grant| is_entitled(&grant.claims()))
+            }
         }
     }
+}
+
+impl Found {
+    fn new(claims: Claims, shown: Shown, expires: Option<SystemTime>) -> Self {
+        Self {
+            claims,
+            scopes: None,
+            shown,
+            expires,
+            outlasts: None,
+        }
+    }
+
+    fn with_scopes(self, scopes: BTreeSet<String>) -> Self {
+        Self {
+            scopes: Some(scopes),
+            ..self
+        }
+    }
+}
+
+/// Whether the issuer is still that which has checked a token: the configuration may have changed meanwhile.
+fn is_same<T>(now: Option<&Arc<T>>, then: &Arc<T>) -> bool {
+    now.is_some_and(|now| Arc::ptr_eq(now, then))
 }
 
 /// The tokens, unless they cannot be read, which the log says.

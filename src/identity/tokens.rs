@@ -1,4 +1,5 @@
-//! The file of tokens. It has only their hashes, so a copy of it grants no access.
+//! The file of tokens, and of what the authorization server of mcpzip has to remember: invitations, the browsers of people who accepted
+//! one, and the grants of clients. It has only hashes of secrets, so a copy of it grants no access.
 //!
 //! A token has 256 random bits, so one round of SHA-256 protects it: there is nothing to guess. The file is replaced whole under a lock.
 //! A file that cannot be read, was written by a newer version, or can be changed by other users denies every token.
@@ -15,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::Fingerprint;
-use crate::config::FileLock;
+use super::authorization::KeyFile;
+use crate::config::{Claims, FileLock};
 use crate::files;
 use crate::secret::{Secret, random_bytes};
 
@@ -24,14 +26,20 @@ const DIRECTORY: &str = "identity";
 /// The name of the file.
 const FILE: &str = "tokens.json";
 
+/// The name of the file of keys.
+const KEYS: &str = "keys.json";
+
 /// The beginning of every token, by which scanners for leaked secrets can find it.
 pub(super) const PREFIX: &str = "mcpzip_";
 
-/// The version of the file's form.
-const VERSION: u32 = 1;
+/// The version of the file's form; the first one has tokens alone, and is written as long as there is nothing else.
+const VERSION: u32 = 2;
 
 /// The largest file, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// How long an invitation counts, if not told otherwise.
+const INVITATION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// How long a token that does not count any more is shown.
 const SHOWN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -49,6 +57,64 @@ pub(super) struct Stamp(Option<(Option<SystemTime>, u64, [u64; 2])>);
 pub(crate) struct Tokens {
     list: Vec<Stored>,
     valid: BTreeMap<Fingerprint, usize>,
+    people: People,
+}
+
+/// The people and clients of the authorization server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct People {
+    /// Invitations that nobody has accepted.
+    pub(crate) invitations: Vec<Known>,
+    /// The browsers of people who accepted one.
+    pub(crate) browsers: Vec<Known>,
+    /// The clients that people let in.
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// A person by a secret: that of an invitation, or of a browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Known {
+    /// The id, by which it can be revoked.
+    pub(crate) id: String,
+    /// The name of the person.
+    pub(crate) name: String,
+    pub(super) sha256: String,
+    /// The roles that it gives.
+    pub(crate) roles: BTreeSet<String>,
+    /// The profile that it is limited to.
+    pub(crate) profile: Option<String>,
+    /// In seconds since 1970, as all times here.
+    pub(crate) created: u64,
+    pub(crate) expires: u64,
+}
+
+/// A client that a person let in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Grant {
+    /// The id, by which it can be revoked.
+    pub(crate) id: String,
+    /// The name of the person.
+    pub(crate) name: String,
+    /// The identity.
+    pub(crate) identity: String,
+    pub(super) groups: BTreeSet<String>,
+    /// The roles that it gives.
+    pub(crate) roles: BTreeSet<String>,
+    /// The profile that it is limited to.
+    pub(crate) profile: Option<String>,
+    /// The name that the client gives itself.
+    pub(crate) client: String,
+    /// The hash of the client's id.
+    pub(super) client_sha256: String,
+    pub(super) scopes: BTreeSet<String>,
+    pub(crate) created: u64,
+    pub(crate) expires: u64,
+    /// The number of the refresh token that counts, and when it was given.
+    pub(super) turn: u64,
+    pub(super) turned: u64,
 }
 
 /// A token as it is kept.
@@ -76,12 +142,23 @@ pub(crate) struct Stored {
 struct Written {
     version: u32,
     tokens: Vec<Stored>,
+    #[serde(default, skip_serializing_if = "People::is_empty")]
+    people: People,
 }
 
 /// The version alone, to say what is wrong with a file of a newer one.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
+}
+
+/// What was revoked.
+#[derive(Debug, Default)]
+pub(crate) struct Revoked {
+    /// Tokens.
+    pub(crate) tokens: Vec<Stored>,
+    /// The id, the person's name and the kind of everything else.
+    pub(crate) others: Vec<(String, String, &'static str)>,
 }
 
 /// A token to make.
@@ -138,7 +215,101 @@ impl Stored {
     }
 }
 
+impl Stamp {
+    /// The state of no file.
+    pub(super) const fn none() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn of(path: &Path) -> Self {
+        let metadata = std::fs::metadata(path).ok();
+        Self(metadata.map(|metadata| {
+            #[cfg(unix)]
+            let file = {
+                use std::os::unix::fs::MetadataExt as _;
+                [metadata.ino(), u64::from(metadata.mode())]
+            };
+            #[cfg(not(unix))]
+            let file = [0; 2];
+            (metadata.modified().ok(), metadata.len(), file)
+        }))
+    }
+}
+
+impl People {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The ids of all that counts.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        let known = self.invitations.iter().chain(&self.browsers);
+        let known = known.map(|one| one.id.as_str());
+        known.chain(self.grants.iter().map(|one| one.id.as_str()))
+    }
+
+    /// The names of the people.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let known = self.invitations.iter().chain(&self.browsers);
+        let known = known.map(|one| one.name.as_str());
+        known.chain(self.grants.iter().map(|one| one.name.as_str()))
+    }
+
+    /// Forgets what has ended.
+    fn tidy(&mut self) {
+        let now = now();
+        self.invitations.retain(|one| one.expires > now);
+        self.browsers.retain(|one| one.expires > now);
+        self.grants.retain(|one| one.expires > now);
+    }
+}
+
+impl Known {
+    /// The facts about its person.
+    #[must_use]
+    pub(crate) fn claims(&self) -> Claims {
+        Claims {
+            identity: format!("person:{}", self.name),
+            name: self.name.clone(),
+            groups: BTreeSet::new(),
+            roles: self.roles.clone(),
+            profile: self.profile.clone(),
+        }
+    }
+
+    /// Whether it has this secret, and has not ended.
+    pub(super) fn is_by(&self, secret: &str) -> bool {
+        self.expires > now() && self.sha256 == sha256(secret)
+    }
+}
+
+impl Grant {
+    /// The facts about its person.
+    #[must_use]
+    pub(crate) fn claims(&self) -> Claims {
+        Claims {
+            identity: self.identity.clone(),
+            name: self.name.clone(),
+            groups: self.groups.clone(),
+            roles: self.roles.clone(),
+            profile: self.profile.clone(),
+        }
+    }
+}
+
 impl Tokens {
+    /// The grant with this id, if it counts.
+    pub(super) fn grant(&self, id: &str) -> Option<&Grant> {
+        let mut grants = self.people.grants.iter();
+        grants.find(|grant| grant.id == id && grant.expires > now())
+    }
+
+    /// The people and clients of the authorization server.
+    #[must_use]
+    pub(crate) fn people(&self) -> &People {
+        &self.people
+    }
+
     /// The valid token with this hash.
     pub(super) fn find(&self, fingerprint: &Fingerprint) -> Option<&Stored> {
         let token = self.list.get(*self.valid.get(fingerprint)?)?;
@@ -159,17 +330,13 @@ impl TokenFile {
     }
 
     pub(super) fn stamp(&self) -> Stamp {
-        let metadata = std::fs::metadata(&self.0).ok();
-        Stamp(metadata.map(|metadata| {
-            #[cfg(unix)]
-            let file = {
-                use std::os::unix::fs::MetadataExt as _;
-                [metadata.ino(), u64::from(metadata.mode())]
-            };
-            #[cfg(not(unix))]
-            let file = [0; 2];
-            (metadata.modified().ok(), metadata.len(), file)
-        }))
+        Stamp::of(&self.0)
+    }
+
+    /// The file of keys next to it.
+    #[must_use]
+    pub(crate) fn keys(&self) -> KeyFile {
+        KeyFile::new(self.0.with_file_name(KEYS))
     }
 
     /// The tokens; none without a file.
@@ -223,6 +390,7 @@ impl TokenFile {
         Ok(Tokens {
             list: written.tokens,
             valid,
+            people: written.people,
         })
     }
 
@@ -231,11 +399,11 @@ impl TokenFile {
     /// # Errors
     /// When the file cannot be read or written.
     pub(crate) fn create(&self, new: NewToken) -> Result<(Stored, Secret<String>), TokenError> {
-        let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random_bytes::<32>()));
+        let text = format!("{PREFIX}{}", random_secret());
         let stored = Stored {
             id: HEXLOWER.encode(&random_bytes::<4>()),
             name: new.name,
-            sha256: HEXLOWER.encode(&Sha256::digest(&text)),
+            sha256: sha256(&text),
             roles: new.roles,
             profile: new.profile,
             created: now(),
@@ -245,42 +413,92 @@ impl TokenFile {
             revoked: None,
         };
         let made = stored.clone();
-        self.change(|tokens| {
+        self.change(|tokens, _| {
             tokens.push(stored);
             Ok(())
         })?;
         Ok((made, Secret::new(text)))
     }
 
-    /// Revokes the tokens with this name or id, and returns them.
+    /// Makes an invitation. The secret of its link is returned once and is stored nowhere.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub(crate) fn invite(&self, new: NewToken) -> Result<(Known, Secret<String>), TokenError> {
+        let secret = random_secret();
+        let lifetime = new.lifetime.unwrap_or(INVITATION);
+        let invitation = Known {
+            id: HEXLOWER.encode(&random_bytes::<4>()),
+            name: new.name,
+            sha256: sha256(&secret),
+            roles: new.roles,
+            profile: new.profile,
+            created: now(),
+            expires: now().saturating_add(lifetime.as_secs()),
+        };
+        let made = invitation.clone();
+        self.change(|_, people| {
+            people.invitations.push(invitation);
+            Ok(())
+        })?;
+        Ok((made, Secret::new(secret)))
+    }
+
+    /// Revokes all that has this name or id: tokens, invitations, browsers and grants. Returns their ids and the person's name.
     ///
     /// # Errors
     /// When there is none, or the file cannot be read or written.
-    pub(crate) fn revoke(&self, name: &str) -> Result<Vec<Stored>, TokenError> {
-        self.change(|tokens| {
-            let mut revoked = Vec::new();
+    pub(crate) fn revoke(&self, name: &str) -> Result<Revoked, TokenError> {
+        self.change(|tokens, people| {
             // An id goes before a name, which could be chosen to look like one.
             let is_id = tokens
                 .iter()
-                .any(|token| token.id == name && token.is_valid());
-            let meant = tokens.iter_mut().filter(|token| token.is_valid());
-            for token in meant.filter(|token| match is_id {
-                true => token.id == name,
-                false => token.name == name,
-            }) {
+                .any(|token| token.id == name && token.is_valid())
+                || people.ids().any(|id| id == name);
+            let is_meant = |id: &str, owner: &str| match is_id {
+                true => id == name,
+                false => owner == name,
+            };
+            let mut revoked = Revoked::default();
+            let valid = tokens.iter_mut().filter(|token| token.is_valid());
+            for token in valid.filter(|token| is_meant(&token.id, &token.name)) {
                 token.revoked = Some(now());
-                revoked.push(token.clone());
+                revoked.tokens.push(token.clone());
             }
-            match revoked.is_empty() {
+            let known = [
+                (&mut people.invitations, "invitation"),
+                (&mut people.browsers, "browser"),
+            ];
+            for (list, kind) in known {
+                for one in list.extract_if(.., |one| is_meant(&one.id, &one.name)) {
+                    revoked.others.push((one.id, one.name, kind));
+                }
+            }
+            let grants = &mut people.grants;
+            for one in grants.extract_if(.., |one| is_meant(&one.id, &one.name)) {
+                revoked.others.push((one.id, one.name, "client"));
+            }
+            match revoked.tokens.is_empty() && revoked.others.is_empty() {
                 true => Err(TokenError::Unknown(name.to_owned())),
                 false => Ok(revoked),
             }
         })
     }
 
+    /// Changes the people and clients of the authorization server.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub(super) fn change_people<T>(
+        &self,
+        change: impl FnOnce(&mut People) -> T,
+    ) -> Result<T, TokenError> {
+        self.change(|_, people| Ok(change(people)))
+    }
+
     fn change<T>(
         &self,
-        change: impl FnOnce(&mut Vec<Stored>) -> Result<T, TokenError>,
+        change: impl FnOnce(&mut Vec<Stored>, &mut People) -> Result<T, TokenError>,
     ) -> Result<T, TokenError> {
         let path = || self.0.clone();
         let failed = |source| TokenError::Write {
@@ -290,13 +508,19 @@ impl TokenFile {
         let _lock = FileLock::acquire(&self.0)
             .map_err(failed)?
             .ok_or_else(|| TokenError::Locked { path: path() })?;
-        let mut tokens = self.read()?.list;
-        let outcome = change(&mut tokens)?;
+        let Tokens {
+            list: mut tokens,
+            mut people,
+            ..
+        } = self.read()?;
+        people.tidy();
+        let outcome = change(&mut tokens, &mut people)?;
         let oldest = now().saturating_sub(SHOWN.as_secs());
         tokens.retain(|token| token.ended().is_none_or(|ended| ended >= oldest));
         let written = Written {
-            version: VERSION,
+            version: if people.is_empty() { 1 } else { VERSION },
             tokens,
+            people,
         };
         let mut text = serde_json::to_vec_pretty(&written).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
@@ -305,8 +529,18 @@ impl TokenFile {
     }
 }
 
+/// A secret of 256 random bits, as text.
+pub(super) fn random_secret() -> String {
+    URL_SAFE_NO_PAD.encode(random_bytes::<32>())
+}
+
+/// The hash of a secret, as it is kept.
+pub(super) fn sha256(secret: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(secret))
+}
+
 /// The time in seconds since 1970.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
     elapsed.map_or(0, |elapsed| elapsed.as_secs())
 }

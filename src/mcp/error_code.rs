@@ -29,6 +29,8 @@ impl ErrorCode {
     pub const UNSUPPORTED_VERSION: Self = Self(-32022);
     /// The session has too many requests in flight. This code is mcpzip's own, outside the reserved range.
     pub const TOO_MANY_REQUESTS: Self = Self(-31001);
+    /// The access token lacks the scopes in `data`. This code is mcpzip's own, too.
+    pub const INSUFFICIENT_SCOPE: Self = Self(-31002);
 }
 
 impl fmt::Display for ErrorCode {

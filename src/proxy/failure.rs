@@ -81,6 +81,11 @@ pub(crate) enum Failure {
         name: QualifiedName,
         exceeded: Exceeded,
     },
+    /// The caller's access token lacks these scopes; nothing was sent.
+    Scopes {
+        name: QualifiedName,
+        needed: Vec<String>,
+    },
     /// The audit log cannot be written.
     Unlogged { name: String, cause: String },
 }
@@ -158,6 +163,7 @@ impl Failure {
             | Self::Call { name, .. }
             | Self::Refused { name, .. }
             | Self::Limited { name, .. }
+            | Self::Scopes { name, .. }
             | Self::Malformed { name } => Some(name),
             _ => None,
         }

@@ -167,6 +167,21 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// Writes an event of a person who logs in, or of a client that acts for one.
+    pub(crate) fn note_identity(&self, identity: &str, detail: &str) {
+        let Some(audit) = self.audit() else {
+            return;
+        };
+        let mut event = Event::new(Kind::Identity, Outcome::Ok);
+        event.identity = Some(identity);
+        event.detail = Some(detail);
+        if let Err(error) = audit.record(&event) {
+            tracing::error!(%error, "an event is not in the audit log");
+        }
+    }
+}
+
 impl<'a> CallEvent<'a> {
     /// Begins the event of a call of the tool that the agent wrote as `written`.
     ///
@@ -365,6 +380,7 @@ fn failed(failure: &Failure) -> (Kind, Outcome, Option<usize>) {
         | Failure::NoConsent { .. }
         | Failure::NotReadOnly { .. }
         | Failure::Limited { .. }
+        | Failure::Scopes { .. }
         | Failure::NotInScript { .. } => (Kind::Refusal, Outcome::Refused),
         Failure::Call { .. } | Failure::Refused { .. } | Failure::Malformed { .. } => {
             (Kind::Call, Outcome::Failed)

@@ -352,6 +352,11 @@ impl Proxy {
         self.surfaces.forget_session();
     }
 
+    /// Writes an event of a person who logs in, or of a client that acts for one, to the audit log.
+    pub(crate) fn note_identity(&self, identity: &str, detail: &str) {
+        self.tools.ledger.note_identity(identity, detail);
+    }
+
     /// Lets the audit log use stdout, which no client reads.
     pub(crate) fn free_stdout(&self) {
         self.tools.ledger.free_stdout();

@@ -199,6 +199,7 @@ fn kind_of(failure: &Failure) -> ErrorKind {
         Failure::Withheld { .. }
         | Failure::NotReadOnly { .. }
         | Failure::Limited { .. }
+        | Failure::Scopes { .. }
         | Failure::NotInScript { .. }
         | Failure::Consent { .. }
         | Failure::NoConsent { .. } => ErrorKind::Denied,

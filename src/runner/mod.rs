@@ -556,6 +556,7 @@ impl Inner {
             outbox: outbox.clone(),
             log_level: None,
             params: None,
+            scopes: None,
             receipt: None,
             trace: Trace::None,
         };

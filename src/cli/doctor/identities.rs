@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::config::Config;
-use crate::identity::{TokenFile, claims_of};
+use crate::identity::{People, TokenFile, claims_of};
 
 pub(super) fn examine(app: &App, examination: &mut Examination) {
     let config = app.proxy().unscoped().config();
@@ -25,9 +25,38 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
             return;
         }
     };
+    let auth = config
+        .http
+        .as_ref()
+        .ok()
+        .and_then(|http| http.auth.as_ref());
+    if let Some(fault) = auth
+        .filter(|auth| auth.server.is_some())
+        .and_then(|_| TokenFile::below(&app.paths().state_dir).keys().fault())
+    {
+        let what = printable(&fault.to_string());
+        examination.add(Finding::new(&kinds::KEYS_UNUSABLE, String::new(), what));
+    }
     for token in tokens.list().iter().filter(|token| token.is_valid()) {
         if let Err(reason) = config.entitlement(&claims_of(token)) {
             let about = format!("{} ({})", token.name, token.id);
+            let what = printable(&reason.to_string());
+            examination.add(Finding::new(&kinds::TOKEN_USELESS, printable(&about), what));
+        }
+    }
+    people(&config, tokens.people(), examination);
+}
+
+/// Whether people who were invited, or let a client in, get something by that.
+fn people(config: &Config, people: &People, examination: &mut Examination) {
+    let invited = people.invitations.iter().map(|one| (one, "invitation"));
+    let invited = invited.chain(people.browsers.iter().map(|one| (one, "browser")));
+    let invited = invited.map(|(one, kind)| (&one.id, one.claims(), kind));
+    let clients = people.grants.iter();
+    let clients = clients.map(|grant| (&grant.id, grant.claims(), "client"));
+    for (id, claims, kind) in invited.chain(clients) {
+        if let Err(reason) = config.entitlement(&claims) {
+            let about = format!("{} ({kind} {id})", claims.name);
             let what = printable(&reason.to_string());
             examination.add(Finding::new(&kinds::TOKEN_USELESS, printable(&about), what));
         }

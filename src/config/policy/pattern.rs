@@ -29,7 +29,7 @@ pub(in crate::config) enum Class {
 
 /// The use of a rule, which decides about tools without any declaration whose texts suggest nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(in crate::config) enum Use {
     /// `ask` and `deny`: they count as destructive.
     Restriction,
     /// `allow`: they are in no class.
@@ -65,7 +65,7 @@ impl Pattern {
         }
     }
 
-    pub(super) fn matches(&self, name: &QualifiedName, hints: Hints, used: Use) -> bool {
+    pub(in crate::config) fn matches(&self, name: &QualifiedName, hints: Hints, used: Use) -> bool {
         match self {
             Self::Class(class) => class.holds(hints, used),
             Self::Name(glob) => {

@@ -110,22 +110,9 @@ impl Access {
                 "the header `{name}` stands there more than once"
             )));
         }
-        let host = headers
-            .get(HOST)
-            .map(|host| host.to_str().unwrap_or_default())
-            // HTTP/2 has it in the URI.
-            .or(uri.authority().map(Authority::as_str))
-            .unwrap_or_default();
-        if self.is_loopback {
-            let is_local = is_loopback(host)
-                && uri
-                    .authority()
-                    .is_none_or(|named| is_loopback(named.as_str()));
-            if !is_local {
-                return Some(refusal::forbidden(
-                    "the `Host` is not this machine: call the server by 127.0.0.1 or localhost",
-                ));
-            }
+        let host = host_of(headers, uri);
+        if let Some(refusal) = self.host_refusal(headers, uri) {
+            return Some(refusal);
         }
         if let Some(origin) = headers.get(ORIGIN) {
             let origin = origin
@@ -141,10 +128,32 @@ impl Access {
         (!self.is_authorized(headers)).then(refusal::unauthorized)
     }
 
+    /// The response that refuses a request for the host that it names.
+    pub(super) fn host_refusal(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+        let is_ours = |named: &str| is_loopback(named) || self.is_named(named);
+        let is_local = !self.is_loopback
+            || is_ours(host_of(headers, uri))
+                && uri.authority().is_none_or(|named| is_ours(named.as_str()));
+        (!is_local).then(|| {
+            refusal::forbidden(
+                "the `Host` is not this machine: call the server by 127.0.0.1 or localhost",
+            )
+        })
+    }
+
+    /// Whether the configuration names this host as that of the server, behind a proxy on this machine.
+    fn is_named(&self, host: &str) -> bool {
+        let server = self.authenticator.as_ref().and_then(|one| one.server());
+        server.is_some_and(|server| {
+            let own = server.options().url.split_once("://");
+            own.is_some_and(|(_, own)| own.eq_ignore_ascii_case(host))
+        })
+    }
+
     fn is_allowed(&self, origin: &Origin, host: &str) -> bool {
         let authority = origin.authority();
         let is_own = if self.is_loopback {
-            is_loopback(authority)
+            is_loopback(authority) || self.is_named(authority)
         } else {
             authority.eq_ignore_ascii_case(host)
         };
@@ -212,6 +221,16 @@ pub(super) async fn check(
         headers.extend(CROSS_ORIGIN.map(|(name, value)| (name, HeaderValue::from_static(value))));
     }
     response
+}
+
+/// The host that a request names.
+fn host_of<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> &'r str {
+    headers
+        .get(HOST)
+        .map(|host| host.to_str().unwrap_or_default())
+        // HTTP/2 has it in the URI.
+        .or(uri.authority().map(Authority::as_str))
+        .unwrap_or_default()
 }
 
 /// Whether `authority`, a host with or without a port, is a name of this machine that no DNS server can assign.

@@ -1,5 +1,6 @@
 //! How a request was let in: by which URL, and with which identity.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -30,6 +31,11 @@ impl Admission {
     /// The part of the configuration that the identity gets.
     pub(super) fn entitlement(&self) -> Option<&Arc<Entitlement>> {
         self.pass.as_deref().map(Pass::entitlement)
+    }
+
+    /// The scopes of the access token, if there is one.
+    pub(super) fn scopes(&self) -> Option<&Arc<BTreeSet<String>>> {
+        self.pass.as_deref().and_then(Pass::scopes)
     }
 
     /// The kind of session of Streamable HTTP.

@@ -10,7 +10,8 @@ use super::event_log::StreamKind;
 use super::forms::Forms;
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{body, refusal};
+use super::{body, identities, refusal};
+use crate::identity::Pass;
 use crate::mcp::{ErrorCode, Frame, RequestId};
 
 /// The time after which a client without a response yet gets an event stream, to show that the request is running.
@@ -22,6 +23,8 @@ pub(super) struct PostedRequest<'a> {
     pub(super) id: Option<&'a RequestId>,
     pub(super) is_modern: bool,
     pub(super) forms: Forms,
+    /// The pass that it was let in by.
+    pub(super) pass: Option<&'a Pass>,
 }
 
 /// Waits for the messages on `stream` and responds with them.
@@ -38,7 +41,7 @@ pub(super) async fn answer(
         return events_of(stream, None);
     }
     match tokio::time::timeout(PATIENCE, stream.outbox().next()).await {
-        Ok(Some(frame)) if stream.outbox().is_through() => whole(frame, question.is_modern),
+        Ok(Some(frame)) if stream.outbox().is_through() => whole(shared, frame, &question),
         Ok(Some(frame)) => events_of(stream, Some(frame)),
         Ok(None) => nothing(shared, stream, &question),
         Err(_) => events_of(stream, None),
@@ -55,7 +58,7 @@ fn events_of(mut stream: Stream, first: Option<Frame>) -> Response {
 async fn only_json(shared: &Shared, stream: Stream, question: &PostedRequest<'_>) -> Response {
     while let Some(frame) = stream.outbox().next().await {
         if stream.outbox().is_through() {
-            return whole(frame, question.is_modern);
+            return whole(shared, frame, question);
         }
     }
     nothing(shared, stream, question)
@@ -76,7 +79,32 @@ fn nothing(shared: &Shared, stream: Stream, question: &PostedRequest<'_>) -> Res
     body::events(VecDeque::new(), stream)
 }
 
-fn whole(frame: Frame, is_modern: bool) -> Response {
+fn whole(shared: &Shared, frame: Frame, question: &PostedRequest<'_>) -> Response {
+    let is_own = frame.body.is_empty();
+    let is_unscoped = is_own && frame.error_code() == Some(ErrorCode::INSUFFICIENT_SCOPE);
+    let authenticator = shared.access.authenticator.as_ref();
+    let Some(authenticator) = authenticator.filter(|_| is_unscoped) else {
+        return single(frame, question.is_modern);
+    };
+    let needed = needed_scopes(&frame.head);
+    let challenge = identities::scope_challenge(authenticator, &needed, question.pass);
+    let mut response = refusal::json(StatusCode::FORBIDDEN, body::whole(frame));
+    refusal::add_challenge(&mut response, &challenge);
+    response
+}
+
+/// The scopes that an error says are missing.
+fn needed_scopes(error: &[u8]) -> Vec<String> {
+    let message: serde_json::Value = serde_json::from_slice(error).unwrap_or_default();
+    let scopes = message["error"]["data"]["scopes"].as_array();
+    let scopes = scopes.into_iter().flatten();
+    scopes
+        .filter_map(|scope| scope.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// A response with a single message.
+fn single(frame: Frame, is_modern: bool) -> Response {
     // An error relayed from a server is not an error of this HTTP request.
     let is_own = frame.body.is_empty();
     let code = frame
@@ -112,13 +140,13 @@ mod tests {
     fn only_an_error_of_our_own_has_a_status_of_its_own() {
         let id = RequestId::parse(&RawValue::from_string("1".to_owned()).unwrap()).unwrap();
         let own = |code| {
-            whole(Frame::error(Some(&id), code, "no", None), true)
+            single(Frame::error(Some(&id), code, "no", None), true)
                 .status()
                 .as_u16()
         };
         let relayed = |code: i64| {
             let error = format!(r#"{{"code":{code},"message":"no"}}"#);
-            whole(Frame::relayed_error(&id, error.into()), true)
+            single(Frame::relayed_error(&id, error.into()), true)
                 .status()
                 .as_u16()
         };

@@ -1,5 +1,6 @@
 //! Lets requests in by their identity, and ends them when it does not count any more.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +14,7 @@ use reqwest::Url;
 
 use super::admission::Peer;
 use super::refusal;
-use crate::identity::{Authenticator, Denial};
+use crate::identity::{Authenticator, Denial, Pass, Resource};
 
 /// The path of the metadata, before the path of the resource.
 pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
@@ -74,19 +75,50 @@ fn refused(authenticator: &Authenticator, denial: Denial) -> Response {
 
 /// The challenge of RFC 6750 and RFC 9728: clients find the issuer by it.
 fn challenge(authenticator: &Authenticator, error: Option<&str>) -> String {
+    let resource = authenticator.resource();
+    let scopes = resource.iter().flat_map(|resource| &resource.scopes);
+    challenge_for(resource.as_ref(), error, scopes)
+}
+
+fn challenge_for<'s>(
+    resource: Option<&Resource>,
+    error: Option<&str>,
+    scopes: impl Iterator<Item = &'s String>,
+) -> String {
     let mut parts = Vec::new();
     parts.extend(error.map(|error| format!("error=\"{error}\"")));
-    if let Some(server) = authenticator.issuer() {
-        let url = metadata_url(&server.audience);
+    if let Some(resource) = resource {
+        let url = metadata_url(&resource.url);
         parts.extend(url.map(|url| format!("resource_metadata=\"{url}\"")));
-        if !server.scopes.is_empty() {
-            parts.push(format!("scope=\"{}\"", server.scopes.join(" ")));
+        let scopes: Vec<&str> = scopes.map(String::as_str).collect();
+        if !scopes.is_empty() {
+            parts.push(format!("scope=\"{}\"", scopes.join(" ")));
         }
     }
     match parts.is_empty() {
         true => "Bearer".to_owned(),
         false => format!("Bearer {}", parts.join(", ")),
     }
+}
+
+/// The challenge for a call that needs these scopes. It has those that the token has, so that the next one does not lose them.
+pub(super) fn scope_challenge(
+    authenticator: &Authenticator,
+    needed: &[String],
+    pass: Option<&Pass>,
+) -> String {
+    let resource = authenticator.resource();
+    let known = authenticator.tool_scopes();
+    let own = pass.and_then(Pass::scopes);
+    let own = own.into_iter().flat_map(|own| own.iter());
+    let own = own.filter(|scope| known.contains(*scope));
+    let base = resource.iter().flat_map(|resource| &resource.scopes);
+    let all: BTreeSet<&String> = base.chain(needed).chain(own).collect();
+    challenge_for(
+        resource.as_ref(),
+        Some("insufficient_scope"),
+        all.into_iter(),
+    )
 }
 
 /// The URL of the metadata of a resource.

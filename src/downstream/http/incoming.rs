@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 
+use super::admission::Admission;
 use super::refusal::Refusal;
 use crate::downstream::Exchange;
 use crate::mcp::budget::{ByteBudget, LEAST, Reservation, SHORT};
@@ -25,7 +26,7 @@ const BODY_TIME: Duration = Duration::from_secs(120);
 const BUDGET_TIME: Duration = Duration::from_secs(2);
 
 /// The exchange of a request with an outbox of its own.
-pub(super) fn own_exchange(map: &HeaderMap, outbox: &Outbox) -> Exchange {
+pub(super) fn own_exchange(map: &HeaderMap, outbox: &Outbox, admission: &Admission) -> Exchange {
     let text = |name| {
         map.get(name)
             .and_then(|value: &HeaderValue| value.to_str().ok())
@@ -36,6 +37,7 @@ pub(super) fn own_exchange(map: &HeaderMap, outbox: &Outbox) -> Exchange {
         outbox: outbox.clone(),
         passed: passed.map(Arc::new),
         params: None,
+        scopes: admission.scopes().cloned(),
     }
 }
 

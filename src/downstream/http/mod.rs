@@ -11,6 +11,7 @@ mod accepting;
 mod access;
 mod admission;
 mod answer;
+mod authorization;
 mod body;
 mod connections;
 mod draining;
@@ -279,6 +280,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", any(metrics::metrics));
     endpoints(&shared)
         .merge(checked(figures, &shared))
+        .merge(authorization::routes(&shared))
         .route(identities::METADATA_PATH, get(resource_metadata::metadata))
         .route(resource_metadata::PATHS, get(resource_metadata::metadata))
         .route("/healthz", get(health::live))

@@ -70,7 +70,7 @@ pub(super) async fn post(
     let client = meta(request).get(CLIENT_KEY).map_or("", RawValue::get);
     session.shares_as(&admission.own(client));
     let outbox = Outbox::within(shared.outgoing.clone());
-    let mut exchange = own_exchange(map, &outbox);
+    let mut exchange = own_exchange(map, &outbox, admission);
     if let Exchange::Own { params, .. } = &mut exchange {
         let all = map
             .iter()
@@ -82,6 +82,7 @@ pub(super) async fn post(
         id: Some(&id),
         is_modern: true,
         forms,
+        pass: admission.pass.as_deref(),
     };
     answer(shared, Stream::cancelling(outbox, session), question).await
 }

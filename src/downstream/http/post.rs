@@ -72,7 +72,7 @@ pub(super) async fn post(
     let outbox = Outbox::within(shared.outgoing.clone());
     let id = id_of(&envelope);
     let is_answered = is_answered(&envelope, session.legacy_revision());
-    session.receive_envelope(&text, envelope, &own_exchange(map, &outbox));
+    session.receive_envelope(&text, envelope, &own_exchange(map, &outbox, admission));
     if !is_answered {
         return accepted();
     }
@@ -81,6 +81,7 @@ pub(super) async fn post(
         id: id.as_ref(),
         is_modern: false,
         forms,
+        pass: admission.pass.as_deref(),
     };
     answer(shared, Stream::in_session(outbox, guard), question).await
 }
@@ -96,11 +97,12 @@ async fn initialize(
     forms: Forms,
 ) -> Response {
     let outbox = Outbox::within(shared.outgoing.clone());
-    session.receive_envelope(text, envelope, &own_exchange(map, &outbox));
+    session.receive_envelope(text, envelope, &own_exchange(map, &outbox, admission));
     let question = PostedRequest {
         id: Some(id),
         is_modern: false,
         forms,
+        pass: admission.pass.as_deref(),
     };
     if session.legacy_revision().is_none() {
         return answer(shared, Stream::alone(outbox), question).await;

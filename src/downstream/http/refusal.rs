@@ -180,11 +180,16 @@ pub(super) fn unscoped(challenge: &str) -> Response {
 
 fn challenged(status: StatusCode, message: &str, challenge: &str) -> Response {
     let mut response = refuse(status, message);
+    add_challenge(&mut response, challenge);
+    response
+}
+
+/// Adds a challenge to a response.
+pub(super) fn add_challenge(response: &mut Response, challenge: &str) {
     // The configuration may have a character that a header cannot.
     let challenge = HeaderValue::try_from(challenge);
     let challenge = challenge.unwrap_or(HeaderValue::from_static("Bearer"));
     response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-    response
 }
 
 /// 503 without an answer to the message.

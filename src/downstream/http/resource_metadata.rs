@@ -16,13 +16,13 @@ pub(super) const PATHS: &str = "/.well-known/oauth-protected-resource/{*resource
 
 pub(super) async fn metadata(State(shared): State<Arc<Shared>>) -> Response {
     let authenticator = shared.access.authenticator.as_ref();
-    let Some(server) = authenticator.and_then(|one| one.issuer()) else {
+    let Some(resource) = authenticator.and_then(|one| one.resource()) else {
         return refusal::nothing_here();
     };
     let body = json!({
-        "resource": server.audience,
-        "authorization_servers": [server.issuer],
-        "scopes_supported": server.scopes,
+        "resource": resource.url,
+        "authorization_servers": resource.issuers,
+        "scopes_supported": resource.scopes,
         "bearer_methods_supported": ["header"],
         "resource_name": "mcpzip",
     });

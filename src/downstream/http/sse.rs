@@ -106,9 +106,14 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
                     Err(refusal) => return refusal.answer(Some(&request.id)),
                 }
             }
-            guard
-                .session()
-                .receive_envelope(&text, envelope, &Exchange::Shared(outbox));
+            let exchange = match admission.scopes() {
+                Some(scopes) => Exchange::Scoped {
+                    outbox,
+                    scopes: scopes.clone(),
+                },
+                None => Exchange::Shared(outbox),
+            };
+            guard.session().receive_envelope(&text, envelope, &exchange);
         }
         Err(bad) => return refusal::malformed(&bad),
     }

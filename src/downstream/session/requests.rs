@@ -173,6 +173,7 @@ impl Session {
             outbox: exchange.outbox().clone(),
             log_level,
             params: exchange.params().cloned(),
+            scopes: exchange.scopes().cloned(),
             receipt: exchange.receipt().cloned(),
             trace,
         }

@@ -1,7 +1,9 @@
 //! The texts of failures. Every text that names a failure to an agent is made here: the facts, which the library also gives to programs, and
 //! the advice.
 
+use super::reply::Reply;
 use crate::catalog::{ChangeKind, Rejected};
+use crate::mcp::ErrorCode;
 use crate::proxy::arguments::Fault;
 use crate::proxy::failure::{Failure, NoConsent, Unlisted, Withheld};
 use crate::proxy::view::View;
@@ -38,6 +40,19 @@ impl From<String> for Words {
 }
 
 impl Failure {
+    /// The failure as the answer to the call of an agent. Missing scopes are an error of the request: its client can get them.
+    pub(in crate::proxy) fn reply(&self, view: &View) -> Reply {
+        let text = self.text(view);
+        match self {
+            Self::Scopes { needed, .. } => Reply::Error {
+                code: ErrorCode::INSUFFICIENT_SCOPE,
+                message: text,
+                data: Some(serde_json::json!({ "scopes": needed }).to_string()),
+            },
+            _ => Reply::tool_error(&text),
+        }
+    }
+
     /// The failure, its server, and the next step for an agent, without the secrets of the configuration.
     #[must_use]
     pub(crate) fn text(&self, view: &View) -> String {
@@ -120,6 +135,13 @@ impl Failure {
             Self::Limited { name, exceeded } => Words::new(
                 format!("`{name}` was not called: {exceeded}"),
                 format!(". Next: try again in {}", exceeded.later()),
+            ),
+            Self::Scopes { name, needed } => Words::new(
+                format!(
+                    "`{name}` was not called: it needs the scope {}, which the access token of this client does not have",
+                    needed.join(" ")
+                ),
+                ". Next: the user logs in again in the client and allows it",
             ),
             Self::Unreadable { reason } => (*reason).to_owned().into(),
             Self::Preset { name, rejected } => preset_argument(name, rejected),

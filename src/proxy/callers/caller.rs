@@ -1,5 +1,6 @@
 //! The caller of a request, and how servers reach that client with progress, log messages and questions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,6 +32,8 @@ pub(crate) struct Caller {
     pub log_level: Option<LogLevel>,
     /// The headers that repeat arguments of a call, if the request came with such headers.
     pub params: Option<Arc<headers::Params>>,
+    /// The scopes of the request's access token; `None` for a credential without scopes, which needs none.
+    pub scopes: Option<Arc<BTreeSet<String>>>,
     /// The receipt of the line that the request came in, if a journal records it.
     pub receipt: Option<Receipt>,
     /// The request's trace, without the trace context in its `_meta`.

@@ -153,6 +153,7 @@ impl Tools {
         if context.is_some_and(|context| context.script.is_some()) {
             builtin::permitted_in_script(view, &tool)?;
         }
+        has_scopes(view, context, &tool)?;
         let checked = self.check_arguments(view, &tool, call.arguments).await?;
         let (arguments, repairs) = match &checked {
             Checked::AsSent(raw) => (*raw, Vec::new()),
@@ -363,6 +364,33 @@ impl Tools {
         self.answers
             .count_call(&name, start.elapsed(), sent, result, path);
         answered
+    }
+}
+
+/// Checks that the access token of the caller has the scopes that the tool needs. Other credentials have none and need none.
+pub(super) fn has_scopes(
+    view: &View,
+    context: Option<&RequestContext>,
+    tool: &Tool,
+) -> Result<(), Failure> {
+    let Some(scopes) = context.and_then(|context| context.caller.scopes.as_ref()) else {
+        return Ok(());
+    };
+    let (config, name) = (view.config(), tool.own_name());
+    let auth = config
+        .http
+        .as_ref()
+        .ok()
+        .and_then(|http| http.auth.as_ref());
+    let written = config.renamed.get(&name.server).map(String::as_str);
+    let needed = auth.map(|auth| auth.tool_scopes.needed(&name, written, tool.entry().hints));
+    let needed = needed.unwrap_or_default();
+    match needed.iter().all(|scope| scopes.contains(*scope)) {
+        true => Ok(()),
+        false => Err(Failure::Scopes {
+            name: tool.qualified_name(),
+            needed: needed.into_iter().map(str::to_owned).collect(),
+        }),
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::Tools;
-use super::call::{Call, completed, size_of_answer, without_secrets};
+use super::call::{Call, completed, has_scopes, size_of_answer, without_secrets};
 use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, Server};
@@ -207,7 +207,7 @@ impl Tools {
         match self.called_by_name(view, caller, &name, params, line).await {
             // An unknown name is a protocol error.
             Err(failure) if failure.is_unknown() => Reply::invalid_params(failure.text(view)),
-            called => called.unwrap_or_else(|failure| Reply::tool_error(&failure.text(view))),
+            called => called.unwrap_or_else(|failure| failure.reply(view)),
         }
     }
 
@@ -252,6 +252,7 @@ impl Tools {
         let raw: &RawValue = serde_json::from_str(sent).unwrap_or(RawValue::NULL);
         let completed = completed(&tool, raw)?;
         let context = RequestContext::of(caller, view, params);
+        has_scopes(view, Some(&context), &tool)?;
         let is_script = view.config().has_scripts(tool.server().name());
         if is_script {
             // Its server is this program, so nothing else checks them.

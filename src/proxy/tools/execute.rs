@@ -33,6 +33,8 @@ struct BatchContext<'a> {
     context: RequestContext,
     /// Whether only tools that declare to be read-only may be called.
     is_read_only: bool,
+    /// Whether the request makes one call.
+    is_alone: bool,
 }
 
 impl Tools {
@@ -72,6 +74,7 @@ impl Tools {
                         limit,
                         context: context.in_company(),
                         is_read_only: false,
+                        is_alone: false,
                     },
                 ))
                 .await
@@ -84,6 +87,7 @@ impl Tools {
                         limit,
                         context,
                         is_read_only: false,
+                        is_alone: true,
                     },
                 )
                 .await
@@ -114,6 +118,7 @@ impl Tools {
             limit: None,
             context: RequestContext::of(caller, view, params),
             is_read_only: true,
+            is_alone: true,
         };
         self.call_shaped(arguments, &shared).await
     }
@@ -151,6 +156,7 @@ impl Tools {
             repairs,
         } = match self.call_audited(call).await {
             Ok(outcome) => outcome,
+            Err(failure) if shared.is_alone => return failure.reply(&shared.context.view),
             Err(failure) => return Reply::tool_error(&failure.text(&shared.context.view)),
         };
         let reply = match (reply, &tool) {

@@ -30,6 +30,7 @@ mod mcp_remote;
 mod older;
 mod pinning;
 mod place;
+mod public_document;
 mod refusal;
 mod scopes;
 mod session;
@@ -46,6 +47,7 @@ pub(crate) use flow::{Flow, LoginRequest, RedirectAnswer};
 pub(crate) use issuer::IssuerChange;
 pub(crate) use mcp_remote::Inherited;
 pub(crate) use place::{LoginPlace, Place};
+pub(crate) use public_document::public_document;
 pub(super) use session::TokenSource;
 pub(crate) use vault::Vault;
 

@@ -2,7 +2,9 @@
 
 #[cfg(unix)]
 mod always;
+mod authorization;
 mod forwarded;
+mod introspection;
 mod isolation;
 mod issued;
 mod limits;

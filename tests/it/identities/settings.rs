@@ -10,7 +10,7 @@ use crate::support::{Server, until};
 
 /// Runs `serve --http`, which must not start, and returns what it says.
 #[track_caller]
-fn refused(setup: &Setup, code: i32) -> String {
+pub(super) fn refused(setup: &Setup, code: i32) -> String {
     setup.save();
     let command = setup.command(&["serve", "--http", "127.0.0.1:0"]);
     command::run(command, "").code(code).stderr

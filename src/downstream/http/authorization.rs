@@ -1,0 +1,408 @@
+//! The endpoints and pages of the authorization server of mcpzip itself (`identity/authorization`). They need no identity: they give one.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HeaderName, LOCATION, ORIGIN,
+    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::any;
+use serde_json::{Value, json};
+
+use super::refusal;
+use super::shared::Shared;
+use crate::identity::Authenticator;
+use crate::identity::authorization::{
+    Answer, AuthorizationServer, BROWSER, EndpointError, Fields, Page, Visit,
+};
+
+/// The size limit of a form or registration, in bytes.
+const LARGEST: usize = 64 * 1024;
+
+/// What pages of all origins may do at the endpoints for clients: these take no cookie.
+const CROSS_ORIGIN: [(HeaderName, &str); 3] = [
+    (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+    (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+    (
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        "Authorization, Content-Type, Mcp-Protocol-Version",
+    ),
+];
+
+/// A request to the authorization server.
+struct Asked {
+    server: Arc<AuthorizationServer>,
+    authenticator: Arc<Authenticator>,
+}
+
+pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    let for_clients = Router::new()
+        .route("/.well-known/oauth-authorization-server", any(metadata))
+        .route("/oauth/jwks", any(keys))
+        .route("/oauth/register", any(register))
+        .route("/oauth/token", any(token))
+        .route("/oauth/revoke", any(revoke))
+        .layer(middleware::from_fn(cross_origin));
+    Router::new()
+        .route("/oauth/authorize", any(authorize))
+        .route("/oauth/callback", any(callback))
+        .route("/oauth/consent", any(consent))
+        .route("/invite/{secret}", any(invite))
+        .merge(for_clients)
+        .layer(middleware::from_fn_with_state(shared.clone(), of_host))
+}
+
+/// Passes a request on if it names this server as its host, and there is an authorization server.
+async fn of_host(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+    let access = &shared.access;
+    let authenticator = access.authenticator.clone();
+    let found = authenticator.and_then(|one| Some((one.server()?, one)));
+    let Some((server, authenticator)) = found else {
+        return refusal::nothing_here();
+    };
+    if let Some(refusal) = access.host_refusal(request.headers(), request.uri()) {
+        return refusal;
+    }
+    request.extensions_mut().insert(Arc::new(Asked {
+        server,
+        authenticator,
+    }));
+    next.run(request).await
+}
+
+async fn cross_origin(request: Request, next: Next) -> Response {
+    let mut response = match *request.method() {
+        Method::OPTIONS => {
+            let mut response = Response::default();
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+        _ => next.run(request).await,
+    };
+    let headers = CROSS_ORIGIN.map(|(name, value)| (name, HeaderValue::from_static(value)));
+    response.headers_mut().extend(headers);
+    response
+}
+
+fn asked(request: &Request) -> Arc<Asked> {
+    let asked = request.extensions().get::<Arc<Asked>>();
+    asked.expect("the layer of these routes adds it").clone()
+}
+
+async fn metadata(request: Request) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return refusal::method_not_allowed("GET");
+    }
+    let asked = asked(&request);
+    answer(asked.server.metadata(&asked.scopes()))
+}
+
+async fn keys(request: Request) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return refusal::method_not_allowed("GET");
+    }
+    match asked(&request).server.public_keys() {
+        Some(keys) => answer(keys),
+        None => {
+            refusal::unavailable("the keys cannot be read; the log of the server has the reason")
+        }
+    }
+}
+
+async fn register(request: Request) -> Response {
+    let asked = asked(&request);
+    let body = match body(request, "application/json").await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    let Ok(members) = serde_json::from_str::<Value>(&body) else {
+        return refusal::bad_request("a registration is a JSON object");
+    };
+    match asked.server.register(&members) {
+        Ok(registered) => {
+            let mut response = answer(registered);
+            *response.status_mut() = StatusCode::CREATED;
+            response
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+async fn token(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let asked = asked(&request);
+    let fields = match form(request).await {
+        Ok(fields) => fields,
+        Err(refusal) => return refusal,
+    };
+    // The file of tokens is written before the answer.
+    let work = move || asked.server.token(&fields);
+    let Ok(outcome) = shared.tasks.spawn_blocking(work).await else {
+        return failed(&EndpointError::unavailable());
+    };
+    match outcome {
+        Ok((tokens, event)) => {
+            note(&shared, event.as_ref());
+            answer(tokens)
+        }
+        Err(error) => {
+            note(&shared, error.event.as_ref());
+            failed(&error)
+        }
+    }
+}
+
+async fn revoke(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let asked = asked(&request);
+    let fields = match form(request).await {
+        Ok(fields) => fields,
+        Err(refusal) => return refusal,
+    };
+    let work = move || asked.server.revoke(&fields);
+    let Ok(outcome) = shared.tasks.spawn_blocking(work).await else {
+        return failed(&EndpointError::unavailable());
+    };
+    match outcome {
+        Ok(event) => {
+            note(&shared, event.as_ref());
+            answer(json!({}))
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+async fn authorize(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    if request.method() != Method::GET {
+        return refusal::method_not_allowed("GET");
+    }
+    let asked = asked(&request);
+    let Ok(fields) = Fields::parse(request.uri().query().unwrap_or_default()) else {
+        return refusal::bad_request("a member of the query is there twice");
+    };
+    let browser = asked.browser(request.headers());
+    let scopes = asked.scopes();
+    let visit = asked.server.authorize(&fields, browser.as_deref(), &scopes);
+    let visit = visit.await;
+    asked.shown(&shared, visit)
+}
+
+async fn callback(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    if request.method() != Method::GET {
+        return refusal::method_not_allowed("GET");
+    }
+    let asked = asked(&request);
+    let Ok(fields) = Fields::parse(request.uri().query().unwrap_or_default()) else {
+        return refusal::bad_request("a member of the query is there twice");
+    };
+    let browser = asked.browser(request.headers());
+    let visit = asked.server.callback(&fields, browser.as_deref()).await;
+    asked.shown(&shared, visit)
+}
+
+async fn consent(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let asked = asked(&request);
+    if let Some(refusal) = asked.foreign(request.headers()) {
+        return refusal;
+    }
+    let browser = asked.browser(request.headers());
+    let fields = match form(request).await {
+        Ok(fields) => fields,
+        Err(refusal) => return refusal,
+    };
+    let visit = asked.server.consent(&fields, browser.as_deref());
+    asked.shown(&shared, visit)
+}
+
+async fn invite(
+    State(shared): State<Arc<Shared>>,
+    Path(secret): Path<String>,
+    request: Request,
+) -> Response {
+    let asked = asked(&request);
+    let browser = asked.browser(request.headers());
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        let visit = asked.server.invitation(&secret, browser.as_deref());
+        return asked.shown(&shared, visit);
+    }
+    if let Some(refusal) = asked.foreign(request.headers()) {
+        return refusal;
+    }
+    let fields = match form(request).await {
+        Ok(fields) => fields,
+        Err(refusal) => return refusal,
+    };
+    let server = asked.server.clone();
+    let work = move || server.accept(&secret, &fields, browser.as_deref());
+    let Ok(visit) = shared.tasks.spawn_blocking(work).await else {
+        return failed(&EndpointError::unavailable());
+    };
+    asked.shown(&shared, visit)
+}
+
+impl Asked {
+    /// The scopes that clients may ask for.
+    fn scopes(&self) -> std::collections::BTreeSet<String> {
+        let resource = self.authenticator.resource();
+        let base = resource.into_iter().flat_map(|resource| resource.scopes);
+        let mut scopes = self.authenticator.tool_scopes();
+        scopes.extend(base);
+        scopes
+    }
+
+    /// The name of the cookie: browsers take one with this prefix from the host itself, over HTTPS.
+    fn cookie_name(&self) -> &'static str {
+        match self.is_https() {
+            true => "__Host-mcpzip",
+            false => "mcpzip",
+        }
+    }
+
+    fn is_https(&self) -> bool {
+        self.server.options().url.starts_with("https://")
+    }
+
+    /// The secret of the browser.
+    fn browser(&self, headers: &HeaderMap) -> Option<String> {
+        let cookies = headers.get_all(COOKIE).iter();
+        let cookies = cookies.filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies
+            .flat_map(|text| text.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
+        let found = pairs.find(|(name, _)| *name == self.cookie_name());
+        // Every secret of ours has this length.
+        found
+            .map(|(_, value)| value.to_owned())
+            .filter(|value| value.len() == 43)
+    }
+
+    /// The response that refuses a form of another site.
+    fn foreign(&self, headers: &HeaderMap) -> Option<Response> {
+        let own = self.server.options().url.as_str();
+        let is_other =
+            |name: HeaderName, own: &str| headers.get_all(name).iter().any(|value| value != own);
+        let is_foreign = is_other(ORIGIN, own)
+            || is_other(HeaderName::from_static("sec-fetch-site"), "same-origin");
+        is_foreign.then(|| refusal::forbidden("this form is not from a page of this server"))
+    }
+
+    /// The response to a browser.
+    fn shown(&self, shared: &Shared, visit: Visit) -> Response {
+        note(shared, visit.event.as_ref());
+        let mut response = match visit.answer {
+            Answer::Page(page) => shown(&page),
+            Answer::Redirect(url) => redirect(&url),
+        };
+        if let Some((secret, stays)) = visit.cookie {
+            let name = self.cookie_name();
+            let secure = if self.is_https() { "; Secure" } else { "" };
+            let age = match stays {
+                true => format!("; Max-Age={BROWSER}"),
+                false => String::new(),
+            };
+            let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}{age}");
+            if let Ok(cookie) = HeaderValue::try_from(cookie) {
+                response.headers_mut().insert(SET_COOKIE, cookie);
+            }
+        }
+        response
+    }
+}
+
+fn note(shared: &Shared, event: Option<&(String, String)>) {
+    if let Some((identity, detail)) = event {
+        tracing::info!(identity, detail, "a login");
+        shared.main().note_identity(identity, detail);
+    }
+}
+
+fn shown(page: &Page) -> Response {
+    let mut response = Response::new(Body::from(page.html.clone()));
+    *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
+    let policy = HeaderValue::try_from(page.policy());
+    let policy = policy.unwrap_or(HeaderValue::from_static("default-src 'none'"));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
+    let fixed = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // A form of the page has to say its origin.
+        (REFERRER_POLICY, "same-origin"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    headers.extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    response
+}
+
+fn redirect(url: &str) -> Response {
+    let Ok(location) = HeaderValue::try_from(url) else {
+        return refusal::bad_request("the redirect of the client cannot be used");
+    };
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, location);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+/// A response with JSON that nobody keeps.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "the callers make it for this"
+)]
+fn answer(body: Value) -> Response {
+    let mut response = refusal::json(StatusCode::OK, body.to_string());
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn failed(error: &EndpointError) -> Response {
+    let mut response = answer(json!({ "error": error.code, "error_description": error.reason }));
+    *response.status_mut() = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
+    response
+}
+
+async fn form(request: Request) -> Result<Fields, Response> {
+    let body = body(request, "application/x-www-form-urlencoded").await?;
+    Fields::parse(&body).map_err(|_| refusal::bad_request("a member of the form is there twice"))
+}
+
+/// The body of a POST of this kind.
+async fn body(request: Request, kind: &str) -> Result<String, Response> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        return Err(refusal::method_not_allowed("POST"));
+    }
+    let said = parts.headers.get(CONTENT_TYPE);
+    let said = said
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let is_kind = said
+        .split(';')
+        .next()
+        .is_some_and(|said| said.trim().eq_ignore_ascii_case(kind));
+    if !is_kind {
+        let message = format!("the `Content-Type` must be `{kind}`");
+        return Err(refusal::refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            &message,
+        ));
+    }
+    let bytes = to_bytes(body, LARGEST).await;
+    let bytes = bytes.map_err(|_| {
+        refusal::refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body is too large, or broke off",
+        )
+    })?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| refusal::bad_request("the body is not UTF-8"))
+}

@@ -1,0 +1,953 @@
+//! The authorization server of mcpzip itself: OAuth 2.1 as MCP asks for it, for teams that have none.
+//!
+//! A client sends its person's browser here (`authorize`). The person is known by an invitation that this browser has accepted, or logs
+//! in at a provider; then they consent on a page, and the client gets a code, which it changes into tokens. An access token is a JWT of
+//! ten minutes. A refresh token counts once, and one that is used again ends the grant.
+//!
+//! *Invariant*: nothing here gives rights. A grant has a name, groups and roles; the configuration decides what they give, each second anew.
+
+mod client;
+mod keys;
+mod page;
+mod provider;
+mod request;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::HEXLOWER;
+use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
+use parking_lot::{Mutex, RwLock};
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::issuer::time;
+use super::jwt_crypto::install;
+use super::tokens::{Grant, Known, Stamp, TokenFile, Tokens, now, random_secret, sha256};
+use super::{Denial, Found, Shown};
+use crate::config::{AuthorizationServer as Options, Claims};
+use crate::secret::{is_same_secret, random_bytes, random_token};
+use client::{Client, ClientFault, Documents};
+use keys::Keys;
+use provider::{Login, Provider};
+use request::{Refused, Request, is_resource, redirect_to};
+
+pub(crate) use keys::KeyFile;
+pub(crate) use page::Page;
+pub(crate) use request::Fields;
+
+/// How long an access token counts.
+const ACCESS: Duration = Duration::from_secs(600);
+
+/// How long a code counts.
+const CODE: Duration = Duration::from_secs(60);
+
+/// How long a person has for login and consent.
+const FLOW: Duration = Duration::from_secs(600);
+
+/// The most authorizations in progress.
+const MOST_FLOWS: usize = 1000;
+
+/// How long a browser that accepted an invitation is its person's, in seconds.
+pub(crate) const BROWSER: u64 = 180 * 24 * 60 * 60;
+
+/// How long the refresh token before is answered like the current one, in seconds: a client may not have got the answer.
+const GRACE: u64 = 10;
+
+/// The interval at which the age of keys is looked at.
+const LOOK: Duration = Duration::from_secs(60 * 60);
+
+/// The most grants of one person; the oldest end.
+const MOST_GRANTS: usize = 100;
+
+/// The authorization server of mcpzip itself.
+#[derive(Debug)]
+pub(crate) struct AuthorizationServer {
+    options: Options,
+    file: TokenFile,
+    keys: RwLock<KeyState>,
+    provider: Option<Provider>,
+    documents: Documents,
+    flows: Mutex<HashMap<String, Flow>>,
+    codes: Mutex<HashMap<String, Code>>,
+}
+
+#[derive(Debug)]
+struct KeyState {
+    file: KeyFile,
+    stamp: Stamp,
+    looked: Instant,
+    /// `None` while they cannot be used.
+    keys: Option<Arc<Keys>>,
+}
+
+/// An authorization in progress.
+#[derive(Debug)]
+struct Flow {
+    request: Request,
+    /// The hash of the secret of the browser in which it began.
+    browser: String,
+    begun: Instant,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The person logs in at the provider.
+    Login(Login),
+    /// The person is asked for consent; the form has this proof.
+    Consent { person: Claims, proof: String },
+}
+
+/// A code that was given.
+#[derive(Debug)]
+struct Code {
+    request: Request,
+    person: Claims,
+    given: Instant,
+    /// The grant that it was changed into.
+    used: Option<String>,
+}
+
+/// The answer to a browser.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A page.
+    Page(Page),
+    /// A redirect.
+    Redirect(String),
+}
+
+/// The answer to a browser, and what is to be remembered about it.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    /// The answer.
+    pub(crate) answer: Answer,
+    /// A new secret for the browser, and whether it stays when the browser is closed.
+    pub(crate) cookie: Option<(String, bool)>,
+    /// The event for the audit log: the identity, and what happened.
+    pub(crate) event: Option<(String, String)>,
+}
+
+/// An error of the endpoints for clients (RFC 6749, 5.2).
+#[derive(Debug)]
+pub(crate) struct EndpointError {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The code.
+    pub(crate) code: &'static str,
+    /// The reason, for the author of the client.
+    pub(crate) reason: String,
+    /// The event for the audit log.
+    pub(crate) event: Option<(String, String)>,
+}
+
+impl Visit {
+    fn page(status: u16, title: &str, sentence: &str) -> Self {
+        Self::of(Answer::Page(page::message(status, title, sentence)))
+    }
+
+    fn of(answer: Answer) -> Self {
+        Self {
+            answer,
+            cookie: None,
+            event: None,
+        }
+    }
+
+    /// For a request that fits nothing that is in progress.
+    fn stray() -> Self {
+        Self::page(
+            400,
+            "This has ended",
+            "This page belongs to no login that is in progress in this browser. Start again in your client.",
+        )
+    }
+
+    fn unavailable() -> Self {
+        Self::page(
+            503,
+            "Not now",
+            "Logins are not possible now. The administrator of the server finds the reason in its log.",
+        )
+    }
+}
+
+impl EndpointError {
+    fn new(code: &'static str, reason: &str) -> Self {
+        Self {
+            status: 400,
+            code,
+            reason: reason.to_owned(),
+            event: None,
+        }
+    }
+
+    /// The server cannot answer; the log has the reason.
+    #[must_use]
+    pub(crate) fn unavailable() -> Self {
+        Self {
+            status: 503,
+            ..Self::new("temporarily_unavailable", "tokens cannot be given now")
+        }
+    }
+}
+
+impl From<ClientFault> for EndpointError {
+    fn from(fault: ClientFault) -> Self {
+        Self::new(fault.code, &fault.reason)
+    }
+}
+
+impl AuthorizationServer {
+    pub(super) fn new(options: Options, file: TokenFile) -> Self {
+        install();
+        let key_file = file.keys();
+        let state = KeyState {
+            stamp: Stamp::none(),
+            looked: Instant::now(),
+            keys: None,
+            file: key_file,
+        };
+        let redirect = format!("{}/oauth/callback", options.url);
+        let login = options.login.clone();
+        let server = Self {
+            provider: login.map(|login| Provider::new(login, redirect)),
+            options,
+            file,
+            keys: RwLock::new(state),
+            documents: Documents::new(),
+            flows: Mutex::default(),
+            codes: Mutex::default(),
+        };
+        server.renew();
+        server
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Reads the keys again if their file has changed, renews them when they are old, and forgets what has ended.
+    pub(super) fn renew(&self) {
+        self.flows
+            .lock()
+            .retain(|_, flow| flow.begun.elapsed() < FLOW);
+        self.codes
+            .lock()
+            .retain(|_, code| code.given.elapsed() < CODE * 2);
+        let is_due = {
+            let state = self.keys.read();
+            state.stamp != state.file.stamp() || state.looked.elapsed() > LOOK
+        };
+        if is_due {
+            let mut state = self.keys.write();
+            state.keys = match state.file.read_renewed() {
+                Ok(keys) => Some(Arc::new(keys)),
+                Err(error) => {
+                    tracing::error!(%error, "the authorization server gives and takes no tokens");
+                    None
+                }
+            };
+            state.stamp = state.file.stamp();
+            state.looked = Instant::now();
+        }
+    }
+
+    fn keys(&self) -> Option<Arc<Keys>> {
+        self.keys.read().keys.clone()
+    }
+
+    /// Whether the key with this id is one of its own.
+    pub(super) fn has_key(&self, id: &str) -> bool {
+        self.keys().is_some_and(|keys| keys.find(id).is_some())
+    }
+
+    /// Its metadata (RFC 8414).
+    #[must_use]
+    pub(crate) fn metadata(&self, scopes: &BTreeSet<String>) -> Value {
+        let url = &self.options.url;
+        json!({
+            "issuer": url,
+            "authorization_endpoint": format!("{url}/oauth/authorize"),
+            "token_endpoint": format!("{url}/oauth/token"),
+            "registration_endpoint": format!("{url}/oauth/register"),
+            "revocation_endpoint": format!("{url}/oauth/revoke"),
+            "jwks_uri": format!("{url}/oauth/jwks"),
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "revocation_endpoint_auth_methods_supported": ["none"],
+            "authorization_response_iss_parameter_supported": true,
+            "client_id_metadata_document_supported": !self.options.client_documents.is_empty(),
+            "scopes_supported": scopes,
+        })
+    }
+
+    /// Its public keys; `None` while they cannot be used.
+    #[must_use]
+    pub(crate) fn public_keys(&self) -> Option<Value> {
+        Some(self.keys()?.public())
+    }
+
+    /// Registers a client.
+    ///
+    /// # Errors
+    /// When it cannot be one.
+    pub(crate) fn register(&self, members: &Value) -> Result<Value, EndpointError> {
+        let keys = self.keys().ok_or_else(EndpointError::unavailable)?;
+        Ok(Client::register(members, &keys, &self.options)?)
+    }
+
+    /// Begins an authorization in the browser with this secret.
+    pub(crate) async fn authorize(
+        &self,
+        fields: &Fields,
+        browser: Option<&str>,
+        offered: &BTreeSet<String>,
+    ) -> Visit {
+        let Some(keys) = self.keys() else {
+            return Visit::unavailable();
+        };
+        let request = match self.request(fields, &keys, offered).await {
+            Ok(request) => request,
+            Err(Refused::Page(reason)) => {
+                return Visit::page(400, "This client is refused", &reason);
+            }
+            Err(Refused::Client {
+                redirect,
+                state,
+                fault,
+            }) => {
+                return Visit::of(self.back(&redirect, state.as_deref(), Err(&fault)));
+            }
+        };
+        let tokens = match self.file.read() {
+            Ok(tokens) => tokens,
+            Err(error) => {
+                tracing::error!(%error, "nobody can log in");
+                return Visit::unavailable();
+            }
+        };
+        let cookie = browser.is_none().then(random_secret);
+        let secret = browser.or(cookie.as_deref()).unwrap_or_default();
+        let known = self.known(&tokens, secret).map(Known::claims);
+        let (stage, answer) = match (known, &self.provider) {
+            (Some(person), _) => {
+                let proof = random_token();
+                (Stage::Consent { person, proof }, None)
+            }
+            (None, Some(provider)) => match provider.begin().await {
+                Ok((login, url)) => (Stage::Login(login), Some(Answer::Redirect(url))),
+                Err(error) => {
+                    tracing::error!(%error, "the login provider cannot be used");
+                    return Visit::unavailable();
+                }
+            },
+            (None, None) => {
+                return Visit::page(
+                    403,
+                    "You are not known here",
+                    "This browser belongs to no one who was invited. Ask the administrator of the server for an invitation (`mcpzip token invite`), open its link in this browser, and start again in your client.",
+                );
+            }
+        };
+        let id = match &stage {
+            Stage::Login(login) => login.state.clone(),
+            Stage::Consent { .. } => random_token(),
+        };
+        let flow = Flow {
+            request,
+            browser: sha256(secret),
+            begun: Instant::now(),
+            stage,
+        };
+        let answer = answer.unwrap_or_else(|| self.ask(&id, &flow));
+        {
+            let mut flows = self.flows.lock();
+            if flows.len() >= MOST_FLOWS {
+                let oldest = flows.iter().min_by_key(|(_, flow)| flow.begun);
+                if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
+                    flows.remove(&oldest);
+                }
+            }
+            flows.insert(id, flow);
+        }
+        Visit {
+            cookie: cookie.map(|cookie| (cookie, false)),
+            ..Visit::of(answer)
+        }
+    }
+
+    /// Goes on with a person who comes back from the provider.
+    pub(crate) async fn callback(&self, fields: &Fields, browser: Option<&str>) -> Visit {
+        let (Some(state), Some(browser), Some(provider)) =
+            (fields.get("state"), browser, &self.provider)
+        else {
+            return Visit::stray();
+        };
+        let Some((flow, login)) = self.take_login(state, browser) else {
+            return Visit::stray();
+        };
+        let redirect = flow.request.redirect.clone();
+        let client_state = flow.request.state.clone();
+        let denied = |code| {
+            let reason = "the login at the provider gave nobody".to_owned();
+            let fault = ClientFault { code, reason };
+            Visit::of(self.back(&redirect, client_state.as_deref(), Err(&fault)))
+        };
+        let Some(code) = fields.get("code") else {
+            return denied("access_denied");
+        };
+        let person = match provider.end(&login, code, fields.get("iss")).await {
+            Ok(person) => person,
+            Err(error) => {
+                tracing::error!(%error, "a login at the provider gave nobody");
+                return denied("server_error");
+            }
+        };
+        let event = format!("{} logged in at the provider", person.name);
+        let event = (person.identity.clone(), event);
+        let proof = random_token();
+        let flow = Flow {
+            stage: Stage::Consent { person, proof },
+            ..flow
+        };
+        let id = random_token();
+        let answer = self.ask(&id, &flow);
+        self.flows.lock().insert(id, flow);
+        Visit {
+            event: Some(event),
+            ..Visit::of(answer)
+        }
+    }
+
+    /// Ends an authorization by the decision of its person.
+    pub(crate) fn consent(&self, fields: &Fields, browser: Option<&str>) -> Visit {
+        let (Some(id), Some(shown), Some(browser)) =
+            (fields.get("flow"), fields.get("proof"), browser)
+        else {
+            return Visit::stray();
+        };
+        let flow = {
+            let mut flows = self.flows.lock();
+            let is_theirs = flows.get(id).is_some_and(|flow| {
+                let Stage::Consent { proof, .. } = &flow.stage else {
+                    return false;
+                };
+                is_same_secret(proof, shown)
+                    && is_same_secret(&flow.browser, &sha256(browser))
+                    && flow.begun.elapsed() < FLOW
+            });
+            match is_theirs {
+                true => flows.remove(id),
+                false => None,
+            }
+        };
+        let Some(Flow {
+            request,
+            stage: Stage::Consent { person, .. },
+            ..
+        }) = flow
+        else {
+            return Visit::stray();
+        };
+        let (redirect, state) = (request.redirect.clone(), request.state.clone());
+        if fields.get("decision") != Some("allow") {
+            let event = format!("{} did not let in {}", person.name, request.client.name);
+            let fault = ClientFault {
+                code: "access_denied",
+                reason: "the person did not allow it".to_owned(),
+            };
+            return Visit {
+                event: Some((person.identity, event)),
+                ..Visit::of(self.back(&redirect, state.as_deref(), Err(&fault)))
+            };
+        }
+        let code = random_secret();
+        let event = format!("{} let in {}", person.name, request.client.name);
+        let event = Some((person.identity.clone(), event));
+        let given = Code {
+            request,
+            person,
+            given: Instant::now(),
+            used: None,
+        };
+        self.codes.lock().insert(sha256(&code), given);
+        Visit {
+            event,
+            ..Visit::of(self.back(&redirect, state.as_deref(), Ok(&code)))
+        }
+    }
+
+    /// Shows an invitation.
+    pub(crate) fn invitation(&self, secret: &str, browser: Option<&str>) -> Visit {
+        let cookie = browser.is_none().then(random_secret);
+        let own = browser.or(cookie.as_deref()).unwrap_or_default();
+        let (Some(keys), Ok(tokens)) = (self.keys(), self.file.read()) else {
+            return Visit::unavailable();
+        };
+        let mut invitations = tokens.people().invitations.iter();
+        let invitation = invitations.find(|one| self.options.invitations && one.is_by(secret));
+        let Some(invitation) = invitation else {
+            return Visit::page(
+                404,
+                "No invitation",
+                "This link was used, has ended or was revoked. The administrator of the server can give another one.",
+            );
+        };
+        let proof = keys.seal("invitation", &format!("{own}\n{secret}"));
+        let page = page::invitation(&invitation.name, &format!("/invite/{secret}"), &proof);
+        Visit {
+            cookie: cookie.map(|cookie| (cookie, false)),
+            ..Visit::of(Answer::Page(page))
+        }
+    }
+
+    /// Accepts an invitation: the browser is its person's from now on.
+    pub(crate) fn accept(&self, secret: &str, fields: &Fields, browser: Option<&str>) -> Visit {
+        let Some(keys) = self.keys() else {
+            return Visit::unavailable();
+        };
+        let proof = fields.get("proof").unwrap_or_default();
+        let is_theirs = browser
+            .is_some_and(|own| keys.is_sealed("invitation", &format!("{own}\n{secret}"), proof));
+        if !is_theirs || !self.options.invitations {
+            return Visit::stray();
+        }
+        let own = random_secret();
+        let accepted = self.file.change_people(|people| {
+            let at = people
+                .invitations
+                .iter()
+                .position(|one| one.is_by(secret))?;
+            let invitation = people.invitations.remove(at);
+            let person = Known {
+                id: invitation.id,
+                name: invitation.name,
+                sha256: sha256(&own),
+                roles: invitation.roles,
+                profile: invitation.profile,
+                created: now(),
+                expires: now() + BROWSER,
+            };
+            people.browsers.push(person.clone());
+            Some(person)
+        });
+        let person = match accepted {
+            Ok(Some(person)) => person.claims(),
+            Ok(None) => return Visit::stray(),
+            Err(error) => {
+                tracing::error!(%error, "an invitation cannot be accepted");
+                return Visit::unavailable();
+            }
+        };
+        let sentence = format!(
+            "You are {} in this browser. Start your client again, or log in there: it opens a page here that asks for your consent.",
+            person.name
+        );
+        let event = format!("{} accepted an invitation", person.name);
+        Visit {
+            cookie: Some((own, true)),
+            event: Some((person.identity, event)),
+            ..Visit::page(200, "Welcome", &sentence)
+        }
+    }
+
+    /// Changes a code or a refresh token into tokens. The second value is an event for the audit log.
+    ///
+    /// # Errors
+    /// When it does not count.
+    pub(crate) fn token(
+        &self,
+        fields: &Fields,
+    ) -> Result<(Value, Option<(String, String)>), EndpointError> {
+        let keys = self.keys().ok_or_else(EndpointError::unavailable)?;
+        if !is_resource(fields, &self.options.audience()) {
+            let reason = "`resource` must be the URL of this server";
+            return Err(EndpointError::new("invalid_target", reason));
+        }
+        match fields.get("grant_type") {
+            Some("authorization_code") => self.change_code(fields, &keys),
+            Some("refresh_token") => Ok((self.rotate(fields, &keys)?, None)),
+            _ => Err(EndpointError::new(
+                "unsupported_grant_type",
+                "`grant_type` must be `authorization_code` or `refresh_token`",
+            )),
+        }
+    }
+
+    /// Ends the grant of a refresh or access token (RFC 7009). Unknown tokens have ended already.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn revoke(
+        &self,
+        fields: &Fields,
+    ) -> Result<Option<(String, String)>, EndpointError> {
+        let keys = self.keys().ok_or_else(EndpointError::unavailable)?;
+        let token = fields.get("token").unwrap_or_default();
+        let grant = match parsed_refresh(token, &keys) {
+            Some((grant, _)) => Some(grant.to_owned()),
+            None => self.members(token, &keys).ok().and_then(|members| {
+                members
+                    .get("sid")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+            }),
+        };
+        let client = fields.get("client_id").map(sha256);
+        let Some(id) = grant else { return Ok(None) };
+        let ended = self.file.change_people(|people| {
+            let at = people.grants.iter().position(|grant| {
+                grant.id == id
+                    && client
+                        .as_ref()
+                        .is_none_or(|client| *client == grant.client_sha256)
+            })?;
+            Some(people.grants.remove(at))
+        });
+        let ended = ended.map_err(|error| {
+            tracing::error!(%error, "a grant cannot be ended");
+            EndpointError::unavailable()
+        })?;
+        Ok(ended.map(|grant| (grant.identity, format!("{} logged out", grant.client))))
+    }
+
+    /// The identity of an access token, whose key is one of ours.
+    pub(super) fn check(&self, token: &str, tokens: &Tokens) -> Result<Found, Denial> {
+        let keys = self.keys().ok_or(Denial::Unavailable)?;
+        let members = self.members(token, &keys)?;
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let grant = text("sid").and_then(|id| tokens.grant(id));
+        let grant = grant.ok_or(Denial::Invalid)?;
+        let header = decode_header(token).map_err(|_| Denial::Invalid)?;
+        let shown = Shown::Granted {
+            grant: grant.id.clone(),
+            key: header.kid.ok_or(Denial::Invalid)?,
+        };
+        let scopes = text("scope").unwrap_or_default().split_whitespace();
+        let found = Found::new(grant.claims(), shown, time(members.get("exp")));
+        Ok(Found {
+            outlasts: Some(UNIX_EPOCH + Duration::from_secs(grant.expires)),
+            ..found.with_scopes(scopes.map(str::to_owned).collect())
+        })
+    }
+
+    /// The members of an access token that counts.
+    fn members(&self, token: &str, keys: &Keys) -> Result<Map<String, Value>, Denial> {
+        let header = decode_header(token).map_err(|_| Denial::Invalid)?;
+        let key = header.kid.as_deref().and_then(|id| keys.find(id));
+        let key = key.ok_or(Denial::Invalid)?;
+        if header.crit.is_some() || header.typ.as_deref() != Some("at+jwt") {
+            return Err(Denial::Invalid);
+        }
+        let mut validation = Validation::new(Algorithm::ES256);
+        // The clock is our own.
+        validation.leeway = 0;
+        validation.set_issuer(&[&self.options.url]);
+        validation.set_audience(&[&self.options.audience()]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        let decoded = decode::<Map<String, Value>>(token, key, &validation);
+        Ok(decoded.map_err(|_| Denial::Invalid)?.claims)
+    }
+
+    /// The person of an invitation that this browser has accepted.
+    fn known<'t>(&self, tokens: &'t Tokens, secret: &str) -> Option<&'t Known> {
+        let mut browsers = tokens.people().browsers.iter();
+        browsers.find(|one| self.options.invitations && one.is_by(secret))
+    }
+
+    /// The request of a client.
+    async fn request(
+        &self,
+        fields: &Fields,
+        keys: &Keys,
+        offered: &BTreeSet<String>,
+    ) -> Result<Request, Refused> {
+        let id = fields.get("client_id");
+        let id = id.ok_or_else(|| Refused::Page("The request names no client.".to_owned()))?;
+        let client = self.documents.client(id, keys, &self.options).await;
+        let client = client.map_err(|fault| Refused::Page(format!("{}.", fault.reason)))?;
+        let redirect = fields.get("redirect_uri").unwrap_or_default();
+        if !client.has_redirect(redirect, &self.options) {
+            let reason =
+                "The redirect of the request is not one of the client's, or may not be used here.";
+            return Err(Refused::Page(reason.to_owned()));
+        }
+        Request::read(fields, client, redirect, &self.options.audience(), offered)
+    }
+
+    /// The page that asks for consent.
+    fn ask(&self, id: &str, flow: &Flow) -> Answer {
+        let Stage::Consent { person, proof } = &flow.stage else {
+            return Visit::stray().answer;
+        };
+        let request = &flow.request;
+        let mut facts = Vec::new();
+        if let Some(host) = &request.client.host {
+            facts.push(("The client is described by", host.clone()));
+        }
+        facts.push(("You come back to", host_of(&request.redirect)));
+        if !request.scopes.is_empty() {
+            let scopes: Vec<&str> = request.scopes.iter().map(String::as_str).collect();
+            facts.push(("It asks for", scopes.join(", ")));
+        }
+        let page = page::consent(&request.client.name, &person.name, &facts, (id, proof));
+        Answer::Page(Page {
+            leads_to: Some(source_of(&request.redirect)),
+            ..page
+        })
+    }
+
+    /// The redirect back to a client, with a code or an error.
+    fn back(
+        &self,
+        redirect: &str,
+        state: Option<&str>,
+        outcome: Result<&str, &ClientFault>,
+    ) -> Answer {
+        let issuer = Some(self.options.url.as_str());
+        let url = match outcome {
+            Ok(code) => redirect_to(
+                redirect,
+                &[("code", Some(code)), ("state", state), ("iss", issuer)],
+            ),
+            Err(fault) => redirect_to(
+                redirect,
+                &[
+                    ("error", Some(fault.code)),
+                    ("error_description", Some(&fault.reason)),
+                    ("state", state),
+                    ("iss", issuer),
+                ],
+            ),
+        };
+        Answer::Redirect(url)
+    }
+
+    /// Takes the flow of a login, if it began in this browser.
+    fn take_login(&self, state: &str, browser: &str) -> Option<(Flow, Login)> {
+        let mut flows = self.flows.lock();
+        let flow = flows.get(state)?;
+        let Stage::Login(login) = &flow.stage else {
+            return None;
+        };
+        let is_theirs =
+            is_same_secret(&flow.browser, &sha256(browser)) && flow.begun.elapsed() < FLOW;
+        let login = login.clone();
+        is_theirs
+            .then(|| flows.remove(state))
+            .flatten()
+            .map(|flow| (flow, login))
+    }
+
+    fn change_code(
+        &self,
+        fields: &Fields,
+        keys: &Keys,
+    ) -> Result<(Value, Option<(String, String)>), EndpointError> {
+        let invalid = || EndpointError::new("invalid_grant", "the code does not count");
+        let code = sha256(fields.get("code").ok_or_else(invalid)?);
+        let id = HEXLOWER.encode(&random_bytes::<8>());
+        let (request, person) = {
+            let mut codes = self.codes.lock();
+            let given = codes.get_mut(&code).ok_or_else(invalid)?;
+            if let Some(used) = &given.used {
+                // The code was stolen by one of the two.
+                let (used, identity) = (used.clone(), given.person.identity.clone());
+                drop(codes);
+                self.end(&used);
+                return Err(EndpointError {
+                    event: Some((
+                        identity,
+                        "a code was used twice: what it gave has ended".to_owned(),
+                    )),
+                    ..invalid()
+                });
+            }
+            let request = &given.request;
+            let is_right = fields.get("client_id") == Some(request.client.id.as_str())
+                && fields.get("redirect_uri") == Some(request.redirect.as_str())
+                && given.given.elapsed() < CODE
+                && fields.get("code_verifier").is_some_and(|verifier| {
+                    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
+                    (43..=128).contains(&verifier.len())
+                        && is_same_secret(&hash, &request.challenge)
+                });
+            // Whoever gets it wrong has one attempt.
+            if !is_right {
+                codes.remove(&code);
+                return Err(invalid());
+            }
+            given.used = Some(id.clone());
+            (request.clone(), given.person.clone())
+        };
+        let grant = Grant {
+            id,
+            name: person.name,
+            identity: person.identity,
+            groups: person.groups,
+            roles: person.roles,
+            profile: person.profile,
+            client: request.client.name,
+            client_sha256: sha256(&request.client.id),
+            scopes: request.scopes,
+            created: now(),
+            expires: now().saturating_add(self.options.lifetime.as_secs()),
+            turn: 1,
+            turned: now(),
+        };
+        let tokens = self.tokens(&grant, &request.client.id, keys);
+        let event = format!("{} got tokens for {}", grant.client, grant.name);
+        let event = (grant.identity.clone(), event);
+        self.change(|people| {
+            let is_theirs = |one: &&Grant| one.identity == grant.identity;
+            if people.grants.iter().filter(is_theirs).count() >= MOST_GRANTS
+                && let Some(at) = people.grants.iter().position(|one| is_theirs(&one))
+            {
+                people.grants.remove(at);
+            }
+            people.grants.push(grant);
+        })?;
+        Ok((tokens, Some(event)))
+    }
+
+    fn rotate(&self, fields: &Fields, keys: &Keys) -> Result<Value, EndpointError> {
+        let invalid = || EndpointError::new("invalid_grant", "the refresh token does not count");
+        let token = fields.get("refresh_token").unwrap_or_default();
+        let (id, turn) = parsed_refresh(token, keys).ok_or_else(invalid)?;
+        let client = fields.get("client_id").ok_or_else(invalid)?;
+        let hash = sha256(client);
+        let rotated = self.change(|people| {
+            let at = people.grants.iter().position(|grant| grant.id == id);
+            let at = at
+                .filter(|at| people.grants[*at].client_sha256 == hash)
+                .ok_or(None)?;
+            let grant = &mut people.grants[at];
+            if turn == grant.turn {
+                (grant.turn, grant.turned) = (turn + 1, now());
+            } else if turn + 1 != grant.turn || now() > grant.turned + GRACE {
+                return Err(Some(people.grants.remove(at)));
+            }
+            Ok(people.grants[at].clone())
+        })?;
+        match rotated {
+            Ok(grant) => Ok(self.tokens(&grant, client, keys)),
+            Err(None) => Err(invalid()),
+            Err(Some(grant)) => {
+                let identity = &grant.identity;
+                tracing::error!(
+                    identity,
+                    client = grant.client,
+                    "a refresh token was used twice: its grant has ended"
+                );
+                let event = format!(
+                    "a refresh token of {} was used twice: its grant has ended",
+                    grant.client
+                );
+                Err(EndpointError {
+                    event: Some((grant.identity, event)),
+                    ..invalid()
+                })
+            }
+        }
+    }
+
+    /// The answer with tokens of a grant.
+    fn tokens(&self, grant: &Grant, client: &str, keys: &Keys) -> Value {
+        let scopes: Vec<&str> = grant.scopes.iter().map(String::as_str).collect();
+        let scope = scopes.join(" ");
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        // The grant may end before.
+        let left = grant.expires.saturating_sub(now.as_secs());
+        let lifetime = ACCESS.as_secs().min(left);
+        let access = keys.sign(&json!({
+            "iss": self.options.url,
+            "aud": self.options.audience(),
+            "sub": grant.identity,
+            "client_id": client,
+            "sid": grant.id,
+            "scope": scope,
+            "jti": random_token(),
+            "iat": now.as_secs(),
+            "exp": now.as_secs() + lifetime,
+        }));
+        let refresh = format!("{}.{}", grant.id, grant.turn);
+        let seal = keys.seal("refresh", &refresh);
+        json!({
+            "access_token": access,
+            "token_type": "Bearer",
+            "expires_in": lifetime,
+            "refresh_token": format!("{refresh}.{seal}"),
+            "scope": scope,
+        })
+    }
+
+    /// Ends a grant.
+    fn end(&self, id: &str) {
+        // A failure is in the log.
+        let _ = self.change(|people| people.grants.retain(|grant| grant.id != id));
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut super::tokens::People) -> T,
+    ) -> Result<T, EndpointError> {
+        self.file.change_people(change).map_err(|error| {
+            tracing::error!(%error, "the authorization server gives no tokens");
+            EndpointError::unavailable()
+        })
+    }
+}
+
+/// The grant and the number of a refresh token with our seal.
+fn parsed_refresh<'t>(token: &'t str, keys: &Keys) -> Option<(&'t str, u64)> {
+    let (content, seal) = token.rsplit_once('.')?;
+    let (grant, turn) = content.split_once('.')?;
+    let turn = turn.parse().ok()?;
+    keys.is_sealed("refresh", content, seal)
+        .then_some((grant, turn))
+}
+
+/// A redirect as a person reads it.
+fn host_of(redirect: &str) -> String {
+    let url = Url::parse(redirect).ok();
+    let host = url.as_ref().and_then(|url| {
+        let host = url
+            .host_str()
+            .filter(|_| url.scheme().starts_with("http"))?;
+        Some(match host {
+            "localhost" | "127.0.0.1" | "[::1]" => "a program on this computer".to_owned(),
+            host => host.to_owned(),
+        })
+    });
+    host.unwrap_or_else(|| {
+        let scheme = redirect.split(':').next().unwrap_or_default();
+        format!("the application of `{scheme}:`")
+    })
+}
+
+/// A redirect as a source in a policy of content.
+fn source_of(redirect: &str) -> String {
+    Url::parse(redirect).map_or_else(
+        |_| String::new(),
+        |url| match url.origin() {
+            // A policy of content has no addresses of version 6.
+            origin if origin.is_tuple() && !redirect.contains("//[") => {
+                origin.ascii_serialization()
+            }
+            _ => format!("{}:", url.scheme()),
+        },
+    )
+}

@@ -1,0 +1,117 @@
+//! The pages of the authorization server: no script, no foreign resource, and every text of a stranger escaped.
+
+use std::fmt::Write as _;
+
+/// A page of the authorization server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The document.
+    pub(crate) html: String,
+    /// Where its form may lead in addition to this server: a redirect after it.
+    pub(crate) leads_to: Option<String>,
+}
+
+/// The style of all pages.
+const STYLE: &str = "body{font:1.05em/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em;color-scheme:light dark}\
+h1{font-size:1.3em}dt{opacity:.7}dd{margin:0 0 .6em;overflow-wrap:anywhere}button{font:inherit;padding:.4em 1.2em;margin-right:.8em}";
+
+/// The page with a sentence.
+pub(super) fn message(status: u16, title: &str, sentence: &str) -> Page {
+    page(status, title, &format!("<p>{}</p>", escaped(sentence)))
+}
+
+/// The page that asks whether a client may act for a person.
+pub(super) fn consent(
+    client: &str,
+    person: &str,
+    facts: &[(&str, String)],
+    (flow, proof): (&str, &str),
+) -> Page {
+    let mut body = format!(
+        "<p><strong>{}</strong> wants to use the tools of this server as <strong>{}</strong>. Allow it only if you have just started it yourself: \
+         the name is the client's own, and anyone can choose it.</p><dl>",
+        escaped(client),
+        escaped(person)
+    );
+    for (name, value) in facts {
+        // Writing to a text cannot fail.
+        let _ = write!(
+            body,
+            "<dt>{}</dt><dd>{}</dd>",
+            escaped(name),
+            escaped(value)
+        );
+    }
+    let _ = write!(
+        body,
+        "</dl><form method=\"post\" action=\"/oauth/consent\"><input type=\"hidden\" name=\"flow\" value=\"{}\">\
+         <input type=\"hidden\" name=\"proof\" value=\"{}\"><button name=\"decision\" value=\"allow\">Allow</button>\
+         <button name=\"decision\" value=\"deny\">Deny</button></form>",
+        escaped(flow),
+        escaped(proof)
+    );
+    page(200, "Allow this client?", &body)
+}
+
+/// The page of an invitation.
+pub(super) fn invitation(person: &str, path: &str, proof: &str) -> Page {
+    let body = format!(
+        "<p>This link makes you <strong>{}</strong> in this browser. It works once.</p><form method=\"post\" action=\"{}\">\
+         <input type=\"hidden\" name=\"proof\" value=\"{}\"><button>I am {}</button></form>",
+        escaped(person),
+        escaped(path),
+        escaped(proof),
+        escaped(person)
+    );
+    page(200, "Invitation", &body)
+}
+
+fn page(status: u16, title: &str, body: &str) -> Page {
+    let title = escaped(title);
+    Page {
+        status,
+        html: format!(
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+             <title>{title} · mcpzip</title><style>{STYLE}</style><body><h1>{title}</h1>{body}</body></html>\n"
+        ),
+        leads_to: None,
+    }
+}
+
+/// A text as a part of a document or of a quoted attribute.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// The hash of the style, which a policy of content names.
+pub(super) fn style_hash() -> String {
+    use base64::Engine as _;
+    use sha2::Digest as _;
+    let hash = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(STYLE));
+    format!("'sha256-{hash}'")
+}
+
+impl Page {
+    /// The `Content-Security-Policy`.
+    #[must_use]
+    pub(crate) fn policy(&self) -> String {
+        let more = self.leads_to.as_deref().unwrap_or_default();
+        let style = style_hash();
+        format!(
+            "default-src 'none'; style-src {style}; form-action 'self' {more}; frame-ancestors 'none'; base-uri 'none'"
+        )
+    }
+}

@@ -1,0 +1,151 @@
+//! Tokens that are no JWTs: the issuer says whether one is valid, and for whom (RFC 7662). An answer counts for ten seconds, so that a
+//! token that the issuer revokes ends within them. Without an answer nobody gets in.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+use super::issuer::{Checked, Issuer, LONGEST, SKEW, texts, time};
+use super::{Denial, Fingerprint};
+
+/// How long an answer counts.
+pub(super) const FRESH: Duration = Duration::from_secs(10);
+
+/// The age at which the issuer is asked again about a token in use, so that a slow answer still comes in time.
+pub(super) const AGEING: Duration = Duration::from_secs(5);
+
+/// The most refused tokens that are remembered.
+const MOST: usize = 10_000;
+
+/// The number of questions to the issuer at one time.
+const TURNS: usize = 16;
+
+/// The latest answers of an issuer.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// One question at a time about a token; tokens share the turns by their hash.
+    turns: [tokio::sync::Mutex<()>; TURNS],
+    refused: Mutex<HashMap<Fingerprint, Instant>>,
+    is_failing: AtomicBool,
+}
+
+impl Answers {
+    /// Waits for the turn to ask about a token.
+    pub(super) async fn turn(&self, fingerprint: &Fingerprint) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turns[usize::from(fingerprint[0]) % TURNS].lock().await
+    }
+
+    /// Whether the issuer has refused this token just now.
+    pub(super) fn is_refused(&self, fingerprint: &Fingerprint) -> bool {
+        let refused = self.refused.lock();
+        refused
+            .get(fingerprint)
+            .is_some_and(|at| at.elapsed() < FRESH)
+    }
+
+    /// Remembers that the issuer has refused this token.
+    pub(super) fn refuse(&self, fingerprint: Fingerprint) {
+        let mut refused = self.refused.lock();
+        if refused.len() >= MOST {
+            refused.retain(|_, at| at.elapsed() < FRESH);
+        }
+        if refused.len() < MOST {
+            refused.insert(fingerprint, Instant::now());
+        }
+    }
+}
+
+impl Issuer {
+    /// Whether it says of a token whether it is valid.
+    pub(super) fn introspects(&self) -> bool {
+        self.options.introspection.is_some()
+    }
+
+    /// Asks whether a token is valid for this server.
+    ///
+    /// # Errors
+    /// When it is not, or there is no answer.
+    pub(super) async fn introspect(&self, token: &str) -> Result<Checked, Denial> {
+        let endpoint = self.options.introspection.as_ref();
+        let endpoint = endpoint.ok_or(Denial::Invalid)?;
+        let is_token = |byte: u8| byte.is_ascii_graphic();
+        if token.len() > LONGEST || !token.bytes().all(is_token) {
+            return Err(Denial::Invalid);
+        }
+        let fields = [("token", token), ("token_type_hint", "access_token")];
+        let credentials = (endpoint.client_id.as_str(), &endpoint.client_secret);
+        let answer = self
+            .requests
+            .post(&endpoint.url, &fields, credentials, false)
+            .await;
+        let failed = |error: &dyn std::fmt::Display| {
+            // One line for an outage, however many tokens come meanwhile.
+            if !self.answers.is_failing.swap(true, Ordering::Relaxed) {
+                let issuer = &self.options.issuer;
+                tracing::error!(issuer, %error, "tokens cannot be checked at the issuer");
+            }
+            Denial::Unavailable
+        };
+        let members = match answer {
+            Ok(Value::Object(members)) if members.get("active").is_some_and(Value::is_boolean) => {
+                members
+            }
+            Ok(_) => return Err(failed(&"its answer has no `active`")),
+            Err(error) => return Err(failed(&error)),
+        };
+        if self.answers.is_failing.swap(false, Ordering::Relaxed) {
+            let issuer = &self.options.issuer;
+            tracing::info!(issuer, "tokens are checked at the issuer again");
+        }
+        self.introspected(&members)
+    }
+
+    /// What an answer says, if the token is one for this server.
+    fn introspected(&self, members: &Map<String, Value>) -> Result<Checked, Denial> {
+        let options = &self.options;
+        let now = SystemTime::now();
+        let is_active = members["active"] == Value::Bool(true);
+        let is_bearer = members.get("token_type").is_none_or(|kind| {
+            let kind = kind.as_str().unwrap_or_default();
+            ["bearer", "access_token"]
+                .iter()
+                .any(|one| kind.eq_ignore_ascii_case(one))
+        });
+        // A token that is bound to a key counts only with a proof of it.
+        let is_bound = members.contains_key("cnf");
+        let is_issuers = members
+            .get("iss")
+            .is_none_or(|issuer| *issuer == options.issuer.as_str());
+        let is_for_us = texts(members.get("aud")).contains(&options.audience);
+        let skew = Duration::from_secs(SKEW);
+        let begins = members
+            .get("nbf")
+            .map_or(Some(UNIX_EPOCH), |nbf| time(Some(nbf)));
+        let has_begun = begins.is_some_and(|begins| begins <= now + skew);
+        let ends = match members.get("exp") {
+            Some(ends) => time(Some(ends)).ok_or(Denial::Invalid)? + skew,
+            // The answer itself has an end.
+            None => now + Duration::from_secs(24 * 60 * 60),
+        };
+        if !is_active
+            || !is_bearer
+            || is_bound
+            || !is_issuers
+            || !is_for_us
+            || !has_begun
+            || ends <= now
+        {
+            return Err(Denial::Invalid);
+        }
+        let (claims, scopes) = self.claims(members)?;
+        Ok(Checked {
+            claims,
+            scopes,
+            expires: ends,
+            key: None,
+        })
+    }
+}
