@@ -18,7 +18,7 @@ const description = 'One MCP server in front of all your MCP servers';
 const sidebar = [
   { label: 'Start', items: ['introduction', 'start/quick-start', 'start/install', 'start/how-it-works', 'start/upgrade'] },
   { label: 'Try it here', items: ['try/token-calculator', 'try/configuration-builder', 'try/recorded-searches'] },
-  { label: 'Recipes', items: ['recipes/github-files-notes', 'recipes/team', 'recipes/ci', 'recipes/two-accounts'] },
+  { label: 'Recipes', items: ['recipes/github-files-notes', 'recipes/team', 'recipes/team-logins', 'recipes/ci', 'recipes/two-accounts'] },
   { label: 'Guides', items: [
     'guides/migrate', 'guides/servers', 'guides/commands', 'guides/openapi', 'guides/search', 'guides/small-answers', 'guides/scripts', 'guides/skills', 'guides/extensions', 'guides/transports', 'guides/oauth',
     'guides/daemon', 'guides/rules', 'guides/profiles', 'guides/identities', 'guides/approvals', 'guides/scanner', 'guides/audit', 'guides/secrets', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/library', 'guides/observability', 'guides/troubleshooting',

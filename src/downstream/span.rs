@@ -65,6 +65,8 @@ impl Traced {
 pub(super) struct Of<'a> {
     /// The name of its session in traces.
     pub(super) session: Option<&'a str>,
+    /// The identity of its client.
+    pub(super) person: Option<&'a str>,
     pub(super) exchange: &'a Exchange,
     pub(super) id: &'a RequestId,
     pub(super) method: &'a str,
@@ -87,6 +89,9 @@ impl Of<'_> {
         }
         if let Some(name) = self.session {
             span.set("mcp.session.id", name);
+        }
+        if let Some(person) = self.person {
+            span.set("user.id", person);
         }
     }
 }

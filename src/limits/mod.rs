@@ -21,6 +21,9 @@ use bucket::Bucket;
 use places::{Place, Places};
 use quotas::{Period, Quotas};
 
+/// The most identities that the figures name.
+const MOST_PEOPLE: usize = 100;
+
 /// The number of counts that are kept. Above it, unused ones without a quota are dropped.
 const MOST: usize = 10_000;
 
@@ -45,6 +48,8 @@ struct State {
     /// The quotas' state, once one was asked for.
     quotas: Quotas,
     refused: BTreeMap<(String, Measure), u64>,
+    /// The requests to servers of each identity, and of all others.
+    people: BTreeMap<String, u64>,
     /// The number of the next request that waits.
     next: u64,
 }
@@ -193,6 +198,7 @@ impl Limits {
         config: &Config,
         request: Request<'_>,
     ) -> Result<Permit, Exceeded> {
+        self.count_person(request.identity);
         let Ok(limits) = &config.limits else {
             return match config.subject {
                 Subject::Local => Ok(self.permit()),
@@ -247,6 +253,27 @@ impl Limits {
         drop(state);
         permit.keys = theirs.into_iter().map(|(key, _)| key).collect();
         Ok(permit)
+    }
+
+    /// Counts a request to a server of this identity, also one that a limit refuses.
+    fn count_person(&self, identity: &str) {
+        if identity.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock();
+        let people = &mut state.people;
+        let is_full = people.len() >= MOST_PEOPLE && !people.contains_key(identity);
+        let identity = if is_full { "other" } else { identity };
+        match people.get_mut(identity) {
+            Some(count) => *count += 1,
+            None => drop(people.insert(identity.to_owned(), 1)),
+        }
+    }
+
+    /// The requests to servers by identity; those of people beyond the first hundred are together.
+    #[must_use]
+    pub(crate) fn by_person(&self) -> BTreeMap<String, u64> {
+        self.state.lock().people.clone()
     }
 
     /// How often requests were refused, by limit and measure.

@@ -1,21 +1,37 @@
 //! Endpoints for supervisors: liveness, readiness and counts.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::http::header::AUTHORIZATION;
 use axum::http::{Extensions, StatusCode};
 use axum::response::Response;
 
 use serde_json::json;
 
-use super::admission::may_see_all;
+use super::admission::{Peer, may_see_all};
 use super::refusal;
 use super::shared::Shared;
 
-/// Liveness: responds while the process runs.
-pub(super) async fn live() -> Response {
-    refusal::json(StatusCode::OK, r#"{"status":"ok"}"#)
+/// Liveness: responds while the process runs. A client that shows a credential for the whole configuration gets counts.
+pub(super) async fn live(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let is_authorized = match &shared.access.authenticator {
+        // A credential in a header is asked for, so that a probe costs nothing.
+        Some(authenticator) if request.headers().contains_key(AUTHORIZATION) => {
+            let peer = request.extensions().get::<Peer>();
+            let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address);
+            let pass = authenticator.check(request.headers(), peer, None).await;
+            pass.is_ok_and(|pass| pass.entitlement().is_everything())
+        }
+        Some(_) => false,
+        None => shared.access.token.is_some() && shared.access.is_authorized(request.headers()),
+    };
+    match is_authorized {
+        true => figures(&shared),
+        false => refusal::json(StatusCode::OK, r#"{"status":"ok"}"#),
+    }
 }
 
 /// The number of servers by connection state, of tools, and of sessions, for authorized clients.
@@ -23,6 +39,10 @@ pub(super) async fn counts(State(shared): State<Arc<Shared>>, extensions: Extens
     if !may_see_all(&extensions) {
         return refusal::nothing_here();
     }
+    figures(&shared)
+}
+
+fn figures(shared: &Shared) -> Response {
     let states = shared.main().metrics.connections();
     let servers: serde_json::Map<_, _> = states
         .iter()

@@ -35,6 +35,7 @@ impl Session {
             let (exchange, id, method) = (&answer.exchange, &request.id, &*request.method);
             let of = Of {
                 session: self.name(),
+            person: self.client.person(),
                 exchange,
                 id,
                 method,
@@ -107,6 +108,7 @@ impl Session {
         let meta = span::object(params.get("_meta"));
         let of = Of {
             session: self.name(),
+            person: self.client.person(),
             exchange,
             id,
             method,

@@ -189,7 +189,8 @@ impl Client {
     }
 
     /// Its identity, if it showed one.
-    pub(in crate::proxy) fn person(&self) -> Option<&str> {
+    #[must_use]
+    pub(crate) fn person(&self) -> Option<&str> {
         self.person.get().map(|identity| &**identity)
     }
 

@@ -126,12 +126,17 @@ impl Metrics {
         process::write(text, self.relay.live().since());
     }
 
-    /// The requests that a limit has refused.
+    /// The requests that a limit has refused, and those of each identity.
     fn limits(&self, text: &mut Text) {
         let help = "Requests that a limit has refused, by the limit's `for` and its number.";
         text.family(&Family::new("mcpzip_limited_total", Kind::Counter, help));
         for ((limit, measure), count) in &self.limits.refused() {
             text.sample(&[("for", limit), ("limit", measure.key())], count);
+        }
+        let help = "Requests to servers by the identity of their client; those beyond the first hundred are `other`.";
+        text.family(&Family::new("mcpzip_identity_calls_total", Kind::Counter, help));
+        for (identity, count) in &self.limits.by_person() {
+            text.sample(&[("identity", identity)], count);
         }
     }
 

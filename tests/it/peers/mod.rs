@@ -16,6 +16,7 @@ mod extensions;
 mod install;
 #[cfg(target_os = "linux")]
 mod kill;
+mod login;
 mod page;
 mod process;
 mod real_servers;
