@@ -46,7 +46,7 @@ enum Command {
     },
     /// Replace the keys of the authorization server: all clients of it register and log in again
     #[command(
-        after_help = "Keys are replaced every 30 days by themselves. This is for a file of keys that others may have read.
+        after_help = "Keys are replaced every 30 days automatically. This is for a file of keys that others may have read.
 
 Examples:
   mcpzip token rotate-keys"
@@ -80,7 +80,7 @@ pub(super) struct Create {
   mcpzip token invite anna --role dev
   mcpzip token invite bo --expires 2d --json
 
-The person opens the link in their browser and clicks once; then their clients log in there by themselves. The link is a secret until
+The person opens the link in their browser and clicks once; then their clients log in there. The link is a secret until
 it was used: send it to this person only.")]
 pub(super) struct Invite {
     /// Name of the person, as `@user:NAME` in rules

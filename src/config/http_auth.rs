@@ -99,7 +99,7 @@ const OAUTH: Table = &[
     key(
         "introspection_url",
         Value::Text,
-        "The URL at which the issuer says whether a token that is no JWT is valid (RFC 7662). Its answers count for ten seconds.",
+        "The URL at which the issuer says whether a token other than a JWT is valid (RFC 7662). Its answers count for ten seconds.",
     ),
     key(
         "client_id",

@@ -1,4 +1,4 @@
-//! `http.auth.tool_scopes`: the scopes that an access token must have for calls of tools. A client whose token lacks one is told which,
+//! `http.auth.tool_scopes`: the scopes that an access token must have for calls of tools. A client whose token lacks one learns which,
 //! and can ask its user for a token that has it.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Tokens that are no JWTs: the issuer says whether one is valid, and for whom (RFC 7662). An answer counts for ten seconds, so that a
-//! token that the issuer revokes ends within them. Without an answer nobody gets in.
+//! Tokens other than JWTs: the issuer says whether one is valid, and for whom (RFC 7662). An answer counts for ten seconds, so that a
+//! token that the issuer revokes ends within them. Without an answer the client is refused.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -35,7 +35,7 @@ const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct Issuer {
     pub(super) options: ResourceServer,
     pub(super) requests: Requests,
-    /// The latest answers about tokens that are no JWTs.
+    /// The latest answers about tokens other than JWTs.
     pub(super) answers: Answers,
     keys: Mutex<Keys>,
     /// Held while keys are fetched, so that one request does it for all.

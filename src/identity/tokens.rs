@@ -64,7 +64,7 @@ pub(crate) struct Tokens {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct People {
-    /// Invitations that nobody has accepted.
+    /// Invitations that were not accepted yet.
     pub(crate) invitations: Vec<Known>,
     /// The browsers of people who accepted one.
     pub(crate) browsers: Vec<Known>,
@@ -271,9 +271,9 @@ impl Known {
         Claims {
             identity: format!("person:{}", self.name),
             name: self.name.clone(),
-            groups: BTreeSet::new(),
             roles: self.roles.clone(),
             profile: self.profile.clone(),
+            ..Claims::default()
         }
     }
 

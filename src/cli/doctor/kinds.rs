@@ -178,7 +178,7 @@ kinds! {
         why "Every client that shows a token is refused.",
         advice "Follow the message. Without the file there are no tokens; `mcpzip token create` makes new ones.";
     KEYS_UNUSABLE: Error "keys-unusable", "the file of keys of the authorization server cannot be used",
-        why "Nobody can log in, and every access token of mcpzip is refused.",
+        why "No person can log in, and every access token of mcpzip is refused.",
         advice "Follow the message. `mcpzip token rotate-keys` makes new keys; all clients log in again then.";
     TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
         why "Its client is refused: a role or profile that the token names is gone, or no role is for its name.",

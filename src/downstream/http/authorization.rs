@@ -275,7 +275,7 @@ impl Asked {
             .flat_map(|text| text.split(';'))
             .filter_map(|pair| pair.trim().split_once('='));
         let found = pairs.find(|(name, _)| *name == self.cookie_name());
-        // Every secret of ours has this length.
+        // Every secret of mcpzip has this length.
         found
             .map(|(_, value)| value.to_owned())
             .filter(|value| value.len() == 43)
@@ -353,7 +353,7 @@ fn redirect(url: &str) -> Response {
     response
 }
 
-/// A response with JSON that nobody keeps.
+/// A response with JSON that no cache keeps.
 #[allow(
     clippy::needless_pass_by_value,
     reason = "the callers make it for this"

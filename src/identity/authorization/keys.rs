@@ -282,7 +282,7 @@ impl Keys {
         json!({ "keys": keys })
     }
 
-    /// The seal of a text: nobody else can make it. `purpose` keeps the texts of one purpose apart from those of another.
+    /// The seal of a text, which no one else can make. `purpose` keeps the texts of one purpose apart from those of another.
     pub(super) fn seal(&self, purpose: &str, text: &str) -> String {
         let tag = hmac::sign(&self.seal, format!("{purpose}\n{text}").as_bytes());
         URL_SAFE_NO_PAD.encode(tag)

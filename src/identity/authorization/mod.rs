@@ -4,7 +4,7 @@
 //! in at a provider; then they consent on a page, and the client gets a code, which it changes into tokens. An access token is a JWT of
 //! ten minutes. A refresh token counts once, and one that is used again ends the grant.
 //!
-//! *Invariant*: nothing here gives rights. A grant has a name, groups and roles; the configuration decides what they give, each second anew.
+//! *Invariant*: nothing here gives rights. A grant has a name, groups and roles; the configuration decides what they give, each second again.
 
 mod client;
 mod keys;
@@ -333,7 +333,7 @@ impl AuthorizationServer {
         let tokens = match self.file.read() {
             Ok(tokens) => tokens,
             Err(error) => {
-                tracing::error!(%error, "nobody can log in");
+                tracing::error!(%error, "no person can log in");
                 return Visit::unavailable();
             }
         };
@@ -400,7 +400,7 @@ impl AuthorizationServer {
         let redirect = flow.request.redirect.clone();
         let client_state = flow.request.state.clone();
         let denied = |code| {
-            let reason = "the login at the provider gave nobody".to_owned();
+            let reason = "the login at the provider gave no person".to_owned();
             let fault = ClientFault { code, reason };
             Visit::of(self.back(&redirect, client_state.as_deref(), Err(&fault)))
         };
@@ -410,7 +410,7 @@ impl AuthorizationServer {
         let person = match provider.end(&login, code, fields.get("iss")).await {
             Ok(person) => person,
             Err(error) => {
-                tracing::error!(%error, "a login at the provider gave nobody");
+                tracing::error!(%error, "a login at the provider gave no person");
                 return denied("server_error");
             }
         };
@@ -622,7 +622,7 @@ impl AuthorizationServer {
         Ok(ended.map(|grant| (grant.identity, format!("{} logged out", grant.client))))
     }
 
-    /// The identity of an access token, whose key is one of ours.
+    /// The identity of an access token, whose key is one of its own.
     pub(super) fn check(&self, token: &str, tokens: &Tokens) -> Result<Found, Denial> {
         let keys = self.keys().ok_or(Denial::Unavailable)?;
         let members = self.members(token, &keys)?;
@@ -783,7 +783,7 @@ impl AuthorizationServer {
                     (43..=128).contains(&verifier.len())
                         && is_same_secret(&hash, &request.challenge)
                 });
-            // Whoever gets it wrong has one attempt.
+            // A wrong attempt is the last one.
             if !is_right {
                 codes.remove(&code);
                 return Err(invalid());
