@@ -95,7 +95,7 @@ impl Browser {
         let page = self.send(call(gateway, "GET", path));
         assert_eq!(page.status, 200, "{page:?}");
         let proof = hidden(&page, "proof");
-        self.send(form(gateway, path, &[("proof", &proof)]).header("Origin", URL))
+        self.send(form(gateway, path, &[("proof", proof.as_str())]).header("Origin", URL))
     }
 
     /// Asks for a code; the answer to the request.
@@ -116,7 +116,7 @@ impl Browser {
         let (flow, proof) = (hidden(page, "flow"), hidden(page, "proof"));
         let fields = [
             ("flow", flow.as_str()),
-            ("proof", &proof),
+            ("proof", proof.as_str()),
             ("decision", decision),
         ];
         let answer = self.send(form(gateway, "/oauth/consent", &fields).header("Origin", URL));
@@ -206,7 +206,7 @@ fn tokens(answer: &Answer) -> (String, String) {
 #[track_caller]
 fn logged_in(gateway: &Gateway, browser: &mut Browser) -> (String, String, String) {
     let client = registered(gateway);
-    let page = browser.authorize(gateway, &[("client_id", &client)]);
+    let page = browser.authorize(gateway, &[("client_id", client.as_str())]);
     let back = browser.consent(gateway, &page, "allow");
     let (access, refresh) = tokens(&exchange(gateway, &client, &back["code"]));
     (client, access, refresh)
@@ -237,7 +237,7 @@ fn a_person_who_was_invited_lets_a_client_in() {
     // A stranger is shown the way.
     let client = registered(&gateway);
     let mut browser = Browser::default();
-    let page = browser.authorize(&gateway, &[("client_id", &client)]);
+    let page = browser.authorize(&gateway, &[("client_id", client.as_str())]);
     assert_eq!(page.status, 403);
     assert!(page.body.contains("mcpzip token invite"), "{page:?}");
 
@@ -252,7 +252,7 @@ fn a_person_who_was_invited_lets_a_client_in() {
     let page = browser.authorize(
         &gateway,
         &[
-            ("client_id", &client),
+            ("client_id", client.as_str()),
             ("redirect_uri", "http://127.0.0.1:4444/callback"),
         ],
     );
@@ -283,7 +283,7 @@ fn a_person_who_was_invited_lets_a_client_in() {
         ("DENY", "no-store")
     );
 
-    let page = browser.authorize(&gateway, &[("client_id", &client)]);
+    let page = browser.authorize(&gateway, &[("client_id", client.as_str())]);
     let back = browser.consent(&gateway, &page, "allow");
     assert_eq!(
         (&*back["at"], &*back["state"], &*back["iss"]),
@@ -318,7 +318,7 @@ fn a_person_who_was_invited_lets_a_client_in() {
         assert!(audit.contains(expected), "{expected}: {audit}");
     }
     let stderr = gateway.process().stderr();
-    for secret in [&access, &back["code"], link.rsplit('/').next().unwrap()] {
+    for secret in [access.as_str(), back["code"].as_str(), link.rsplit('/').next().unwrap()] {
         assert!(
             !stderr.contains(secret) && !audit.contains(secret),
             "{secret} is in a log"
@@ -366,7 +366,7 @@ fn a_refresh_token_counts_once_and_its_reuse_ends_the_family() {
         audit.contains("was used twice: its grant has ended"),
         "{audit}"
     );
-    for wrong in ["", "x", "a.1.b", &format!("{third}x")] {
+    for wrong in ["", "x", "a.1.b", format!("{third}x").as_str()] {
         assert_eq!(
             json_of(&refresh(&gateway, &client, wrong))["error"],
             "invalid_grant"
@@ -386,7 +386,7 @@ fn a_code_counts_once_for_its_client_with_its_verifier() {
         .unwrap()
         .to_owned();
     let mut code = || {
-        let page = browser.authorize(&gateway, &[("client_id", &client)]);
+        let page = browser.authorize(&gateway, &[("client_id", client.as_str())]);
         browser
             .consent(&gateway, &page, "allow")
             .remove("code")
@@ -396,7 +396,7 @@ fn a_code_counts_once_for_its_client_with_its_verifier() {
         [
             ("grant_type", "authorization_code"),
             ("code", code),
-            ("client_id", &client),
+            ("client_id", client.as_str()),
             ("redirect_uri", REDIRECT),
             ("code_verifier", VERIFIER),
         ]
@@ -524,7 +524,7 @@ fn requests_that_are_wrong_are_refused_where_that_is_safe() {
         ("prompt", "none", "consent_required"),
         ("request", "a.b.c", "request_not_supported"),
     ] {
-        let answer = browser.authorize(&gateway, &[("client_id", &client), (name, value)]);
+        let answer = browser.authorize(&gateway, &[("client_id", client.as_str()), (name, value)]);
         assert_eq!(answer.status, 303, "{name} {value}: {answer:?}");
         let back = members(answer.header("location"));
         assert_eq!(
@@ -539,7 +539,7 @@ fn requests_that_are_wrong_are_refused_where_that_is_safe() {
     }
     let twice = format!(
         "{}&code_challenge={challenge}",
-        authorize_path(&[("client_id", &client)])
+        authorize_path(&[("client_id", client.as_str())])
     );
     assert_eq!(browser.send(call(&gateway, "GET", &twice)).status, 400);
     // Another host, and one without an authorization server.
@@ -565,7 +565,7 @@ fn nobody_else_consents_for_a_person() {
     let mut browser = Browser::default();
     browser.accept(&gateway, &invite(&setup, &["anna", "--role", "dev"]));
     let client = registered(&gateway);
-    let page = browser.authorize(&gateway, &[("client_id", &client)]);
+    let page = browser.authorize(&gateway, &[("client_id", client.as_str())]);
     let (flow, proof) = (hidden(&page, "flow"), hidden(&page, "proof"));
     let fields = [
         ("flow", flow.as_str()),
@@ -618,7 +618,7 @@ fn nobody_else_consents_for_a_person() {
     let proof = hidden(&theirs, "proof");
     assert_eq!(
         browser
-            .send(form(&gateway, path, &[("proof", &proof)]))
+            .send(form(&gateway, path, &[("proof", proof.as_str())]))
             .status,
         400
     );
@@ -643,11 +643,12 @@ fn revoking_a_person_or_removing_the_role_ends_what_they_opened() {
     assert!(start.elapsed() < Duration::from_secs(10));
     assert!(execute(&gateway, "git__log", &of_anna).starts_with("401"));
     assert_eq!(refresh(&gateway, &client, &refresh_token).status, 400);
-    let page = anna.authorize(&gateway, &[("client_id", &client)]);
+    let page = anna.authorize(&gateway, &[("client_id", client.as_str())]);
     assert_eq!(page.status, 403, "her browser is nobody's");
     let mut fewer = roles();
     fewer.as_object_mut().unwrap().remove("ops");
-    setup.setting("roles", fewer).save();
+    let setup = setup.setting("roles", fewer);
+    setup.save();
     until("the role to be gone", || {
         execute(&gateway, "vault__read", &of_bo)
             .starts_with("403")
@@ -672,7 +673,7 @@ fn keys_are_private_published_and_replaced_at_once_on_demand() {
         (&header["typ"], &header["kid"]),
         (&json!("at+jwt"), &before["keys"][0]["kid"])
     );
-    let file = setup.home().path(".local/state/mcpzip/identity/keys.json");
+    let file = setup.home().path("state/identity/keys.json");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -689,13 +690,13 @@ fn keys_are_private_published_and_replaced_at_once_on_demand() {
     assert_ne!(keys()["keys"][0]["kid"], before["keys"][0]["kid"]);
     assert_eq!(
         browser
-            .authorize(&gateway, &[("client_id", &client)])
+            .authorize(&gateway, &[("client_id", client.as_str())])
             .status,
         400
     );
     assert_eq!(
         browser
-            .authorize(&gateway, &[("client_id", &registered(&gateway))])
+            .authorize(&gateway, &[("client_id", registered(&gateway).as_str())])
             .status,
         200
     );
@@ -764,7 +765,7 @@ fn documents_of_clients_are_fetched_from_public_hosts_only() {
             "no client with this id",
         ),
     ] {
-        let page = browser.authorize(&gateway, &[("client_id", &id)]);
+        let page = browser.authorize(&gateway, &[("client_id", id.as_str())]);
         assert_eq!(page.status, 400, "{id}: {page:?}");
         assert!(page.body.contains(words), "{id}: {page:?}");
     }
