@@ -35,7 +35,7 @@ impl Session {
             let (exchange, id, method) = (&answer.exchange, &request.id, &*request.method);
             let of = Of {
                 session: self.name(),
-            person: self.client.person(),
+                person: self.client.person(),
                 exchange,
                 id,
                 method,

@@ -134,7 +134,11 @@ impl Metrics {
             text.sample(&[("for", limit), ("limit", measure.key())], count);
         }
         let help = "Requests to servers by the identity of their client; those beyond the first hundred are `other`.";
-        text.family(&Family::new("mcpzip_identity_calls_total", Kind::Counter, help));
+        text.family(&Family::new(
+            "mcpzip_identity_calls_total",
+            Kind::Counter,
+            help,
+        ));
         for (identity, count) in &self.limits.by_person() {
             text.sample(&[("identity", identity)], count);
         }

@@ -318,7 +318,11 @@ fn a_person_who_was_invited_lets_a_client_in() {
         assert!(audit.contains(expected), "{expected}: {audit}");
     }
     let stderr = gateway.process().stderr();
-    for secret in [access.as_str(), back["code"].as_str(), link.rsplit('/').next().unwrap()] {
+    for secret in [
+        access.as_str(),
+        back["code"].as_str(),
+        link.rsplit('/').next().unwrap(),
+    ] {
         assert!(
             !stderr.contains(secret) && !audit.contains(secret),
             "{secret} is in a log"

@@ -78,8 +78,8 @@ fn log_in(peers: &Peers, client: (&str, &str, &str, &str), url: &str, link: Opti
     command.args(link);
     let ended = process::run(&mut command, "", PATIENCE).unwrap();
     assert_eq!(ended.code, Some(0), "{client:?}: {ended}");
-    let report: Value = serde_json::from_str(ended.stdout.trim())
-        .unwrap_or_else(|_| panic!("{client:?}: {ended}"));
+    let report: Value =
+        serde_json::from_str(ended.stdout.trim()).unwrap_or_else(|_| panic!("{client:?}: {ended}"));
     for text in report["answers"].as_array().unwrap() {
         assert_eq!(text, "the log", "{client:?}: {report}");
     }
@@ -116,8 +116,10 @@ fn people_log_in_at_a_real_provider_behind_the_authorization_server() {
     let (port, at) = (free_port(), free_port());
     let own = format!("http://127.0.0.1:{port}");
     let provider = provider(peers, at, &own, "jwt");
-    let login = json!({ "issuer": provider.address, "client_id": "gateway", "client_secret": "${SECRET}" });
-    let auth = json!({ "authorization_server": { "url": own, "login": login, "invitations": false } });
+    let login =
+        json!({ "issuer": provider.address, "client_id": "gateway", "client_secret": "${SECRET}" });
+    let auth =
+        json!({ "authorization_server": { "url": own, "login": login, "invitations": false } });
     let setup = setup(&auth).variable("SECRET", "secret-of-the-gateway");
     let mut gateway = served(&setup, port);
     for client in [CLIENTS[0], CLIENTS[2], CLIENTS[3], CLIENTS[5]] {
@@ -163,8 +165,12 @@ fn a_real_provider_gives_the_tokens_and_rotates_its_keys() {
     drop(first);
     let _second = provider(peers, at, &own, "jwt");
     let new = machine_token(peers, &issuer);
-    until("the new key to be fetched", || (said(&gateway, &new) == "200 the log").then_some(()));
-    until("the old key to be forgotten", || said(&gateway, &old).starts_with("401").then_some(()));
+    until("the new key to be fetched", || {
+        (said(&gateway, &new) == "200 the log").then_some(())
+    });
+    until("the old key to be forgotten", || {
+        said(&gateway, &old).starts_with("401").then_some(())
+    });
 }
 
 #[test]
@@ -185,8 +191,15 @@ fn a_real_provider_is_asked_about_opaque_tokens() {
     let token = machine_token(peers, &issuer);
     assert!(!token.contains('.'), "it is no JWT");
     assert_eq!(said(&gateway, &token), "200 the log");
-    node(peers, &format!("await fetch('{issuer}/token/revocation', {{method: 'POST', headers: machine, body: new URLSearchParams({{token: '{token}'}})}})"));
-    until("the revoked token to end", || said(&gateway, &token).starts_with("401").then_some(()));
+    node(
+        peers,
+        &format!(
+            "await fetch('{issuer}/token/revocation', {{method: 'POST', headers: machine, body: new URLSearchParams({{token: '{token}'}})}})"
+        ),
+    );
+    until("the revoked token to end", || {
+        said(&gateway, &token).starts_with("401").then_some(())
+    });
 }
 
 /// A token of a program, for the tests of keys and answers.
@@ -199,7 +212,8 @@ fn machine_token(peers: &Peers, issuer: &str) -> String {
 }
 
 fn node(peers: &Peers, script: &str) -> String {
-    let machine = "const machine = {authorization: 'Basic ' + btoa('machine:secret-of-the-machine')};";
+    let machine =
+        "const machine = {authorization: 'Basic ' + btoa('machine:secret-of-the-machine')};";
     let mut command = Command::new(&peers.new_node);
     command.args(["--input-type=module", "-e", &format!("{machine} {script}")]);
     let ended = process::run(&mut command, "", PATIENCE).unwrap();
@@ -209,8 +223,31 @@ fn node(peers: &Peers, script: &str) -> String {
 
 fn said(gateway: &Gateway, token: &str) -> String {
     let call = gateway.modern_execute("git__log", "");
-    let answer = call.and_header("Authorization", &format!("Bearer {token}")).send();
+    let answer = call
+        .and_header("Authorization", &format!("Bearer {token}"))
+        .send();
     let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let text = value["result"]["content"][0]["text"].as_str();
     format!("{} {}", answer.status, text.unwrap_or(&answer.body))
+}
+
+#[test]
+fn the_conformance_suite_finds_nothing_wrong_with_the_authorization_server() {
+    let Some(peers) = peers() else { return };
+    let (port, callback) = (free_port(), free_port());
+    let own = format!("http://127.0.0.1:{port}");
+    let setup = setup(&json!({ "authorization_server": { "url": own } }));
+    let _gateway = served(&setup, port);
+    let made = setup.run(&["token", "invite", "anna", "--role", "dev"]);
+    let link = made.code(0).stdout.trim().to_owned();
+    let mut command = Command::new(&peers.new_node);
+    command.arg(peers.script("authorization.mjs"));
+    command.arg(peers.npm("conformance"));
+    command.args([own.as_str(), &callback.to_string(), &link]);
+    let ended = process::run(&mut command, "", PATIENCE).unwrap();
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let is_wrong = ["FAILURE", "WARNING", "SKIPPED"]
+        .iter()
+        .any(|word| ended.stdout.contains(word));
+    assert!(!is_wrong, "{ended}");
 }
