@@ -3,6 +3,7 @@
 #[cfg(unix)]
 mod always;
 mod authorization;
+mod cost;
 mod forwarded;
 mod introspection;
 mod isolation;
