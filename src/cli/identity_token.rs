@@ -205,7 +205,7 @@ pub(super) async fn run(
         }
         Command::RotateKeys => {
             let config = Config::load_or_default(paths, environment)?;
-            let replaced = file.keys().replace();
+            let replaced = KeyFile::next_to(&file).replace();
             replaced.map_err(|error| Exit::failed(error.to_string()))?;
             let detail = "the keys of the authorization server were replaced";
             record(detail, config, paths, output).await;

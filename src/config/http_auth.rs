@@ -5,15 +5,14 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use super::access_tokens::ResourceServer;
 use super::authorization::{
     AUTHORIZATION, AuthorizationServer, AuthorizationServerEntry, authorization_server,
 };
 use super::error::EntryError;
 use super::key::{Table, Value, key, with_default};
-use super::network::Network;
 use super::reader::{At, Field};
 use super::tool_scopes::{ToolScopes, tool_scopes};
-use crate::secret::Secret;
 
 /// The keys of `http.auth`.
 pub(super) const AUTH: Table = &[
@@ -117,7 +116,6 @@ const EXPECTED: &str =
     "\"tokens\", or an object like {\"tokens\": true} in which at least one way is on";
 const HEADER_EXPECTED: &str =
     "the name of a header, such as X-Forwarded-User; not one that HTTP itself or MCP uses";
-pub(super) const URL_EXPECTED: &str = "a URL with `https://`; `http://` on this machine only";
 
 /// Headers that are in requests for other reasons.
 const TAKEN: [&str; 8] = [
@@ -184,38 +182,6 @@ pub(crate) struct Forwarded {
     from: Vec<IpNet>,
 }
 
-/// The tokens of an OAuth issuer that count here.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ResourceServer {
-    /// The issuer, as in `iss`.
-    pub(crate) issuer: String,
-    /// The URL of this server, as in `aud`.
-    pub(crate) audience: String,
-    /// The URL of the keys, if it is configured.
-    pub(crate) jwks_url: Option<String>,
-    /// The member with the name.
-    pub(crate) user: String,
-    /// The member with the groups.
-    pub(crate) groups: String,
-    /// The scopes that a token must have.
-    pub(crate) scopes: Vec<String>,
-    /// The endpoint that says whether a token is valid, if there is one.
-    pub(crate) introspection: Option<Introspection>,
-    /// The way to the issuer.
-    pub(crate) network: Network,
-}
-
-/// The endpoint of an issuer that says whether a token is valid, and our credentials there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Introspection {
-    /// The URL.
-    pub(crate) url: String,
-    /// The id of this server.
-    pub(crate) client_id: String,
-    /// Its secret.
-    pub(crate) client_secret: Secret<String>,
-}
-
 impl Forwarded {
     /// Whether the proxy has this address.
     #[must_use]
@@ -224,16 +190,6 @@ impl Forwarded {
         let address = address.to_canonical();
         self.from.iter().any(|network| network.contains(&address))
     }
-}
-
-/// Whether the way to a URL is protected: by TLS, or because it leads to this machine.
-#[must_use]
-pub(crate) fn is_protected(text: &str) -> bool {
-    reqwest::Url::parse(text).is_ok_and(|url| {
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let is_here = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-        !host.is_empty() && (url.scheme() == "https" || url.scheme() == "http" && is_here)
-    })
 }
 
 /// Reads `http.auth`. `null`, like a missing key, switches it off; everything else that names no way to show an identity is a fault.

@@ -4,11 +4,13 @@
 //! with absolute paths and expanded variables. A fault in one server affects that server only, so a [`Config`] also
 //! carries the faults and warnings found. This module writes nothing back and starts nothing.
 
+mod access_tokens;
 mod adaptation;
 mod advice;
 mod approvals;
 mod audit;
 mod authorization;
+mod authorization_server;
 mod certificates;
 mod change;
 mod command_line;
@@ -85,6 +87,7 @@ mod traces;
 mod transport;
 mod watch;
 
+pub(crate) use access_tokens::{ResourceServer, is_protected};
 pub(crate) use adaptation::{Override, Overrides, Preset};
 pub(crate) use advice::{command_with_options, remember_options, with_options};
 pub(crate) use approvals::ApprovalOptions;
@@ -104,7 +107,7 @@ pub(crate) use error::{ConfigWarning, EntryError, Error, ProfileRefusal, SYNTAX_
 pub(crate) use folder::{Folder, Holds};
 pub(crate) use hash::ConfigHash;
 pub(crate) use http::HttpOptions;
-pub(crate) use http_auth::{Forwarded, HttpAuth, ResourceServer, is_protected};
+pub(crate) use http_auth::{Forwarded, HttpAuth};
 pub(crate) use keyring::{Keyring, NAME_RULE, SecretFault, SecretName};
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
 pub(crate) use limits::{Limit, Limits, Measure};

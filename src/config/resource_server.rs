@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use super::Network;
+use super::access_tokens::{Introspection, ResourceServer, URL_EXPECTED, is_protected};
 use super::error::EntryError;
-use super::http_auth::{
-    AuthEntry, HttpAuth, Introspection, ResourceServer, ResourceServerEntry, URL_EXPECTED,
-    is_protected,
-};
+use super::http_auth::{AuthEntry, HttpAuth, ResourceServerEntry};
 use super::reader::At;
 use super::server::Resolver;
 use super::tls::{EXPECTED as TLS_EXPECTED, TlsEntry, TlsOptions};

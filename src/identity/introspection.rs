@@ -1,62 +1,12 @@
 //! Tokens other than JWTs: the issuer says whether one is valid, and for whom (RFC 7662). An answer counts for ten seconds, so that a
 //! token that the issuer revokes ends within them. Without an answer the client is refused.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
+use super::Denial;
 use super::issuer::{Checked, Issuer, LONGEST, SKEW, texts, time};
-use super::{Denial, Fingerprint};
-
-/// How long an answer counts.
-pub(super) const FRESH: Duration = Duration::from_secs(10);
-
-/// The age at which the issuer is asked again about a token in use, so that a slow answer still comes in time.
-pub(super) const AGEING: Duration = Duration::from_secs(5);
-
-/// The most refused tokens that are remembered.
-const MOST: usize = 10_000;
-
-/// The number of questions to the issuer at one time.
-const TURNS: usize = 16;
-
-/// The latest answers of an issuer.
-#[derive(Debug, Default)]
-pub(super) struct Answers {
-    /// One question at a time about a token; tokens share the turns by their hash.
-    turns: [tokio::sync::Mutex<()>; TURNS],
-    refused: Mutex<HashMap<Fingerprint, Instant>>,
-    is_failing: AtomicBool,
-}
-
-impl Answers {
-    /// Waits for the turn to ask about a token.
-    pub(super) async fn turn(&self, fingerprint: &Fingerprint) -> tokio::sync::MutexGuard<'_, ()> {
-        self.turns[usize::from(fingerprint[0]) % TURNS].lock().await
-    }
-
-    /// Whether the issuer has refused this token just now.
-    pub(super) fn is_refused(&self, fingerprint: &Fingerprint) -> bool {
-        let refused = self.refused.lock();
-        refused
-            .get(fingerprint)
-            .is_some_and(|at| at.elapsed() < FRESH)
-    }
-
-    /// Remembers that the issuer has refused this token.
-    pub(super) fn refuse(&self, fingerprint: Fingerprint) {
-        let mut refused = self.refused.lock();
-        if refused.len() >= MOST {
-            refused.retain(|_, at| at.elapsed() < FRESH);
-        }
-        if refused.len() < MOST {
-            refused.insert(fingerprint, Instant::now());
-        }
-    }
-}
 
 impl Issuer {
     /// Whether it says of a token whether it is valid.
@@ -83,7 +33,7 @@ impl Issuer {
             .await;
         let failed = |error: &dyn std::fmt::Display| {
             // One line for an outage, however many tokens come meanwhile.
-            if !self.answers.is_failing.swap(true, Ordering::Relaxed) {
+            if self.answers.has_failed() {
                 let issuer = &self.options.issuer;
                 tracing::error!(issuer, %error, "tokens cannot be checked at the issuer");
             }
@@ -96,7 +46,7 @@ impl Issuer {
             Ok(_) => return Err(failed(&"its answer has no `active`")),
             Err(error) => return Err(failed(&error)),
         };
-        if self.answers.is_failing.swap(false, Ordering::Relaxed) {
+        if self.answers.has_recovered() {
             let issuer = &self.options.issuer;
             tracing::info!(issuer, "tokens are checked at the issuer again");
         }

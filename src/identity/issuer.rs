@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::{Map, Value};
 
-use super::introspection::Answers;
+use super::answers::Answers;
 use super::jwt_crypto::{ALGORITHMS, family, install};
 use super::requests::{RequestError, Requests};
 use super::{Denial, is_name};

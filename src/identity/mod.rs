@@ -4,6 +4,7 @@
 //! request with this credential costs one hash. Every second all passes are compared with the tokens and the configuration, and
 //! those that would be another one now end, with their requests and sessions.
 
+mod answers;
 pub(crate) mod authorization;
 mod certificate;
 mod introspection;
@@ -170,7 +171,7 @@ impl Pass {
             Some(end) => has_passed(end),
             None => self.expires.is_some_and(has_passed),
         };
-        is_over || self.ended.is_cancelled() || self.is_stale(introspection::FRESH)
+        is_over || self.ended.is_cancelled() || self.is_stale(answers::FRESH)
     }
 
     /// Whether it lets requests in.
@@ -356,7 +357,7 @@ impl Authenticator {
         let ageing: Vec<(Fingerprint, Arc<Pass>)> = {
             let passes = self.passes.lock();
             let ageing = passes.iter().filter(|(_, pass)| {
-                Arc::strong_count(pass) > 1 && pass.is_stale(introspection::AGEING) && pass.counts()
+                Arc::strong_count(pass) > 1 && pass.is_stale(answers::AGEING) && pass.counts()
             });
             ageing.map(|(one, pass)| (*one, pass.clone())).collect()
         };
@@ -366,7 +367,7 @@ impl Authenticator {
             };
             let _turn = issuer.answers.turn(&fingerprint).await;
             // An earlier look may still have waited for its turn.
-            if !pass.is_stale(introspection::AGEING) {
+            if !pass.is_stale(answers::AGEING) {
                 return;
             }
             let now = Instant::now();

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::Fingerprint;
-use super::authorization::KeyFile;
 use crate::config::{Claims, FileLock};
 use crate::files;
 use crate::secret::{Secret, random_bytes};
@@ -25,9 +24,6 @@ use crate::secret::{Secret, random_bytes};
 const DIRECTORY: &str = "identity";
 /// The name of the file.
 const FILE: &str = "tokens.json";
-
-/// The name of the file of keys.
-const KEYS: &str = "keys.json";
 
 /// The beginning of every token, by which scanners for leaked secrets can find it.
 pub(super) const PREFIX: &str = "mcpzip_";
@@ -333,10 +329,9 @@ impl TokenFile {
         Stamp::of(&self.0)
     }
 
-    /// The file of keys next to it.
-    #[must_use]
-    pub(crate) fn keys(&self) -> KeyFile {
-        KeyFile::new(self.0.with_file_name(KEYS))
+    /// The path of another file next to it.
+    pub(super) fn sibling(&self, name: &str) -> PathBuf {
+        self.0.with_file_name(name)
     }
 
     /// The tokens; none without a file.

@@ -266,7 +266,9 @@ impl Limits {
         let identity = if is_full { "other" } else { identity };
         match people.get_mut(identity) {
             Some(count) => *count += 1,
-            None => drop(people.insert(identity.to_owned(), 1)),
+            None => {
+                people.insert(identity.to_owned(), 1);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::config::Config;
+use crate::identity::authorization::KeyFile;
 use crate::identity::{People, TokenFile, claims_of};
 
 pub(super) fn examine(app: &App, examination: &mut Examination) {
@@ -32,7 +33,7 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
         .and_then(|http| http.auth.as_ref());
     if let Some(fault) = auth
         .filter(|auth| auth.server.is_some())
-        .and_then(|_| TokenFile::below(&app.paths().state_dir).keys().fault())
+        .and_then(|_| KeyFile::next_to(&TokenFile::below(&app.paths().state_dir)).fault())
     {
         let what = printable(&fault.to_string());
         examination.add(Finding::new(&kinds::KEYS_UNUSABLE, String::new(), what));

@@ -20,8 +20,11 @@ use serde_json::{Value, json};
 use crate::config::FileLock;
 use crate::files;
 use crate::identity::jwt_crypto::install;
-use crate::identity::tokens::{Stamp, now};
+use crate::identity::tokens::{Stamp, TokenFile, now};
 use crate::secret::{Secret, random_bytes};
+
+/// The name of the file.
+const FILE: &str = "keys.json";
 
 /// The largest file, in bytes.
 const LARGEST: u64 = 64 * 1024;
@@ -80,15 +83,9 @@ struct WrittenPair {
 }
 
 /// Bytes in base64 that are not printed.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 struct Secret64(Secret<Vec<u8>>);
-
-impl Clone for Secret64 {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
 
 impl TryFrom<String> for Secret64 {
     type Error = base64::DecodeError;
@@ -144,9 +141,10 @@ impl Written {
 }
 
 impl KeyFile {
-    /// The file next to another one of identities.
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self(path)
+    /// The file next to that of tokens.
+    #[must_use]
+    pub(crate) fn next_to(tokens: &TokenFile) -> Self {
+        Self(tokens.sibling(FILE))
     }
 
     pub(super) fn stamp(&self) -> Stamp {

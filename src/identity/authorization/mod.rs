@@ -206,7 +206,7 @@ impl From<ClientFault> for EndpointError {
 impl AuthorizationServer {
     pub(super) fn new(options: Options, file: TokenFile) -> Self {
         install();
-        let key_file = file.keys();
+        let key_file = KeyFile::next_to(&file);
         let state = KeyState {
             stamp: Stamp::none(),
             looked: Instant::now(),

@@ -53,7 +53,9 @@ fn identities_roles_limits_and_the_audit_log_add_little_to_a_call() {
         times[times.len() / 2]
     });
     let added = guarded.saturating_sub(open);
-    println!("a call over HTTP, p50 of {PAIRS}: {open:?}; with identities, roles, limits and audit: {guarded:?}; added: {added:?}");
+    println!(
+        "a call over HTTP, p50 of {PAIRS}: {open:?}; with identities, roles, limits and audit: {guarded:?}; added: {added:?}"
+    );
     assert!(added < MOST, "{open:?} and {guarded:?}");
 }
 
