@@ -16,7 +16,7 @@ use axum::response::Response;
 use axum::routing::any;
 use serde_json::{Value, json};
 
-use super::refusal;
+use super::refusal::{self, Refusal};
 use super::shared::Shared;
 use crate::identity::Authenticator;
 use crate::identity::authorization::{
@@ -101,7 +101,7 @@ async fn metadata(request: Request) -> Response {
         return refusal::method_not_allowed("GET");
     }
     let asked = asked(&request);
-    answer(asked.server.metadata(&asked.scopes()))
+    answer(&asked.server.metadata(&asked.scopes()))
 }
 
 async fn keys(request: Request) -> Response {
@@ -109,7 +109,7 @@ async fn keys(request: Request) -> Response {
         return refusal::method_not_allowed("GET");
     }
     match asked(&request).server.public_keys() {
-        Some(keys) => answer(keys),
+        Some(keys) => answer(&keys),
         None => {
             refusal::unavailable("the keys cannot be read; the log of the server has the reason")
         }
@@ -120,14 +120,14 @@ async fn register(request: Request) -> Response {
     let asked = asked(&request);
     let body = match body(request, "application/json").await {
         Ok(body) => body,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     let Ok(members) = serde_json::from_str::<Value>(&body) else {
         return refusal::bad_request("a registration is a JSON object");
     };
     match asked.server.register(&members) {
         Ok(registered) => {
-            let mut response = answer(registered);
+            let mut response = answer(&registered);
             *response.status_mut() = StatusCode::CREATED;
             response
         }
@@ -139,7 +139,7 @@ async fn token(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let asked = asked(&request);
     let fields = match form(request).await {
         Ok(fields) => fields,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     // The file of tokens is written before the answer.
     let work = move || asked.server.token(&fields);
@@ -149,7 +149,7 @@ async fn token(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     match outcome {
         Ok((tokens, event)) => {
             note(&shared, event.as_ref());
-            answer(tokens)
+            answer(&tokens)
         }
         Err(error) => {
             note(&shared, error.event.as_ref());
@@ -162,7 +162,7 @@ async fn revoke(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let asked = asked(&request);
     let fields = match form(request).await {
         Ok(fields) => fields,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     let work = move || asked.server.revoke(&fields);
     let Ok(outcome) = shared.tasks.spawn_blocking(work).await else {
@@ -171,7 +171,7 @@ async fn revoke(State(shared): State<Arc<Shared>>, request: Request) -> Response
     match outcome {
         Ok(event) => {
             note(&shared, event.as_ref());
-            answer(json!({}))
+            answer(&json!({}))
         }
         Err(error) => failed(&error),
     }
@@ -213,7 +213,7 @@ async fn consent(State(shared): State<Arc<Shared>>, request: Request) -> Respons
     let browser = asked.browser(request.headers());
     let fields = match form(request).await {
         Ok(fields) => fields,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     let visit = asked.server.consent(&fields, browser.as_deref());
     asked.shown(&shared, visit)
@@ -235,7 +235,7 @@ async fn invite(
     }
     let fields = match form(request).await {
         Ok(fields) => fields,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refusal.answer(None),
     };
     let server = asked.server.clone();
     let work = move || server.accept(&secret, &fields, browser.as_deref());
@@ -366,43 +366,48 @@ fn answer(body: Value) -> Response {
 }
 
 fn failed(error: &EndpointError) -> Response {
-    let mut response = answer(json!({ "error": error.code, "error_description": error.reason }));
+    let mut response = answer(&json!({ "error": error.code, "error_description": error.reason }));
     *response.status_mut() = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
     response
 }
 
-async fn form(request: Request) -> Result<Fields, Response> {
+async fn form(request: Request) -> Result<Fields, Refusal> {
     let body = body(request, "application/x-www-form-urlencoded").await?;
-    Fields::parse(&body).map_err(|_| refusal::bad_request("a member of the form is there twice"))
+    let twice = |_| {
+        refused(
+            StatusCode::BAD_REQUEST,
+            "a member of the form is there twice",
+        )
+    };
+    Fields::parse(&body).map_err(twice)
 }
 
 /// The body of a POST of this kind.
-async fn body(request: Request, kind: &str) -> Result<String, Response> {
+async fn body(request: Request, kind: &str) -> Result<String, Refusal> {
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {
-        return Err(refusal::method_not_allowed("POST"));
-    }
-    let said = parts.headers.get(CONTENT_TYPE);
-    let said = said
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let is_kind = said
-        .split(';')
-        .next()
-        .is_some_and(|said| said.trim().eq_ignore_ascii_case(kind));
-    if !is_kind {
-        let message = format!("the `Content-Type` must be `{kind}`");
-        return Err(refusal::refuse(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            &message,
+        return Err(refused(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "allowed methods: POST",
         ));
     }
+    let said = parts.headers.get(CONTENT_TYPE);
+    let said = said.and_then(|value| value.to_str().ok());
+    let said = said.unwrap_or_default().split(';').next();
+    if !said.is_some_and(|said| said.trim().eq_ignore_ascii_case(kind)) {
+        let message = format!("the `Content-Type` must be `{kind}`");
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
     let bytes = to_bytes(body, LARGEST).await;
-    let bytes = bytes.map_err(|_| {
-        refusal::refuse(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the body is too large, or broke off",
-        )
-    })?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| refusal::bad_request("the body is not UTF-8"))
+    let broken = |_| {
+        let message = "the body is too large, or broke off";
+        refused(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    let bytes = bytes.map_err(broken)?;
+    let no_text = |_| refused(StatusCode::BAD_REQUEST, "the body is not UTF-8");
+    String::from_utf8(bytes.to_vec()).map_err(no_text)
+}
+
+fn refused(status: StatusCode, message: &str) -> Refusal {
+    Refusal::new(status, message)
 }

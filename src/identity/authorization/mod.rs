@@ -80,7 +80,7 @@ pub(crate) struct AuthorizationServer {
 struct KeyState {
     file: KeyFile,
     stamp: Stamp,
-    looked: Instant,
+    looked: Option<Instant>,
     /// `None` while they cannot be used.
     keys: Option<Arc<Keys>>,
 }
@@ -209,7 +209,7 @@ impl AuthorizationServer {
         let key_file = KeyFile::next_to(&file);
         let state = KeyState {
             stamp: Stamp::none(),
-            looked: Instant::now(),
+            looked: None,
             keys: None,
             file: key_file,
         };
@@ -244,19 +244,23 @@ impl AuthorizationServer {
             .retain(|_, code| code.given.elapsed() < CODE * 2);
         let is_due = {
             let state = self.keys.read();
-            state.stamp != state.file.stamp() || state.looked.elapsed() > LOOK
+            let is_old = state.looked.is_none_or(|looked| looked.elapsed() > LOOK);
+            is_old || state.keys.is_none() || state.stamp != state.file.stamp()
         };
         if is_due {
             let mut state = self.keys.write();
+            let is_news = state.looked.is_none() || state.keys.is_some();
             state.keys = match state.file.read_renewed() {
                 Ok(keys) => Some(Arc::new(keys)),
                 Err(error) => {
-                    tracing::error!(%error, "the authorization server gives and takes no tokens");
+                    if is_news {
+                        tracing::error!(%error, "the authorization server gives and takes no tokens");
+                    }
                     None
                 }
             };
             state.stamp = state.file.stamp();
-            state.looked = Instant::now();
+            state.looked = Some(Instant::now());
         }
     }
 
