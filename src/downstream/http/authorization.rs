@@ -354,11 +354,7 @@ fn redirect(url: &str) -> Response {
 }
 
 /// A response with JSON that no cache keeps.
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "the callers make it for this"
-)]
-fn answer(body: Value) -> Response {
+fn answer(body: &Value) -> Response {
     let mut response = refusal::json(StatusCode::OK, body.to_string());
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
