@@ -16,6 +16,7 @@ use super::printable::printable;
 use super::recorder::Recorder;
 use crate::audit::{Kind, Outcome};
 use crate::config::{Claims, Config, Environment, Paths};
+use crate::identity::authorization::KeyFile;
 use crate::identity::{Grant, Known, NewToken, Revoked, Stored, TokenError, TokenFile, is_name};
 
 #[derive(Debug, Args)]
