@@ -3,7 +3,7 @@ import { need, page, write } from './lib.mjs';
 
 const PAGES = {
   'docs/search.md': '/guides/search/', 'docs/answers.md': '/guides/small-answers/', 'docs/doctor.md': '/guides/troubleshooting/',
-  'docs/performance.md': '/project/performance/', 'docs/faults.md': '/project/faults/', 'docs/secrets.md': '/guides/secrets/', 'docs/observability.md': '/guides/observability/', 'docs/releasing.md': '/project/contributing/#releases',
+  'docs/performance.md': '/project/performance/', 'docs/faults.md': '/project/faults/', 'docs/secrets.md': '/guides/secrets/', 'docs/sandbox.md': '/guides/sandbox/', 'docs/observability.md': '/guides/observability/', 'docs/releasing.md': '/project/contributing/#releases',
   'ARCHITECTURE.md': '/project/architecture/', 'CHANGELOG.md': '/project/changelog/', 'CONTRIBUTING.md': '/project/contributing/',
   'README.md': '/introduction/', 'SECURITY.md': '/guides/security/', 'config.example.json': '/reference/configuration/#an-example',
 };
@@ -37,6 +37,7 @@ export function fromRepository() {
   copy('ARCHITECTURE.md', 'project/architecture', 'Architecture and internals', 'The map of the code');
   copy('docs/observability.md', 'guides/observability', 'Observability', 'Logs, metrics for Prometheus, and traces for OpenTelemetry');
   copy('docs/secrets.md', 'guides/secrets', 'Secrets', 'Keep secrets in the keychain or an encrypted file, and out of the configuration');
+  copy('docs/sandbox.md', 'guides/sandbox', 'Servers in a sandbox', 'What a local server may read, write and reach, and how it is kept to that');
   copy('docs/faults.md', 'project/faults', 'When things break', 'What clients get, and after how long, when servers, files and networks fail: measured by the tests');
   copy('CHANGELOG.md', 'project/changelog', 'Changelog', 'What changed, the newest first');
   copy('CONTRIBUTING.md', 'project/contributing', 'Contributing', 'From a clone to the first passing test, and what a change needs');
