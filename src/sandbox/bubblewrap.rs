@@ -163,8 +163,8 @@ pub(super) fn launch(
     start: &Start<'_>,
     program: &Path,
     mounts: &Mounts<'_>,
-    variables: Vec<(String, String)>,
-    directory: PathBuf,
+    variables: &[(String, String)],
+    directory: &Path,
 ) -> Result<Launch, Refusal> {
     let mut options = Options::default();
     options.words(APART);
@@ -195,8 +195,8 @@ pub(super) fn launch(
     // to directories that exist for a mount only.
     options.words(&["--remount-ro", "/proc", "--remount-ro", "/"]);
     options.words(&["--seccomp", &FILTER.to_string()]);
-    options.one("--chdir", &directory);
-    for (name, value) in &variables {
+    options.one("--chdir", directory);
+    for (name, value) in variables {
         options.words(&["--setenv", name, value]);
     }
     let filter = syscalls::filter().ok_or(Refusal::System(

@@ -227,7 +227,7 @@ impl Sandboxes {
         {
             let tool = bubblewrap::find(path)?;
             bubblewrap::launch(
-                tool, sandbox, start, &program, &mounts, variables, directory,
+                tool, sandbox, start, &program, &mounts, &variables, &directory,
             )
         }
         #[cfg(target_os = "macos")]

@@ -43,7 +43,7 @@ fn a_link_that_a_server_could_have_made_is_never_followed() {
     assert!(refused(&[&at("data/x")], &[]).contains("could put a link"));
     // Below a directory that is open already, nothing is followed, and nothing more is opened.
     let below = opened(&data, &[], &sandbox(&[], &[&work, &at("work/planted")])).unwrap();
-    assert_eq!(below, [data.clone(), work.clone()]);
+    assert_eq!(below, [data.clone(), work]);
     // A link of the user's own is followed.
     let own = opened(&data, &[], &sandbox(&[&at("link")], &[])).unwrap();
     assert_eq!(own, [data.clone(), at("link"), at("plain")]);

@@ -208,7 +208,7 @@ pub(crate) async fn run(mark: &str) -> io::Result<()> {
     tokio::time::sleep(GRACE).await;
     groups.iter().copied().for_each(GroupId::kill);
     end_marked(mark);
-    let removals: Vec<_> = containers.iter().filter_map(remove).collect();
+    let removals: Vec<_> = containers.iter().filter_map(|one| remove(one)).collect();
     for mut removal in removals {
         // The engine has said nothing that can be acted on here.
         let _ = removal.wait().await;
@@ -249,7 +249,7 @@ fn end_marked(mark: &str) {
 fn end_marked(_mark: &str) {}
 
 /// Removes the container of a message.
-fn remove(container: &String) -> Option<Child> {
+fn remove(container: &str) -> Option<Child> {
     let (name, engine) = container.split_once(' ')?;
     let mut command = Command::new(engine);
     command
