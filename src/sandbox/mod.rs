@@ -6,6 +6,7 @@
 //! *Invariant*: nothing here starts a server, and nothing is left out of a sandbox because it is missing on this system.
 
 mod container;
+#[cfg(feature = "cli")]
 mod known;
 mod lookup;
 mod mounts;
@@ -33,6 +34,7 @@ use crate::config::{Sandbox, Stdio};
 use crate::files::create_private_directory;
 
 pub(crate) use container::Container;
+#[cfg(feature = "cli")]
 pub(crate) use known::known;
 use mounts::Mounts;
 
