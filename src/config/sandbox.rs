@@ -145,7 +145,7 @@ impl SandboxEntry {
         for property in &object.properties {
             let name = property.name.as_str();
             let problem = if !SANDBOX.iter().any(|known| known.name == name) {
-                "is not one of the keys `preset`, `read`, `write`, `network`, `env` and `image`"
+                "is an unknown key; `sandbox` has `preset`, `read`, `write`, `network`, `env` and `image`"
             } else if seen.contains(&name) {
                 "is there twice"
             } else {

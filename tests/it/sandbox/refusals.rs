@@ -112,7 +112,7 @@ fn what_is_not_understood_in_a_sandbox_denies_the_server() {
         ),
         (
             json!({ "command": "x", "sandbox": { "reed": [] } }),
-            "`sandbox.reed` is not one of the keys",
+            "`sandbox.reed` is an unknown key",
         ),
         (
             json!({ "command": "x", "sandbox": { "network": "some" } }),
