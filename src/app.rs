@@ -582,7 +582,7 @@ async fn watch(
         for proxy in proxies.all() {
             proxy.inventory.read_pins();
         }
-        let has_new_secrets = secrets.changed() || keyring.changed(&proxy, &tasks).await;
+        let has_new_secrets = secrets.changed() || keyring.changed(proxy, &tasks).await;
         if !file.changed() && !has_new_secrets && !is_asked {
             continue;
         }

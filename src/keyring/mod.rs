@@ -326,11 +326,11 @@ impl Store {
                 let key = self.key_of(written)?.ok_or(KeyringError::NoKey)?;
                 entry.open(name, &key)
             }
-            Location::Keychain => self.from_keychain(name),
+            Location::Keychain => self.in_the_keychain(name),
         }
     }
 
-    fn from_keychain(&self, name: &SecretName) -> Result<Secret<String>, KeyringError> {
+    fn in_the_keychain(&self, name: &SecretName) -> Result<Secret<String>, KeyringError> {
         let keychain = self.keychain.as_ref().ok_or(KeyringError::NoKeychain)?;
         let found = match keychain.get(&keychain_name(name)) {
             Ok(found) => found,
