@@ -211,9 +211,9 @@ fn trial(package: &str) -> Trial {
         "mcp-server-git" => made(
             &[],
             none(),
-            "git_init",
-            json!({ "repo_path": "repository" }),
-            "Initialized",
+            "git_status",
+            json!({ "repo_path": "." }),
+            "On branch",
         ),
         "mcp-server-sqlite" => {
             let arguments = json!({ "query": "SELECT 6*7 AS x" });
