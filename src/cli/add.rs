@@ -7,18 +7,21 @@ use serde_json::json;
 
 use super::completions;
 use super::diagnostics::Exit;
+use super::migrate::older_note;
 use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use super::trial::Trial;
+use crate::clients::starts_mcpzip;
 use crate::config::{
-    Change, Document, EntryText, Environment, PackageRun, Paths, Refusal, change_servers,
-    secret_arguments, secret_parameters,
+    Change, Config, Document, EntryText, Environment, PackageRun, Paths, Refusal, Trust,
+    change_servers, secret_arguments, secret_parameters,
 };
 use crate::files;
 use crate::sandbox::known;
 use crate::secret::is_secret_name;
 use crate::sources::described_servers;
 use crate::text::variable_name;
+use crate::tool::ServerName;
 use crate::upstream::find_program;
 
 /// Prefixes of the API keys of well-known services.
@@ -181,6 +184,12 @@ impl Addition<'_> {
         output: &Output,
     ) -> Result<(), Exit> {
         let (name, file) = (self.name, paths.config_file.as_path());
+        let older = older_note(file, environment);
+        if starts_mcpzip(&self.entry) {
+            return Err(Exit::failed(format!(
+                "`{name}` would be mcpzip itself, which would start itself without end; `mcpzip connect CLIENT` adds mcpzip to a client"
+            )));
+        }
         let change = if self.force {
             Change::Put(self.entry)
         } else {
@@ -215,7 +224,11 @@ impl Addition<'_> {
                 faint(file.display())
             ));
         }
-        self.hints
+        let mut hints = self.hints;
+        hints.extend(changed.config.warnings_about(name));
+        hints.extend(approval_hint(name, &changed.config));
+        hints.extend(older);
+        hints
             .iter()
             .for_each(|hint| output.note(&format!("hint: {hint}")));
         let trial = if self.check {
@@ -225,7 +238,7 @@ impl Addition<'_> {
         };
         if output.is_json() {
             let check = trial.as_ref().map(Trial::to_json);
-            output.json(&json!({ "server": name, "file": file, "change": done, "check": check, "hints": self.hints }));
+            output.json(&json!({ "server": name, "file": file, "change": done, "check": check, "hints": hints }));
         } else if let Some(trial) = &trial {
             trial.show(name, output);
         }
@@ -238,6 +251,15 @@ impl Addition<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// A hint if tools of the server `name` wait for a person.
+pub(super) fn approval_hint(name: &str, config: &Config) -> Option<String> {
+    let server = ServerName::new(name).ok()?;
+    let is_held = config.servers.get(&server)?.trust == Trust::Quarantine;
+    is_held.then(|| {
+        format!("agents get its tools once you have approved them: `mcpzip approve {name}`")
+    })
 }
 
 impl Arguments {

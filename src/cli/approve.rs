@@ -120,16 +120,27 @@ pub(super) async fn run(
         show(server, pending, &neighbours, &config, output);
         output.line(faint(format!("digest: {digest}")));
     }
-    let count = all.iter().map(|(_, pending)| counted(pending)).sum();
-    if !decides(count, is_approval).await? {
-        let word = if is_approval { "approved" } else { "rejected" };
+    let word = if is_approval { "approved" } else { "rejected" };
+    let is_asked_apart = is_approval && selection.tools.is_empty();
+    let rejected = match is_asked_apart {
+        true => split_rejected(&mut all),
+        false => Vec::new(),
+    };
+    let count: usize = all.iter().map(|(_, pending)| counted(pending)).sum();
+    let agrees = count > 0 && decides(count, is_approval).await?;
+    if !agrees {
+        all.clear();
+    }
+    if (agrees || count == 0) && !rejected.is_empty() && shows_rejected(&rejected).await? {
+        all.extend(rejected);
+    }
+    if all.is_empty() {
         return Err(Exit::failed(format!("nothing was {word}")));
     }
     let mut decided = 0;
     for (server, pending) in &all {
         decided += proxy.inventory.decide(server, pending, is_approval)?.len();
     }
-    let word = if is_approval { "approved" } else { "rejected" };
     output.line(good(format!("{word}: {decided}")));
     let expected: usize = all
         .iter()
@@ -144,6 +155,38 @@ pub(super) async fn run(
             "{left} changed while they were shown, or were decided on elsewhere, and were not {word}: run the command again to look at them"
         ))),
     }
+}
+
+/// Takes what was rejected before out of `all`, and returns it: a person approves that by a question of its own.
+fn split_rejected(all: &mut Vec<(ServerName, Pending)>) -> Vec<(ServerName, Pending)> {
+    let mut rejected = Vec::new();
+    for (server, pending) in all.iter_mut() {
+        let mut before = pending.clone();
+        before.tools.retain(|_, change| change.is_rejected);
+        before.entries.retain(|_, change| change.is_rejected);
+        if before.tools.is_empty() && before.entries.is_empty() {
+            continue;
+        }
+        before.instructions = None;
+        pending.tools.retain(|_, change| !change.is_rejected);
+        pending.entries.retain(|_, change| !change.is_rejected);
+        // They are approved together with the last of everything else.
+        pending.features = None;
+        rejected.push((server.clone(), before));
+    }
+    all.retain(|(_, pending)| counted(pending) > 0);
+    rejected
+}
+
+/// Asks whether agents get what was rejected before.
+async fn shows_rejected(rejected: &[(ServerName, Pending)]) -> Result<bool, Exit> {
+    let names = rejected.iter().flat_map(|(server, pending)| {
+        let tools = pending.tools.keys().chain(pending.entries.keys());
+        tools.map(move |name| format!("{server}__{}", printable(name)))
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    let question = format!("You rejected {names} before. Show this to agents now?");
+    confirmed(&question).await
 }
 
 /// Shows the entry of a server that an agent has added, and asks whether it may be started.

@@ -149,7 +149,7 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Ex
                 false => output.verbatim(form(&line)),
             }
         }
-        if !arguments.follow {
+        if !arguments.follow || !output.has_reader() {
             break;
         }
         std::thread::sleep(PAUSE);

@@ -15,6 +15,7 @@ use super::output::{Output, faint};
 use super::profile_option::ProfileOption;
 use super::question::agrees;
 use super::recorder::Recorder;
+use super::rules;
 use crate::app::App;
 use crate::audit::{Kind, Outcome};
 use crate::mcp::Object;
@@ -141,7 +142,9 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let is_person = arguments.is_person || !output.is_elsewhere() && has_person();
     let reply = reply.map_err(|failure| {
         let whole = whole_reason(&failure, app).filter(|_| is_person);
-        whole.unwrap_or_else(|| Exit::of_call(&failure, &view))
+        whole
+            .or_else(|| of_disabled(&failure, app))
+            .unwrap_or_else(|| Exit::of_call(&failure, &view))
     })?;
     let (Reply::Result(result) | Reply::Relayed(result)) = reply else {
         return Err(Exit::failed("the call was refused"));
@@ -181,6 +184,25 @@ fn whole_reason(failure: &Failure, app: &App) -> Option<Exit> {
         }
         _ => None,
     }
+}
+
+/// The failure of a call whose name is that of a tool of a disabled server, as it was last listed.
+fn of_disabled(failure: &Failure, app: &App) -> Option<Exit> {
+    let Failure::Unknown { name, .. } = failure else {
+        return None;
+    };
+    let config = app.proxy().unscoped().config();
+    let mut disabled = config.servers.iter().filter(|(_, entry)| entry.disabled);
+    let (server, _) = disabled.find(|(server, entry)| {
+        let list = rules::listed(server, &entry.hash.to_string(), app.paths());
+        list.is_some_and(|list| {
+            let mut tools = list.entries().iter();
+            tools.any(|tool| tool.name.as_str() == name)
+        })
+    })?;
+    Some(Exit::failed(format!(
+        "`{name}` is a tool of `{server}`, which is disabled; `mcpzip enable {server}` uses it again"
+    )))
 }
 
 /// Asks the person at the terminal to permit a call that the rules require consent for.

@@ -183,7 +183,15 @@ pub(super) fn run_disconnect(
 ) -> Result<(), Exit> {
     let location = arguments.location.find(machine)?;
     match disconnect(&location, &machine.around).map_err(anyhow::Error::from)? {
-        Disconnected::Already => report(output, &location, &[], None, None, "is not connected"),
+        Disconnected::Already => {
+            report(output, &location, &[], None, None, "is not connected");
+            for other in other_scopes(&location, machine) {
+                let (client, scope) = (location.client.name(), other.name());
+                output.note(&format!(
+                    "it is connected in the scope `{scope}`: `mcpzip disconnect {client} --scope {scope}` removes that entry"
+                ));
+            }
+        }
         Disconnected::Edit(edits, names, masker) => {
             let words = if arguments.location.dry_run {
                 "would be disconnected"
@@ -202,6 +210,18 @@ pub(super) fn run_disconnect(
         }
     }
     Ok(())
+}
+
+/// The other scopes in which the client has mcpzip's entry.
+fn other_scopes(here: &ConfigLocation, machine: &Machine) -> Vec<Scope> {
+    let scopes = [Scope::User, Scope::Local, Scope::Project].into_iter();
+    let others = scopes.filter(|scope| *scope != here.scope);
+    let is_connected = |scope: &Scope| {
+        let other = location(here.client, *scope, machine);
+        let found = other.map(|other| disconnect(&other, &machine.around));
+        matches!(found, Some(Ok(Disconnected::Edit(..))))
+    };
+    others.filter(is_connected).collect()
 }
 
 /// Says that the client's own servers are still in mcpzip, and how they come back.

@@ -312,7 +312,7 @@ impl Order {
             ),
         };
         let before = match method == "daemon.restart" {
-            true => status(paths, environment)?.filter(|status| status.sessions.is_empty()),
+            true => status(paths, environment)?,
             false => None,
         };
         let asked = daemon::ask(paths, environment, &method, &params.to_string());
@@ -326,10 +326,14 @@ impl Order {
         }
         let answer = asked?;
         let was_running = matches!(answer, Answer::Result(_));
-        // Sessions start the next daemon; without one, a daemon that serves HTTP clients does.
+        // Sessions start the next daemon; without one, a daemon that serves HTTP clients does. It is there when this command ends.
         let is_end = was_running
             && before.is_some_and(|before| {
-                before.http.is_none() || !is_followed(before.process, paths, environment)
+                let has_sessions = !before.sessions.is_empty();
+                let has_next = before.http.is_some() || has_sessions;
+                let is_next_there = has_next && is_followed(before.process, paths, environment);
+                // Sessions with a call in progress start it later.
+                !is_next_there && !has_sessions
             });
         if output.is_json() {
             output.json(&json!({ *done: was_running && !is_end }));

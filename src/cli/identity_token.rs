@@ -133,6 +133,14 @@ pub(super) async fn run(
                 output.json(&made);
             } else {
                 output.verbatim(text.expose());
+            }
+            if let Err(error) = output.finish() {
+                return Err(Exit::failed(format!(
+                    "{error}; the token was not shown, but counts: revoke it with `mcpzip token revoke {}`",
+                    stored.id
+                )));
+            }
+            if !output.is_json_asked() {
                 output.note(&format!(
                     "this is the token of {} ({}); it is not shown again",
                     printable(&stored.name),

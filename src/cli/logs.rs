@@ -73,7 +73,7 @@ pub(super) fn lines(text: &str) -> Result<usize, String> {
         .map_err(|_| "a number of lines is 0 or more".to_owned())
 }
 
-/// Prints the last lines of a log. With `is_followed`, also prints new lines until the process ends.
+/// Prints the last lines of a log. With `is_followed`, also prints new lines until the process ends or its reader is gone.
 pub(super) fn show(
     path: &Path,
     name: &str,
@@ -88,15 +88,13 @@ pub(super) fn show(
         return Ok(());
     }
     last.iter().for_each(|line| output.line(shown(line)));
-    if !is_followed {
-        return Ok(());
-    }
-    loop {
+    while is_followed && output.has_reader() {
         for line in follow.lines().with_context(|| unreadable(path))? {
             output.line(shown(&line));
         }
         std::thread::sleep(PAUSE);
     }
+    Ok(())
 }
 
 fn unreadable(path: &Path) -> String {

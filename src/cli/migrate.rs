@@ -18,7 +18,7 @@ use crate::clients::{
     Carried, Choice, Client, CodexApproval, Edit, Import, Item, Known, Launch, Origin, Plan, Rule,
     Scope, Survey, Verdict, Wanted,
 };
-use crate::config::{Config, older_config_file};
+use crate::config::{Config, Environment, older_config_file};
 use crate::secret::Masker;
 use crate::text::nearest;
 use crate::upstream::oauth::{Account, Inherited};
@@ -258,15 +258,20 @@ fn tell(
 }
 
 /// Mentions a configuration of mcpzip 0.1 if there is no current one.
-fn mention_older(machine: &Machine, output: &Output) {
-    if !machine.paths.config_file.exists()
-        && let Some(older) = older_config_file(&machine.around.environment)
-    {
-        output.note(&format!(
-            "there is a configuration of mcpzip 0.1 at {}; `mcpzip migrate --from mcpzip-0.1` imports it",
-            older.display()
-        ));
+pub(super) fn mention_older(machine: &Machine, output: &Output) {
+    if let Some(note) = older_note(&machine.paths.config_file, &machine.around.environment) {
+        output.note(&note);
     }
+}
+
+/// The note about a configuration of mcpzip 0.1, if there is one and no current one.
+pub(super) fn older_note(config_file: &Path, environment: &Environment) -> Option<String> {
+    let older = older_config_file(environment).filter(|_| !config_file.exists())?;
+    Some(format!(
+        "there is a configuration of mcpzip 0.1 at {}, whose servers are not used any more once there is another; \
+         `mcpzip migrate --from mcpzip-0.1` imports them",
+        older.display()
+    ))
 }
 
 /// Makes the changes, unless rules block them. Returns the name of the journal's run.
@@ -385,7 +390,7 @@ async fn import(
     output: &Output,
 ) -> Result<(), Exit> {
     let origin = source.origin();
-    let from = source_file(origin, arguments.file.as_deref(), machine)?;
+    let from = source_file(source, arguments.file.as_deref(), machine)?;
     let mut choice = Choice {
         only: arguments.only.clone(),
         ..Choice::default()
@@ -410,6 +415,7 @@ async fn import(
         import = plan(&choice)?;
     }
     import.notes.extend(twins::notes(&import.secrets, machine));
+    import.notes.extend(logins_left(origin, &from));
     for name in &arguments.only {
         if !import.items.iter().any(|item| item.server == *name) {
             return Err(Exit::failed(format!(
@@ -488,8 +494,20 @@ async fn import(
     tell(outcome, &logins, report, (&next, later), output)
 }
 
+/// The note about logins that another program keeps next to its file `from`, if it has any.
+fn logins_left(origin: Origin, from: &Path) -> Option<String> {
+    let logins = from.parent()?.join("auth.json");
+    (origin == Origin::Avelino && logins.is_file()).then(|| {
+        format!(
+            "the logins in {} do not come over: `mcpzip login SERVER` logs in here",
+            logins.display()
+        )
+    })
+}
+
 /// The file to import: the given one, or the one at the usual path.
-fn source_file(origin: Origin, named: Option<&Path>, machine: &Machine) -> Result<PathBuf, Exit> {
+fn source_file(source: Source, named: Option<&Path>, machine: &Machine) -> Result<PathBuf, Exit> {
+    let (origin, name) = (source.origin(), value_name(source));
     if let Some(named) = named {
         return existing(named);
     }
@@ -497,15 +515,16 @@ fn source_file(origin: Origin, named: Option<&Path>, machine: &Machine) -> Resul
     match usual {
         Some(usual) if usual.is_file() => Ok(usual),
         Some(usual) => Err(Exit::failed(format!(
-            "there is no configuration of {} at {}; give its file after `--from`",
+            "there is no configuration of {} at {}; name its file: `mcpzip migrate --from {name} FILE`",
             origin.title(),
             usual.display()
         ))),
         None if origin == Origin::Older => Err(Exit::failed(
-            "there is no configuration of mcpzip 0.1 at ~/.config/compressed-mcp-proxy/config.json; give its file after `--from`",
+            "there is no configuration of mcpzip 0.1 at ~/.config/compressed-mcp-proxy/config.json; name its file: \
+             `mcpzip migrate --from mcpzip-0.1 FILE`",
         )),
         None => Err(Exit::failed(format!(
-            "{} has no usual path: give its file after `--from`",
+            "{} has no usual path; name its file: `mcpzip migrate --from {name} FILE`",
             origin.title()
         ))),
     }
@@ -747,11 +766,17 @@ pub(super) fn diff_lines(diff: &str, output: &Output) {
     }
 }
 
+const SWITCHED_OFF: &str = "switched off";
+
 pub(super) fn line(item: &Item) -> String {
-    let left = match item.left_behind.as_slice() {
+    let mut left = match item.left_behind.as_slice() {
         [] => String::new(),
         keys => faint(format!(" (without {})", keys.join(", "))),
     };
+    // A project's server that no file approves has a note that says so.
+    if item.is_off && !item.notes.iter().any(|note| note.starts_with(SWITCHED_OFF)) {
+        left += &faint(format!(", {SWITCHED_OFF}"));
+    }
     let server = strong(&item.server);
     match &item.verdict {
         Verdict::Moves {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ pub(super) struct Output {
     asked: bool,
     /// The first error of writing to stdout.
     failure: Arc<OnceLock<io::Error>>,
+    /// Whether something could not be written, also because stdout is closed.
+    is_lost: Arc<AtomicBool>,
     /// The process that prints, if it is another one.
     printer: Option<UnboundedSender<String>>,
 }
@@ -73,6 +76,7 @@ impl Output {
             json: json || !io::stdout().is_terminal(),
             asked: json,
             failure: Arc::default(),
+            is_lost: Arc::default(),
             printer: None,
         }
     }
@@ -83,6 +87,7 @@ impl Output {
             json,
             asked,
             failure: Arc::default(),
+            is_lost: Arc::default(),
             printer: Some(printer),
         }
     }
@@ -134,6 +139,7 @@ impl Output {
     pub(super) fn without_json(&self) -> Self {
         Self {
             failure: self.failure.clone(),
+            is_lost: self.is_lost.clone(),
             printer: self.printer.clone(),
             ..Self::new(false)
         }
@@ -225,7 +231,16 @@ impl Output {
 
     fn print(&self, text: &str) {
         let print = || writeln!(io::stdout().lock(), "{text}");
-        self.keep_failure(INDICATORS.suspend(print));
+        let written = INDICATORS.suspend(print);
+        if written.is_err() {
+            self.is_lost.store(true, Ordering::Relaxed);
+        }
+        self.keep_failure(written);
+    }
+
+    /// Whether there is still a reader of stdout: everything was written, and no reader has closed its end.
+    pub(super) fn has_reader(&self) -> bool {
+        !self.is_lost.load(Ordering::Relaxed) && !is_closed()
     }
 
     /// Prints a result as JSON.
@@ -356,6 +371,7 @@ impl Output {
         if self.is_sent(|| Printed::Waiting(what.clone())) {
             return Spinner::There(Self {
                 failure: self.failure.clone(),
+                is_lost: self.is_lost.clone(),
                 printer: self.printer.clone(),
                 ..*self
             });
@@ -391,6 +407,27 @@ pub(super) fn log_line(line: &str) {
 fn print_on_stderr(text: &str) {
     // A failure cannot be reported anywhere.
     let _ = INDICATORS.suspend(|| io::stderr().lock().write_all(text.as_bytes()));
+}
+
+/// Whether the other end of stdout is closed, which is known before anything is written.
+#[cfg(unix)]
+fn is_closed() -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::time::Timespec;
+    let stdout = io::stdout();
+    let mut wanted = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let ended = PollFlags::ERR | PollFlags::HUP;
+    poll(&mut wanted, Some(&at_once)).is_ok() && wanted[0].revents().intersects(ended)
+}
+
+/// Elsewhere only a failed write shows it.
+#[cfg(not(unix))]
+fn is_closed() -> bool {
+    false
 }
 
 /// `text` as stderr shows it: wrapped on a terminal, with control characters escaped.

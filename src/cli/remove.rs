@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::add::approval_hint;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
@@ -100,6 +101,11 @@ fn change(
             _ => Exit::from(error),
         }
     })?;
+    let is_enabled = matches!(change, Change::Switch { disabled: false });
+    let enabled = names.iter().filter(|_| is_enabled);
+    for hint in enabled.filter_map(|name| approval_hint(name, &changed.config)) {
+        context.output.note(&format!("hint: {hint}"));
+    }
     if context.output.is_json() {
         context
             .output

@@ -519,8 +519,8 @@ fn show(status: &Status, output: &Output) {
     output.line(sum(status));
     if let Some(coverage) = status.search_by_meaning.filter(|_| status.tools > 0) {
         let rest = match coverage.embedded < coverage.tools {
-            true => "; the others, mcpzip's own included, follow while a client is served",
-            false => "",
+            true => ", mcpzip's own included; the others follow while a client is served",
+            false => ", mcpzip's own included",
         };
         output.line(format!("search by meaning: {coverage}{rest}"));
     }

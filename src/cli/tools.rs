@@ -68,14 +68,16 @@ fn quarantined(app: &App, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item =
     let proxy = app.proxy();
     let config = proxy.unscoped().config();
     let servers: Vec<ServerName> = config.servers.keys().cloned().collect();
-    let waits = move |server: &ServerName| {
-        wanted(server.as_str()) && proxy.inventory.pending(server).is_quarantined
+    let text = move |server: ServerName| {
+        let pending = proxy.inventory.pending(&server);
+        let state = match pending.is_rejected() {
+            true => "were rejected",
+            false => "wait for a person's approval",
+        };
+        let text = format!("{server}: its tools {state}: `mcpzip approve {server}` shows them");
+        (pending.is_quarantined && wanted(server.as_str())).then_some(text)
     };
-    servers.into_iter().filter(waits).map(|server| {
-        format!(
-            "{server}: its tools wait for a person's approval: `mcpzip approve {server}` shows them"
-        )
-    })
+    servers.into_iter().filter_map(text)
 }
 
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {

@@ -87,7 +87,17 @@ pub(super) fn note(found: &Found, verdict: &Verdict) -> Option<String> {
 
 /// Warns that servers of projects are migrated switched off.
 pub(super) fn warning(items: &[Item]) -> Option<String> {
-    let is_project = |item: &&Item| item.is_off && item.scope == Scope::Project;
+    let is_new = |item: &Item| {
+        matches!(
+            item.verdict,
+            Verdict::Conflicts { .. }
+                | Verdict::Moves {
+                    known: Known::New,
+                    ..
+                }
+        )
+    };
+    let is_project = |item: &&Item| item.is_off && item.scope == Scope::Project && is_new(item);
     let name = |item: &Item| match &item.verdict {
         Verdict::Moves { name, .. } | Verdict::Conflicts { name } => Some(format!("`{name}`")),
         Verdict::Stays(_) => None,

@@ -66,6 +66,17 @@ pub(crate) use text::{Syntax, Text, TextError};
 
 use crate::config::Environment;
 
+/// Whether a server's entry in JSON starts mcpzip with the user's own configuration.
+pub(crate) fn starts_mcpzip(entry: &str) -> bool {
+    let Ok(text) = Text::parse(Syntax::Json, entry) else {
+        return false;
+    };
+    let is_command_line = text.node().get("cli") == Some(&Node::Flag(true));
+    let entry = reading::read(Client::ClaudeCode, text.node(), None);
+    !is_command_line
+        && entry.is_ok_and(|entry| entry.is_mcpzip() && !entry.has_arguments(&["--config"]))
+}
+
 /// A program that uses MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Client {

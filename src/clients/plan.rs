@@ -12,8 +12,7 @@ use super::servers::{Literals, Servers, Twin};
 use super::stored::{Destination, Stored};
 
 use super::{
-    Client, Entry, Fixed, Found, Item, Known, Launch, Rule, Scope, Surroundings, Survey, Syntax,
-    Verdict,
+    Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax, Verdict,
 };
 use super::{approval, barrier, secrets, warnings};
 use crate::secret::{Masker, Secret};
@@ -199,16 +198,12 @@ impl Plan {
                 .as_ref()
                 .map(|entry| entry.left_behind.clone())
                 .unwrap_or_default();
-            let is_new = matches!(
-                verdict,
-                Verdict::Conflicts { .. }
-                    | Verdict::Moves {
-                        known: Known::New,
-                        ..
-                    }
-            );
+            let is_off = match &verdict {
+                Verdict::Moves { name, .. } | Verdict::Conflicts { name } => servers.is_off(name),
+                Verdict::Stays(_) => false,
+            };
             items.push(Item {
-                is_off: is_new && found.entry.as_ref().is_ok_and(|entry| entry.is_disabled),
+                is_off,
                 client: found.location.client,
                 scope: found.scope(),
                 path: found.location.path.clone(),

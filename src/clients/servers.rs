@@ -15,6 +15,8 @@ pub(super) struct Servers {
     changed: BTreeSet<String>,
     /// The servers added in this run.
     new: BTreeSet<String>,
+    /// The servers whose name was taken here, with that name.
+    renamed: Vec<(String, String)>,
     stored: Stored,
     /// The servers that got a stored secret of an equal one, and the variable that has it.
     merged: Vec<(String, String)>,
@@ -58,6 +60,7 @@ impl Servers {
             all,
             changed: BTreeSet::new(),
             new: BTreeSet::new(),
+            renamed: Vec::new(),
             stored: Stored::default(),
             merged: Vec::new(),
             elsewhere: variables_elsewhere(config.node()),
@@ -129,6 +132,8 @@ impl Servers {
                 self.changed.insert(known.clone());
             }
             notes.extend(difference.note());
+            notes.extend(other_state(entry, is_off, found));
+            notes.extend(other_timeout(&node, &there));
             self.keep_secrets(&known, difference);
             if !both.has_rules_of(&before) {
                 notes.push("with stricter rules than it had there".to_owned());
@@ -148,12 +153,14 @@ impl Servers {
             secrets: difference.keys,
             is_complement: !difference.is_other,
         }));
-        let is_conflict = self.position(&name).is_some();
-        let name = names::free(&name, &origin, |name| self.position(name).is_some());
+        let wanted = name;
+        let is_conflict = self.position(&wanted).is_some();
+        let name = names::free(&wanted, &origin, |name| self.position(name).is_some());
         self.all.push((name.clone(), rights.write(&node)));
         self.changed.insert(name.clone());
         self.new.insert(name.clone());
         if is_conflict {
+            self.renamed.push((name.clone(), wanted));
             Verdict::Conflicts { name }
         } else {
             Verdict::Moves {
@@ -192,8 +199,13 @@ impl Servers {
 
     /// The difference between the server at `at` and `node`, if they are one server with any secrets.
     fn difference(&self, at: usize, node: &Node) -> Option<Difference> {
+        self.difference_in(at, node, plain)
+    }
+
+    /// The difference between the parts of both entries that `part` selects.
+    fn difference_in(&self, at: usize, node: &Node, part: fn(&Node) -> Node) -> Option<Difference> {
         let there = &self.all[at].1;
-        let difference = self.stored.difference(&plain(there), &plain(node))?;
+        let difference = self.stored.difference(&part(there), &part(node))?;
         // A value for the variable of one server must not reach another that refers to it.
         let others = self
             .all
@@ -313,12 +325,16 @@ impl Servers {
                 is_complement: !difference.is_other,
             });
         }
-        let name = names::free(&name, "older", |name| self.position(name).is_some());
+        let wanted = name;
+        let name = names::free(&wanted, "older", |name| self.position(name).is_some());
         self.all.push((name.clone(), node));
         self.changed.insert(name.clone());
         self.new.insert(name.clone());
         match known {
-            Some(_) => Verdict::Conflicts { name },
+            Some(_) => {
+                self.renamed.push((name.clone(), wanted));
+                Verdict::Conflicts { name }
+            }
             None => Verdict::Moves {
                 name,
                 known: Known::New,
@@ -327,7 +343,8 @@ impl Servers {
     }
 
     /// Gives equal servers with different names the tool rules of each other, if one of them is new: otherwise a rule of one would
-    /// be avoided by the other's name. Returns notes for the user.
+    /// be avoided by the other's name. The directory that a program runs in does not make it another one. Returns notes for the user,
+    /// also about servers that are not equal and were written under one name.
     pub(super) fn share_rules(&mut self) -> Vec<String> {
         let mut notes = Vec::new();
         let before = self.all.clone();
@@ -337,7 +354,7 @@ impl Servers {
             let mut others = Vec::new();
             for (other, (other_name, other_node)) in before.iter().enumerate() {
                 let is_new = self.new.contains(name) || self.new.contains(other_name);
-                let difference = self.difference(other, node);
+                let difference = self.difference_in(other, node, program);
                 if other == at || !is_new || difference.is_none_or(|difference| difference.is_open)
                 {
                     continue;
@@ -357,7 +374,38 @@ impl Servers {
                 ));
             }
         }
+        notes.extend(self.unlike_namesakes());
         notes
+    }
+
+    /// Notes about servers that have one name in the clients, but not the same tool rules.
+    fn unlike_namesakes(&self) -> Vec<String> {
+        let written = |name: &str| {
+            let renamed = self.renamed.iter().find(|(new, _)| new == name);
+            renamed
+                .map_or(name, |(_, wanted)| wanted.as_str())
+                .to_ascii_lowercase()
+        };
+        let mut notes = Vec::new();
+        for (name, node) in &self.all {
+            let own = Rights::read(node);
+            for (other, other_node) in &self.all {
+                let is_new = self.new.contains(name) || self.new.contains(other);
+                let lacks = own.with_tools_of(&Rights::read(other_node)) != own;
+                if name != other && is_new && lacks && written(name) == written(other) {
+                    notes.push(format!(
+                        "`{name}` does not have the rules of `{other}`, which has the same name in its client but is another server"
+                    ));
+                }
+            }
+        }
+        notes
+    }
+
+    /// Whether the server `name` is disabled.
+    pub(super) fn is_off(&self, name: &str) -> bool {
+        let node = self.position(name).map(|at| &self.all[at].1);
+        node.is_some_and(|node| node.get("disabled") == Some(&Node::Flag(true)))
     }
 
     fn known(&self, name: &str) -> Known {
@@ -429,6 +477,51 @@ fn literals_of<'s>(servers: impl Iterator<Item = &'s (String, Node)>) -> Literal
     found
         .filter(|(_, keys): &(String, Vec<String>)| !keys.is_empty())
         .collect()
+}
+
+/// The difference if an equal server is on in one place and disabled in the other.
+fn other_state(entry: &Entry, is_off: bool, found: &Found) -> Option<String> {
+    let title = found.location.client.title();
+    match (entry.is_disabled, is_off) {
+        (true, false) => Some(format!("is switched off in {title}, and on here")),
+        (false, true) => Some(format!("is on in {title}, and switched off here")),
+        _ => None,
+    }
+}
+
+/// The time limit of `node` that is lost, because the equal entry here has another or none.
+fn other_timeout(node: &Node, there: &Node) -> Option<String> {
+    let time = node.get("timeout")?;
+    if there.get("timeout") == Some(time) {
+        return None;
+    }
+    let written = time.as_text()?;
+    let seconds = written
+        .strip_suffix("000ms")
+        .filter(|seconds| !seconds.is_empty());
+    let time = seconds.map_or_else(|| written.to_owned(), |seconds| format!("{seconds}s"));
+    Some(format!(
+        "its time limit of {time} is not taken over; `timeout` of the entry here counts"
+    ))
+}
+
+/// The part of an entry that decides what its tools do: not its directory, nor how it is shared and spoken to.
+fn program(node: &Node) -> Node {
+    let aside = [
+        "cwd",
+        "era",
+        "share",
+        "client_capabilities",
+        "added_by",
+        "registry",
+    ];
+    let entry = plain(node);
+    let members = entry.members().into_iter();
+    Node::map(
+        members
+            .filter(|(key, _)| !aside.contains(key))
+            .map(|(key, value)| (key, value.clone())),
+    )
 }
 
 /// An entry without the settings that do not identify the server.

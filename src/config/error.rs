@@ -219,6 +219,15 @@ pub(crate) enum EntryError {
         /// The similar key.
         meant: &'static str,
     },
+    /// An unknown key of `tools`.
+    #[error(
+        "unknown key `{written}`: the rules of `tools` are `allow`, `ask`, `deny` and `without_asking`. Nothing runs without a \
+         restriction that may be meant"
+    )]
+    UnknownRule {
+        /// The key as written.
+        written: String,
+    },
     /// Both `command` and `url`.
     #[error("has both a `command` (a local server) and a `url` (a remote one); keep one of them")]
     BothTargets,
@@ -437,6 +446,26 @@ pub(crate) enum ConfigWarning {
         /// The fault.
         fault: EntryError,
     },
+}
+
+impl ConfigWarning {
+    /// The path of the key that it is about, if it names one.
+    fn key(&self) -> Option<&str> {
+        match self {
+            Self::UnknownKey { key, .. }
+            | Self::Older { key }
+            | Self::Duplicate { key }
+            | Self::Unused { key, .. }
+            | Self::ManySeconds { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Whether it is about a key of the server `name`.
+    pub(super) fn is_about(&self, name: &str) -> bool {
+        let scope = format!("mcpServers.{name}.");
+        self.key().is_some_and(|key| key.starts_with(&scope))
+    }
 }
 
 impl EntryError {

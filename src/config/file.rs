@@ -206,7 +206,10 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let log = members.read("log", level);
     let logs = members.read("logs", LogsEntry::read);
     let daemon = members.read("daemon", daemon);
-    let http = members.read("http", HttpEntry::read);
+    let http = members.read("http", |field| {
+        foreign::refuse(field.object()?, foreign::HTTP)?;
+        HttpEntry::read(field)
+    });
     let otlp = members.read("otlp", OtlpEntry::read);
     let audit = members.read("audit", AuditEntry::read);
     let approvals = members.read("approvals", ApprovalsEntry::read);

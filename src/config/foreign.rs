@@ -6,9 +6,10 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 
 use super::error::EntryError;
+use super::nearest::simplify;
 use super::reader::At;
 
-/// A key that protects something in another program.
+/// A key that protects something in another program. `*` at its end stands for any end; letter case, `-` and `_` are ignored.
 #[derive(Debug)]
 pub(super) struct Foreign {
     key: &'static str,
@@ -22,6 +23,7 @@ const AVELINO: &str = "avelino/mcp";
 const MCPPROXY: &str = "mcpproxy-go";
 const RUNNER: &str = "mcp-runner";
 const CLIENTS: &str = "other clients";
+const OTHERS: &str = "other programs";
 
 const FROM_AVELINO: &str =
     "`mcpzip migrate --from avelino FILE` carries it over, or stops if it has no counterpart";
@@ -31,6 +33,9 @@ const FROM_RUNNER: &str =
     "`mcpzip migrate --from mcp-runner FILE` carries it over, or stops if it has no counterpart";
 const AS_RULES: &str = "write it as rules: `\"tools\": {\"allow\": [...], \"deny\": [...]}`";
 const AS_DISABLED: &str = "write `\"disabled\": true`";
+const AS_READ: &str = "write it as a rule: `\"tools\": {\"allow\": [\"@read\"]}`";
+const AS_AUTH: &str = "write `\"auth\": {\"tokens\": true}` or another way of `http.auth`";
+const AS_ORIGINS: &str = "`origins`, `auth` and `limits` restrict who calls";
 
 const fn foreign(
     key: &'static str,
@@ -55,6 +60,22 @@ pub(super) const FILE: &[Foreign] = &[
     foreign("read_only_mode", MCPPROXY, is_true, FROM_MCPPROXY),
     foreign("disable_management", MCPPROXY, is_true, FROM_MCPPROXY),
     foreign("docker_isolation", MCPPROXY, is_enabled, FROM_MCPPROXY),
+    foreign("allow", OTHERS, always, AS_RULES),
+    foreign("ask", OTHERS, always, AS_RULES),
+    foreign("deny", OTHERS, always, AS_RULES),
+    foreign("rules", OTHERS, always, AS_RULES),
+    foreign("permissions", OTHERS, always, AS_RULES),
+    foreign("allowed*", OTHERS, always, AS_RULES),
+    foreign("allowlist", OTHERS, always, AS_RULES),
+    foreign("blocked*", OTHERS, always, AS_RULES),
+    foreign("blocklist", OTHERS, always, AS_RULES),
+    foreign("denied*", OTHERS, always, AS_RULES),
+    foreign("denylist", OTHERS, always, AS_RULES),
+    foreign("enabled_tools", OTHERS, always, AS_RULES),
+    foreign("disabled_tools", OTHERS, always, AS_RULES),
+    foreign("include_tools", OTHERS, always, AS_RULES),
+    foreign("exclude_tools", OTHERS, always, AS_RULES),
+    foreign("read_only", OTHERS, is_true, AS_READ),
 ];
 
 /// Keys of a server's entry.
@@ -65,15 +86,59 @@ pub(super) const ENTRY: &[Foreign] = &[
     foreign("enabled", CLIENTS, is_false, AS_DISABLED),
     foreign("enabled_tools", CLIENTS, always, AS_RULES),
     foreign("disabled_tools", CLIENTS, always, AS_RULES),
-    foreign("enabledTools", CLIENTS, always, AS_RULES),
-    foreign("disabledTools", CLIENTS, always, AS_RULES),
-    foreign("includeTools", CLIENTS, always, AS_RULES),
-    foreign("excludeTools", CLIENTS, always, AS_RULES),
+    foreign("include_tools", CLIENTS, always, AS_RULES),
+    foreign("exclude_tools", CLIENTS, always, AS_RULES),
+    foreign("allow", OTHERS, always, AS_RULES),
+    foreign("ask", OTHERS, always, AS_RULES),
+    foreign("deny", OTHERS, always, AS_RULES),
+    foreign("rules", OTHERS, always, AS_RULES),
+    foreign("permissions", OTHERS, always, AS_RULES),
+    foreign("allowed*", OTHERS, always, AS_RULES),
+    foreign("allowlist", OTHERS, always, AS_RULES),
+    foreign("blocked*", OTHERS, always, AS_RULES),
+    foreign("blocklist", OTHERS, always, AS_RULES),
+    foreign("denied*", OTHERS, always, AS_RULES),
+    foreign("denylist", OTHERS, always, AS_RULES),
+    foreign("read_only*", OTHERS, is_true, AS_READ),
+];
+
+/// Keys of `http`.
+pub(super) const HTTP: &[Foreign] = &[
+    foreign("tokens", OTHERS, is_true, AS_AUTH),
+    foreign("token", OTHERS, always, AS_AUTH),
+    foreign("require*", OTHERS, is_true, AS_AUTH),
+    foreign("authentication", OTHERS, always, AS_AUTH),
+    foreign("authorization", OTHERS, always, AS_AUTH),
+    foreign("api_key*", OTHERS, always, AS_AUTH),
+    foreign("bearer*", OTHERS, always, AS_AUTH),
+    foreign("password", OTHERS, always, AS_AUTH),
+    foreign("users", OTHERS, always, AS_AUTH),
+    foreign("forwarded", OTHERS, always, AS_AUTH),
+    foreign("oauth", OTHERS, always, AS_AUTH),
+    foreign("certificates", OTHERS, is_true, AS_AUTH),
+    foreign("allow*", OTHERS, always, AS_ORIGINS),
+    foreign("blocked*", OTHERS, always, AS_ORIGINS),
+    foreign("denied*", OTHERS, always, AS_ORIGINS),
+    foreign("deny", OTHERS, always, AS_ORIGINS),
+    foreign("cors*", OTHERS, always, AS_ORIGINS),
+    foreign("limits", OTHERS, always, AS_ORIGINS),
+    foreign("rate_limit*", OTHERS, always, AS_ORIGINS),
+    foreign("read_only*", OTHERS, is_true, AS_READ),
 ];
 
 /// The expected form of `mcpServers`, with a hint for the list that mcpproxy-go writes.
 pub(super) const SERVERS_EXPECTED: &str = "an object of servers by name (mcpproxy-go writes a list: `mcpzip migrate \
                                            --from mcpproxy-go FILE` imports it)";
+
+impl Foreign {
+    fn is(&self, written: &str) -> bool {
+        let written = simplify(written);
+        match self.key.strip_suffix('*') {
+            Some(start) => written.starts_with(&simplify(start)),
+            None => written == simplify(self.key),
+        }
+    }
+}
 
 /// Refuses an object with such a key.
 pub(super) fn refuse(object: &Object<'_>, keys: &[Foreign]) -> Result<(), At<EntryError>> {
@@ -81,16 +146,13 @@ pub(super) fn refuse(object: &Object<'_>, keys: &[Foreign]) -> Result<(), At<Ent
         let name = property.name.as_str();
         let found = keys
             .iter()
-            .find(|foreign| foreign.key == name && (foreign.protects)(&property.value));
+            .find(|foreign| foreign.is(name) && (foreign.protects)(&property.value));
         if let Some(Foreign {
-            key,
-            program,
-            advice,
-            ..
+            program, advice, ..
         }) = found
         {
             let fault = EntryError::Foreign {
-                key: (*key).to_owned(),
+                key: name.to_owned(),
                 program,
                 advice,
             };

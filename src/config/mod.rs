@@ -126,7 +126,7 @@ pub(crate) use options::{
 pub(crate) use package::{Ecosystem, PackageRun};
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};
 pub(crate) use policy::{Inspected, ListedRule, Policy, RuleList, Verdict, arguments};
-pub(crate) use profiles::{Profile, ProfileRequest, Profiles};
+pub(crate) use profiles::{Profile, ProfileRequest, Profiles, is_profile_name};
 pub(crate) use projects::{Projects, real};
 pub(crate) use remote_server::RemoteServer;
 pub(crate) use results::ResultOptions;

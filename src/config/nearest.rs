@@ -55,7 +55,8 @@ pub(super) fn nearest(written: &str, known: &[&'static str]) -> Option<&'static 
         .map(|(_, key)| key)
 }
 
-fn simplify(key: &str) -> String {
+/// `key` without letter case, `-` and `_`.
+pub(super) fn simplify(key: &str) -> String {
     key.chars()
         .filter(|c| !matches!(c, '-' | '_'))
         .flat_map(char::to_lowercase)

@@ -171,7 +171,7 @@ fn only(field: &Field<'_>, keys: &[&str], expected: &str) -> Result<(), At<Entry
 }
 
 fn profile(name: &str, field: &Field<'_>) -> Result<ProfileEntry, At<EntryError>> {
-    if !is_name(name) {
+    if !is_profile_name(name) {
         let fault = EntryError::value("profiles", NAME_EXPECTED, format!("`{name}`"));
         return Err(At::new(field.offset(), fault));
     }
@@ -198,7 +198,16 @@ fn profile(name: &str, field: &Field<'_>) -> Result<ProfileEntry, At<EntryError>
     })?;
     match entry.servers.is_empty() {
         // Neither a missing nor an empty list stands for all servers.
-        true => Err(field.wrong(format!("an object whose `servers` is {SERVERS_EXPECTED}"))),
+        true => {
+            let mut written = field.object()?.properties.iter();
+            let found = match written.any(|property| property.name.as_str() == "servers") {
+                true => "an empty list",
+                false => "no such key",
+            };
+            let key = format!("profiles.{name}.servers");
+            let fault = EntryError::value(&key, SERVERS_EXPECTED, found);
+            Err(At::new(field.offset(), fault))
+        }
         false => Ok(entry),
     }
 }
@@ -211,7 +220,8 @@ fn management(field: &Field<'_>) -> Result<Management, At<EntryError>> {
     }
 }
 
-pub(super) fn is_name(name: &str) -> bool {
+/// Whether a profile may have this name.
+pub(crate) fn is_profile_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.len() <= LONGEST_NAME
         && name.bytes().next().is_some_and(is_plain)

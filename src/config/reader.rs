@@ -116,7 +116,7 @@ impl Report {
         Some(found)
     }
 
-    /// Removes and returns, as a fault, the first unknown key that was probably meant to be one of `keys`. `written` is
+    /// Removes and returns, as a fault, the first unknown key of `tools`, or that was probably meant to be one of `keys`. `written` is
     /// the part of a key's path that the fault names; `None` for a key that is not meant.
     pub(super) fn take_restriction(
         &self,
@@ -133,6 +133,16 @@ impl Report {
                 // A file of another client may have `"enabled": true`, which restricts nothing.
                 let fault = EntryError::MisspeltRestriction { written, meant };
                 (!key.ends_with(".enabled")).then(|| At::new(warning.offset, fault))
+            }
+            // Everything in `tools` restricts.
+            ConfigWarning::UnknownKey { key, .. } if within.contains(&warning.offset) => {
+                let written = written(key)?;
+                let fault = EntryError::UnknownRule {
+                    written: written.to_owned(),
+                };
+                written
+                    .starts_with("tools.")
+                    .then(|| At::new(warning.offset, fault))
             }
             _ => None,
         };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::EntryError;
 use super::policy::Policy;
-use super::profiles::is_name;
+use super::profiles::is_profile_name;
 use super::reader::{At, Field, Read, Report};
 use crate::tool::ServerName;
 
@@ -62,7 +62,7 @@ pub(super) fn roles(field: &Field<'_>) -> Result<RoleEntries, At<EntryError>> {
 }
 
 fn role(name: &str, field: &Field<'_>) -> Result<Role, At<EntryError>> {
-    if !is_name(name) {
+    if !is_profile_name(name) {
         let fault = EntryError::value("roles", NAME_EXPECTED, format!("`{name}`"));
         return Err(At::new(field.offset(), fault));
     }

@@ -152,6 +152,14 @@ impl Config {
         })
     }
 
+    /// The warnings about keys in the entry of the server `name`.
+    pub(crate) fn warnings_about(&self, name: &str) -> impl Iterator<Item = String> {
+        let warnings = self.warnings.iter();
+        warnings
+            .filter(move |warning| warning.kind.is_about(name))
+            .map(|warning| warning.kind.to_string())
+    }
+
     /// The decision of all rules on a tool.
     #[must_use]
     pub(crate) fn judge(&self, name: &QualifiedName, hints: Hints) -> Verdict {

@@ -462,11 +462,10 @@ fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
             }}"#,
         ),
     );
-    let report = home.migrate(&["avelino"]);
-    assert!(
-        report["notes"].to_string().contains("over stdio"),
-        "{report}"
-    );
+    // Clients over stdio may call nothing there.
+    let blocking = home.refused(&["avelino"]);
+    assert!(blocking.contains("over stdio"), "{blocking}");
+    home.migrate(&["avelino", "--drop-rules"]);
     let config = home.config();
     assert_eq!(
         config["http"]["auth"]["forwarded"]["from"],
@@ -488,7 +487,7 @@ fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
     verdict(&home, "charlie", "sentry__anything", true);
     verdict(&home, "charlie", "github__anything", false);
     verdict(&home, "nobody", "github__anything", false);
-    let again = home.migrate(&["avelino"]);
+    let again = home.migrate(&["avelino", "--drop-rules"]);
     assert_eq!(again["files"], json!([]), "a second time changes nothing");
 }
 
@@ -770,7 +769,10 @@ fn a_user_of_mcp_runner_comes_over_with_the_servers_that_its_proxy_allowed() {
         "{told}"
     );
     let unnamed = home.run(&["migrate", "--from", "mcp-runner"]).code(1);
-    assert!(unnamed.stderr.contains("give its file"), "{unnamed}");
+    assert!(
+        unnamed.stderr.contains("--from mcp-runner FILE"),
+        "{unnamed}"
+    );
 }
 
 #[test]
@@ -861,4 +863,69 @@ fn files_of_other_proxies_named_as_the_configuration_lose_nothing_that_protects(
         .code(0)
         .json();
     assert_ne!(status["servers"][0]["state"], "faulty", "{status}");
+}
+
+#[test]
+fn profiles_of_mcpproxy_go_that_are_of_no_use_here_stay_closed() {
+    let home = Home::with(
+        MCPPROXY,
+        r#"{"mcpServers": [{"name": "fs", "command": "fs-mcp", "quarantined": false}],
+        "profiles": [
+            {"name": "empty", "servers": []}, {"name": "gone", "servers": ["ghost"]},
+            {"name": "half", "servers": ["fs", "ghost"]}, {"name": "My Profile", "servers": ["fs"]}
+        ]}"#,
+    );
+    let report = home.migrate(&["mcpproxy-go"]);
+    assert_eq!(
+        home.config()["profiles"],
+        json!({ "half": { "servers": ["fs"] } })
+    );
+    let notes = report["notes"].to_string();
+    for name in ["empty", "gone", "My Profile"] {
+        assert!(notes.contains(&format!("`{name}`")), "{name}: {notes}");
+        let refused = home.run(&["tools", "--profile", name]);
+        assert!(refused.stderr.contains("there is no profile"), "{refused}");
+    }
+    assert!(
+        notes.contains("`half` names `ghost`, which is not a server here"),
+        "{notes}"
+    );
+    let findings = home.run(&["doctor", "--json"]).json()["findings"].to_string();
+    assert!(!findings.contains("profile"), "{findings}");
+}
+
+#[test]
+fn a_profile_without_servers_is_refused_in_words_that_agree() {
+    let home = Home::with("x", "");
+    home.0
+        .save_text(r#"{"mcpServers": {}, "profiles": {"x": {"servers": []}}}"#);
+    let warnings = home.run(&["status", "--json"]).json()["warnings"].to_string();
+    assert!(
+        warnings.contains("`profiles.x.servers` must be a list with at least one")
+            && warnings.contains("found an empty list"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn a_new_configuration_says_that_the_servers_of_mcpzip_0_1_are_not_in_it() {
+    let older = ".config/compressed-mcp-proxy/config.json";
+    let servers = r#"{"mcpServers": {"old": {"command": "old-mcp"}}}"#;
+    let says = |home: &Home, arguments: &[&str]| {
+        let told = home.run(arguments);
+        let text = format!("{}{}", told.stdout, told.stderr);
+        assert!(text.contains("mcpzip migrate --from mcpzip-0.1"), "{told}");
+    };
+    let home = Home::with(older, servers);
+    let missing = home.run(&["doctor", "--json"]).json()["findings"].to_string();
+    assert!(
+        missing.contains("once there is another") && missing.contains("config-missing"),
+        "{missing}"
+    );
+    says(&home, &["init", "--yes", "--dry-run", "--no-test"]);
+    says(&home, &["add", "new", "--no-check", "--", "new-mcp"]);
+    assert!(home.config()["mcpServers"]["new"].is_object());
+    // Once there is a configuration, nothing more is lost.
+    let more = home.run(&["add", "more", "--no-check", "--", "more-mcp"]);
+    assert!(!more.stderr.contains("mcpzip-0.1"), "{more}");
 }

@@ -84,6 +84,13 @@ fn a_result_that_cannot_be_written_is_a_failure_and_a_closed_pipe_is_none() {
     let doctor = setup.command(&["doctor"]).stdout(full.unwrap()).output();
     let stderr = String::from_utf8_lossy(&doctor.unwrap().stderr).into_owned();
     assert!(stderr.contains("No space left"), "{stderr}");
+    // A token that was not shown counts all the same.
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut token = setup.command(&["token", "create", "bob"]);
+    let made = token.stdout(full.unwrap()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&made.stderr);
+    assert_eq!(made.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("`mcpzip token revoke "), "{stderr}");
 }
 
 #[test]

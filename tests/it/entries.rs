@@ -552,3 +552,93 @@ fn an_edit_removes_what_a_killed_edit_of_the_file_left_and_nothing_of_others() {
         assert!(beside(name).exists(), "{name}");
     }
 }
+
+#[test]
+fn a_restriction_under_a_key_that_is_not_ours_is_refused() {
+    let setup = home(FILE);
+    for key in [
+        r#""tools": {"denied": ["write_file"]}"#,
+        r#""tools": {"enabled": ["read_file"]}"#,
+        r#""deny": ["write_file"]"#,
+        r#""allow": ["read_file"]"#,
+        r#""ask": ["*"]"#,
+        r#""denied_tools": ["write_file"]"#,
+        r#""deniedTools": ["write_file"]"#,
+        r#""blockedTools": ["write_file"]"#,
+        r#""allowed-tools": ["read_file"]"#,
+        r#""allowedTools": ["read_file"]"#,
+        r#""permissions": {"deny": ["write_file"]}"#,
+        r#""readOnly": true"#,
+        r#""read_only": true"#,
+    ] {
+        let entry = format!(r#"{{"command": "x", {key}}}"#);
+        let refused = run(&setup, &["add", "new", "--no-check", "--json", &entry]).code(1);
+        let name = key
+            .split('"')
+            .nth(if key.contains("tools\": {") { 3 } else { 1 });
+        assert!(refused.stderr.contains(name.unwrap()), "{key}: {refused}");
+        assert_eq!(text(&setup), FILE, "{key}");
+    }
+    let entry = r#"{"command": "x", "readOnly": false, "colour": "red"}"#;
+    let added = run(&setup, &["add", "new", "--no-check", "--json", entry]).code(0);
+    let hints = added.json()["hints"].to_string();
+    assert!(
+        hints.contains("unknown key `mcpServers.new.colour`") && added.stderr.contains("colour"),
+        "{added}"
+    );
+}
+
+#[test]
+fn a_restriction_of_all_servers_under_such_a_key_stops_everything() {
+    for (key, found) in [
+        (r#""deny": ["*__write_file"]"#, "`deny`"),
+        (r#""rules": []"#, "`rules`"),
+        (r#""permissions": {}"#, "`permissions`"),
+        (r#""tools": {"denied": []}"#, "`tools.denied`"),
+    ] {
+        let setup = home(&format!(r#"{{"mcpServers": {{}}, {key}}}"#));
+        let refused = run(&setup, &["rules"]).code(3);
+        assert!(refused.stderr.contains(found), "{key}: {refused}");
+    }
+    for key in [r#""tokens": true"#, r#""allowed_ips": ["10.0.0.1"]"#] {
+        let setup = home(&format!(r#"{{"mcpServers": {{}}, "http": {{{key}}}}}"#));
+        let warnings = run(&setup, &["status", "--json"]).code(0).stdout;
+        assert!(
+            warnings.contains("`serve --http` does not start"),
+            "{key}: {warnings}"
+        );
+    }
+}
+
+#[test]
+fn mcpzip_is_no_server_of_itself() {
+    let setup = home(FILE);
+    for target in [
+        &["--", "mcpzip", "serve"][..],
+        &["--json", r#"{"command": "/opt/mcpzip", "args": ["serve"]}"#],
+    ] {
+        let arguments = [&["add", "me", "--no-check"], target].concat();
+        let refused = run(&setup, &arguments).code(1);
+        assert!(refused.stderr.contains("mcpzip itself"), "{refused}");
+        assert_eq!(text(&setup), FILE);
+    }
+}
+
+#[test]
+fn a_tool_of_a_disabled_server_and_a_slip_in_a_name_are_explained() {
+    let server = |tool: &'static str| Server::new().tool(tool, [echo()]);
+    let setup = Setup::new()
+        .log_level("error")
+        .server("files", server("list_directory"))
+        .server("notes", server("write_note"));
+    setup.save();
+    let _ = run(&setup, &["tools"]).code(0);
+    let slip = run(&setup, &["call", "files__lst_directory", "{}"]).code(1);
+    assert!(slip.stderr.contains("files__list_directory"), "{slip}");
+    let _ = run(&setup, &["disable", "files"]).code(0);
+    let disabled = run(&setup, &["call", "list_directory", "{}"]).code(1);
+    assert!(
+        disabled.stderr.contains("`files`, which is disabled"),
+        "{disabled}"
+    );
+}

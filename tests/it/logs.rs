@@ -354,3 +354,20 @@ fn the_configuration_says_the_form_of_lines_and_what_is_kept() {
     let _ = setup.run(&["logs"]);
     assert_eq!(names(), before);
 }
+
+#[cfg(unix)]
+#[test]
+fn following_a_log_ends_with_its_reader() {
+    let setup = two_servers().setting("audit", json!({})).log_level("error");
+    let mut client = setup.connect();
+    client.execute("a__t");
+    for arguments in [&["logs", "a", "-f"][..], &["audit", "-f"], &["logs", "-f"]] {
+        let mut following = Following(setup.command(arguments).spawn().unwrap());
+        let mut lines = BufReader::new(following.0.stdout.take().unwrap()).lines();
+        assert!(lines.next().unwrap().is_ok(), "{arguments:?}");
+        drop(lines);
+        // Nothing more is written.
+        let ended = until("the end", || following.0.try_wait().unwrap());
+        assert_eq!(ended.code(), Some(0), "{arguments:?}");
+    }
+}

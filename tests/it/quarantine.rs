@@ -389,3 +389,106 @@ fn an_approval_is_none_under_a_second_name() {
         assert!(approved.contains("\"read\""), "{approved}");
     }
 }
+
+#[test]
+fn a_search_says_that_what_is_held_back_waits_for_the_user() {
+    let web = || Server::new().tool("read_page", [echo()]);
+    let trust = json!({ "trust": "quarantine" });
+    let setup = Setup::new()
+        .log_level("error")
+        .server_with("web", web(), trust);
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    let found = client.search("read page");
+    assert!(
+        found.contains("Waiting for the user (`mcpzip approve`): web.")
+            && !found.contains("Other words"),
+        "{found}"
+    );
+    client.finish();
+    for command in ["disable", "enable"] {
+        let said = setup.run(&[command, "web"]).code(0).stderr;
+        assert_eq!(
+            said.contains("mcpzip approve web"),
+            command == "enable",
+            "{said}"
+        );
+    }
+    let entry = r#"{"command": "x", "trust": "quarantine"}"#;
+    let added = setup
+        .run(&["add", "more", "--no-check", "--json", entry])
+        .code(0);
+    assert!(added.stderr.contains("mcpzip approve more"), "{added}");
+    // Rules that hide everything.
+    let rules = json!({ "tools": { "deny": ["*"] } });
+    let setup = Setup::new()
+        .log_level("error")
+        .server_with("web", web(), rules);
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    let found = client.search("read page");
+    assert!(found.contains("every tool is held back"), "{found}");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_rejected_is_approved_by_a_question_of_its_own_and_waits_no_more() {
+    let server = Server::new().tool("read", [echo()]).tool("drop", [echo()]);
+    let trust = json!({ "trust": "quarantine" });
+    let setup = Setup::new()
+        .log_level("error")
+        .server_with("web", server, trust);
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    let answers = |arguments: &[&str], answers: &[&str]| {
+        let terminal = Terminal::run(&setup.command(arguments))?;
+        for answer in answers {
+            terminal.shows("[y/N]");
+            terminal.types(answer);
+        }
+        Some(terminal.shows("[exit "))
+    };
+    if answers(&["reject", "web", "drop"], &["y"]).is_none() {
+        return;
+    }
+    let Some(screen) = answers(&["approve", "web"], &["y", "n"]) else {
+        return;
+    };
+    assert!(
+        screen.contains("You rejected web__drop before") && screen.contains("approved: 1"),
+        "{screen}"
+    );
+    client.execute_with("web__read", "{}").value();
+    is_held(&mut client, "web__drop");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_with_nothing_but_rejected_tools_does_not_wait() {
+    let server = Server::new().tool("drop", [echo()]);
+    let trust = json!({ "trust": "quarantine" });
+    let setup = Setup::new()
+        .log_level("error")
+        .server_with("web", server, trust);
+    let _ = setup.run(&["tools"]).code(0);
+    let Some(terminal) = Terminal::run(&setup.command(&["reject", "web"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("[exit 0]");
+    let told = setup.run(&["tools"]).code(0);
+    assert!(
+        told.stderr.contains("its tools were rejected") && !told.stderr.contains("wait"),
+        "{told}"
+    );
+    if let Some(terminal) = Terminal::run(&setup.command(&["status"])) {
+        let screen = terminal.shows("[exit 0]");
+        assert!(
+            screen.contains("all of it was rejected") && !screen.contains("waits for a person"),
+            "{screen}"
+        );
+    }
+}

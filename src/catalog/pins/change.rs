@@ -105,9 +105,16 @@ impl Pending {
         let mut tools = self.tools.values();
         tools.any(|change| change.kind != ChangeKind::Vanished && !change.is_rejected)
             || self.entries.values().any(|change| !change.is_rejected)
-            || self.instructions.is_some()
-            || self.features.is_some()
-            || self.is_quarantined
+            || !self.is_rejected()
+                && (self.instructions.is_some() || self.features.is_some() || self.is_quarantined)
+    }
+
+    /// Whether it is in quarantine, and a person has rejected everything that it lists.
+    #[must_use]
+    pub(crate) fn is_rejected(&self) -> bool {
+        let tools = self.tools.values();
+        let mut all = tools.chain(self.entries.values()).peekable();
+        self.is_quarantined && all.peek().is_some() && all.all(|change| change.is_rejected)
     }
 
     /// Whether a person's decision is missing about something that is not in `before`.

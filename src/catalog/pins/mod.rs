@@ -256,7 +256,8 @@ impl Pins {
         }
         let is_waiting = |known: &Known| {
             let is_unstarted = trust == Trust::Unstarted && !known.may_start;
-            is_unstarted || known.is_quarantined || known.pending.waits()
+            let is_held = known.is_quarantined && !known.pending.is_rejected();
+            is_unstarted || is_held || known.pending.waits()
         };
         if let Some(known) = self.known.read().get(&key.server) {
             return is_waiting(known);

@@ -1,5 +1,6 @@
 //! Checks of the configuration: whether it exists, and which parts of it cannot be used.
 
+use super::super::migrate::older_note;
 use super::super::printable::printable;
 use super::super::setup::Machine;
 use super::super::twins::listed;
@@ -40,11 +41,15 @@ pub(super) fn examine(
                 | Error::Shape { .. }
                 | Error::Profile(_) => &kinds::CONFIG_SYNTAX,
             };
+            let older = matches!(error, Error::Missing { .. })
+                .then(|| older_note(&machine.paths.config_file, environment))
+                .flatten();
+            let older = older.map(|note| format!("; {note}")).unwrap_or_default();
             // `{:#}` adds the causes, such as the system's error text.
             examination.add(Finding::new(
                 kind,
                 path,
-                format!("{:#}", anyhow::Error::from(error)),
+                format!("{:#}{older}", anyhow::Error::from(error)),
             ));
             return None;
         }

@@ -56,7 +56,7 @@ macro_rules! kinds {
 kinds! {
     CONFIG_MISSING: Error "config-missing", "there is no configuration",
         why "Without a configuration mcpzip has no servers, and agents find no tools.",
-        advice "Run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`.";
+        advice "If there is a configuration of mcpzip 0.1, run `mcpzip migrate --from mcpzip-0.1`, which takes it over. Otherwise run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`.";
     CONFIG_UNREADABLE: Error "config-unreadable", "the configuration cannot be read",
         why "Nothing starts. The file exists, but the system does not permit reading it, or it is not UTF-8.",
         advice "Make the file readable for yourself, or save it as UTF-8.";

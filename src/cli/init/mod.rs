@@ -112,6 +112,7 @@ pub(super) async fn run(
     if let Some(signal) = poll_once(signal.as_mut()).await {
         return Err(Exit::interrupted(signal));
     }
+    migrate::mention_older(machine, output);
     let (draft, trials) = prepare(arguments, machine, output).await?;
     // Ctrl-C may have been pressed while a dialog was reading. The runtime notices the signal only while it waits.
     tokio::select! {
@@ -843,8 +844,9 @@ fn server_line(item: &Item, widest: usize) -> Line {
         Verdict::Moves { name, .. } if *name != item.server => format!(", becomes {name}"),
         _ => String::new(),
     };
+    let off = if item.is_off { ", switched off" } else { "" };
     Line {
-        text: format!("{:widest$}  {location}{note}", printable(&item.server)),
+        text: format!("{:widest$}  {location}{note}{off}", printable(&item.server)),
         is_chosen: true,
     }
 }

@@ -15,6 +15,7 @@ use serde_json::json;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint};
+use super::printable::printable;
 use crate::catalog::{Cache, Key, ServerTools};
 use crate::config::{Config, Environment, ListedRule, Paths, Server};
 use crate::tool::{Effect, QualifiedName, SEPARATOR, ServerName, ToolName};
@@ -196,6 +197,12 @@ fn list(config: &Config, paths: &Paths, output: &Output) {
                 output.row("      ", faint(format!("{words}: {}", tools.join(", "))));
             }
         }
+    }
+    for fault in config.faults.iter().filter(|_| !all.is_empty()) {
+        let name = printable(&fault.name);
+        output.line(bad(format!(
+            "the rules of {name} are not shown: its entry cannot be used, so nothing of it runs (`mcpzip doctor` says why)"
+        )));
     }
     if all.is_empty() && config.faults.is_empty() {
         output.line("there are no rules: every tool of every server may be called");

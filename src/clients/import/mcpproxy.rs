@@ -5,7 +5,7 @@
 
 use super::super::{Client, Node};
 use super::{Draft, DraftServer, Setting, is_on, patterns, with_texts};
-use crate::config::SecretName;
+use crate::config::{SecretName, is_profile_name};
 
 /// The keys with the same meaning here, after [`in_our_keys`].
 const SERVER_KEYS: &[&str] = &[
@@ -302,6 +302,38 @@ fn profiles(node: &Node, draft: &mut Draft) {
             protects: Some(|_| false),
         });
     }
+}
+
+/// The `profiles` without those that could not be used here. A session that asks for a profile which stays behind is refused, so
+/// none gets more than before.
+pub(super) fn usable(profiles: &Node, servers: &[(String, Node)], notes: &mut Vec<String>) -> Node {
+    let mut usable = Vec::new();
+    for (name, profile) in profiles.members() {
+        let written = profile.get("servers").map(Node::items).unwrap_or_default();
+        let is_here = |text: &str| servers.iter().any(|(known, _)| known == text) || text == "*";
+        let (here, absent): (Vec<&str>, Vec<&str>) = written
+            .iter()
+            .filter_map(Node::as_text)
+            .partition(|text| is_here(text));
+        if !absent.is_empty() {
+            let absent = absent.join("`, `");
+            notes.push(format!(
+                "the profile `{name}` names `{absent}`, which is not a server here, and goes without it"
+            ));
+        }
+        let reason = match (is_profile_name(name), here.is_empty()) {
+            (false, _) => "has a name that a profile cannot have here",
+            (true, true) => "has no server",
+            (true, false) => {
+                usable.push((name.to_owned(), Node::map([("servers", Node::texts(here))])));
+                continue;
+            }
+        };
+        notes.push(format!(
+            "the profile `{name}` {reason} and stays behind: sessions that ask for it are refused"
+        ));
+    }
+    Node::map(usable)
 }
 
 /// Reads the protections of access, and those without a counterpart.

@@ -178,9 +178,15 @@ impl Origin {
 }
 
 /// Keys by which other programs restrict the tools of a server, or isolate it.
-const RESTRICTING: [&str; 10] = [
+const RESTRICTING: [&str; 20] = [
+    "allow",
     "allowed_tools",
     "allowedTools",
+    "blocked_tools",
+    "blockedTools",
+    "denied_tools",
+    "deniedTools",
+    "deny",
     "disabled_tools",
     "disabledTools",
     "enabled_tools",
@@ -188,6 +194,10 @@ const RESTRICTING: [&str; 10] = [
     "excludeTools",
     "includeTools",
     "isolation",
+    "permissions",
+    "readOnly",
+    "read_only",
+    "rules",
     "sandbox",
 ];
 
@@ -243,7 +253,13 @@ impl Import {
         let mut of_servers = SecretsPlan::of(twins, &mut servers, is_extracting);
         let failed = PlanError::edit(config_file);
         let mut paths = servers.write(&mut text).map_err(failed)?;
-        for setting in settings {
+        for mut setting in settings {
+            if wanted.origin == Origin::McpProxy && setting.path == ["profiles"] {
+                setting.value = mcpproxy::usable(&setting.value, servers.all(), &mut notes);
+                if setting.value.members().is_empty() {
+                    continue;
+                }
+            }
             let path: Vec<String> = setting.path.iter().map(|key| (*key).to_owned()).collect();
             if text.node().at(&path).is_none() {
                 text.set(&path, &setting.value).map_err(failed)?;

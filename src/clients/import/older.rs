@@ -74,8 +74,15 @@ fn left(file: &Path, draft: &mut Draft) {
     let directory = file.parent().unwrap_or(Path::new(""));
     let logins = files(&directory.join("auth")).len();
     if logins > 0 {
+        let (logins, until) = match logins {
+            1 => ("1 login".to_owned(), "it is used until it expires"),
+            many => (
+                format!("{many} logins"),
+                "valid ones are used until they expire",
+            ),
+        };
         draft.notes.push(format!(
-            "{logins} logins there cannot be renewed by another program: valid ones are used until they expire, then `mcpzip login` logs in again"
+            "{logins} there cannot be renewed by another program: {until}, then `mcpzip login` logs in again"
         ));
     }
     if !files(&directory.join("cache")).is_empty() {

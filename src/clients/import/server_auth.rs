@@ -90,8 +90,9 @@ pub(super) fn server_auth(auth: &Node, servers: &[&str], draft: &mut Draft) {
         }
     }
     if is_by_roles {
-        draft.notes.push(
-            "roles are for clients over HTTP: over stdio, the user of this machine may call everything, unless `tools` denies it".to_owned(),
+        draft.blocking.push(
+            "`serverAuth.acl` gives clients over stdio nothing, as they are `anonymous` there. Roles are for clients over HTTP here: over stdio, \
+             the user of this machine may call everything, unless `tools` denies it".to_owned(),
         );
     }
     rights.carry(providers.contains(&"forwarded"), draft);

@@ -21,7 +21,7 @@ pub(crate) struct Item {
     pub left_behind: Vec<String>,
     /// The differences after the migration.
     pub notes: Vec<String>,
-    /// Whether it is migrated switched off.
+    /// Whether it is switched off in `mcpzip`.
     pub is_off: bool,
 }
 

@@ -48,6 +48,7 @@ impl Failure {
                 code: ErrorCode::INSUFFICIENT_SCOPE,
                 message: text,
                 data: Some(serde_json::json!({ "scopes": needed }).to_string()),
+                cause: None,
             },
             _ => Reply::tool_error(&text),
         }

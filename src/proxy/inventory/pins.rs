@@ -39,7 +39,7 @@ impl Inventory {
     }
 
     /// The servers that wait for a person, by name.
-    pub(super) fn waiting(&self, config: &Config) -> Vec<ServerName> {
+    pub(in crate::proxy) fn waiting(&self, config: &Config) -> Vec<ServerName> {
         let is_shown = |key: &Key| {
             let entry = config.servers.get(&key.server);
             entry.is_some_and(|entry| !entry.disabled) && self.pins.waits(key)
@@ -146,7 +146,7 @@ impl Inventory {
 }
 
 /// The sentence of the instructions about servers that wait for a person, if any does. It has nothing that a server wrote.
-pub(super) fn waiting_text(servers: &[ServerName]) -> Option<String> {
+pub(in crate::proxy) fn waiting_text(servers: &[ServerName]) -> Option<String> {
     const NAMED: usize = 3;
     let names: Vec<&str> = servers.iter().take(NAMED).map(ServerName::as_str).collect();
     let more = match servers.len().saturating_sub(NAMED) {

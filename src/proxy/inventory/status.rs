@@ -498,6 +498,16 @@ impl ServerReport {
     #[must_use]
     pub(crate) fn changed_text(&self) -> Option<String> {
         let (names, name) = (self.changed.join(", "), &self.name);
+        let mut listed = self
+            .pending
+            .iter()
+            .filter(|one| one.tool.is_some() || one.entry.is_some())
+            .peekable();
+        if self.quarantined && listed.peek().is_some() && listed.all(|one| one.rejected) {
+            return Some(format!(
+                "all of it was rejected (`mcpzip approve {name}` shows it)"
+            ));
+        }
         if self.quarantined {
             return Some(format!(
                 "waits for a person's approval (`mcpzip approve {name}`)"

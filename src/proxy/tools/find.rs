@@ -190,10 +190,21 @@ impl Tools {
             }
             .to_string()
         });
+        let mut near: Vec<String> = near.collect();
+        // A slip in a name has no word that the index knows.
+        let tools = snapshot.tools();
+        let tools = tools.filter(|tool| !without.contains(tool.server().name()));
+        let names: Vec<String> = tools
+            .map(|tool| tool.qualified_name().to_string())
+            .collect();
+        if let Some(slip) = nearest(name, names.iter().map(String::as_str)) {
+            near.retain(|known| known != slip);
+            near.insert(0, slip.to_owned());
+        }
         Failure::Unknown {
             name: name.to_owned(),
             server,
-            nearest: near.collect(),
+            nearest: near,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{Tools, builtin};
 use crate::catalog::Snapshot;
 use crate::config::{BUILT_IN_SERVER, SearchOptions, with_options};
 use crate::mcp::Object;
+use crate::proxy::inventory::waiting_text;
 use crate::proxy::view::View;
 use crate::proxy::{Progress, Reply};
 use crate::search::rerank::{CANDIDATES, Ranking, Reranker};
@@ -88,9 +89,23 @@ impl Tools {
             config.servers.contains_key(server)
                 && matches!(progress, Progress::NotAsked | Progress::UnderWay)
         });
+        let wanted = |name: &ServerName| {
+            name.as_str() != BUILT_IN_SERVER
+                && server
+                    .as_deref()
+                    .is_none_or(|server| server == name.as_str())
+        };
+        let mut names = snapshot.servers().map(|known| known.name());
+        let has_held = names.any(|name| wanted(name) && snapshot.withheld(name) > 0);
+        let mut tools = snapshot.tools();
+        let is_held = has_held && !tools.any(|tool| wanted(tool.server().name()));
+        let mut waiting = self.inventory.waiting(&config);
+        waiting.retain(|name| wanted(name) && view.is_reachable(name));
         Ok(SearchResult {
             found,
             is_waiting,
+            is_held,
+            waiting,
             missing,
             servers: self.server_names(view),
             is_blind,
@@ -417,6 +432,10 @@ pub(crate) struct SearchResult {
     is_blind: bool,
     /// Whether a server is still being listed.
     is_waiting: bool,
+    /// Whether every tool of the servers is held back.
+    is_held: bool,
+    /// The servers that wait for a person.
+    pub waiting: Vec<ServerName>,
 }
 
 /// One hit.
@@ -440,12 +459,16 @@ impl std::fmt::Display for SearchResult {
                 "No server could list its tools.".to_owned()
             } else if self.servers.is_empty() {
                 "No tool fits: no server is configured.".to_owned()
+            } else if self.is_held {
+                let servers = list(&self.servers);
+                format!("No tool fits: every tool is held back; the servers are {servers}.")
             } else {
                 format!(
                     "No tool fits. Other words may help; the servers are {}.",
                     list(&self.servers)
                 )
             });
+            lines.extend(waiting_text(&self.waiting));
         }
         if !self.missing.is_empty() {
             lines.push(format!("Not searched: {}", list(&self.missing)));

@@ -295,3 +295,22 @@ fn migrate_at_a_terminal_shows_its_plan_before_it_asks() {
     terminal.shows("nothing was done");
     assert_eq!(machine.read(user_file("cursor")), own);
 }
+
+#[test]
+fn disconnect_names_the_scope_in_which_the_client_is_connected() {
+    let machine = Machine::new();
+    let _ = machine
+        .run(&["connect", "zed", "--scope", "project"])
+        .code(0);
+    let told = machine.run(&["disconnect", "zed"]).code(0);
+    assert!(
+        told.stderr
+            .contains("`mcpzip disconnect zed --scope project`"),
+        "{told}"
+    );
+    let _ = machine
+        .run(&["disconnect", "zed", "--scope", "project"])
+        .code(0);
+    let told = machine.run(&["disconnect", "zed"]).code(0);
+    assert!(!told.stderr.contains("--scope"), "{told}");
+}

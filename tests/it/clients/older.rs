@@ -69,7 +69,7 @@ fn an_older_configuration_is_taken_over_and_stays_there() {
     assert_eq!(verdict(&report, "self").0, "stays");
     assert!(verdict(&report, "none").1.contains("neither"));
     let notes = report["notes"].to_string();
-    for told in ["`strange`", "1 logins", "cached lists"] {
+    for told in ["`strange`", "1 login there", "cached lists"] {
         assert!(notes.contains(told), "{notes}");
     }
     let understood = machine.run(&["auth", "status"]).code(0);

@@ -527,3 +527,98 @@ fn what_a_policy_blocks_does_not_get_around_it() {
         assert!(machine.servers()["github"].is_null() && !machine.servers()["other"].is_null());
     }
 }
+
+/// A Claude Code with the server `git` in the project `p`, its settings, and a Codex with another `git`.
+fn two_gits(entry: &str, settings: &str, codex: &str) -> Machine {
+    let machine = Machine::new();
+    let project = machine.home("p");
+    std::fs::create_dir_all(&project).unwrap();
+    let servers = json!({ "git": serde_json::from_str::<Value>(entry).unwrap() });
+    let claude = json!({ "projects": { project.to_str().unwrap(): { "mcpServers": servers } } });
+    machine.put(user_file("claude-code"), &claude.to_string());
+    machine.put(".claude/settings.json", settings);
+    machine.put(user_file("codex"), codex);
+    machine
+}
+
+#[test]
+fn a_rule_also_holds_for_the_same_program_in_a_project() {
+    let entry = r#"{"command": "git-mcp", "args": []}"#;
+    let deny = r#"{"permissions": {"deny": ["mcp__git__get-env"]}}"#;
+    let codex = "[mcp_servers.git]\ncommand = \"git-mcp\"\n";
+    for (settings, codex, key, tool) in [
+        (deny, codex.to_owned(), "deny", "get-env"),
+        (
+            "{}",
+            format!("{codex}enabled_tools = [\"echo\"]\n"),
+            "allow",
+            "echo",
+        ),
+    ] {
+        let machine = two_gits(entry, settings, &codex);
+        let report = machine.migrate(&[]);
+        let servers = machine.servers();
+        for name in ["git", "git-codex"] {
+            assert_eq!(
+                servers[name]["tools"][key],
+                json!([tool]),
+                "{servers:#} {report:#}"
+            );
+        }
+    }
+}
+
+#[test]
+fn another_server_of_the_same_name_has_none_of_its_rules_and_the_plan_says_so() {
+    let entry = r#"{"command": "git-mcp", "args": ["--all"]}"#;
+    let deny = r#"{"permissions": {"deny": ["mcp__git__get-env"]}}"#;
+    let machine = two_gits(entry, deny, "[mcp_servers.git]\ncommand = \"git-mcp\"\n");
+    let report = machine.migrate(&[]);
+    let servers = machine.servers();
+    assert!(servers["git-codex"]["tools"].is_null(), "{servers:#}");
+    let warnings = report["warnings"].to_string();
+    assert!(
+        warnings.contains("`git-codex` does not have the rules of `git`"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn a_plan_says_which_servers_are_off_and_what_a_merged_one_loses() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("claude-code"),
+        r#"{"mcpServers": {"git": {"command": "git-mcp"}, "web": {"command": "web-mcp"}}}"#,
+    );
+    machine.put(
+        user_file("codex"),
+        "[mcp_servers.git]\ncommand = \"git-mcp\"\nenabled = false\ntool_timeout_sec = 300\n\
+         [mcp_servers.own]\ncommand = \"own-mcp\"\nenabled = false\n",
+    );
+    let report = machine
+        .run(&["migrate", "--dry-run", "--json"])
+        .code(0)
+        .json();
+    let notes = |client: &str, server: &str| {
+        let servers = report["servers"].as_array().unwrap();
+        let found = servers
+            .iter()
+            .find(|one| one["client"] == client && one["server"] == server);
+        found.unwrap()["notes"].to_string()
+    };
+    let of_codex = notes("codex", "git");
+    assert!(
+        of_codex.contains("is switched off in Codex, and on here")
+            && of_codex.contains("its time limit of 300s is not taken over"),
+        "{report:#}"
+    );
+    assert!(!notes("claude-code", "git").contains("switched off"));
+    assert_eq!(notes("codex", "own"), "[]", "{report:#}");
+    if let Some(terminal) =
+        crate::support::terminal::Terminal::run(&machine.setup().command(&["migrate", "--dry-run"]))
+    {
+        let screen = terminal.shows("[exit 0]");
+        assert!(screen.contains("moves own, switched off"), "{screen}");
+        assert!(!screen.contains("moves web, switched off"), "{screen}");
+    }
+}
