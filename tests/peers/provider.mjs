@@ -40,7 +40,8 @@ server.listen(Number(port), "127.0.0.1", () => {
     scopes: ["openid", "offline_access", "profile", "email", "mcp"],
     pkce: { required: () => false },
     issueRefreshToken: async (_, client) => client.grantTypeAllowed("refresh_token"),
-    extraTokenClaims: () => ({ groups: ["developers"] }),
+    // A program is its own subject, which introspection does not say.
+    extraTokenClaims: (_, token) => ({ groups: ["developers"], ...(token.accountId ? {} : { sub: token.clientId }) }),
     features: {
       devInteractions: { enabled: true },
       clientCredentials: { enabled: true },
