@@ -46,13 +46,14 @@ try {
 }
 await first.finishAuth(sdk === "1" ? code.get("code") : code);
 session = made();
-await session.connect(transport());
+const second = transport();
+await session.connect(second);
 const call = () => session.callTool({ name: "execute_tool", arguments: { name: "git__log" } });
 const answers = [await call()];
 const before = tokens.access_token;
 // As if it had expired.
 tokens = { ...tokens, access_token: "expired" };
 answers.push(await call());
-const protocol = sdk === "1" ? first.protocolVersion : session.getNegotiatedProtocolVersion();
+const protocol = sdk === "1" ? second.protocolVersion : session.getNegotiatedProtocolVersion();
 console.log(JSON.stringify({ protocol, answers: answers.map((answer) => answer.content[0].text), renewed: tokens.access_token !== before }));
 await session.close();
