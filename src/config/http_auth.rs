@@ -161,7 +161,7 @@ pub(crate) struct HttpAuth {
     /// Tokens of `mcpzip token create`.
     pub(crate) tokens: bool,
     /// A user that a proxy in front names.
-    pub(crate) forwarded: Option<Forwarded>,
+    pub(crate) forwarded: Option<Box<Forwarded>>,
     /// Tokens of an OAuth issuer.
     pub(crate) oauth: Option<Box<ResourceServer>>,
     /// Certificates of clients.

@@ -38,7 +38,7 @@ impl Resolver<'_> {
         }
         Ok(HttpAuth {
             tokens,
-            forwarded,
+            forwarded: forwarded.map(Box::new),
             oauth: oauth.map(Box::new),
             certificates,
             server: server.map(Box::new),

@@ -61,10 +61,13 @@ pub(crate) struct ClientFault {
     pub(crate) reason: String,
 }
 
+/// A document, and when it was fetched.
+type Fetched = (Instant, Result<Client, ClientFault>);
+
 /// The documents that were fetched.
 #[derive(Debug)]
 pub(super) struct Documents {
-    known: Mutex<HashMap<String, (Instant, Result<Client, ClientFault>)>>,
+    known: Mutex<HashMap<String, Fetched>>,
     fetches: Semaphore,
 }
 

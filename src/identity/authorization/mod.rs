@@ -840,7 +840,7 @@ impl AuthorizationServer {
             if turn == grant.turn {
                 (grant.turn, grant.turned) = (turn + 1, now());
             } else if turn + 1 != grant.turn || now() > grant.turned + GRACE {
-                return Err(Some(people.grants.remove(at)));
+                return Err(Some(Box::new(people.grants.remove(at))));
             }
             Ok(people.grants[at].clone())
         })?;
@@ -848,6 +848,7 @@ impl AuthorizationServer {
             Ok(grant) => Ok(self.tokens(&grant, client, keys)),
             Err(None) => Err(invalid()),
             Err(Some(grant)) => {
+                let grant = *grant;
                 let identity = &grant.identity;
                 tracing::error!(
                     identity,

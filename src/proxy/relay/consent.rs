@@ -116,6 +116,10 @@ impl ScriptConsent {
 }
 
 /// The decision about a call.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for the time of a call"
+)]
 pub(in crate::proxy) enum Consent {
     /// No consent is needed.
     Needless,
