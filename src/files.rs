@@ -58,6 +58,25 @@ pub(crate) fn read_any(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads the file at `path` as [`read_regular`] does, if no other user may read or write it.
+///
+/// # Errors
+/// As there, and when other users may.
+pub(crate) fn read_private(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
+            let reason = format!(
+                "`{}` is open to other users: `chmod 600` closes it",
+                path.display()
+            );
+            return Err(io::Error::other(reason));
+        }
+    }
+    read_regular(path, limit)
+}
+
 /// Opens the regular file at `path` for reading, without blocking.
 ///
 /// # Errors

@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use sha2::{Digest as _, Sha256};
+
 use crate::files;
+use crate::text::hex;
 
 /// Results older than this are removed.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -33,6 +36,8 @@ pub(crate) struct Results {
     /// `None` stores nothing.
     root: Option<PathBuf>,
     owner: Owner,
+    /// The directory of its results on the common shelf.
+    common: PathBuf,
     counter: AtomicU64,
 }
 
@@ -94,8 +99,19 @@ impl Results {
         Self {
             root: Some(root.to_owned()),
             owner,
+            common: PathBuf::from(COMMON),
             counter: AtomicU64::new(0),
         }
+    }
+
+    /// The store of one person: on the common shelf, too, only that person's results are.
+    #[must_use]
+    pub(crate) fn of_person(mut self, identity: Option<&str>) -> Self {
+        if let Some(identity) = identity {
+            let digest = Sha256::digest(identity);
+            self.common = Path::new(COMMON).join(hex(&digest[..16]));
+        }
+        self
     }
 
     /// Creates a store that keeps nothing.
@@ -104,6 +120,7 @@ impl Results {
         Self {
             root: None,
             owner: Owner::default(),
+            common: PathBuf::from(COMMON),
             counter: AtomicU64::new(0),
         }
     }
@@ -164,7 +181,7 @@ impl Results {
                 root.join(self.owner.name()).join(number.to_string())
             }
             Shelf::Client(_) | Shelf::Run => root.join(self.owner.name()),
-            Shelf::Common(_) => root.join(COMMON),
+            Shelf::Common(_) => root.join(&self.common),
         };
         directory.join(format!("{id}.json"))
     }

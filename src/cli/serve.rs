@@ -66,7 +66,7 @@ const OPEN: &str = "without a token, every user and every program of this machin
 #[derive(Debug)]
 enum Transport {
     Stdio,
-    Http(Options),
+    Http(Box<Options>),
 }
 
 impl Arguments {
@@ -111,7 +111,8 @@ impl Arguments {
             ));
         };
         let options = Options::new(arguments, environment, configured, open_file);
-        options.map(Transport::Http).map_err(|error| exit(&error))
+        let options = options.map(|options| Transport::Http(Box::new(options)));
+        options.map_err(|error| exit(&error))
     }
 }
 
@@ -323,7 +324,7 @@ async fn serve(transport: Transport, app: App, output: &Output) -> Result<(), Ex
             };
             let (paths, environment) = (app.paths().clone(), app.session().environment.clone());
             let wanted = options.address.to_string();
-            let outcome = app.serve_http(options, listening).await;
+            let outcome = app.serve_http(*options, listening).await;
             if let Err(http::Error::Bind { .. }) = &outcome
                 && daemon_url(&paths, &environment).is_some_and(|url| url.contains(&wanted))
             {

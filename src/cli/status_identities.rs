@@ -9,6 +9,7 @@ use super::printable::printable;
 use crate::config::Config;
 use crate::identity::TokenFile;
 use crate::proxy::counted;
+use crate::upstream::oauth;
 
 /// How clients over HTTP show who they are.
 #[derive(Serialize)]
@@ -20,6 +21,11 @@ pub(super) struct Identities {
     /// The clients that people let in at the authorization server, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     clients: Option<usize>,
+    /// The servers that are used in each person's name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    servers_of_people: Vec<String>,
+    /// The logins of people at them.
+    logins_of_people: usize,
     /// The reason why no client can be identified.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
@@ -34,7 +40,14 @@ impl Identities {
         let roles = config.roles.as_ref();
         let limits = config.limits.as_ref();
         let fault = tokens.as_ref().err().map(ToString::to_string);
+        let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
+        let of_people = used.filter(|(_, entry)| entry.is_for_people());
+        let logins = std::fs::read_dir(state_dir.join(oauth::DIRECTORY).join(oauth::PEOPLE));
+        let logins = logins.into_iter().flatten().flatten();
+        let is_login = |path: &Path| path.extension().is_some_and(|end| end == "json");
         Some(Self {
+            servers_of_people: of_people.map(|(name, _)| name.to_string()).collect(),
+            logins_of_people: logins.filter(|file| is_login(&file.path())).count(),
             roles: roles.map_or(0, |roles| roles.iter().flatten().count()),
             limits: limits.map_or(0, Vec::len),
             tokens: tokens.as_ref().map_or(0, |tokens| {
@@ -62,6 +75,16 @@ impl Identities {
             "  ",
             format!("clients over HTTP show who they are: {tokens}, {roles}, {limits}{clients}"),
         );
+        if !self.servers_of_people.is_empty() {
+            let (servers, logins) = (
+                printable(&self.servers_of_people.join(", ")),
+                counted(self.logins_of_people, "login"),
+            );
+            output.row(
+                "  ",
+                format!("used in each person's name: {servers}; {logins} of people"),
+            );
+        }
         if let Some(fault) = &self.fault {
             output.row("  ", bad(printable(fault)));
         }

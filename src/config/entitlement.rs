@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::error::{EntryError, ProfileRefusal};
 use super::roles::{EVERYTHING, GrantedProfile, Role};
 use super::subject::{Person, Subject};
-use super::{Config, Policy};
+use super::{Config, Policy, Server, UpstreamIdentity};
+use crate::secret::Secret;
 
 /// The part of a configuration that one identity may use.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,6 +21,19 @@ pub(crate) struct Entitlement {
     pub(crate) profiles: Option<BTreeSet<String>>,
     /// The profile that its credential is limited to.
     pub(crate) limit: Option<String>,
+    /// The grant of its token, if a server of the configuration gets one in exchange: what another grant got serves none of this one.
+    pub(crate) grant: Option<String>,
+}
+
+/// An access token that a person has shown, for servers that get one in exchange for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SubjectToken {
+    /// The token.
+    pub(crate) token: Secret<String>,
+    /// The client that it was given to, and its scopes: tokens with different ones may do different things.
+    pub(crate) grant: String,
+    /// When it ends.
+    pub(crate) expires: SystemTime,
 }
 
 impl Entitlement {
@@ -42,6 +57,8 @@ pub(crate) struct Claims {
     pub(crate) roles: BTreeSet<String>,
     /// The profile that its credential is limited to.
     pub(crate) profile: Option<String>,
+    /// Its token, if that can be exchanged for another.
+    pub(crate) token: Option<SubjectToken>,
 }
 
 /// The reason why an identity gets nothing, for the operator.
@@ -106,6 +123,10 @@ impl Config {
             }),
             profiles,
             limit: claims.profile.clone(),
+            grant: match &claims.token {
+                Some(token) if self.exchanges_tokens() => Some(token.grant.clone()),
+                _ => None,
+            },
         };
         self.entitled(&entitlement)?;
         Ok(entitlement)
@@ -170,6 +191,25 @@ impl Config {
         config.management = management;
         config.withhold();
         Ok(config)
+    }
+
+    /// Whether a server gets a token in exchange for that of a person.
+    #[must_use]
+    pub(crate) fn exchanges_tokens(&self) -> bool {
+        let mut all = self.identities();
+        all.any(|identity| matches!(identity, UpstreamIdentity::Exchange(_)))
+    }
+
+    /// Whether what one person gets from a server may differ from what another one gets.
+    #[must_use]
+    pub(crate) fn has_servers_of_people(&self) -> bool {
+        let mut all = self.identities();
+        all.any(|identity| !identity.is_shared())
+    }
+
+    fn identities(&self) -> impl Iterator<Item = &UpstreamIdentity> {
+        let remotes = self.servers.values().filter_map(Server::remote);
+        remotes.map(|remote| &remote.identity)
     }
 
     /// The roles that its rules and limits name.

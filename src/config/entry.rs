@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::secrets::{origin_of, shown_arguments, shown_url};
-use super::transport::Transport;
+use super::transport::{Remote, Transport};
 use super::{
     ConfigHash, Era, Holds, IdleTimeout, Origin, Overrides, OwnExposure, OwnIdleBounds, Policy,
     Projects, Share, Trust,
@@ -103,6 +103,22 @@ impl Server {
                 format!("{} ({})", folder.path.display(), folder.holds.word())
             }
         }
+    }
+
+    /// The server behind a URL, if it is one.
+    #[must_use]
+    pub(crate) fn remote(&self) -> Option<&Remote> {
+        match &self.transport {
+            Transport::Http(remote) | Transport::Sse(remote) => Some(remote),
+            Transport::Stdio(_) | Transport::Folder(_) => None,
+        }
+    }
+
+    /// Whether it serves people, each in their own name.
+    #[must_use]
+    pub(crate) fn is_for_people(&self) -> bool {
+        let identity = self.remote().map(|remote| &remote.identity);
+        identity.is_some_and(|identity| !identity.is_shared())
     }
 
     /// The files of its folder, if it is one.

@@ -82,6 +82,11 @@ pub(crate) const TOKEN: Variable = Variable {
     name: "MCPZIP_TOKEN",
     doc: "What HTTP clients have to send, where `--token-file` does not name it.",
 };
+/// The key of people's logins.
+pub(crate) const LOGIN_KEY: Variable = Variable {
+    name: "MCPZIP_LOGIN_KEY",
+    doc: "The key that encrypts the logins of people at servers with `\"identity\": \"per_user\"`: 32 bytes in base64url, in place of the file `people.key` of the state directory; after a comma, earlier keys that still decrypt.",
+};
 /// The address of the HTTP server.
 pub(crate) const HTTP_ADDRESS: Variable = Variable {
     name: "MCPZIP_HTTP_ADDRESS",
@@ -337,6 +342,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     DAEMON,
     PROFILE,
     TOKEN,
+    LOGIN_KEY,
     HTTP_ADDRESS,
     HTTP_ORIGINS,
     SECRET_KEY,

@@ -25,6 +25,7 @@ use super::sections::{
 };
 use super::shown::{Shown, shown};
 use super::surface_options::{ClientEntry, clients, surface};
+use super::upstream_identity::{IdentityEntry, identity};
 use super::{
     CREDENTIALS_EXPECTED, CommandLine, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck,
     IdleTimeout, Management, Origin, ScriptOptions, Share, Trust, duration, log_level,
@@ -67,6 +68,7 @@ const RESTRICTIONS: &[&str] = &[
     "include",
     "exclude",
     "sandbox",
+    "identity",
 ];
 
 /// The file's content.
@@ -129,6 +131,7 @@ pub(super) struct Entry {
     pub(super) proxy: Read<At<String>>,
     pub(super) ca_file: Read<At<String>>,
     pub(super) oauth: Read<OAuthEntry>,
+    pub(super) identity: Read<At<IdentityEntry>>,
     pub(super) disabled: Read<bool>,
     pub(super) timeout: Read<Duration>,
     pub(super) idle_timeout: Read<IdleTimeout>,
@@ -320,6 +323,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         proxy: members.read("proxy", Field::text),
         ca_file: members.read("ca_file", Field::text),
         oauth: members.read("oauth", OAuthEntry::read),
+        identity: members.read("identity", identity),
         disabled: members.read("disabled", Field::flag),
         timeout: members.read("timeout", Field::positive_duration),
         idle_timeout: members.read("idle_timeout", idle_timeout),

@@ -147,6 +147,9 @@ impl Parts {
             // Every key of it decides which tools there are.
             self.text(&format!("{openapi:?}"));
         }
+        if !remote.identity.is_shared() {
+            self.text(&format!("{:?}", remote.identity));
+        }
     }
 }
 
@@ -181,6 +184,7 @@ mod tests {
             proxy,
             certificates: None,
             oauth,
+            identity: crate::config::UpstreamIdentity::Shared,
         };
         ConfigHash::of(&if sse {
             Transport::Sse(remote)

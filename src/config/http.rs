@@ -7,7 +7,7 @@ use super::error::EntryError;
 use super::reader::{At, Read};
 use super::sections::HttpEntry;
 use super::server::Resolver;
-use super::{HttpAuth, ListenAddress, Surface, TlsOptions, simple_setting};
+use super::{HttpAuth, ListenAddress, Surface, TlsOptions, is_protected, simple_setting};
 
 /// How clients are served over HTTP; arguments and variables go before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub(crate) struct HttpOptions {
     pub origins: Vec<String>,
     /// How clients show who they are; `None` without identities.
     pub auth: Option<HttpAuth>,
+    /// The URL by which people reach the server, without a slash at its end.
+    pub public_url: Option<String>,
     /// The server's certificate; `None` without TLS.
     pub tls: Option<Box<TlsOptions>>,
     /// How long the end waits for calls in progress; `None` does not wait.
@@ -69,6 +71,20 @@ impl Resolver<'_> {
             .map(|written| Ok(self.file("http.token_file", &written)?.into()));
         let auth = entry.auth.map(|entry| self.auth(entry)).transpose()?;
         let tls = entry.tls.map(|entry| self.tls(entry)).transpose()?;
+        let public_url = entry.public_url.map(|written| {
+            let text = self.plain("http.public_url", &written)?;
+            let text = text.trim().trim_end_matches('/');
+            match is_protected(text) && !text.contains(['?', '#', '@']) {
+                true => Ok(text.to_owned()),
+                false => {
+                    let expected =
+                        "a URL with `https://` (`http://` on this machine only), without a query";
+                    let found = format!("`\"{}\"`", written.value);
+                    let fault = EntryError::value("http.public_url", expected, found);
+                    Err(At::new(written.offset, fault))
+                }
+            }
+        });
         let certificates = auth.as_ref().is_some_and(|auth| auth.certificates);
         if certificates && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none()) {
             let fault = EntryError::value(
@@ -85,6 +101,7 @@ impl Resolver<'_> {
         Ok(HttpOptions {
             surface,
             auth,
+            public_url: public_url.transpose()?,
             tls: tls.map(Box::new),
             drain: entry.drain,
             origins: origins.collect::<Result<_, _>>()?,

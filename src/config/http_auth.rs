@@ -260,7 +260,8 @@ fn forwarded(field: &Field<'_>) -> Result<Forwarded, At<EntryError>> {
     Ok(forwarded)
 }
 
-fn header(field: &Field<'_>) -> Result<String, At<EntryError>> {
+/// Reads the name of a header for something about a person.
+pub(super) fn header(field: &Field<'_>) -> Result<String, At<EntryError>> {
     let name = field.text()?.value.to_ascii_lowercase();
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_plain = !name.is_empty() && name.bytes().all(is_token);

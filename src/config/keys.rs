@@ -385,6 +385,15 @@ pub(super) const ENTRY: Table = &[
         "How to log in, where the server does not say all of it.",
     ),
     with_default(
+        "identity",
+        Value::FilledObjectOr(
+            super::upstream_identity::WORDS,
+            super::upstream_identity::IDENTITY,
+        ),
+        "\"shared\"",
+        "In whose name people with an identity (`http.auth`) use the server: that of the configured credentials, the person's name in a header, a token that the person's own is exchanged for, or the person's own login there. Without an identity, all but `shared` are refused.",
+    ),
+    with_default(
         "disabled",
         Value::Flag,
         "false",

@@ -52,6 +52,7 @@ mod options;
 mod override_values;
 mod package;
 mod paths;
+mod person;
 mod policy;
 mod profiles;
 mod projects;
@@ -85,6 +86,7 @@ mod tls;
 mod tool_scopes;
 mod traces;
 mod transport;
+mod upstream_identity;
 mod watch;
 
 pub(crate) use access_tokens::{ResourceServer, is_protected};
@@ -99,7 +101,7 @@ pub(crate) use command_line::{CommandLine, CommandTool};
 pub(crate) use daemon::{DaemonMode, DaemonOptions};
 pub(crate) use document::{Document, DocumentError};
 pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, edit, link_target};
-pub(crate) use entitlement::{Claims, Entitlement};
+pub(crate) use entitlement::{Claims, Entitlement, SubjectToken};
 pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
@@ -147,6 +149,7 @@ pub(crate) use surface_options::{SurfaceOptions, introduced, is_client, is_known
 pub(crate) use tls::TlsOptions;
 pub(crate) use traces::{Collector, MetricsExport, Sampler, Traces};
 pub(crate) use transport::{Proxy, Remote, Stdio, Transport};
+pub(crate) use upstream_identity::{Forward, TokenExchange, UpstreamIdentity};
 pub(crate) use watch::{ConfigWatch, Stamp};
 
 use options::CREDENTIALS_EXPECTED;

@@ -484,6 +484,9 @@ mod tests {
             if ["openapi", "base_url", "include", "exclude", "origins"].contains(&key) {
                 entry = json!({ "openapi": "https://x" });
             }
+            if key == "identity" {
+                entry = json!({ "url": "https://x" });
+            }
             if matches!(key, "graphql" | "skills") {
                 entry = json!({});
             }

@@ -99,6 +99,8 @@ section! {
         origins: Option<Vec<At<String>>> = Field::texts, Value::Texts;
         /// How clients show who they are; without it, there is at most the one token. `tokens` stands for `{"tokens": true}`.
         auth: Option<AuthEntry> = auth, Value::FilledObjectOr(&["tokens"], AUTH);
+        /// The URL by which people and other servers reach this one, such as `https://mcp.example.com`; the page `/logins` is below it. By default that of `auth.oauth.audience` without `/mcp`, or the address itself on this machine.
+        public_url: Option<At<String>> = Field::text, Value::Text;
         /// A certificate, with which the server speaks HTTPS. The files are read again when they change.
         tls: Option<TlsEntry> = tls, Value::Complete(&["cert", "key"], TLS);
         /// How long `serve --http` waits for calls in progress when it is to end. Meanwhile it takes no new ones. Without it, it ends at once.

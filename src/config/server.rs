@@ -16,6 +16,7 @@ use super::reader::{At, Read, Report};
 use super::sandbox::SandboxEntry;
 use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::sections::OAuthEntry;
+use super::upstream_identity::{self, IdentityEntry, UpstreamIdentity};
 use super::{
     Certificates, CommandLine, ConfigHash, Folder, Holds, OwnExposure, OwnIdleBounds, Proxy,
     Remote, Sandbox, Server, Stdio, Transport, Trust, expand,
@@ -64,6 +65,7 @@ struct Target {
     proxy: Option<At<String>>,
     ca_file: Option<At<String>>,
     oauth: Option<OAuthEntry>,
+    identity: Option<At<IdentityEntry>>,
 }
 
 impl<'a> Resolver<'a> {
@@ -119,6 +121,7 @@ impl<'a> Resolver<'a> {
             proxy: entry.proxy?,
             ca_file: entry.ca_file?,
             oauth: entry.oauth?,
+            identity: entry.identity?,
             command: entry.command?,
             url: entry.url?,
             openapi: entry.openapi?,
@@ -212,6 +215,9 @@ impl<'a> Resolver<'a> {
                 return Err(At::new(sandbox.offset, no_sandbox(problem)));
             }
         }
+        if target.url.is_none() && target.openapi.is_none() {
+            upstream_identity::without_url(target.identity.as_ref())?;
+        }
         if let Some(path) = target.skills.take() {
             return self.skills(offset, &path, &target, &unused);
         }
@@ -252,6 +258,7 @@ impl<'a> Resolver<'a> {
             proxy,
             ca_file,
             oauth,
+            identity,
         } = target;
         match (command, url, kind) {
             (Some(_), Some(_), _) => Err(At::new(offset, EntryError::BothTargets)),
@@ -293,6 +300,7 @@ impl<'a> Resolver<'a> {
                 remote.headers_command = headers_command
                     .map(|words| self.headers_command(words))
                     .transpose()?;
+                remote.identity = self.identity(identity, &remote)?;
                 Ok(match kind {
                     Some((Kind::Sse, _)) => Transport::Sse(remote),
                     _ => Transport::Http(remote),
@@ -465,6 +473,7 @@ impl<'a> Resolver<'a> {
             certificates,
             openapi: None,
             oauth,
+            identity: UpstreamIdentity::Shared,
         })
     }
 

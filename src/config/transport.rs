@@ -9,6 +9,7 @@ use super::folder::Folder;
 use super::oauth::{HeadersCommand, OAuth};
 use super::openapi::OpenApi;
 use super::sandbox::Sandbox;
+use super::upstream_identity::UpstreamIdentity;
 use crate::secret::Secret;
 
 /// The transport of a server. Arguments and URLs print unmasked: mask them with
@@ -61,6 +62,8 @@ pub(crate) struct Remote {
     pub openapi: Option<Box<OpenApi>>,
     /// The OAuth settings, for a server that needs a login and has no `Authorization` in `headers`.
     pub oauth: OAuth,
+    /// In whose name requests are sent.
+    pub identity: UpstreamIdentity,
 }
 
 /// The proxy for a remote server; a server on this machine is always reached directly.

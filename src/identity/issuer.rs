@@ -17,7 +17,8 @@ use super::answers::Answers;
 use super::jwt_crypto::{ALGORITHMS, family, install};
 use super::requests::{RequestError, Requests};
 use super::{Denial, is_name};
-use crate::config::{Claims, ResourceServer, is_protected};
+use crate::config::{Claims, ResourceServer, SubjectToken, is_protected};
+use crate::secret::Secret;
 
 /// The longest token in bytes.
 pub(super) const LONGEST: usize = 16 * 1024;
@@ -100,11 +101,20 @@ impl Issuer {
     pub(super) async fn check(&self, token: &str) -> Result<Checked, Denial> {
         let (header, members) = self.members(token).await?;
         let expires = time(members.get("exp")).ok_or(Denial::Invalid)?;
+        let expires = expires + Duration::from_secs(SKEW);
         let (claims, scopes) = self.claims(&members)?;
+        let token = SubjectToken {
+            token: Secret::new(token.to_owned()),
+            grant: grant_of(&members),
+            expires,
+        };
         Ok(Checked {
-            claims,
+            claims: Claims {
+                token: Some(token),
+                ..claims
+            },
             scopes,
-            expires: expires + Duration::from_secs(SKEW),
+            expires,
             key: header.kid,
         })
     }
@@ -324,6 +334,16 @@ pub(super) fn time(value: Option<&Value>) -> Option<SystemTime> {
     let seconds = value?.as_f64().filter(|seconds| *seconds < 1e12)?;
     let since = Duration::try_from_secs_f64(seconds).ok()?;
     UNIX_EPOCH.checked_add(since)
+}
+
+/// The grant of a token: its scopes, and the client that it was given to.
+fn grant_of(members: &Map<String, Value>) -> String {
+    let scopes = texts(members.get("scope").or(members.get("scp")));
+    let scopes: BTreeSet<&str> = scopes.iter().flat_map(|text| text.split(' ')).collect();
+    let client = members.get("client_id").or(members.get("azp"));
+    let client = client.and_then(Value::as_str).unwrap_or_default();
+    let scopes: Vec<&str> = scopes.into_iter().collect();
+    format!("{client}\n{}", scopes.join(" "))
 }
 
 /// A member by its name, or by a path with dots, such as `realm_access.roles`.

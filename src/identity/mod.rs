@@ -31,7 +31,7 @@ use parking_lot::{Mutex, RwLock};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Claims, Config, Entitlement, Forwarded, HttpAuth};
+use crate::config::{Claims, Config, Entitlement, Forwarded, HttpAuth, SubjectToken};
 use crate::secret::Secret;
 use authorization::AuthorizationServer;
 use issuer::Issuer;
@@ -436,6 +436,18 @@ impl Authenticator {
         Ok(pass)
     }
 
+    /// A live token of an identity, to exchange for another: the one that ends last.
+    #[must_use]
+    pub(crate) fn token_of(&self, entitlement: &Entitlement) -> Option<SubjectToken> {
+        let passes = self.passes.lock();
+        let theirs = passes
+            .values()
+            .filter(|pass| *pass.entitlement == *entitlement);
+        let live = theirs.filter(|pass| !pass.has_ended());
+        let tokens = live.filter_map(|pass| pass.claims.token.as_ref());
+        tokens.max_by_key(|token| token.expires).cloned()
+    }
+
     /// The resource for whose tokens clients log in; `None` if no access tokens count.
     #[must_use]
     pub(crate) fn resource(&self) -> Option<Resource> {
@@ -669,6 +681,7 @@ pub(crate) fn claims_of(token: &Stored) -> Claims {
         groups: BTreeSet::new(),
         roles: token.roles.clone(),
         profile: token.profile.clone(),
+        token: None,
     }
 }
 

@@ -289,6 +289,7 @@ impl Grant {
             groups: self.groups.clone(),
             roles: self.roles.clone(),
             profile: self.profile.clone(),
+            token: None,
         }
     }
 }

@@ -26,6 +26,7 @@ mod tools;
 mod view;
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
@@ -52,19 +53,23 @@ pub(crate) use tools::search::SearchError;
 pub(crate) use view::View;
 
 use crate::approvals::Approvals;
+use crate::audit::{Kind, Outcome};
 use crate::catalog::Catalog;
-use crate::config::{Config, SessionEnv, SurfaceRequest};
+use crate::config::{Config, SessionEnv, SurfaceRequest, env};
 use crate::events::Source;
 use crate::limits::Limits;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::notify::Notifier;
 use crate::results::{Owner, Results};
 use crate::sandbox::Sandboxes;
+use crate::secret::Secret;
 use crate::shutdown::Tasks;
 use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
-use crate::upstream::oauth::{Place, Vault};
+use crate::tool::ServerName;
+use crate::upstream::oauth::{self, OwnKey, Place, Vault};
+use crate::upstream::person::{self, Person};
 use crate::upstream::{PACKAGES, Pool, SharedServers, UpstreamContext};
 use answers::Answers;
 use callers::Callers;
@@ -126,6 +131,7 @@ pub(crate) struct SharedFigures {
     /// The audit log of the first proxy.
     ledger: Option<Arc<Ledger>>,
     limits: Arc<Limits>,
+    people: Arc<person::Figures>,
 }
 
 /// The directories for data that outlive a proxy.
@@ -204,22 +210,26 @@ impl Proxy {
                 scripts: Arc::default(),
                 ledger: None,
                 limits: Limits::new(directories.audit.as_deref(), tasks.clone()),
+                people: Arc::default(),
             }
         });
         let (statistics, limits) = (figures.statistics.clone(), figures.limits.clone());
         statistics.live().count_calls(config.counts_calls());
         let owner = || directories.owner.clone();
+        let person = profiles.entitlement().map(|one| one.identity.as_str());
         let results = directories.results.as_deref();
-        let results = results.map_or_else(Results::absent, |root| Results::new(root, owner()));
+        let results = results.map_or_else(Results::absent, |root| {
+            Results::new(root, owner()).of_person(person)
+        });
         let answers = Arc::new(Answers::new(
             Arc::new(results),
             statistics.clone(),
             tasks.clone(),
         ));
         Arc::new_cyclic(|proxy: &Weak<Self>| {
-            let identity = profiles.entitlement();
-            let identity = identity.map(|entitlement| entitlement.identity.clone());
-            let pool = pool(&config, directories, &session, servers, &identity, proxy);
+            let person = profiles.person(&figures.people);
+            let identity = person.as_ref().map(|person| person.identity().to_owned());
+            let pool = pool(&config, directories, &session, servers, person, proxy);
             let session_id = directories.owner.session();
             let events = Source::new(servers.events.clone(), session_id);
             let notifier = Notifier::new(session.environment.clone(), tasks.clone());
@@ -267,6 +277,7 @@ impl Proxy {
                 tasks: tasks.clone(),
             };
             let scripts = figures.scripts.clone();
+            let people = figures.people.clone();
             let surfaces = Surfaces::new(
                 inventory.clone(),
                 callers.clone(),
@@ -297,6 +308,7 @@ impl Proxy {
                     limits,
                     surfaces: surfaces.figures.clone(),
                     scripts,
+                    people,
                     process: OnceLock::new(),
                 },
                 surfaces,
@@ -345,6 +357,23 @@ impl Proxy {
         self.relay.close().await;
         self.limits.flush();
         self.tools.ledger.close().await;
+    }
+
+    /// Records a login of a person at `server`, or its end, on the page of the gateway.
+    pub(crate) fn note_login(&self, server: &ServerName, is_done: bool, detail: &str) {
+        let (outcome, figure) = match is_done {
+            true => (Outcome::Ok, &self.figures.people.logins),
+            false => (Outcome::Failed, &self.figures.people.failed_logins),
+        };
+        figure.fetch_add(1, Ordering::Relaxed);
+        let ledger = &self.tools.ledger;
+        ledger.note(Kind::Login, outcome, server, None, detail);
+    }
+
+    /// Records the end of a person's login at `server`.
+    pub(crate) fn note_logout(&self, server: &ServerName) {
+        let ledger = &self.tools.ledger;
+        ledger.note(Kind::Login, Outcome::Ok, server, None, "logged out");
     }
 
     /// Removes what was kept for other processes that may take the session over. Call it when the client has left.
@@ -569,7 +598,7 @@ fn pool(
     directories: &Directories,
     session: &SessionEnv,
     servers: &Arc<SharedServers>,
-    identity: &Option<String>,
+    person: Option<Arc<Person>>,
     proxy: &Weak<Proxy>,
 ) -> Arc<Pool> {
     let logs = directories.logs.clone();
@@ -580,9 +609,19 @@ fn pool(
         directories.closed.clone(),
     ));
     context.packages = directories.cache.as_ref().map(|cache| cache.join(PACKAGES));
-    context.identity.clone_from(identity);
     context.sources = Some(Arc::new(Sources::new(directories.cache.clone())));
     let tasks = context.tasks.clone();
+    if let (Some(Place::Directory(logins)), Some(_)) = (&directories.logins, &person) {
+        let given = session.environment.get(env::LOGIN_KEY.name);
+        let given = given.filter(|text| !text.trim().is_empty());
+        let key = OwnKey {
+            given: given.map(|text| Secret::new(text.to_owned())),
+            path: logins.with_file_name(format!("{}.key", oauth::PEOPLE)),
+        };
+        let place = Place::Directory(logins.join(oauth::PEOPLE));
+        context.logins_of_people = Some(Arc::new(Vault::of_people(place, key, tasks.clone())));
+    }
+    context.person = person;
     let vault = |place: &Place| {
         Arc::new(Vault::new(
             place.clone(),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::config::{Config, Entitlement, ProfileRefusal, ProfileRequest, Subject};
+use crate::upstream::person::{Figures, Front, Person};
 
 /// The profiles with which a proxy starts.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,8 @@ pub(crate) struct ProfileChoice {
     pub is_over_http: bool,
     /// The part of the configuration that its clients' identity gets, if they have one.
     pub entitlement: Option<Arc<Entitlement>>,
+    /// The gateway that they reach it by.
+    pub front: Option<Arc<Front>>,
 }
 
 impl ProfileChoice {
@@ -151,6 +154,18 @@ impl ProfileScope {
     /// The part of the configuration that the clients' identity gets, if they have one.
     pub(super) fn entitlement(&self) -> Option<&Arc<Entitlement>> {
         self.choice.entitlement.as_ref()
+    }
+
+    /// The person that the clients are, if they have an identity.
+    pub(super) fn person(&self, figures: &Arc<Figures>) -> Option<Arc<Person>> {
+        let entitlement = self.choice.entitlement.clone()?;
+        let front = self.choice.front.clone();
+        let figures = figures.clone();
+        Some(Arc::new(Person {
+            entitlement,
+            front,
+            figures,
+        }))
     }
 
     /// Whether the clients come over HTTP.

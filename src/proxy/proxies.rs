@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::{ProfileChoice, Proxy, SharedFigures};
 use crate::config::{Config, Entitlement, ProfileRefusal, ProfileRequest};
 use crate::shutdown::Tasks;
+use crate::upstream::person::Front;
 
 /// Creates a proxy with a configuration, these profiles, the figures of the first one, and the tasks of those that end before the run.
 type Make = dyn Fn(Config, ProfileChoice, Option<SharedFigures>, Option<&Tasks>) -> Arc<Proxy>
@@ -33,6 +34,8 @@ pub(crate) struct Proxies {
     narrower: Mutex<BTreeMap<Key, Narrower>>,
     /// Whether no client reads stdout.
     is_stdout_free: OnceLock<()>,
+    /// The gateway that clients over HTTP reach.
+    front: OnceLock<Arc<Front>>,
 }
 
 impl Proxies {
@@ -43,7 +46,33 @@ impl Proxies {
             make,
             narrower: Mutex::default(),
             is_stdout_free: OnceLock::new(),
+            front: OnceLock::new(),
         }
+    }
+
+    /// Sets the gateway that clients reach, before the first of them comes.
+    pub(crate) fn set_front(&self, front: Arc<Front>) {
+        // A run has one server.
+        let _ = self.front.set(front);
+    }
+
+    /// The gateway that clients reach.
+    #[must_use]
+    pub(crate) fn front(&self) -> Option<&Arc<Front>> {
+        self.front.get()
+    }
+
+    /// The proxies of an identity.
+    #[must_use]
+    pub(crate) fn of_identity(&self, identity: &str) -> Vec<Arc<Proxy>> {
+        let narrower = self.narrower.lock();
+        let is_theirs = |(_, entitlement): &&Key| {
+            entitlement
+                .as_ref()
+                .is_some_and(|one| one.identity == identity)
+        };
+        let theirs = narrower.iter().filter(|(key, _)| is_theirs(key));
+        theirs.map(|(_, known)| known.proxy.clone()).collect()
     }
 
     /// The proxy of the run's own profiles.
@@ -86,6 +115,7 @@ impl Proxies {
             named: names.clone(),
             is_over_http: self.main.profiles.is_over_http(),
             entitlement: entitlement.cloned(),
+            front: self.front.get().cloned(),
             ..ProfileChoice::default()
         };
         let key = (names, entitlement.cloned());

@@ -253,6 +253,7 @@ fn kind_of_http(error: &HttpError) -> ErrorKind {
         HttpError::Unreachable { .. }
         | HttpError::Insecure { .. }
         | HttpError::Command(_)
+        | HttpError::Identity(_)
         | HttpError::Elsewhere { .. }
         | HttpError::Redirect { .. }
         | HttpError::NoEndpoint { .. } => ErrorKind::Unavailable,

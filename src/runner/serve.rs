@@ -127,6 +127,7 @@ impl HttpOptions {
             })
         });
         Ok(http::Options {
+            public_url: None,
             origins: origins.collect::<Result<_, _>>()?,
             address: self.address,
             token: token.transpose()?,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::HttpError;
 use super::oauth::AuthRequired;
+use super::person::IdentityError;
 use crate::tool::{ServerName, is_hidden};
 
 /// The reason why a server cannot be reached. All requests that waited for one attempt share it.
@@ -22,6 +23,16 @@ pub(crate) enum ConnectError {
     Disabled {
         /// Its name.
         server: ServerName,
+    },
+    /// It is used in the name of each person, and there is none.
+    #[error(
+        "server `{server}` is used in the name of each person (`identity`: \"{identity}\"), and this session has no identity: it is there for clients of `mcpzip serve --http` with `http.auth`"
+    )]
+    Nobody {
+        /// Its name.
+        server: ServerName,
+        /// The word in the configuration.
+        identity: &'static str,
     },
     /// An agent has added it, and no person has approved its entry.
     #[error(
@@ -357,6 +368,23 @@ impl CallError {
         }
     }
 
+    /// The reason why a person's token was not exchanged, if that is it.
+    #[must_use]
+    pub(crate) fn failed_exchange(&self) -> Option<&IdentityError> {
+        let error = match self {
+            Self::Connect(error) => match error.as_ref() {
+                ConnectError::Http { error, .. } => error,
+                _ => return None,
+            },
+            Self::Http { error, .. } => error,
+            _ => return None,
+        };
+        match error {
+            HttpError::Identity(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
     /// Whether the request can be repeated without the risk of acting twice.
     #[must_use]
     pub(crate) fn is_unsent(&self) -> bool {
@@ -399,6 +427,15 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
         AuthRequired::Rights => {
             "; the current login does not permit this, and a new login would not change that"
                 .to_owned()
+        }
+        AuthRequired::Page(Some(page)) => {
+            format!("; login needed: open {page} in a browser and log in there as yourself")
+        }
+        AuthRequired::Page(None) => {
+            "; login needed, and the gateway does not know its own URL: its administrator sets `http.public_url`".to_owned()
+        }
+        AuthRequired::Identity => {
+            "; it does not accept what the gateway says about this person: the administrator has to check `identity` of its entry".to_owned()
         }
         AuthRequired::Patience(reason) => format!("; no token is available now: {reason}"),
     }

@@ -31,6 +31,7 @@ mod outline;
 mod own;
 mod packages;
 mod paging;
+pub(crate) mod person;
 mod pinned;
 mod pool;
 mod process_group;
@@ -99,8 +100,11 @@ pub(crate) struct UpstreamContext {
     pub variables: Environment,
     /// The session's directory, the default working directory of servers.
     pub directory: Option<PathBuf>,
-    /// The identity of the person that the connections are for, if it is known; others get connections of their own.
-    pub identity: Option<String>,
+    /// The person that the connections are for, if it is known; others get connections of their own.
+    pub person: Option<Arc<person::Person>>,
+    /// The vault of people's logins; without it, there are none.
+    pub logins_of_people: Option<Arc<oauth::Vault>>,
+    exchanges: oauth::Exchanges,
     /// The soft limit of open files of servers, if it is not that of this process.
     pub open_files: Option<u64>,
     /// The directory of the servers' stderr logs; `None` keeps none.
@@ -158,7 +162,9 @@ impl UpstreamContext {
             open_files: session.open_files,
             log_directory,
             sharing_directory: None,
-            identity: None,
+            person: None,
+            logins_of_people: None,
+            exchanges: oauth::Exchanges::default(),
             logins: None,
             sources: None,
             sandboxes: Arc::default(),

@@ -2,6 +2,7 @@
 
 use super::HttpError;
 use super::error::{CallError, ConnectError, ListError, NotListed};
+use super::oauth::AuthRequired;
 use crate::tool::ServerName;
 
 impl NotListed {
@@ -47,6 +48,7 @@ impl ConnectError {
             Self::Unknown { .. }
             | Self::Disabled { .. }
             | Self::Unapproved { .. }
+            | Self::Nobody { .. }
             | Self::Configuration { .. }
             | Self::Spawn { .. }
             | Self::Stopped { .. }
@@ -94,10 +96,15 @@ fn of_http(server: &ServerName, error: &HttpError) -> String {
         HttpError::Unreachable { .. } => "cannot be reached".to_owned(),
         HttpError::Insecure { .. } => "offers no secure connection (TLS)".to_owned(),
         HttpError::Status { status, .. } => format!("answered with HTTP {status}"),
+        HttpError::Login {
+            need: AuthRequired::Page(Some(page)),
+            ..
+        } => format!("requires a login of your own: {page}"),
         HttpError::Login { status, .. } if error.wants_login() => {
             format!("requires a login (HTTP {status}): run `mcpzip login {server}`")
         }
         HttpError::Login { status, .. } => format!("requires a login (HTTP {status})"),
+        HttpError::Identity(_) => "was not asked in the name of this person".to_owned(),
         HttpError::Command(_) => "cannot be called: its `headers_command` failed".to_owned(),
         HttpError::Redirect { .. } => "redirects to another address".to_owned(),
         HttpError::Elsewhere { .. } => "is described as being at another address".to_owned(),

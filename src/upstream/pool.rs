@@ -418,6 +418,14 @@ impl Pool {
                 server: server.clone(),
             }));
         }
+        if let (Some(remote), None) = (joined.entry.remote(), &self.context.person)
+            && !remote.identity.is_shared()
+        {
+            return Err(Arc::new(ConnectError::Nobody {
+                server: server.clone(),
+                identity: remote.identity.word(),
+            }));
+        }
         let slot = joined.slots.suiting(host.map(Host::capabilities));
         Ok((slot, joined.user))
     }

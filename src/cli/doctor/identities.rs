@@ -1,11 +1,13 @@
 //! Checks of identities: whether the limits and each role can be used, each role in a rule exists, and each token gives something.
 
+use std::net::IpAddr;
+
 use super::super::printable::printable;
 use super::Examination;
 use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, HttpOptions, UpstreamIdentity};
 use crate::identity::authorization::KeyFile;
 use crate::identity::{People, TokenFile, claims_of};
 
@@ -13,6 +15,7 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
     let config = app.proxy().unscoped().config();
     roles(&config, examination);
     rules(&config, examination);
+    servers(&config, examination);
     if let Err(fault) = &config.limits {
         let what = printable(&fault.to_string());
         let about = "limits".to_owned();
@@ -61,6 +64,50 @@ fn people(config: &Config, people: &People, examination: &mut Examination) {
             let what = printable(&reason.to_string());
             examination.add(Finding::new(&kinds::TOKEN_USELESS, printable(&about), what));
         }
+    }
+}
+
+/// Servers that are used in people's names, and what they need of the gateway.
+fn servers(config: &Config, examination: &mut Examination) {
+    let http = config.http.as_ref().ok();
+    let auth = http.and_then(|http| http.auth.as_ref());
+    let is_here = |http: &HttpOptions| {
+        let address = http.address.clone().unwrap_or_default();
+        let is_address = address
+            .host
+            .parse()
+            .is_ok_and(|ip: IpAddr| ip.is_loopback());
+        is_address || address.host == "localhost"
+    };
+    let has_url = http.is_some_and(|http| http.public_url.is_some() || is_here(http));
+    let has_issuer = auth.is_some_and(|auth| auth.oauth.is_some());
+    let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
+    for (server, entry) in used {
+        let Some(remote) = entry.remote() else {
+            continue;
+        };
+        let problem = match &remote.identity {
+            UpstreamIdentity::Shared => continue,
+            _ if auth.is_none() => "clients have no identity without `http.auth`",
+            UpstreamIdentity::Exchange(_) if !has_issuer => {
+                "only tokens of an issuer (`http.auth.oauth`) can be exchanged"
+            }
+            UpstreamIdentity::PerUser if !has_url && !has_issuer => {
+                "people are sent to a page of this gateway, whose URL is not known"
+            }
+            UpstreamIdentity::Forward(forward)
+                if forward.assertion.is_some() && !has_url && !has_issuer =>
+            {
+                "an assertion names the URL of this gateway, which is not known"
+            }
+            _ => continue,
+        };
+        let finding = Finding::new(
+            &kinds::IDENTITY_UNSERVED,
+            server.as_str(),
+            problem.to_owned(),
+        );
+        examination.add(finding);
     }
 }
 

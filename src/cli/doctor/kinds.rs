@@ -183,6 +183,9 @@ kinds! {
     TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
         why "Its client is refused: a role or profile that the token names is gone, or no role is for its name.",
         advice "Add the name to `users` of a role, or revoke the token and make another one.";
+    IDENTITY_UNSERVED: Warning "identity-unserved", "a server is used in each person's name, and the gateway cannot say it",
+        why "Each request to the server is refused: it never gets the credentials of another.",
+        advice "Set `http.auth`, `http.auth.oauth` or `http.public_url`, or `\"identity\": \"shared\"` if everyone may use the configured credentials.";
     SHOW_UNUSED: Warning "show-unused", "a pattern of `show` lists no tool",
         why "The tools that you expect next to the three are not there: the server or tool has another name, is denied or held back, or the surface lists every tool anyway.",
         advice "Correct `show`; `mcpzip tools` prints the tools as agents know them.";

@@ -58,7 +58,8 @@ pub(super) async fn examine(
     let used = config
         .servers
         .iter()
-        .filter(|(name, entry)| !entry.disabled && is_meant(name));
+        // A server that is used in people's names has a list for each of them, and none for this command.
+        .filter(|(name, entry)| !entry.disabled && !entry.is_for_people() && is_meant(name));
     let names: Vec<ServerName> = used.map(|(name, _)| name.clone()).collect();
     let times = list(app, &names, output).await;
     let status = proxy.inventory.status(&proxy.unscoped());

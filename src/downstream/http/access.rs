@@ -49,6 +49,8 @@ pub(super) struct Access {
     pub(super) is_loopback: bool,
     pub(super) token: Option<Secret<String>>,
     pub(super) origins: Vec<Origin>,
+    /// The origin of the gateway's own pages, if it is known.
+    pub(super) own_origin: Option<Origin>,
     /// Finds out who sends a request, where clients have identities.
     pub(super) authenticator: Option<Arc<Authenticator>>,
 }
@@ -99,7 +101,7 @@ impl Origin {
 
 impl Access {
     /// The response that refuses the request; `None` if it is permitted.
-    fn refusal(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+    pub(super) fn refusal(&self, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
         // If a header is given twice, a proxy in front may have checked the other one.
         let is_double = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
         if let Some(name) = [HOST, ORIGIN, AUTHORIZATION]
@@ -148,6 +150,19 @@ impl Access {
             let own = server.options().url.split_once("://");
             own.is_some_and(|(_, own)| own.eq_ignore_ascii_case(host))
         })
+    }
+
+    /// Whether a form was sent by one of the gateway's own pages; browsers always say where a form is from.
+    pub(super) fn is_own_form(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+        let origin = headers.get(ORIGIN).and_then(|value| value.to_str().ok());
+        let Some(origin) = origin.and_then(|text| text.parse::<Origin>().ok()) else {
+            return false;
+        };
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let host = host.or(uri.authority().map(Authority::as_str));
+        let is_host = host.is_some_and(|host| origin.authority().eq_ignore_ascii_case(host));
+        let is_page = origin.0.starts_with("http://") || origin.0.starts_with("https://");
+        self.own_origin.as_ref() == Some(&origin) || is_page && is_host
     }
 
     fn is_allowed(&self, origin: &Origin, host: &str) -> bool {

@@ -24,6 +24,7 @@ mod identities;
 mod incoming;
 mod limiting;
 mod listening;
+mod logins;
 mod metrics;
 mod modern;
 mod options;
@@ -55,20 +56,23 @@ use axum::http::Method;
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::{any, get};
+use reqwest::Url;
 use tokio::net::TcpListener;
 
 pub(crate) use access::Origin;
 pub(crate) use options::address;
 pub(crate) use options::{Arguments, Options, OptionsError, of_variable, token};
 
-use crate::config::{HttpAuth, ListenAddress};
+use crate::config::{Entitlement, HttpAuth, ListenAddress};
 use crate::identity::{Authenticator, Pass};
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxies;
 use crate::shutdown::Tasks;
+use crate::upstream::person::{AssertionKey, Front};
 use access::Access;
 use admission::Admission;
 use draining::{Draining, Running};
+use logins::Logins;
 use sessions::Sessions;
 use shared::Shared;
 use tls::{Tls, TlsError};
@@ -84,6 +88,9 @@ const KEPT: usize = 8 * 1024 * 1024;
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
+/// The path of the keys that check what the gateway says about people.
+const KEYS: &str = "/.well-known/mcpzip-keys.json";
+
 /// The path of the endpoint for one profile.
 const PROFILED: &str = "/mcp/p/{profile}";
 
@@ -135,6 +142,7 @@ pub(crate) struct Server {
     auth: Option<HttpAuth>,
     tls: Option<Arc<Tls>>,
     drain: Option<Duration>,
+    public_url: Option<String>,
 }
 
 impl Server {
@@ -144,6 +152,7 @@ impl Server {
     /// When the address is not available, or would be open to other machines without a token.
     pub(crate) async fn bind(mut options: Options) -> Result<Self, Error> {
         let drain = options.drain;
+        let public_url = options.public_url.take();
         let tls = options.tls.take().map(|tls| Tls::new(*tls)).transpose()?;
         let address = options.address.clone();
         let (access, auth, resolved) = access_of(options, false).await?;
@@ -159,6 +168,7 @@ impl Server {
             auth,
             tls: tls.map(Arc::new),
             drain,
+            public_url,
         })
     }
 
@@ -177,6 +187,20 @@ impl Server {
         self.address
     }
 
+    /// The URL by which people and other servers reach it, as far as that is known.
+    fn public_url(&self, authenticator: &Authenticator) -> Option<String> {
+        if let Some(url) = &self.public_url {
+            return Some(url.clone());
+        }
+        if let Some(resource) = authenticator.resource() {
+            let url = resource.url.trim_end_matches('/');
+            return Some(url.strip_suffix(ENDPOINT).unwrap_or(url).to_owned());
+        }
+        let url = self.url();
+        let is_here = self.address.ip().is_loopback();
+        is_here.then(|| url.strip_suffix(ENDPOINT).unwrap_or(&url).to_owned())
+    }
+
     /// Serves clients with `proxies` until their run ends.
     pub(crate) fn start(
         mut self,
@@ -189,6 +213,18 @@ impl Server {
             .take()
             .map(|auth| Arc::new(Authenticator::new(&auth, state_dir, proxies.whole())));
         self.access.authenticator.clone_from(&authenticator);
+        if let Some(authenticator) = &authenticator {
+            let url = self.public_url(authenticator);
+            // Forms of the pages come from there, also if a proxy in front changes `Host`.
+            let origin = url.as_deref().and_then(|url| Url::parse(url).ok());
+            let origin = origin.and_then(|url| url.origin().ascii_serialization().parse().ok());
+            self.access.own_origin.clone_from(&origin);
+            self.access.origins.extend(origin);
+            let tokens = Arc::downgrade(authenticator);
+            let tokens = move |entitlement: &Entitlement| tokens.upgrade()?.token_of(entitlement);
+            let key = AssertionKey::below(state_dir);
+            proxies.set_front(Arc::new(Front::new(Box::new(tokens), url, key)));
+        }
         let shared = shared(self.access, proxies, tasks);
         if let Some(authenticator) = authenticator {
             tasks.spawn(following::follow(authenticator, shared.clone()));
@@ -227,6 +263,7 @@ async fn access_of(
         token,
         origins,
         auth,
+        public_url: _,
         tls: _,
         drain: _,
     } = options;
@@ -243,6 +280,7 @@ async fn access_of(
         is_loopback,
         token,
         origins,
+        own_origin: None,
         authenticator: None,
     };
     Ok((access, auth, resolved))
@@ -261,6 +299,7 @@ fn shared(access: Access, proxies: Arc<Proxies>, tasks: &Tasks) -> Arc<Shared> {
         outgoing,
         was_ready: AtomicBool::new(false),
         draining: Draining::default(),
+        logins: Logins::default(),
     })
 }
 
@@ -281,6 +320,8 @@ fn router(shared: Arc<Shared>) -> Router {
     endpoints(&shared)
         .merge(checked(figures, &shared))
         .merge(authorization::routes(&shared))
+        .merge(logins::routes::routes(&shared))
+        .route(KEYS, get(resource_metadata::keys))
         .route(identities::METADATA_PATH, get(resource_metadata::metadata))
         .route(resource_metadata::PATHS, get(resource_metadata::metadata))
         .route("/healthz", get(health::live))

@@ -21,6 +21,8 @@ pub(crate) struct Options {
     pub origins: Vec<Origin>,
     /// How clients show who they are; `None` without identities.
     pub auth: Option<HttpAuth>,
+    /// The configured URL by which people reach the server.
+    pub public_url: Option<String>,
     /// The server's certificate; `None` without TLS.
     pub tls: Option<Box<TlsOptions>>,
     /// How long the end waits for calls in progress.
@@ -141,6 +143,7 @@ impl Options {
             token,
             origins,
             auth: configured.auth.clone(),
+            public_url: configured.public_url.clone(),
             tls: configured.tls.clone(),
             drain: configured.drain,
         })

@@ -14,6 +14,22 @@ use super::shared::Shared;
 /// The paths with the path of a resource behind.
 pub(super) const PATHS: &str = "/.well-known/oauth-protected-resource/{*resource}";
 
+/// The keys that check what the gateway says about people to other servers. They are public.
+pub(super) async fn keys(State(shared): State<Arc<Shared>>) -> Response {
+    let Some(front) = shared.proxies.front() else {
+        return refusal::nothing_here();
+    };
+    match front.key.public() {
+        Ok(keys) => refusal::json(StatusCode::OK, keys.to_string()),
+        Err(error) => {
+            tracing::error!(%error, "the key of the gateway cannot be used");
+            refusal::unavailable(
+                "the key cannot be used now; the administrator of the server finds the reason in its log",
+            )
+        }
+    }
+}
+
 pub(super) async fn metadata(State(shared): State<Arc<Shared>>) -> Response {
     let authenticator = shared.access.authenticator.as_ref();
     let Some(resource) = authenticator.and_then(|one| one.resource()) else {

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::access::Access;
 use super::admission::Admission;
 use super::draining::Draining;
+use super::logins::Logins;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
 use crate::downstream::session::name_of;
@@ -29,6 +30,8 @@ pub(super) struct Shared {
     pub(super) outgoing: ByteBudget,
     pub(super) was_ready: AtomicBool,
     pub(super) draining: Draining,
+    /// The browsers on the page of logins, and the logins that they have begun.
+    pub(super) logins: Logins,
 }
 
 impl Shared {

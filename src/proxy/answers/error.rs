@@ -382,6 +382,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
             ConnectError::NotStarted { .. } => "a person has to change its entry or this machine",
             ConnectError::Disabled { .. }
             | ConnectError::Unapproved { .. }
+            | ConnectError::Nobody { .. }
             | ConnectError::Unknown { .. } => "use another tool",
             ConnectError::Http { error, .. } => after_http(error),
             ConnectError::ShuttingDown => "nothing more can be called",
@@ -442,6 +443,11 @@ fn after_http(error: &HttpError) -> &'static str {
             need: AuthRequired::Patience(_),
             ..
         } => "call again later",
+        HttpError::Identity(_) => "nothing was sent; tell the user",
+        HttpError::Login {
+            need: AuthRequired::Identity,
+            ..
+        } => "tell the user",
         HttpError::Login { .. } => "call again when a person has done that",
         HttpError::Elsewhere { .. } => "nothing was sent; use another tool",
         HttpError::TooLarge { .. } => "it may have acted; ask for less, such as one page",

@@ -13,6 +13,7 @@ use super::watched::Watch;
 use super::{Inventory, Progress, changes, findings};
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{Entries, Failure, Listed, Pending, ServerTools};
+use crate::config::Trust;
 use crate::events::Event;
 use crate::notify::Notice;
 use crate::proxy::callers::listener::ChangeNotice;
@@ -183,6 +184,8 @@ impl Inventory {
         let notifier = self.notifier.clone();
         let config = self.callers.unscoped().config();
         let entry = config.servers.get(server);
+        let is_of_person =
+            entry.is_some_and(|entry| entry.is_for_people() && entry.trust == Trust::Report);
         let program = entry.map_or_else(String::new, |entry| entry.transport.program());
         let stored = self.tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
@@ -205,7 +208,11 @@ impl Inventory {
                 tracing::warn!(server = %key.server, %kind, entry, reason, "not usable");
             }
             let pending = pins.pending(&key.server);
-            let compared = pins.note(&key, &program, &tools);
+            // A list of one person does not change that of another.
+            let compared = match is_of_person {
+                true => Ok(false),
+                false => pins.note(&key, &program, &tools),
+            };
             note_changes(&ledger, &key.server, &pending, &pins.pending(&key.server));
             findings::note(&ledger, &before, &tools, known);
             match &compared {
@@ -228,7 +235,7 @@ impl Inventory {
                 listing.set_compared();
             }
             // Other sessions read them, and see other tools.
-            if !config.has_profile_rules() {
+            if !config.has_profile_rules() && !config.has_servers_of_people() {
                 topics.note(&snapshot);
             }
             changes::by_listing(&server, &before, &snapshot)

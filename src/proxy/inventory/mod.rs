@@ -252,6 +252,11 @@ impl Inventory {
         self.pool.stop(server)
     }
 
+    /// Ends the connections of `server`; the next request makes a new one.
+    pub(crate) fn disconnect(&self, server: &ServerName) {
+        self.pool.stop(server);
+    }
+
     /// Whether the cache has been read.
     #[must_use]
     pub(crate) fn is_loaded(&self) -> bool {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::findings::{self, TextFinding};
 use super::{Coverage, Inventory, Progress};
 use crate::catalog::{ChangeKind, Kind, Pending, ServerTools};
-use crate::config::{Config, Transport, Trust};
+use crate::config::{Config, Server, Transport, Trust};
 use crate::proxy::view::View;
 use crate::search::{self, Request};
 use crate::tool::ServerName;
@@ -366,8 +366,15 @@ impl Inventory {
             // Differences of tools that do not exist here.
             pending.tools.clear();
         }
-        let shown = known.filter(|_| !is_outlined);
         let entry = config.servers.get(server);
+        if config.is_for_person() && entry.is_some_and(Server::is_for_people) {
+            // Differences of lists that other people got.
+            pending = Pending {
+                is_quarantined: pending.is_quarantined,
+                ..Pending::default()
+            };
+        }
+        let shown = known.filter(|_| !is_outlined);
         let is_pinned = entry.is_some_and(|entry| entry.trust != Trust::Report);
         ServerReport {
             name: server.to_string(),

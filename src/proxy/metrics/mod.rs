@@ -19,7 +19,7 @@ use crate::config::BUILT_IN_SERVER;
 use crate::limits::Limits;
 use crate::scripts;
 use crate::statistics::{Answer, BOUNDS, End, Totals, bound};
-use crate::upstream::ServerState;
+use crate::upstream::{ServerState, person};
 use text::{Family, Kind, Text};
 
 pub(crate) use text::CONTENT_TYPE;
@@ -49,6 +49,7 @@ pub(crate) struct Metrics {
     pub(super) limits: Arc<Limits>,
     pub(super) surfaces: Arc<Figures>,
     pub(super) scripts: Arc<scripts::Figures>,
+    pub(super) people: Arc<person::Figures>,
     pub(super) process: OnceLock<Weak<dyn ProcessMetrics>>,
 }
 
@@ -113,6 +114,18 @@ impl Metrics {
             };
             text.family(&Family::new(metric.name, kind, metric.help))
                 .sample(&[], metric.value);
+        }
+        let help = "Logins of people at servers on the page of the gateway, and exchanges of their tokens.";
+        text.family(&Family::new("mcpzip_identity_total", Kind::Counter, help));
+        let people = &self.people;
+        for (what, outcome, figure) in [
+            ("login", "ok", &people.logins),
+            ("login", "failed", &people.failed_logins),
+            ("exchange", "ok", &people.exchanges),
+            ("exchange", "failed", &people.failed_exchanges),
+        ] {
+            let figure = figure.load(Ordering::Relaxed);
+            text.sample(&[("what", what), ("outcome", outcome)], figure);
         }
         let help = "Clients that got each surface, once a session.";
         text.family(&Family::new("mcpzip_surfaces_total", Kind::Counter, help));

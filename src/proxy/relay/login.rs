@@ -33,6 +33,9 @@ const QUESTION: &str = "login";
 /// The time that a call waits for a login; the login itself ends a moment earlier.
 const PATIENCE: Duration = Duration::from_secs(5 * 60 + 15);
 
+/// The time that a person has for a login on the page of the gateway.
+const PAGE: Duration = Duration::from_secs(5 * 60);
+
 /// The logins in progress.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Logins(Mutex<HashMap<ServerName, Attempt>>);
@@ -202,6 +205,9 @@ impl Relay {
             return Some(attempt.clone());
         }
         let account = self.pool.account(server).filter(Account::needs_person)?;
+        if account.is_of_person() {
+            account.page()?;
+        }
         let (phase, seen) = watch::channel(Phase::Preparing);
         let attempt = Attempt {
             id: random_token(),
@@ -251,6 +257,14 @@ impl Logins {
 
 /// Runs one login, from its page to its token.
 async fn person(account: Account, phase: &watch::Sender<Phase>) -> Result<(), LoginError> {
+    if account.is_of_person() {
+        // The page makes the login, for the identity that its browser shows.
+        let url = account.page().unwrap_or_default();
+        let issuer = url.split_once(crate::upstream::person::LOGINS);
+        let issuer = issuer.map_or("", |(gateway, _)| gateway).to_owned();
+        phase.send_replace(Phase::Waiting { url, issuer });
+        return account.logged_in(PAGE).await;
+    }
     let flow = Flow::begin(account, &LoginRequest::default()).await?;
     phase.send_replace(Phase::Waiting {
         url: flow.url().to_owned(),

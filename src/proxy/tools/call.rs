@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::describe::is_partial;
 use super::{Tools, builtin};
+use crate::audit::{Kind, Outcome};
 use crate::catalog::{Adapted, Rejected, Tool};
 use crate::limits::{Permit, Request};
 use crate::mcp::object::quoted;
@@ -349,6 +350,11 @@ impl Tools {
         if let (Consent::Given(given), Ok(reply)) = (consent, &answered) {
             self.relay
                 .agreed(given, (call.view, tool), arguments.get(), reply);
+        }
+        let failed = answered.as_ref().err();
+        if let Some(reason) = failed.and_then(CallError::failed_exchange) {
+            let (ledger, detail) = (&self.ledger, reason.to_string());
+            ledger.note(Kind::Login, Outcome::Failed, &name.server, None, &detail);
         }
         if let Err(CallError::Changed { server, .. }) = &answered {
             self.inventory.poke(server);

@@ -88,7 +88,13 @@ impl OpenApiSource {
             remote.url,
             remote.headers.keys()
         );
-        let kept = Kept::of(directory, &key);
+        // A person may be shown another description than others.
+        let person = context
+            .person
+            .as_ref()
+            .filter(|_| !remote.identity.is_shared());
+        let person = person.map_or("", |person| person.identity());
+        let kept = Kept::of(directory, &format!("{key}{person}"));
         let description = Description::of(server, remote, openapi, &interface, kept, context)?;
         let query = interface
             .url()

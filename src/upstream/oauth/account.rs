@@ -17,7 +17,7 @@ use super::issuer::IssuerChange;
 use super::scopes::add_scopes;
 use super::store::{Login, Record, Store};
 use super::token::{Token, TokenEndpoint};
-use crate::config::{self, Era, Grant, Remote, Transport};
+use crate::config::{self, Era, Grant, Remote, Transport, UpstreamIdentity};
 use crate::mcp::Revision;
 use crate::tool::ServerName;
 use crate::upstream::UpstreamContext;
@@ -39,6 +39,9 @@ pub(crate) struct Account {
 
 /// The time limit of the request that finds out whether a server requires a login.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
+
+/// The interval at which a login on a page is looked for.
+const LOOK: Duration = Duration::from_millis(300);
 
 /// A login, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -79,14 +82,25 @@ impl Account {
             .headers
             .keys()
             .any(|name| name.eq_ignore_ascii_case("authorization"));
-        let Some(vault) = context.logins.as_ref().filter(|_| !is_configured) else {
+        let (vault, person) = match &remote.identity {
+            UpstreamIdentity::Shared => (&context.logins, None),
+            UpstreamIdentity::PerUser => {
+                let person = context.person.as_ref();
+                let person = person.ok_or_else(|| LoginError::OfPeople {
+                    server: server.to_string(),
+                })?;
+                (&context.logins_of_people, Some(person.identity()))
+            }
+            UpstreamIdentity::Forward(_) | UpstreamIdentity::Exchange(_) => (&None, None),
+        };
+        let Some(vault) = vault.as_ref().filter(|_| !is_configured) else {
             return Ok(None);
         };
         let url = Url::parse(&remote.url).map_err(|_| LoginError::NotOffered {
             server: server.to_string(),
             reason: "has a URL that cannot be used".to_owned(),
         })?;
-        let store = Store::new(vault, server, url.as_str());
+        let store = Store::new(vault, server, url.as_str(), person);
         let (server, remote, context) = (server.clone(), remote.clone(), context.clone());
         Ok(Some(Self {
             server,
@@ -156,6 +170,41 @@ impl Account {
     #[must_use]
     pub(crate) fn has_command(&self) -> bool {
         self.remote.headers_command.is_some()
+    }
+
+    /// Whether it is that of one person of a gateway.
+    #[must_use]
+    pub(crate) fn is_of_person(&self) -> bool {
+        self.store.is_of_person()
+    }
+
+    /// The URL of the page on which its person logs in; `None` if the gateway does not know its own.
+    #[must_use]
+    pub(crate) fn page(&self) -> Option<String> {
+        self.context.person.as_ref()?.page(&self.server)
+    }
+
+    /// Waits until its person has logged in on the page.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub(crate) async fn logged_in(&self, limit: Duration) -> Result<(), LoginError> {
+        let token = async || {
+            let record = self.store.read().await.ok();
+            record.and_then(|record| record.token().cloned())
+        };
+        let before = token().await;
+        let waiting = async {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                let now = token().await;
+                if now.is_some() && now != before {
+                    return;
+                }
+            }
+        };
+        let waited = tokio::time::timeout(limit, waiting).await;
+        waited.map_err(|_| LoginError::TimedOut { limit })
     }
 
     /// Whether a login needs a person.

@@ -18,6 +18,10 @@ pub(crate) enum AuthRequired {
     Scopes(Vec<String>),
     /// Nothing we can do: the login has all scopes that were asked for.
     Rights,
+    /// A login of the person at the page with this URL, if the gateway knows it.
+    Page(Option<String>),
+    /// Another identity, or rights of this one: it is named by the gateway.
+    Identity,
     /// A renewal of the login, which failed just now.
     Patience(String),
 }

@@ -86,12 +86,28 @@ impl Client {
         Some(named(url, None, method))
     }
 
-    /// Registers a client for `redirect` (RFC 7591).
+    /// A client whose id and secret the configuration gives for one token endpoint.
+    pub(super) fn given(id: &str, secret: Option<Secret<String>>) -> Self {
+        let method = match secret {
+            Some(_) => AuthMethod::Basic,
+            None => AuthMethod::None,
+        };
+        Self {
+            id: id.to_owned(),
+            secret,
+            method,
+            redirect: None,
+            secret_ends: None,
+        }
+    }
+
+    /// Registers a client for `redirect` (RFC 7591), which is a page of a gateway or on this machine.
     pub(super) async fn register(
         fetcher: &MetadataFetcher<'_>,
         authority: &Authority,
         endpoint: &Url,
         redirect: &str,
+        is_web: bool,
     ) -> Result<Self, LoginError> {
         let wanted = authority.method_of_registration();
         let description = json!({
@@ -101,7 +117,7 @@ impl Client {
             "response_types": ["code"],
             "token_endpoint_auth_method": wanted.as_str(),
             // Otherwise a server may treat us as a web site, which may not have such a redirect (2026-07-28).
-            "application_type": "native",
+            "application_type": if is_web { "web" } else { "native" },
         });
         let answer = fetcher.json(endpoint, &description).await?;
         if !answer.status.is_success() {

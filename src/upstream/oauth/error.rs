@@ -18,6 +18,30 @@ pub(crate) enum LoginError {
         /// The reason, which continues a sentence after the server's name.
         reason: String,
     },
+    /// Only people of a gateway log in there.
+    #[error(
+        "server `{server}` is used with each person's own login (`identity`: \"per_user\"): people log in on the page `/logins` of `mcpzip serve --http`"
+    )]
+    OfPeople {
+        /// The server.
+        server: String,
+    },
+    /// There is no client identity for a gateway.
+    #[error(
+        "`{issuer}` does not let clients register themselves; the administrator registers one there with the redirect URL          `{redirect}`, and writes its id (and secret) to `oauth` of the server's entry"
+    )]
+    NoWebClient {
+        /// The authorization server.
+        issuer: String,
+        /// The redirect URL to register.
+        redirect: String,
+    },
+    /// The login of a person cannot be encrypted.
+    #[error("a person's login cannot be encrypted: {source}")]
+    NoKey {
+        /// The vault's error.
+        source: VaultError,
+    },
     /// The server needs credentials and offers no login.
     #[error(
         "server `{server}` offers no login by OAuth; it needs a token or a key: `mcpzip login {server} --with-token` keeps one, \
@@ -190,6 +214,18 @@ pub(crate) enum VaultError {
     /// Its key is not the one that encrypted the login.
     #[error("the keychain has another key than the login was encrypted with")]
     OtherKey,
+    /// The key of people's logins is not one.
+    #[error("{place} is not a key: 32 bytes in base64url")]
+    WrongKey {
+        /// The file or the variable.
+        place: String,
+    },
+    /// The login was encrypted with another key of people's logins.
+    #[error("it was encrypted with another key than that of {place}")]
+    LostKey {
+        /// The file or the variable.
+        place: String,
+    },
     /// The key's lock or a thread is not available.
     #[error(transparent)]
     System(Arc<io::Error>),

@@ -278,6 +278,7 @@ mod tests {
             proxy: Proxy::None,
             certificates: None,
             oauth: OAuth::default(),
+            identity: crate::config::UpstreamIdentity::Shared,
         }
     }
 

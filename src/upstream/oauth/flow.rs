@@ -32,12 +32,30 @@ pub(crate) struct Flow {
     account: Account,
     authority: Authority,
     client: Client,
-    callback: Callback,
+    redirect: Redirect,
     url: Url,
     state: Secret<String>,
     verifier: Secret<String>,
     scopes: Vec<String>,
     moved_from: Option<String>,
+}
+
+/// The place where the browser comes back to.
+#[derive(Debug)]
+enum Redirect {
+    /// This machine.
+    Here(Callback),
+    /// The page of a gateway with this URL, which gives the answer to [`Flow::pasted`].
+    Page(String),
+}
+
+impl Redirect {
+    fn url(&self) -> String {
+        match self {
+            Self::Here(callback) => callback.url(),
+            Self::Page(url) => url.clone(),
+        }
+    }
 }
 
 /// The user's choices for a login.
@@ -66,6 +84,15 @@ impl Flow {
     pub(crate) async fn begin(
         account: Account,
         request: &LoginRequest,
+    ) -> Result<Self, LoginError> {
+        Self::begin_at(account, request, None).await
+    }
+
+    /// As [`Self::begin`]; the browser comes back to `page`, if that is given.
+    pub(crate) async fn begin_at(
+        account: Account,
+        request: &LoginRequest,
+        page: Option<String>,
     ) -> Result<Self, LoginError> {
         debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
         let probed = account.probe(None).await?;
@@ -102,11 +129,12 @@ impl Flow {
             return Err(LoginError::Metadata { reason });
         }
         fetcher.check(endpoint)?;
-        let (client, callback) = identity(
+        let (client, redirect) = identity(
             &account,
             &fetcher,
             &authority,
             is_readable.then_some(&record),
+            page,
         )
         .await?;
         let scopes = scopes(&account, &authority, &challenge, &record, request);
@@ -121,7 +149,7 @@ impl Flow {
                 .append_pair("response_type", "code")
                 .append_pair("client_id", &client.id);
             query
-                .append_pair("redirect_uri", &callback.url())
+                .append_pair("redirect_uri", &redirect.url())
                 .append_pair("state", state.expose());
             query
                 .append_pair("code_challenge", &challenge)
@@ -140,7 +168,7 @@ impl Flow {
             account,
             authority,
             client,
-            callback,
+            redirect,
             url,
             state,
             verifier,
@@ -170,7 +198,13 @@ impl Flow {
     /// The redirect URL, without parameters.
     #[must_use]
     pub(crate) fn redirect(&self) -> String {
-        self.callback.url()
+        self.redirect.url()
+    }
+
+    /// The `state` by which the answer is known.
+    #[must_use]
+    pub(crate) fn state(&self) -> &str {
+        self.state.expose()
     }
 
     /// Waits for the redirect of the browser.
@@ -178,10 +212,14 @@ impl Flow {
     /// # Errors
     /// When it does not come in time.
     pub(crate) async fn answer(&self) -> Result<RedirectAnswer, LoginError> {
+        let Redirect::Here(callback) = &self.redirect else {
+            let reason = "it comes to a page of the gateway";
+            return Err(LoginError::Foreign { reason });
+        };
         let state = self.state.clone();
         let waiting = async {
             let belongs = move |url: &Url| has_state(url, &state);
-            let (url, visitor) = self.callback.visitor(belongs).await?;
+            let (url, visitor) = callback.visitor(belongs).await?;
             Ok(RedirectAnswer {
                 visitor: Some(visitor),
                 ..self.read(&url)?
@@ -204,7 +242,7 @@ impl Flow {
             });
         }
         let query = text.split_once('?').map_or(text, |(_, query)| query);
-        let url = Url::parse(&format!("{}?{query}", self.callback.url()));
+        let url = Url::parse(&format!("{}?{query}", self.redirect.url()));
         self.read(&url.map_err(|_| LoginError::Foreign {
             reason: "it is not a URL",
         })?)
@@ -295,12 +333,12 @@ impl Flow {
             account,
             authority,
             client,
-            callback,
+            redirect,
             verifier,
             scopes,
             ..
         } = self;
-        let redirect = callback.url();
+        let redirect = redirect.url();
         let fetcher = account.fetcher().await;
         if authority.is_public {
             fetcher.note_public();
@@ -361,38 +399,62 @@ fn has_state(url: &Url, state: &Secret<String>) -> bool {
     is_same_secret(&parameter(url, "state").unwrap_or_default(), state.expose())
 }
 
-/// The client identity, and a callback at its redirect URL; `record` is the stored one, if it can be read.
+/// The client identity, and the place of its redirect URL; `record` is the stored one, if it can be read. With `page`, that is the URL.
 async fn identity(
     account: &Account,
     fetcher: &MetadataFetcher<'_>,
     authority: &Authority,
     record: Option<&Record>,
-) -> Result<(Client, Callback), LoginError> {
+    page: Option<String>,
+) -> Result<(Client, Redirect), LoginError> {
     let oauth = &account.remote.oauth;
     let wanted_port = oauth.redirect_port.unwrap_or(0);
     if let Some(client) = Client::configured(oauth, authority) {
-        return Ok((client, Callback::open(wanted_port).await?));
+        let redirect = match page {
+            Some(url) => Redirect::Page(url),
+            None => Redirect::Here(Callback::open(wanted_port).await?),
+        };
+        return Ok((client, redirect));
     }
     let known = record.and_then(|record| record.logins.get(&authority.issuer));
     let registered = known.and_then(|login| login.client.clone());
-    if let Some(client) = registered.filter(Client::is_valid)
+    let registered = registered.filter(Client::is_valid);
+    if let Some(url) = &page
+        && let Some(client) = registered.as_ref()
+        && client.redirect.as_ref() == Some(url)
+    {
+        return Ok((client.clone(), Redirect::Page(url.clone())));
+    }
+    if page.is_none()
+        && let Some(client) = registered
         && let Some(port) = client.redirect.as_deref().and_then(port_of)
         && oauth.redirect_port.is_none_or(|wanted| wanted == port)
         // Another program may use its port now.
         && let Ok(callback) = Callback::open(port).await
     {
-        return Ok((client, callback));
+        return Ok((client, Redirect::Here(callback)));
     }
-    let callback = Callback::open(wanted_port).await?;
-    let (redirect, port) = (callback.url(), callback.port());
+    let (place, port) = match page {
+        Some(url) => (Redirect::Page(url), None),
+        None => {
+            let callback = Callback::open(wanted_port).await?;
+            let port = callback.port();
+            (Redirect::Here(callback), Some(port))
+        }
+    };
+    let redirect = place.url();
     let Some(endpoint) = &authority.registration_endpoint else {
-        return Err(LoginError::NoClient {
-            issuer: authority.issuer.clone(),
-            redirect,
-            port,
+        let issuer = authority.issuer.clone();
+        return Err(match port {
+            Some(port) => LoginError::NoClient {
+                issuer,
+                redirect,
+                port,
+            },
+            None => LoginError::NoWebClient { issuer, redirect },
         });
     };
-    let client = Client::register(fetcher, authority, endpoint, &redirect)
+    let client = Client::register(fetcher, authority, endpoint, &redirect, port.is_none())
         .await
         .map_err(|error| match error {
             LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => {
@@ -414,7 +476,7 @@ async fn identity(
             )
             .await?;
     }
-    Ok((client, callback))
+    Ok((client, place))
 }
 
 /// The scopes to request (2025-11-25, basic/authorization, scope selection): those of the user or the configuration,

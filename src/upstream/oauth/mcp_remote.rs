@@ -272,6 +272,7 @@ mod tests {
             proxy: Proxy::None,
             certificates: None,
             oauth,
+            identity: crate::config::UpstreamIdentity::Shared,
         }
     }
 

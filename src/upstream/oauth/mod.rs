@@ -19,6 +19,7 @@ mod challenge;
 mod client;
 mod discovery;
 mod error;
+mod exchange;
 mod fetcher;
 mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -43,13 +44,17 @@ pub(crate) use account::{Account, LoginStatus};
 pub(super) use address::AddressGuard;
 pub(crate) use auth_required::AuthRequired;
 pub(crate) use error::LoginError;
+pub(super) use exchange::{Exchange, Exchanges};
 pub(crate) use flow::{Flow, LoginRequest, RedirectAnswer};
 pub(crate) use issuer::IssuerChange;
 pub(crate) use mcp_remote::Inherited;
 pub(crate) use place::{LoginPlace, Place};
 pub(crate) use public_document::public_document;
 pub(super) use session::TokenSource;
-pub(crate) use vault::Vault;
+pub(crate) use vault::{OwnKey, Vault};
+
+/// The directory of people's logins, below that of the logins.
+pub(crate) const PEOPLE: &str = "people";
 
 /// The directory of the logins, below the state directory.
 pub(crate) const DIRECTORY: &str = "logins";

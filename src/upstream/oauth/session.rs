@@ -132,7 +132,18 @@ impl TokenSource {
 
     /// The step that is required after a refusal.
     pub(in crate::upstream) fn need(&self) -> AuthRequired {
-        self.state().need.clone()
+        let need = self.state().need.clone();
+        match need {
+            AuthRequired::Login
+            | AuthRequired::Sealed(_)
+            | AuthRequired::Renewal
+            | AuthRequired::Scopes(_)
+                if self.account.is_of_person() =>
+            {
+                AuthRequired::Page(self.account.page())
+            }
+            need => need,
+        }
     }
 
     /// Whether there is a token, or the entry says how to log in.

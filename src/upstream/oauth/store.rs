@@ -20,9 +20,11 @@ use super::vault::Vault;
 use crate::sealing::Sealed;
 use crate::tool::ServerName;
 
-/// The versions of the format: plain, and encrypted. Files of other versions are ignored.
+/// The versions of the format: plain, encrypted, and encrypted for one person. Files of other versions are ignored.
 const PLAIN: u32 = 1;
 const SEALED: u32 = 2;
+/// Encrypted, and that of one person.
+const PERSONAL: u32 = 3;
 
 /// One server's record.
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub(super) struct Store {
     name: String,
     server: ServerName,
     url: String,
+    /// The identity of the person that it is of, if it is not that of everyone.
+    person: Option<String>,
 }
 
 /// The data about the logins at one server.
@@ -104,15 +108,37 @@ impl Record {
 }
 
 impl Store {
-    /// The storage of the logins of `server` at `url` in `vault`.
-    pub(super) fn new(vault: &Arc<Vault>, server: &ServerName, url: &str) -> Self {
-        let digest = Sha256::digest(format!("{server}\n{url}"));
-        let hash = HEXLOWER.encode(&digest[..6]);
+    /// The storage of the logins of `server` at `url` in `vault`; with `person`, those of this identity alone.
+    pub(super) fn new(
+        vault: &Arc<Vault>,
+        server: &ServerName,
+        url: &str,
+        person: Option<&str>,
+    ) -> Self {
+        let (text, length) = match person {
+            None => (format!("{server}\n{url}"), 6),
+            Some(person) => (format!("{server}\n{url}\n{person}"), 16),
+        };
+        let hash = HEXLOWER.encode(&Sha256::digest(text)[..length]);
         Self {
             vault: vault.clone(),
             name: format!("{server}-{hash}"),
             server: server.clone(),
             url: url.to_owned(),
+            person: person.map(str::to_owned),
+        }
+    }
+
+    /// Whether it is that of one person.
+    pub(super) fn is_of_person(&self) -> bool {
+        self.person.is_some()
+    }
+
+    /// The version of its encrypted form.
+    fn sealed_version(&self) -> u32 {
+        match self.person {
+            Some(_) => PERSONAL,
+            None => SEALED,
         }
     }
 
@@ -141,20 +167,24 @@ impl Store {
                 version: PLAIN,
                 url,
                 ..
-            }) if url == self.url => serde_json::from_slice::<Record>(&bytes).ok(),
+            }) if url == self.url && self.person.is_none() => {
+                serde_json::from_slice::<Record>(&bytes).ok()
+            }
             Ok(Envelope {
-                version: SEALED,
+                version,
                 url,
                 sealed: Some(sealed),
                 ..
-            }) if url == self.url => match self.vault.open(&self.context(), &sealed).await {
-                Ok(json) => serde_json::from_slice(&json).ok().map(|record| Record {
-                    is_sealed: true,
-                    ..record
-                }),
-                Err(Some(source)) => return Err(LoginError::Sealed { source }),
-                Err(None) => None,
-            },
+            }) if url == self.url && version == self.sealed_version() => {
+                match self.vault.open(&self.context(), &sealed).await {
+                    Ok(json) => serde_json::from_slice(&json).ok().map(|record| Record {
+                        is_sealed: true,
+                        ..record
+                    }),
+                    Err(Some(source)) => return Err(LoginError::Sealed { source }),
+                    Err(None) => None,
+                }
+            }
             _ => None,
         };
         Ok(record.unwrap_or_else(|| {
@@ -184,7 +214,7 @@ impl Store {
                 let (server, url) = (self.server.to_string(), self.url.clone());
                 let sealed = Some(key.seal(&self.context(), &json));
                 serde_json::to_vec_pretty(&Envelope {
-                    version: SEALED,
+                    version: self.sealed_version(),
                     server,
                     url,
                     sealed,
@@ -198,7 +228,12 @@ impl Store {
 
     /// The context that an encrypted record is bound to.
     fn context(&self) -> String {
-        format!("{SEALED}\n{}\n{}", self.server, self.url)
+        let (version, person) = (self.sealed_version(), self.person.as_deref());
+        let context = format!("{version}\n{}\n{}", self.server, self.url);
+        match person {
+            Some(person) => format!("{context}\n{person}"),
+            None => context,
+        }
     }
 
     /// Removes everything. Returns whether there was anything.
@@ -277,7 +312,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (server, other) = (ServerName::new("a").unwrap(), ServerName::new("b").unwrap());
         let vault = vault(directory.path());
-        let store = Store::new(&vault, &server, "https://a.com/mcp");
+        let store = Store::new(&vault, &server, "https://a.com/mcp", None);
         let record = record(&store);
         store.write(&record).await.unwrap();
         assert_eq!(store.read().await.unwrap(), record);
@@ -290,7 +325,7 @@ mod tests {
             (&other, "https://a.com/mcp"),
         ] {
             assert_eq!(
-                Store::new(&vault, server, url)
+                Store::new(&vault, server, url, None)
                     .read()
                     .await
                     .unwrap()
@@ -299,7 +334,7 @@ mod tests {
             );
         }
         // A copied file is not a login either.
-        let stolen = Store::new(&vault, &server, "https://evil.com/mcp");
+        let stolen = Store::new(&vault, &server, "https://evil.com/mcp", None);
         std::fs::copy(path(&store), path(&stolen)).unwrap();
         assert_eq!(stolen.read().await.unwrap().token(), None);
         assert!(store.remove().await.unwrap());
@@ -313,6 +348,7 @@ mod tests {
             &vault(directory.path()),
             &ServerName::new("a").unwrap(),
             "https://a.com",
+            None,
         );
         std::fs::write(path(&store), "{\"version\": 1").unwrap();
         assert_eq!(store.read().await.unwrap().current, None);

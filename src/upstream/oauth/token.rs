@@ -46,6 +46,8 @@ struct TokenResponse {
     token_type: Option<String>,
     refresh_token: Option<String>,
     expires_in: Option<serde_json::Value>,
+    /// The kind of token that an exchange gives (RFC 8693, section 2.2.1).
+    issued_token_type: Option<String>,
     scope: Option<String>,
 }
 
@@ -62,6 +64,12 @@ impl Token {
         let mut value = HeaderValue::try_from(format!("Bearer {}", self.access.expose())).ok()?;
         value.set_sensitive(true);
         Some(value)
+    }
+
+    /// When it should be renewed before use, in seconds since 1970; `None` if its end is not known.
+    pub(super) fn usable_until(&self) -> Option<u64> {
+        let end = self.ends?;
+        Some(end - (end.saturating_sub(self.given) / 10).min(60))
     }
 
     /// Whether it has ended.
@@ -82,7 +90,9 @@ impl TokenEndpoint<'_> {
             .map(|(name, value)| (*name, (*value).to_owned()))
             .collect();
         // RFC 8707, section 2.2: the token is valid for this server only.
-        fields.push(("resource", self.resource.to_owned()));
+        if !self.resource.is_empty() {
+            fields.push(("resource", self.resource.to_owned()));
+        }
         let authorization = self.client.sign(self.issuer, self.key, &mut fields);
         let secrets: Vec<Secret<String>> = fields
             .iter()
@@ -94,6 +104,8 @@ impl TokenEndpoint<'_> {
                         | "refresh_token"
                         | "client_secret"
                         | "client_assertion"
+                        | "subject_token"
+                        | "actor_token"
                 )
             })
             .map(|(_, value)| value.clone().into())
@@ -118,6 +130,17 @@ impl TokenEndpoint<'_> {
             return Err(wrong(
                 self.endpoint,
                 "issues tokens of another type than `Bearer`",
+            ));
+        }
+        let is_access_token = |kind: &String| {
+            let kind = kind.strip_prefix("urn:ietf:params:oauth:token-type:");
+            matches!(kind, Some("access_token" | "jwt"))
+        };
+        let kind = response.issued_token_type.as_ref();
+        if !kind.is_none_or(is_access_token) {
+            return Err(wrong(
+                self.endpoint,
+                "issued another kind of token than an access token",
             ));
         }
         if response.access_token.is_empty()

@@ -4,6 +4,8 @@
 //! (Windows), and does not notify other processes of changes; a file is replaced whole under its lock. So the keychain
 //! is asked once per process, with the same protection: without the key the files are unreadable.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,14 +14,19 @@ use tokio::sync::{Mutex, oneshot};
 use super::error::{LoginError, VaultError};
 use super::lock::lock_file;
 use super::place::{Place, Records};
-use crate::config::{Credentials, Environment};
+use crate::config::{Credentials, Environment, env};
+use crate::files;
 use crate::keychain::Keychain;
 use crate::sealing::{Key, Sealed};
+use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
 
 /// The name of the key in the keychain, and its label for the user.
 const NAME: &str = "logins";
 const LABEL: &str = "mcpzip: the key of its logins";
+
+/// The largest file of a key, in bytes.
+const LARGEST: u64 = 4096;
 
 /// The time limit for the keychain; some ask the user first, who may be away.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -33,6 +40,8 @@ pub(crate) struct Vault {
     pub(super) records: Records,
     credentials: Credentials,
     keychain: Option<Keychain>,
+    /// The key of people's logins, in place of the keychain.
+    own: Option<OwnKey>,
     /// Locked while the keychain is asked, so that it is asked once.
     state: Mutex<State>,
     has_warned: AtomicBool,
@@ -41,8 +50,20 @@ pub(crate) struct Vault {
 #[derive(Debug)]
 enum State {
     Unasked,
-    Known(Key),
-    Failed { error: VaultError, at: Instant },
+    /// The first one encrypts.
+    Known(Vec<Key>),
+    Failed {
+        error: VaultError,
+        at: Instant,
+    },
+}
+
+/// The key of people's logins: a variable, or a file that is made when it is first needed.
+#[derive(Debug)]
+pub(crate) struct OwnKey {
+    /// The value of the variable.
+    pub(crate) given: Option<Secret<String>>,
+    pub(crate) path: PathBuf,
 }
 
 impl Vault {
@@ -64,8 +85,22 @@ impl Vault {
             records: Records::new(place, tasks),
             credentials,
             keychain: Keychain::of(variables),
+            own: None,
             state,
             has_warned,
+        }
+    }
+
+    /// The vault of people's logins, which are always encrypted, with `key`.
+    #[must_use]
+    pub(crate) fn of_people(place: Place, key: OwnKey, tasks: Tasks) -> Self {
+        Self {
+            records: Records::new(place, tasks),
+            credentials: Credentials::Keychain,
+            keychain: None,
+            own: Some(key),
+            state: Mutex::new(State::Unasked),
+            has_warned: AtomicBool::new(false),
         }
     }
 
@@ -84,8 +119,9 @@ impl Vault {
         if self.credentials == Credentials::File {
             return Ok(None);
         }
-        match self.key(true).await {
-            Ok(key) => Ok(Some(key)),
+        match self.keys(true).await {
+            Ok(keys) => Ok(keys.into_iter().next()),
+            Err(source) if self.own.is_some() => Err(LoginError::NoKey { source }),
             Err(source) if self.credentials == Credentials::Keychain => {
                 Err(LoginError::Keychain { source })
             }
@@ -111,18 +147,21 @@ impl Vault {
         context: &str,
         sealed: &Sealed,
     ) -> Result<Vec<u8>, Option<VaultError>> {
-        let key = self.key(false).await.map_err(Some)?;
-        if !key.has_sealed(sealed) {
-            return Err(Some(VaultError::OtherKey));
-        }
+        let keys = self.keys(false).await.map_err(Some)?;
+        let Some(key) = keys.iter().find(|key| key.has_sealed(sealed)) else {
+            return Err(Some(match &self.own {
+                Some(own) => VaultError::LostKey { place: own.place() },
+                None => VaultError::OtherKey,
+            }));
+        };
         key.open(context, sealed).ok_or(None)
     }
 
-    /// The key; creates one if there is none and `may_make`.
-    async fn key(&self, may_make: bool) -> Result<Key, VaultError> {
+    /// The keys, of which the first one encrypts; creates one if there is none and `may_make`.
+    async fn keys(&self, may_make: bool) -> Result<Vec<Key>, VaultError> {
         let mut state = self.state.lock().await;
         match &*state {
-            State::Known(key) => return Ok(key.clone()),
+            State::Known(keys) => return Ok(keys.clone()),
             State::Failed { error, at } if at.elapsed() < PAUSE => return Err(error.clone()),
             State::Failed { .. } | State::Unasked => {}
         }
@@ -132,9 +171,9 @@ impl Vault {
             Err(error) => Err(error),
         };
         match found {
-            Ok(Some(key)) => {
-                *state = State::Known(key.clone());
-                Ok(key)
+            Ok(Some(keys)) => {
+                *state = State::Known(keys.clone());
+                Ok(keys)
             }
             Ok(None) => Err(VaultError::NoKey),
             Err(error) => {
@@ -147,17 +186,20 @@ impl Vault {
         }
     }
 
-    async fn fetch(&self) -> Result<Option<Key>, VaultError> {
+    async fn fetch(&self) -> Result<Option<Vec<Key>>, VaultError> {
+        if let Some(own) = &self.own {
+            return own.read();
+        }
         let Some(keychain) = self.keychain.clone() else {
             return Err(VaultError::NoKeychain);
         };
         let text = aside(move || keychain.get(NAME)).await??;
-        text.map(|text| Key::parse(&text).ok_or(VaultError::NotAKey))
-            .transpose()
+        let key = text.map(|text| Key::parse(&text).ok_or(VaultError::NotAKey));
+        key.map(|key| key.map(|key| vec![key])).transpose()
     }
 
     /// Creates a key. If several processes try, the first one wins.
-    async fn make(&self) -> Result<Option<Key>, VaultError> {
+    async fn make(&self) -> Result<Option<Vec<Key>>, VaultError> {
         let _lock = match self.records.directory() {
             Some(directory) => Some(lock_file(&directory.join("key.lock")).await?),
             None => None,
@@ -165,13 +207,46 @@ impl Vault {
         if let Some(key) = self.fetch().await? {
             return Ok(Some(key));
         }
+        let text = Key::random().to_text();
+        if let Some(own) = &self.own {
+            files::replace(&own.path, &[text.expose().as_bytes(), b"\n"])?;
+            return self.fetch().await;
+        }
         let Some(keychain) = self.keychain.clone() else {
             return Ok(None);
         };
-        let text = Key::random().to_text();
         aside(move || keychain.set(NAME, LABEL, text.expose().as_bytes())).await??;
         // The keychain's own answer counts.
         self.fetch().await
+    }
+}
+
+impl OwnKey {
+    /// Its place, in words.
+    fn place(&self) -> String {
+        match self.given {
+            Some(_) => format!("`{}`", env::LOGIN_KEY.name),
+            None => format!("`{}`", self.path.display()),
+        }
+    }
+
+    /// The keys; `None` if there is no file yet.
+    fn read(&self) -> Result<Option<Vec<Key>>, VaultError> {
+        let text = match &self.given {
+            Some(text) => text.expose().clone().into_bytes(),
+            None => match files::read_private(&self.path, LARGEST) {
+                Ok(text) => text,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let keys = text.split(|byte| *byte == b',');
+        let keys = keys.map(|key| Key::parse(key.trim_ascii()));
+        let keys = keys.collect::<Option<Vec<_>>>();
+        let wrong = || VaultError::WrongKey {
+            place: self.place(),
+        };
+        keys.map(Some).ok_or_else(wrong)
     }
 }
 

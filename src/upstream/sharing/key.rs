@@ -1,11 +1,12 @@
 //! The sharing key: everything about a session that the server's process can observe.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::env::{
     CLAUDE_PROJECT_DIR, Environment, child_environment, is_ageing, is_inherited,
 };
-use crate::config::{ConfigHash, Network, Scope, Server, Stdio, Subject, Transport};
+use crate::config::{ConfigHash, Entitlement, Network, Scope, Server, Stdio, Subject, Transport};
 use crate::keychain::Keychain;
 use crate::tool::ServerName;
 use crate::upstream::slot::Idle;
@@ -32,8 +33,8 @@ pub(super) struct Key {
     keychain: Option<Keychain>,
     /// The session's directory, and Claude Code's project directory.
     location: Option<(Option<PathBuf>, Option<String>)>,
-    /// The identity of the person; connections are not shared with another one.
-    identity: Option<String>,
+    /// The person, with the rights in which it came; connections are not shared with another one.
+    person: Option<Arc<Entitlement>>,
 }
 
 impl Key {
@@ -57,7 +58,10 @@ impl Key {
                 let project = session.variables.get(CLAUDE_PROJECT_DIR.name);
                 (session.directory.clone(), project.map(str::to_owned))
             }),
-            identity: session.identity.clone(),
+            person: session
+                .person
+                .as_ref()
+                .map(|person| person.entitlement.clone()),
         };
         // The caller that the rules judge for is the concern of its session.
         key.entry.tools.judge_for(&Subject::Local);

@@ -239,9 +239,15 @@ pub(super) fn sharing(entry: &Server, session: &UpstreamContext) -> Sharing {
     entry.sharing(&session, asked)
 }
 
-/// The name of the cache files of a server's list: the hash of its entry, followed by that of the directory if the
-/// server depends on the project.
+/// The name of the cache files of a server's list: the hash of its entry, followed by that of the person that it is for, or of the
+/// directory if the server depends on the project.
 pub(super) fn list_key(entry: &Server, session: &UpstreamContext) -> String {
+    if entry.is_for_people() {
+        let person = session.person.as_ref();
+        let parts = person.map(|person| (person.identity(), person.entitlement.grant.as_deref()));
+        let digest = Sha256::digest(format!("person\n{parts:?}"));
+        return format!("{}-{}", entry.hash, hex(&digest[..16]));
+    }
     let sharing = sharing(entry, session);
     let directory = session.directory.as_ref();
     match directory.filter(|_| sharing.scope == Scope::Project && sharing.is_known) {

@@ -17,19 +17,19 @@ use crate::support::{Setup, until};
 const AUDIENCE: &str = "https://mcp.example.com/mcp";
 
 /// A key of an issuer.
-struct Key {
+pub(super) struct Key {
     id: String,
     pair: EcdsaKeyPair,
 }
 
 /// An issuer that publishes the keys in `published`.
-struct Issuer {
+pub(super) struct Issuer {
     server: HttpServer,
     published: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Key {
-    fn new(id: &str) -> Self {
+    pub(super) fn new(id: &str) -> Self {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
@@ -55,14 +55,14 @@ impl Key {
         format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
     }
 
-    fn token(&self, members: &Value) -> String {
+    pub(super) fn token(&self, members: &Value) -> String {
         let header = json!({ "alg": "ES256", "typ": "at+jwt", "kid": self.id });
         self.sign(&header, members)
     }
 }
 
 impl Issuer {
-    fn start(keys: &[&Key]) -> Self {
+    pub(super) fn start(keys: &[&Key]) -> Self {
         let published: Vec<Value> = keys.iter().map(|key| key.public()).collect();
         let published = Arc::new(Mutex::new(published));
         let keys = published.clone();
@@ -79,11 +79,16 @@ impl Issuer {
         Self { server, published }
     }
 
-    fn url(&self) -> String {
+    /// The URL of its keys.
+    pub(super) fn keys(&self) -> String {
+        self.server.url("/keys")
+    }
+
+    pub(super) fn url(&self) -> String {
         self.server.url("").trim_end_matches('/').to_owned()
     }
 
-    fn setup(&self, more: &Value) -> Setup {
+    pub(super) fn setup(&self, more: &Value) -> Setup {
         let mut roles = roles();
         roles["dev"]["groups"] = json!(["developers"]);
         let mut oauth = json!({ "issuer": self.url(), "audience": AUDIENCE, "jwks_url": self.server.url("/keys") });
@@ -96,19 +101,19 @@ impl Issuer {
             .setting("roles", roles)
     }
 
-    fn members(&self, name: &str) -> Value {
+    pub(super) fn members(&self, name: &str) -> Value {
         json!({ "iss": self.url(), "aud": AUDIENCE, "sub": name, "exp": now() + 600, "groups": ["developers"], "scope": "mcp other" })
     }
 }
 
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
         .as_secs()
 }
 
-fn with(members: &Value, key: &str, value: Value) -> Value {
+pub(super) fn with(members: &Value, key: &str, value: Value) -> Value {
     let mut members = members.clone();
     match value {
         Value::Null => drop(members.as_object_mut().unwrap().remove(key)),

@@ -12,6 +12,7 @@ mod limits;
 mod settings;
 mod tls;
 mod tokens;
+mod upstream;
 
 use serde_json::{Value, json};
 

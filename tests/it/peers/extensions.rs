@@ -41,7 +41,7 @@ fn the_inspector_finds_the_interface_of_a_tool_that_it_calls_through_mcpzip() {
         .entry("basic", &basic.to_json())
         .entry("again", &basic.to_json())
         .setting("daemon", json!("off"));
-    setup.run(&["tools"]).code(0);
+    let _ = setup.run(&["tools"]).code(0);
     for server in ["basic", "again"] {
         let tool = format!("{server}__get-time");
         let call = ["--method", "tools/call", "--tool-name", &tool];

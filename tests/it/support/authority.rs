@@ -346,7 +346,11 @@ fn mcp(state: &Mutex<State>, origin: &str, request: &Request, reply: &mut Reply)
 
 fn register(state: &Mutex<State>, issuer: &str, request: &Request, reply: &mut Reply) {
     let mut state = state.lock().unwrap();
-    assert_eq!(request.body["application_type"], "native");
+    // A gateway is a web site, which a redirect to its page shows.
+    let redirect = request.body["redirect_uris"][0].as_str().unwrap();
+    let is_page = redirect.ends_with("/logins/callback");
+    let kind = if is_page { "web" } else { "native" };
+    assert_eq!(request.body["application_type"], kind);
     state.registrations += 1;
     let id = format!("client-{}", state.registrations);
     let redirects: Vec<String> =

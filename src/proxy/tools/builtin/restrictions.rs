@@ -84,6 +84,7 @@ mod tests {
         "cli_read",
         "include",
         "exclude",
+        "identity",
     ];
 
     #[test]

@@ -7,6 +7,7 @@ use crate::config::NoCertificates;
 use crate::text::causes;
 use crate::upstream::headers_command::HeadersCommandError;
 use crate::upstream::oauth::AuthRequired;
+use crate::upstream::person::IdentityError;
 
 /// An error of a server behind HTTP. Its text continues a sentence after the server's name.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -46,6 +47,9 @@ pub(crate) enum HttpError {
     /// The command that prints its headers failed. Nothing was sent.
     #[error("cannot be called: its `headers_command` {0}")]
     Command(#[source] HeadersCommandError),
+    /// The request cannot be sent in the name of its person. Nothing was sent.
+    #[error("is used in the name of each person, and {0}")]
+    Identity(#[source] IdentityError),
     /// It redirects to a place to which its credentials must not be sent.
     #[error(
         "redirects to {to}, which is not followed: its URL in the configuration is out of date"
@@ -103,6 +107,7 @@ impl HttpError {
                 | AuthRequired::Sealed(_)
                 | AuthRequired::Renewal
                 | AuthRequired::Scopes(_)
+                | AuthRequired::Page(_)
         )
     }
 }

@@ -19,6 +19,7 @@ use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream::headers_command::{CommandHeaders, Helper};
 use crate::upstream::oauth::{AuthRequired, TokenSource};
+use crate::upstream::person::OnBehalf;
 use crate::upstream::{CallError, ConnectError, UpstreamContext};
 
 /// The response time that suggests a delayed acknowledgement; several in a row confirm it.
@@ -47,6 +48,8 @@ pub(in crate::upstream) struct HttpPeer {
     helper: Option<(Arc<Helper>, Arc<UpstreamContext>)>,
     /// The login, if the configured headers have no credentials.
     login: Option<Arc<TokenSource>>,
+    /// The part of requests that is about the person in whose name they are sent.
+    on_behalf: Option<OnBehalf>,
 }
 
 impl HttpPeer {
@@ -60,6 +63,7 @@ impl HttpPeer {
             server: server.to_string(),
             reason,
         };
+        let on_behalf = OnBehalf::of(server, remote, context)?;
         let url = Url::parse(&remote.url)
             .map_err(|error| configuration(format!("its URL cannot be used ({error})")))?;
         let headers = headers::configured(&remote.headers)
@@ -85,6 +89,7 @@ impl HttpPeer {
             entry_wins: false,
             helper,
             login,
+            on_behalf,
         })
     }
 
@@ -102,6 +107,10 @@ impl HttpPeer {
             Some(login) => login.masked(text),
             None => text.to_owned(),
         };
+        let text = match &self.on_behalf {
+            Some(on_behalf) => on_behalf.masked(&text),
+            None => text,
+        };
         match &self.helper {
             Some((helper, _)) => helper.masked(&text),
             None => text,
@@ -112,6 +121,7 @@ impl HttpPeer {
     pub(in crate::upstream) fn without_login(self) -> Self {
         Self {
             login: None,
+            on_behalf: None,
             ..self
         }
     }
@@ -149,6 +159,10 @@ impl HttpPeer {
         let ours: Vec<_> = ours.into_iter().collect();
         let given = self.command_headers(None).await?;
         let headers = self.all_headers(given.as_ref(), &ours);
+        if let Some(on_behalf) = &self.on_behalf {
+            let sent = self.send_on_behalf(on_behalf, method, url, headers, body);
+            return Box::pin(sent).await;
+        }
         let response = self
             .send_with_login(method.clone(), url, headers.clone(), body.clone())
             .await?;
@@ -162,6 +176,33 @@ impl HttpPeer {
             Ok(response)
         } else {
             self.send_with_login(method, url, better, body).await
+        }
+    }
+
+    /// Sends a request in the name of a person. The header that says so replaces any other of its name: an agent may have written it.
+    async fn send_on_behalf(
+        &self,
+        on_behalf: &OnBehalf,
+        method: Method,
+        url: &Url,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, CallError> {
+        let failed = |error| self.error(HttpError::Identity(error));
+        let (name, value) = on_behalf.header().await.map_err(failed)?;
+        headers.insert(name, value.clone());
+        let response = self
+            .send_once(method.clone(), url, headers.clone(), body.clone())
+            .await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        match on_behalf.after_refusal(&value).await.map_err(failed)? {
+            Some((name, better)) => {
+                headers.insert(name, better);
+                self.send_once(method, url, headers, body).await
+            }
+            None => Ok(response),
         }
     }
 
@@ -277,6 +318,7 @@ impl HttpPeer {
             .is_some_and(|(helper, _)| helper.gives_authorization());
         let need = match &self.login {
             _ if by_command => AuthRequired::Command,
+            _ if self.on_behalf.is_some() => AuthRequired::Identity,
             Some(login) => login.need(),
             None => AuthRequired::Credentials,
         };

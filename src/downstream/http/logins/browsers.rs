@@ -1,0 +1,141 @@
+//! The browsers on the page: the sessions of those that have shown a token in the form, and the marks of forms.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::header::COOKIE;
+use axum::http::{HeaderMap, HeaderValue};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
+use ring::hmac;
+use sha2::{Digest as _, Sha256};
+
+use crate::config::Entitlement;
+use crate::identity::Pass;
+use crate::secret::{is_same_secret, random_bytes, random_token};
+
+/// The names of the cookie: over TLS, and on this machine without.
+const SECURE: &str = "__Host-mcpzip-logins";
+const PLAIN: &str = "mcpzip-logins";
+
+/// How long an unused session stays.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// The most sessions.
+const MOST: usize = 10_000;
+
+/// The sessions, by the hash of their cookie.
+#[derive(Debug)]
+pub(super) struct Browsers {
+    open: Mutex<HashMap<[u8; 32], Open>>,
+    /// Signs marks of forms, for the life of the process.
+    key: hmac::Key,
+}
+
+#[derive(Debug)]
+struct Open {
+    pass: Arc<Pass>,
+    used: Instant,
+}
+
+/// Who looks at the page.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    pass: Arc<Pass>,
+    /// The hash of the cookie, if the browser is in a session.
+    session: Option<[u8; 32]>,
+}
+
+impl Visitor {
+    pub(super) fn new(pass: Arc<Pass>, session: Option<[u8; 32]>) -> Self {
+        Self { pass, session }
+    }
+
+    pub(super) fn entitlement(&self) -> &Arc<Entitlement> {
+        self.pass.entitlement()
+    }
+
+    pub(super) fn identity(&self) -> &str {
+        &self.entitlement().identity
+    }
+
+    pub(super) fn is_in_session(&self) -> bool {
+        self.session.is_some()
+    }
+}
+
+impl Default for Browsers {
+    fn default() -> Self {
+        Self {
+            open: Mutex::default(),
+            key: hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<32>()),
+        }
+    }
+}
+
+impl Browsers {
+    /// Opens a session. Returns its cookie.
+    pub(super) fn open(&self, pass: Arc<Pass>, is_secure: bool) -> HeaderValue {
+        let value = random_token();
+        let mut open = self.open.lock();
+        open.retain(|_, one| one.is_open());
+        if open.len() >= MOST {
+            let oldest = open.iter().min_by_key(|(_, one)| one.used);
+            let oldest = oldest.map(|(hash, _)| *hash);
+            oldest.and_then(|hash| open.remove(&hash));
+        }
+        let used = Instant::now();
+        open.insert(Sha256::digest(&value).into(), Open { pass, used });
+        let (name, secure) = match is_secure {
+            true => (SECURE, "; Secure"),
+            false => (PLAIN, ""),
+        };
+        // Lax, because the browser comes back from another site.
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}");
+        HeaderValue::try_from(cookie).expect("a random token is ASCII")
+    }
+
+    /// The visitor whose session a cookie names.
+    pub(super) fn find(&self, headers: &HeaderMap) -> Option<Visitor> {
+        let mut open = self.open.lock();
+        let texts = headers.get_all(COOKIE).iter();
+        let texts = texts.filter_map(|value| value.to_str().ok());
+        let pairs = texts.flat_map(|text| text.split(';'));
+        for pair in pairs {
+            let Some((SECURE | PLAIN, value)) = pair.trim().split_once('=') else {
+                continue;
+            };
+            let hash = <[u8; 32]>::from(Sha256::digest(value));
+            if let Some(one) = open.get_mut(&hash).filter(|one| one.is_open()) {
+                one.used = Instant::now();
+                return Some(Visitor::new(one.pass.clone(), Some(hash)));
+            }
+        }
+        None
+    }
+
+    pub(super) fn close(&self, visitor: &Visitor) {
+        if let Some(session) = &visitor.session {
+            self.open.lock().remove(session);
+        }
+    }
+
+    /// The mark of this visitor's forms.
+    pub(super) fn mark(&self, visitor: &Visitor) -> String {
+        let session = visitor.session.unwrap_or_default();
+        let about = [visitor.identity().as_bytes(), b"\0", &session].concat();
+        URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &about))
+    }
+
+    /// Whether a form has the mark of this visitor.
+    pub(super) fn has_mark(&self, visitor: &Visitor, mark: &str) -> bool {
+        is_same_secret(mark, &self.mark(visitor))
+    }
+}
+
+impl Open {
+    fn is_open(&self) -> bool {
+        self.used.elapsed() < IDLE && !self.pass.has_ended()
+    }
+}

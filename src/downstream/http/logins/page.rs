@@ -1,0 +1,171 @@
+//! The pages as HTML. They have no script, and every foreign text in them is escaped.
+
+use axum::body::Body;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+
+use crate::upstream::oauth::LoginStatus;
+
+const STYLE: &str = "body{font:1em/1.5 system-ui,sans-serif;max-width:44em;margin:3em auto;padding:0 1em;color-scheme:light dark}\
+table{border-collapse:collapse;width:100%}td{padding:.5em .5em .5em 0;border-top:1px solid #8888;vertical-align:top}\
+form{display:inline}.wanted{font-weight:bold}.problem{color:#c33}input[type=password]{width:100%;font:inherit}button{font:inherit}";
+
+/// A server on the page, with the person's login there or the reason why it cannot be read.
+pub(super) struct Row {
+    pub(super) server: String,
+    /// Whether the person was sent here for it.
+    pub(super) is_wanted: bool,
+    pub(super) state: Result<Option<LoginStatus>, String>,
+}
+
+/// The page with the servers of a person; `mark` is that of its forms.
+pub(super) fn list(name: &str, is_in_session: bool, rows: &[Row], mark: &str) -> Response {
+    let mut html = format!("<p>You are <b>{}</b> here.</p>", escaped(name));
+    if is_in_session {
+        html += &format!(
+            "<form method=post action=\"logins/leave\"><input type=hidden name=mark value=\"{}\"><button>Leave this page</button></form>",
+            escaped(mark)
+        );
+    }
+    if rows.is_empty() {
+        html += "<p>No server asks for a login of your own.</p>";
+        return page(StatusCode::OK, &html);
+    }
+    html += "<p>These servers are used in your name. You log in there yourself; the gateway keeps each login encrypted, for you alone.</p><table>";
+    for row in rows {
+        let class = if row.is_wanted { " class=wanted" } else { "" };
+        let (state, is_there) = state(row);
+        html += &format!(
+            "<tr><td{class}>{}</td><td>{state}</td><td>",
+            escaped(&row.server)
+        );
+        let button = |action: &str, words: &str| {
+            format!(
+                "<form method=post action=\"logins/{action}\"><input type=hidden name=mark value=\"{}\"><input type=hidden name=server value=\"{}\"><button>{words}</button></form> ",
+                escaped(mark),
+                escaped(&row.server)
+            )
+        };
+        html += &button("begin", if is_there { "Log in anew" } else { "Log in" });
+        if is_there {
+            html += &button("end", "Log out");
+        }
+        html += "</td></tr>";
+    }
+    html += "</table>";
+    page(StatusCode::OK, &html)
+}
+
+fn state(row: &Row) -> (String, bool) {
+    match &row.state {
+        Ok(None) => ("not logged in".to_owned(), false),
+        Err(reason) => (
+            format!("<span class=problem>{}</span>", escaped(reason)),
+            true,
+        ),
+        Ok(Some(status)) => {
+            let mut text = format!("logged in at {}", escaped(&status.issuer));
+            if !status.scopes.is_empty() {
+                text += &format!("<br>scopes: {}", escaped(&status.scopes.join(" ")));
+            }
+            if !status.missing_scopes.is_empty() {
+                let missing = escaped(&status.missing_scopes.join(" "));
+                text +=
+                    &format!("<br><span class=problem>the server also asks for: {missing}</span>");
+            }
+            if status.expires_in == Some(0) && !status.refreshable {
+                text += "<br><span class=problem>it has ended</span>";
+            }
+            (text, true)
+        }
+    }
+}
+
+/// The form for a token, with what is wrong with the last one.
+pub(super) fn entrance(server: Option<&str>, problem: &str) -> Response {
+    // Relative: to the page itself, or to the answer of this form.
+    let action = if problem.is_empty() {
+        "logins/enter"
+    } else {
+        "enter"
+    };
+    let server = server.map_or(String::new(), |server| {
+        format!(
+            "<input type=hidden name=server value=\"{}\">",
+            escaped(server)
+        )
+    });
+    let problem = match problem {
+        "" => String::new(),
+        problem => format!("<p class=problem>{}</p>", escaped(problem)),
+    };
+    let html = format!(
+        "{problem}<p>Show who you are: the token by which your client uses this gateway.</p>\
+         <form method=post action=\"{action}\">{server}<label>Token<br><input type=password name=token autocomplete=off required></label> <button>Go on</button></form>"
+    );
+    page(StatusCode::UNAUTHORIZED, &html)
+}
+
+/// The page from which a person goes to the login of a server.
+pub(super) fn onward(server: &str, issuer: &str, url: &str) -> Response {
+    let html = format!(
+        "<p>You log in to <b>{}</b> at</p><p><b>{}</b></p><p>Go on only if you want this gateway to act there in your name.</p>\
+         <p><a href=\"{}\" rel=noreferrer>Go on to the login</a> or <a href=\"../logins\">go back</a></p>",
+        escaped(server),
+        escaped(issuer),
+        escaped(url)
+    );
+    page(StatusCode::OK, &html)
+}
+
+/// A page with one sentence.
+pub(super) fn note(status: StatusCode, text: &str) -> Response {
+    page(status, &format!("<p>{}</p>", escaped(text)))
+}
+
+fn page(status: StatusCode, body: &str) -> Response {
+    let html = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Logins — mcpzip</title>\
+         <style>{STYLE}</style><h1>Logins</h1>{body}"
+    );
+    let mut response = Response::new(Body::from(html));
+    *response.status_mut() = status;
+    let style = STANDARD.encode(Sha256::digest(STYLE));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    );
+    let policy = HeaderValue::try_from(policy).expect("a hash is ASCII");
+    let fixed = |name: HeaderName, value| (name, HeaderValue::from_static(value));
+    response.headers_mut().extend([
+        (CONTENT_SECURITY_POLICY, policy),
+        fixed(CONTENT_TYPE, "text/html; charset=utf-8"),
+        fixed(CACHE_CONTROL, "no-store"),
+        fixed(X_FRAME_OPTIONS, "DENY"),
+        fixed(X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // With `no-referrer`, browsers would not say where a form is from.
+        fixed(REFERRER_POLICY, "same-origin"),
+    ]);
+    response
+}
+
+fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            c => html.push(c),
+        }
+    }
+    html
+}

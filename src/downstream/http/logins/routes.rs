@@ -1,0 +1,396 @@
+//! The requests of the page.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use http_body_util::{BodyExt as _, Limited};
+use reqwest::Url;
+
+use super::Begun;
+use super::browsers::Visitor;
+use super::page::{self, Row};
+use crate::config::UpstreamIdentity;
+use crate::downstream::http::access::LetIn;
+use crate::downstream::http::admission::Peer;
+use crate::downstream::http::refusal;
+use crate::downstream::http::shared::Shared;
+use crate::identity::Denial;
+use crate::proxy::Proxy;
+use crate::text::chain;
+use crate::tool::ServerName;
+use crate::upstream::oauth::{Account, Flow, LoginError, LoginRequest};
+use crate::upstream::person::LOGINS;
+
+/// The paths, relative to that of the page.
+const CALLBACK: &str = "/callback";
+
+/// The largest form, in bytes.
+const LARGEST: usize = 64 * 1024;
+
+/// The routes of the page.
+pub(in crate::downstream::http) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+    let route = |path: &str| format!("{LOGINS}{path}");
+    Router::new()
+        .route(LOGINS, get(list))
+        .route(&route("/enter"), post(enter))
+        .route(&route("/leave"), post(leave))
+        .route(&route("/begin"), post(begin))
+        .route(&route("/end"), post(end))
+        .route(&route(CALLBACK), get(callback))
+        .layer(middleware::from_fn_with_state(shared.clone(), guard))
+}
+
+/// Keeps foreign pages and hosts out, and forms that are not of the gateway's own pages.
+async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let access = &shared.access;
+    if let Some(refusal) = access.refusal(request.headers(), request.uri()) {
+        return refusal;
+    }
+    if access.authenticator.is_none() {
+        return refusal::nothing_here();
+    }
+    let is_form = request.method() == Method::POST;
+    if is_form && !access.is_own_form(request.headers(), request.uri()) {
+        return page::note(
+            StatusCode::FORBIDDEN,
+            "This form does not come from the page of this gateway.",
+        );
+    }
+    next.run(request).await
+}
+
+/// The part of a request that is about its visitor.
+struct Shown {
+    headers: HeaderMap,
+    peer: Option<Peer>,
+}
+
+impl Shown {
+    fn by(request: &Request) -> Self {
+        Self {
+            headers: request.headers().clone(),
+            peer: request.extensions().get::<Peer>().cloned(),
+        }
+    }
+
+    /// The visitor.
+    async fn visitor(self, shared: &Shared) -> Result<Visitor, Denial> {
+        let authenticator = shared.access.authenticator.as_ref();
+        let authenticator = authenticator.ok_or(Denial::Missing)?;
+        let peer = self.peer.as_ref();
+        let certificate = peer.and_then(|peer| peer.certificate.clone());
+        let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address);
+        let checked = authenticator.check(&self.headers, address, certificate.as_deref());
+        match checked.await {
+            Ok(pass) => Ok(Visitor::new(pass, None)),
+            Err(Denial::Missing) => {
+                let known = shared.logins.browsers.find(&self.headers);
+                known.ok_or(Denial::Missing)
+            }
+            Err(denial) => Err(denial),
+        }
+    }
+}
+
+/// The page for a request that shows no valid identity.
+fn unknown(denial: Denial) -> Response {
+    match denial {
+        Denial::Missing => page::note(
+            StatusCode::UNAUTHORIZED,
+            "Your visit here has ended. Open the page /logins again.",
+        ),
+        Denial::Unavailable => page::note(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Identities cannot be checked now. The administrator finds the reason in the log.",
+        ),
+        Denial::NotEntitled => {
+            page::note(StatusCode::FORBIDDEN, "This identity may use nothing here.")
+        }
+        Denial::Invalid | Denial::InsufficientScope | Denial::BadHeader => page::note(
+            StatusCode::UNAUTHORIZED,
+            "This credential is not valid here.",
+        ),
+    }
+}
+
+/// A server at which a person logs in.
+struct Place {
+    proxy: Arc<Proxy>,
+    server: ServerName,
+    account: Account,
+}
+
+/// The servers at which a visitor logs in; `None` if nothing can be used.
+fn places(shared: &Shared, visitor: &Visitor) -> Option<Vec<Place>> {
+    let proxy = shared
+        .proxies
+        .of(None, "", Some(visitor.entitlement()))
+        .ok()?;
+    let config = proxy.unscoped().config();
+    let theirs = config.servers.iter().filter(|(_, entry)| {
+        let identity = entry.remote().map(|remote| &remote.identity);
+        !entry.disabled && identity == Some(&UpstreamIdentity::PerUser)
+    });
+    let places = theirs.filter_map(|(server, _)| {
+        Some(Place {
+            account: proxy.inventory.account(server)?,
+            server: server.clone(),
+            proxy: proxy.clone(),
+        })
+    });
+    Some(places.collect())
+}
+
+/// The page.
+async fn list(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let wanted = field(request.uri().query().unwrap_or_default(), "server");
+    let visitor = match Shown::by(&request).visitor(&shared).await {
+        Ok(visitor) => visitor,
+        Err(Denial::Missing) => return page::entrance(wanted.as_deref(), ""),
+        Err(denial) => return unknown(denial),
+    };
+    let Some(places) = places(&shared, &visitor) else {
+        return page::note(StatusCode::FORBIDDEN, "This identity may use nothing here.");
+    };
+    let mut rows = Vec::new();
+    for Place {
+        server, account, ..
+    } in places
+    {
+        let state = match account.status().await {
+            Ok(Some(status)) => Ok(Some(status)),
+            Ok(None) => Ok(None),
+            Err(error) => Err(chain(&error)),
+        };
+        rows.push(Row {
+            is_wanted: wanted.as_deref() == Some(server.as_str()),
+            server: server.to_string(),
+            state,
+        });
+    }
+    let name = &visitor.entitlement().person.name;
+    let csrf = shared.logins.browsers.mark(&visitor);
+    let_in(page::list(name, visitor.is_in_session(), &rows, &csrf))
+}
+
+/// Opens the session of a browser for the token in the form.
+async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let Some(form) = form(request).await else {
+        return page::note(StatusCode::BAD_REQUEST, "The form cannot be read.");
+    };
+    let server = field(&form, "server");
+    let token = field(&form, "token").unwrap_or_default();
+    let Ok(value) = HeaderValue::try_from(format!("Bearer {}", token.trim())) else {
+        return page::entrance(server.as_deref(), "This is no token.");
+    };
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
+    let Some(authenticator) = &shared.access.authenticator else {
+        return refusal::nothing_here();
+    };
+    let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    match authenticator.check(&headers, nowhere, None).await {
+        Ok(pass) => {
+            let front = shared.proxies.front();
+            let is_secure = front.and_then(|front| front.url(""));
+            let is_secure = is_secure.is_some_and(|url| url.starts_with("https://"));
+            let cookie = shared.logins.browsers.open(pass, is_secure);
+            let mut response = to_list(server.as_deref());
+            response.headers_mut().insert(SET_COOKIE, cookie);
+            let_in(response)
+        }
+        Err(Denial::Missing | Denial::Invalid) => {
+            page::entrance(server.as_deref(), "This token is not valid here.")
+        }
+        Err(denial) => unknown(denial),
+    }
+}
+
+/// The visitor of a form with the mark of its page, and the form.
+async fn marked(shared: &Shared, request: Request) -> Result<(Visitor, String), Response> {
+    let visitor = Shown::by(&request).visitor(shared).await;
+    let visitor = visitor.map_err(unknown)?;
+    let unreadable = || page::note(StatusCode::BAD_REQUEST, "The form cannot be read.");
+    let form = form(request).await.ok_or_else(unreadable)?;
+    let mark = field(&form, "mark").unwrap_or_default();
+    match shared.logins.browsers.has_mark(&visitor, &mark) {
+        true => Ok((visitor, form)),
+        false => Err(page::note(
+            StatusCode::FORBIDDEN,
+            "This form is out of date. Open the page again.",
+        )),
+    }
+}
+
+/// Ends the session of a browser.
+async fn leave(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (visitor, _) = match marked(&shared, request).await {
+        Ok(marked) => marked,
+        Err(response) => return response,
+    };
+    shared.logins.browsers.close(&visitor);
+    to_list(None)
+}
+
+/// The server that a form names.
+fn place(shared: &Shared, visitor: &Visitor, form: &str) -> Option<Place> {
+    let name = field(form, "server")?;
+    let mut places = places(shared, visitor)?.into_iter();
+    places.find(|place| place.server.as_str() == name)
+}
+
+/// The page for a form that names no such server.
+fn no_place() -> Response {
+    page::note(StatusCode::NOT_FOUND, "There is no such server.")
+}
+
+/// Begins a login at a server.
+async fn begin(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (visitor, form) = match marked(&shared, request).await {
+        Ok(marked) => marked,
+        Err(response) => return response,
+    };
+    let Some(place) = place(&shared, &visitor, &form) else {
+        return no_place();
+    };
+    let Place {
+        server, account, ..
+    } = place;
+    let front = shared.proxies.front();
+    let Some(url) = front.and_then(|front| front.url(&format!("{LOGINS}{CALLBACK}"))) else {
+        return page::note(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The gateway does not know its own URL. The administrator sets http.public_url.",
+        );
+    };
+    let flow = Flow::begin_at(account, &LoginRequest::default(), Some(url)).await;
+    let flow = match flow {
+        Ok(flow) => flow,
+        Err(error) => return failed(&server, &error),
+    };
+    let response = page::onward(server.as_str(), flow.issuer(), flow.url());
+    let begun = Begun {
+        identity: visitor.identity().to_owned(),
+        server,
+        at: Instant::now(),
+        flow,
+    };
+    shared.logins.begin(begun);
+    let_in(response)
+}
+
+/// Takes the answer of a server's login.
+async fn callback(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let visitor = match Shown::by(&request).visitor(&shared).await {
+        Ok(visitor) => visitor,
+        Err(denial) => return unknown(denial),
+    };
+    let state = field(&query, "state").unwrap_or_default();
+    let Some(begun) = shared.logins.take(&state, visitor.identity()) else {
+        return page::note(
+            StatusCode::FORBIDDEN,
+            "This does not belong to a login that you have begun here.",
+        );
+    };
+    let Begun { server, flow, .. } = begun;
+    // A browser that leaves must not undo half of it.
+    let finishing = shared.tasks.spawn(async move {
+        let answer = flow.pasted(&format!("?{query}"))?;
+        flow.finish(answer).await
+    });
+    let outcome = match finishing.await {
+        Ok(outcome) => outcome,
+        Err(_) => return page::note(StatusCode::SERVICE_UNAVAILABLE, "The gateway is ending."),
+    };
+    let proxies = shared.proxies.of_identity(visitor.identity());
+    match outcome {
+        Ok(status) => {
+            for proxy in &proxies {
+                proxy.inventory.poke(&server);
+            }
+            let detail = format!("logged in at {}", status.issuer);
+            note(&proxies, &server, true, &detail);
+            let_in(to_list(Some(server.as_str())))
+        }
+        Err(error) => {
+            note(&proxies, &server, false, &chain(&error));
+            failed(&server, &error)
+        }
+    }
+}
+
+/// Ends a person's login at a server.
+async fn end(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (visitor, form) = match marked(&shared, request).await {
+        Ok(marked) => marked,
+        Err(response) => return response,
+    };
+    let Some(place) = place(&shared, &visitor, &form) else {
+        return no_place();
+    };
+    if let Err(error) = place.account.log_out().await {
+        return failed(&place.server, &error);
+    }
+    // The server may keep state of the person with the connection.
+    for proxy in shared.proxies.of_identity(visitor.identity()) {
+        proxy.inventory.disconnect(&place.server);
+    }
+    place.proxy.note_logout(&place.server);
+    let_in(to_list(Some(place.server.as_str())))
+}
+
+/// Records a login, once.
+fn note(proxies: &[Arc<Proxy>], server: &ServerName, is_done: bool, detail: &str) {
+    if let Some(proxy) = proxies.first() {
+        proxy.note_login(server, is_done, detail);
+    }
+}
+
+fn failed(server: &ServerName, error: &LoginError) -> Response {
+    tracing::warn!(%server, error = chain(error), "a person's login failed");
+    let text = format!("The login at {server} failed: {}.", chain(error));
+    page::note(StatusCode::BAD_GATEWAY, &text)
+}
+
+/// Leads the browser back to the page.
+fn to_list(server: Option<&str>) -> Response {
+    let mut response = page::note(StatusCode::SEE_OTHER, "Go on.");
+    let mut query = Url::parse("http://page").expect("it is a URL");
+    if let Some(server) = server {
+        query.query_pairs_mut().append_pair("server", server);
+    }
+    let query = query.query().map(|query| format!("?{query}"));
+    // Relative, because a proxy in front may have put the page below another path.
+    let location = format!("..{LOGINS}{}", query.unwrap_or_default());
+    let location = HeaderValue::try_from(location).expect("a query is ASCII");
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
+/// Marks the response to a visitor with an identity.
+fn let_in(mut response: Response) -> Response {
+    response.extensions_mut().insert(LetIn);
+    response
+}
+
+/// The form of a request.
+async fn form(request: Request) -> Option<String> {
+    let body = Limited::new(request.into_body(), LARGEST).collect().await;
+    String::from_utf8(body.ok()?.to_bytes().to_vec()).ok()
+}
+
+/// A field of a form or a query.
+fn field(form: &str, name: &str) -> Option<String> {
+    let url = Url::parse(&format!("http://form/?{form}")).ok()?;
+    let mut pairs = url.query_pairs();
+    let found = pairs.find(|(known, _)| known == name);
+    found.map(|(_, value)| value.into_owned())
+}

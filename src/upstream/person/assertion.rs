@@ -1,0 +1,143 @@
+//! The key by which the gateway signs what it says about people (ES256). Its public half is at `/.well-known/mcpzip-keys.json`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject as _;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::files;
+use crate::secret::random_token;
+
+/// The lifetime of an assertion, in seconds.
+const LIFE: u64 = 60;
+
+/// The file, below the state directory.
+const FILE: &str = "identity.key";
+
+/// The largest file, in bytes.
+const LARGEST: u64 = 64 * 1024;
+
+/// The key, made when it is first needed.
+pub(crate) struct AssertionKey {
+    path: PathBuf,
+    known: Mutex<Option<Arc<Known>>>,
+}
+
+struct Known {
+    pair: EcdsaKeyPair,
+    id: String,
+    /// The coordinates of the public key.
+    x: String,
+    y: String,
+}
+
+impl AssertionKey {
+    /// The key in the state directory.
+    pub(crate) fn below(state_dir: &Path) -> Self {
+        Self {
+            path: state_dir.join(FILE),
+            known: Mutex::default(),
+        }
+    }
+
+    /// The key set that servers check assertions with (RFC 7517).
+    ///
+    /// # Errors
+    /// When the file cannot be read or made.
+    pub(crate) fn public(&self) -> io::Result<Value> {
+        let known = self.known()?;
+        Ok(json!({ "keys": [{
+            "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": known.id, "x": known.x, "y": known.y,
+        }] }))
+    }
+
+    /// A JWT of `issuer` for `audience` with `claims`, an object.
+    ///
+    /// # Errors
+    /// When the file cannot be read or made.
+    pub(super) fn sign(
+        &self,
+        issuer: &str,
+        audience: &str,
+        mut claims: Value,
+    ) -> io::Result<String> {
+        let known = self.known()?;
+        // A clock before 1970 makes every assertion one of the past; the server then rejects it.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |time| time.as_secs());
+        claims["iss"] = issuer.into();
+        claims["aud"] = audience.into();
+        claims["iat"] = now.into();
+        claims["exp"] = (now + LIFE).into();
+        claims["jti"] = random_token().into();
+        let head = json!({ "alg": "ES256", "typ": "JWT", "kid": known.id });
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let message = format!("{}.{}", part(&head), part(&claims));
+        let signature = known.pair.sign(&SystemRandom::new(), message.as_bytes());
+        let signature =
+            signature.map_err(|_| io::Error::other("the system gives no random bytes"))?;
+        Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+
+    fn known(&self) -> io::Result<Arc<Known>> {
+        let mut known = self.known.lock();
+        if let Some(known) = &*known {
+            return Ok(known.clone());
+        }
+        let read = match self.read() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.make(),
+            read => read,
+        };
+        let found = Arc::new(read?);
+        *known = Some(found.clone());
+        Ok(found)
+    }
+
+    fn read(&self) -> io::Result<Known> {
+        let pem = files::read_private(&self.path, LARGEST)?;
+        let unusable = || {
+            io::Error::other(format!(
+                "`{}` has no key (PKCS #8, P-256)",
+                self.path.display()
+            ))
+        };
+        let der = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|_| unusable())?;
+        let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        let pair = EcdsaKeyPair::from_pkcs8(algorithm, der.secret_pkcs8_der(), &random);
+        let pair = pair.map_err(|_| unusable())?;
+        let point = pair.public_key().as_ref();
+        // An uncompressed point has a byte before its coordinates.
+        let (x, y) = (&point[1..33], &point[33..65]);
+        let id = URL_SAFE_NO_PAD.encode(&Sha256::digest(point)[..12]);
+        let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+        Ok(Known { pair, id, x, y })
+    }
+
+    /// Makes the key, unless another process was first.
+    fn make(&self) -> io::Result<Known> {
+        if let Some(directory) = self.path.parent() {
+            files::create_private_directory(directory)?;
+        }
+        let lock = files::open_lock(&self.path.with_extension("lock"))?;
+        lock.lock()?;
+        if !self.path.exists() {
+            let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+            let key = EcdsaKeyPair::generate_pkcs8(algorithm, &SystemRandom::new());
+            let key = key.map_err(|_| io::Error::other("the system gives no random bytes"))?;
+            let text = STANDARD.encode(key.as_ref());
+            let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
+            files::replace(&self.path, &[pem.as_bytes()])?;
+        }
+        self.read()
+    }
+}
