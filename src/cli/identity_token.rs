@@ -50,7 +50,8 @@ enum Command {
         after_help = "Keys are replaced every 30 days automatically. This is for a file of keys that others may have read.
 
 Examples:
-  mcpzip token rotate-keys"
+  mcpzip token rotate-keys
+  mcpzip token rotate-keys --json"
     )]
     RotateKeys,
 }
