@@ -73,7 +73,7 @@ fn one(kind: &str, target: &str) -> io::Result<bool> {
             });
             Ok(found)
         }
-        "variable" => Ok(std::env::var(target).is_ok()),
+        "variable" => Ok(std::env::vars_os().any(|(name, _)| name == target)),
         "process" => Ok(fs::metadata(format!("/proc/{target}")).is_ok()),
         "tcp" => {
             let address = target.parse().map_err(io::Error::other)?;

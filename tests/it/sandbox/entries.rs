@@ -132,7 +132,7 @@ fn another_sandbox_starts_the_server_again() {
     let mut client = setup.connect();
     assert!(super::attempts(&mut client, &file).is_empty());
     let sandbox = json!({ "read": [home.join("open")] });
-    with_hostile(setup.clone(), Some(&sandbox)).save();
+    with_hostile(setup, Some(&sandbox)).save();
     until("the file can be read", || {
         (!super::attempts(&mut client, &file).is_empty()).then_some(())
     });
