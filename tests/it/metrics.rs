@@ -306,6 +306,8 @@ fn figures_are_what_happened_and_as_prometheus_reads_them() {
         .chain(outcomes)
         .chain(["allowed", "denied", "unanswered", "withdrawn"])
         .chain(["a", "dead", "shown", "tools", "direct"])
+        // The ways to a server in a person's name.
+        .chain(["login", "exchange"])
         // The ends of scripts.
         .chain(["answered", "failed", "refused", "cancelled", "asked"]);
     assert!(labels.is_subset(&own.collect()), "{labels:?}");

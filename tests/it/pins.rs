@@ -331,6 +331,7 @@ fn approve_fails_where_the_pins_cannot_be_written() {
     let Some(terminal) = Terminal::run(&setup.command(&["approve", "web", "--all"])) else {
         return;
     };
+    terminal.shows("[y/N]");
     terminal.types("y");
     terminal.shows("[exit 1]");
     let mut client = setup.connect();

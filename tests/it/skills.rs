@@ -41,6 +41,10 @@ fn shop(instructions: &str, rules: &str) -> Server {
         )
         .tool("pay", [echo()])
         .on("skills/list", [result(&skills.to_string())])
+        .on(
+            "skills/get",
+            [error(r#"{"code":-32602,"message":"no such skill"}"#)],
+        )
         .reading(
             "skill://shop/refunds/SKILL.md",
             [result(&content("SKILL.md", instructions))],

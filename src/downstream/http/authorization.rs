@@ -26,7 +26,7 @@ use crate::identity::authorization::{
 /// The size limit of a form or registration, in bytes.
 const LARGEST: usize = 64 * 1024;
 
-/// What pages of all origins may do at the endpoints for clients: these take no cookie.
+/// Pages of all origins may use the endpoints for clients in these ways: these take no cookie.
 const CROSS_ORIGIN: [(HeaderName, &str); 3] = [
     (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),

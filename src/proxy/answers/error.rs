@@ -15,7 +15,7 @@ use crate::upstream::{CallError, ConnectError, HttpError};
 
 /// The text of a failure.
 pub(in crate::proxy) struct Words {
-    /// What happened.
+    /// The facts.
     fact: String,
     /// The next step for an agent, with the punctuation before it; empty if there is none.
     advice: String,

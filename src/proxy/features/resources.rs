@@ -174,6 +174,10 @@ impl Features {
             ResourceTarget::At(server, own) if self.is_withheld(view, &server, &own) => {
                 ResourceTarget::Unlisted(Vec::new())
             }
+            ResourceTarget::Unlisted(mut servers) => {
+                servers.retain(|server| !self.is_withheld(view, server, uri));
+                ResourceTarget::Unlisted(servers)
+            }
             target => target,
         }
     }

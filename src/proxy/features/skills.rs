@@ -106,7 +106,7 @@ impl Features {
             let skill = format!(r#"{{"skill":{}}}"#, known.entry);
             return Reply::changing(skill.into(), caller.revision.is_modern());
         }
-        // A server may have skills that it does not list. Nobody could approve one of these.
+        // A server may have skills that it does not list. A person cannot approve one of these.
         let config = view.config();
         let able = view.exposing(|exposure| exposure.resources);
         let is_able = |server: &ServerName| {

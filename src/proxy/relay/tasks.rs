@@ -14,7 +14,7 @@ use crate::telemetry::trace::{Hop, Trace};
 use crate::tool::ServerName;
 use crate::upstream::{CallError, ServerCall, ServerReply};
 
-/// The time limit for cancelling a task whose result nobody waits for any more.
+/// The time limit for cancelling a task whose call was given up.
 const CANCELLING: Duration = Duration::from_secs(5);
 
 impl Relay {
@@ -66,7 +66,7 @@ impl Relay {
     }
 }
 
-/// A task at a server, which is cancelled when nobody waits for it any more.
+/// A task at a server, which is cancelled when its call is given up.
 struct Task {
     pool: InstrumentedPool,
     tasks: Tasks,

@@ -13,6 +13,7 @@ use super::Tools;
 use crate::catalog::Tool;
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::Object;
+use crate::proxy::failure::Failure;
 use crate::proxy::features::page::FIRST_LISTING;
 use crate::proxy::view::{Mode, View};
 use crate::proxy::{Caller, Reply};
@@ -69,9 +70,21 @@ impl Tools {
                 || !matches!(self.called_by_view(view, name), Ok(None))
         };
         if !is_meant() {
-            return None;
+            let failure = Failure::Unknown {
+                name: name.to_owned(),
+                server: None,
+                nearest: Vec::new(),
+            };
+            return match self.refused(view, Some(caller), name, failure) {
+                failure if failure.is_unknown() => None,
+                unwritten => Some(Reply::tool_error(&unwritten.text(view))),
+            };
         }
         match self.called_by_name(view, caller, name, params, line).await {
+            // An interface may mean a tool of several servers.
+            Err(failure @ Failure::Ambiguous { .. }) => {
+                Some(Reply::tool_error(&failure.text(view)))
+            }
             Err(failure) if failure.is_unknown() => None,
             Err(failure) => Some(Reply::tool_error(&failure.text(view))),
             Ok(reply) => Some(reply),
