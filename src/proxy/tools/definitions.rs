@@ -83,15 +83,14 @@ fn capabilities(view: &View, is_modern: bool) -> String {
         .filter(|(is_there, _)| *is_there)
         .map(|(_, part)| part)
         .collect();
-    let skilled = view.exposing(|exposure| exposure.resources);
-    let mut skilled = skilled.iter().map(|server| server.capabilities());
     let extensions = [
         (
             view.surface().shows_interfaces,
             format!(r#""{INTERFACES}":{{}}"#),
         ),
         (
-            skilled.any(|server| server.has_extension(SKILLS)),
+            // A handshake does not wait for the lists that say which servers have skills.
+            exposed.resources,
             format!(r#""{SKILLS}":{{"directoryRead":true}}"#),
         ),
     ];
