@@ -24,12 +24,32 @@ const SHORTEST: usize = 6;
 /// Minimum length of values that are also masked in base64, in bytes.
 const SHORTEST_IN_BASE64: usize = 8;
 
-/// The characters that percent-encoding replaces: all except the unreserved ones of RFC 3986.
+/// The characters that percent-encoding replaces: all except the unreserved ones of RFC 3986. Some encoders keep more of them: `/`, as
+/// Python does, or those that `encodeURIComponent` and `encodeURI` keep.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
+const EXCEPT_SLASH: &AsciiSet = &UNRESERVED.remove(b'/');
+const OF_COMPONENT: &AsciiSet = &UNRESERVED
+    .remove(b'!')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*');
+const OF_URI: &AsciiSet = &OF_COMPONENT
+    .remove(b'/')
+    .remove(b';')
+    .remove(b',')
+    .remove(b'?')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'&')
+    .remove(b'=')
+    .remove(b'+')
+    .remove(b'$')
+    .remove(b'#');
 
 const SECRET_WORDS: [&str; 9] = [
     "token",
@@ -260,17 +280,18 @@ fn forms(value: &str) -> Vec<String> {
     for value in std::iter::once(value).chain(decoded.as_deref()) {
         let json = quoted(value);
         let json = &json[1..json.len() - 1];
-        let percent = || utf8_percent_encode(value, UNRESERVED);
-        let small_digits = percent().map(|part| match part.starts_with('%') {
-            true => part.to_ascii_lowercase(),
-            false => part.to_owned(),
-        });
-        forms.extend([
-            json.to_owned(),
-            json.replace('/', "\\/"),
-            percent().to_string(),
-            small_digits.collect(),
-        ]);
+        forms.extend([json.to_owned(), json.replace('/', "\\/")]);
+        for kept in [UNRESERVED, EXCEPT_SLASH, OF_COMPONENT, OF_URI] {
+            let percent = || utf8_percent_encode(value, kept);
+            let small_digits = percent().map(|part| match part.starts_with('%') {
+                true => part.to_ascii_lowercase(),
+                false => part.to_owned(),
+            });
+            let encoded = [percent().to_string(), small_digits.collect()];
+            // A form has a plus for a space.
+            forms.extend(encoded.each_ref().map(|text| text.replace("%20", "+")));
+            forms.extend(encoded);
+        }
         if value.len() >= SHORTEST_IN_BASE64 {
             // The padding is left out, because a match need not include it.
             forms.extend([STANDARD_NO_PAD.encode(value), URL_SAFE_NO_PAD.encode(value)]);
@@ -395,6 +416,10 @@ mod tests {
         check(&["a b&/def"], "u=a%20b%26%2Fdef", "u=***");
         check(&["a b&/def"], "u=a%20b%26%2fdef", "u=***");
         check(&["a%20bcdef"], "p=a bcdef", "p=***");
+        check(&["a b&/d!ef"], "u=a%20b%26/d%21ef", "u=***");
+        check(&["a b&/d!ef"], "u=a%20b%26%2Fd!ef", "u=***");
+        check(&["a b&/d!ef"], "u=a%20b&/d!ef", "u=***");
+        check(&["a b&/d!ef"], "u=a+b%26%2fd%21ef", "u=***");
         check(&["abcdefgh"], "b=YWJjZGVmZ2g=", "b=***=");
         check(&["abcdefg"], "b=YWJjZGVmZw==", "b=YWJjZGVmZw==");
         check(

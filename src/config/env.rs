@@ -751,7 +751,7 @@ pub(crate) fn child_environment(
 }
 
 /// Compares names; Windows ignores their letter case.
-fn is_same(one: &str, other: &str) -> bool {
+pub(super) fn is_same(one: &str, other: &str) -> bool {
     if cfg!(windows) {
         one.eq_ignore_ascii_case(other)
     } else {

@@ -261,6 +261,17 @@ pub(crate) enum EntryError {
         /// The variable's name.
         variable: String,
     },
+    /// The key of the file of secrets, which would open all secrets of the user.
+    #[error(
+        "`{key}` has `${{{variable}}}`, which opens all stored secrets and is given to no server; store the value that is needed by \
+         `mcpzip secret set NAME`, and write `${{keyring:NAME}}`"
+    )]
+    KeyOfSecrets {
+        /// The key that uses the variable.
+        key: String,
+        /// The variable's name.
+        variable: &'static str,
+    },
     /// A secret of `${keyring:NAME}` that cannot be used.
     #[error("`{key}` needs the secret `{name}`, which {fault}")]
     Secret {

@@ -4,7 +4,7 @@
 //! The expanded value records the variables that it used, because they may be secrets, and the secrets of the keyring.
 //! Expanded text is not expanded again: a variable cannot refer to another.
 
-use super::env::Environment;
+use super::env::{Environment, SECRET_KEY};
 use super::error::EntryError;
 use super::keyring::{self, SecretFault, SecretName};
 use crate::secret::Secret;
@@ -74,6 +74,12 @@ pub(super) fn variables(
             .map_or((inner, None), |(name, default)| (name, Some(default)));
         if !is_variable_name(name) {
             return Err(unclear(end + 1, hint(inner)));
+        }
+        if super::env::is_same(name, SECRET_KEY.name) {
+            return Err(EntryError::KeyOfSecrets {
+                key: key.to_owned(),
+                variable: SECRET_KEY.name,
+            });
         }
         match (environment.get(name), default) {
             (Some(value), None) => expanded.fill_in(name, value),
@@ -227,6 +233,25 @@ mod tests {
             let fault = variables("k", written, &environment()).unwrap_err();
             assert_eq!(fault.to_string(), expected, "{written}");
         }
+    }
+
+    #[test]
+    fn the_key_of_the_file_of_secrets_is_given_to_no_server() {
+        let environment = Environment::from_iter([(SECRET_KEY.name, "hunter2-key")]);
+        for written in [
+            "${MCPZIP_SECRET_KEY}",
+            "x${MCPZIP_SECRET_KEY:-default}",
+            "${MCPZIP_SECRET_KEY}${A}",
+        ] {
+            let fault = variables("k", written, &environment).unwrap_err();
+            let said = fault.to_string();
+            assert!(
+                said.contains("opens all stored secrets") && !said.contains("hunter2"),
+                "{said}"
+            );
+        }
+        let literal = variables("k", "$${MCPZIP_SECRET_KEY}", &environment).unwrap();
+        assert_eq!(literal.text, "${MCPZIP_SECRET_KEY}");
     }
 
     #[test]

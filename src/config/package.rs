@@ -51,17 +51,25 @@ impl PackageRun {
         let version = version.strip_prefix("==").unwrap_or(version);
         let core = version.split(['-', '+']).next().unwrap_or_default();
         let numbers: Vec<&str> = core.split('.').collect();
-        let is_number =
-            |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric());
-        let has_digits = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
-        let is_whole = match self.ecosystem {
-            // `1.2` is a range there.
-            Ecosystem::Npm => numbers.len() == 3,
-            Ecosystem::Pypi => true,
+        let is_made_of = |part: &str, is_one: fn(&char) -> bool| {
+            !part.is_empty() && part.chars().all(|c| is_one(&c))
         };
-        let is_pinned = is_whole
-            && numbers.iter().all(is_number)
-            && numbers.first().is_some_and(has_digits)
+        let is_exact = match self.ecosystem {
+            // `1.2` and `1.2.x` are ranges there.
+            Ecosystem::Npm => {
+                numbers.len() == 3
+                    && numbers
+                        .iter()
+                        .all(|part| is_made_of(part, char::is_ascii_digit))
+            }
+            Ecosystem::Pypi => {
+                core.starts_with(|c: char| c.is_ascii_digit())
+                    && numbers
+                        .iter()
+                        .all(|part| is_made_of(part, char::is_ascii_alphanumeric))
+            }
+        };
+        let is_pinned = is_exact
             && version
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c));
@@ -248,6 +256,18 @@ mod tests {
             ("npx a", "a", None, false, None, ""),
             ("npx a@^1.2.3", "a", Some("^1.2.3"), false, None, ""),
             ("npx a@1.2", "a", Some("1.2"), false, None, ""),
+            ("npx a@1.2.x", "a", Some("1.2.x"), false, None, ""),
+            ("npx a@1.x.x", "a", Some("1.x.x"), false, None, ""),
+            ("npx a@1.2.X-1", "a", Some("1.2.X-1"), false, None, ""),
+            (
+                "npx a@1.2.3-rc.1",
+                "a",
+                Some("1.2.3-rc.1"),
+                true,
+                None,
+                "",
+            ),
+            ("uvx a@1.2rc1", "a", Some("1.2rc1"), true, None, ""),
             (
                 "npx --package=@a/b c --d",
                 "@a/b",

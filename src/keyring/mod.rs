@@ -159,16 +159,22 @@ impl Store {
         let Some(key) = &written.key else {
             return Ok(None);
         };
-        if let Some(session) = &self.session
-            && let Some(known) = session.read()?
-            && known.id() == key.id()
-        {
-            return Ok(Some(known));
-        }
-        match key {
+        let opened = match key {
             FileKey::Passphrase { .. } => Err(KeyringError::Locked),
-            FileKey::Variable { .. } => key.open(&self.variable_key()?).map(Some),
-        }
+            FileKey::Variable { .. } => self.variable_key().and_then(|outer| key.open(&outer)),
+        };
+        opened.map(Some).or_else(|error| {
+            let session = self.session.as_ref().map_or(Ok(None), SessionKey::read);
+            match session {
+                Ok(Some(known)) if known.id() == key.id() => Ok(Some(known)),
+                // The variable is not the key either, and that is what a person set.
+                Err(_) if !matches!(error, KeyringError::Locked | KeyringError::NoVariable) => {
+                    Err(error)
+                }
+                Err(unfit) => Err(unfit),
+                Ok(_) => Err(error),
+            }
+        })
     }
 
     fn variable_key(&self) -> Result<Key, KeyringError> {

@@ -124,7 +124,11 @@ impl Written {
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
-        files::replace(path, &[&bytes])
+        // A link leads to the place that the user wants: the file there is replaced, not the link.
+        match path.is_symlink() {
+            true => files::replace_in_place_for_owner(&path.canonicalize()?, &bytes),
+            false => files::replace(path, &[&bytes]),
+        }
     }
 }
 

@@ -70,7 +70,11 @@ impl Pool {
         let Transport::Stdio(stdio) = &entry.transport else {
             return None;
         };
-        super::fetched_version(self.context.packages.as_deref()?, stdio)
+        super::fetched_version(
+            self.context.packages.as_deref()?,
+            stdio,
+            &self.context.variables,
+        )
     }
 
     /// Creates a pool without servers; [`Pool::configure`] adds them. `audience` receives the servers' own messages.

@@ -1,8 +1,8 @@
 //! Packages that are fetched first and then started without their runner.
 //!
 //! `npx` and `uvx` need the network and a writable cache at each start, which a server in a sandbox does not have, and take most of the
-//! time of a start. So the package of such an entry is installed once per version into a directory of its own, and its program
-//! is started from there. A version that the entry does not fix is looked up once a day.
+//! time of a start. So the package of such an entry is installed once per version and settings of the package manager into a directory of
+//! its own, and its program is started from there. A version that the entry does not fix is looked up once a day.
 //!
 //! No code of a package runs outside of the sandbox of its server: npm installs without scripts, and Python packages come built. Without a
 //! sandbox, the scripts run as they do under `npx`.
@@ -12,13 +12,14 @@ mod pypi;
 mod record;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::run::{Finished, Run};
 use super::{ConnectError, UpstreamContext, find_program};
-use crate::config::{Ecosystem, PackageRun, Stdio};
+use crate::config::{Ecosystem, Environment, PackageRun, Stdio};
 use crate::files;
 use crate::secret::Secret;
 use crate::tool::ServerName;
@@ -157,6 +158,7 @@ impl UpstreamContext {
             context: self,
             stdio,
             package: &package,
+            settings: Settings::of(stdio, &self.variables),
             home: directory.join(record::directory_name(&package)),
         };
         fetch.installed().await.map(Some)
@@ -183,11 +185,42 @@ impl UpstreamContext {
     }
 }
 
+/// The settings of the package manager for an entry. Two entries share an installation only under equal ones, so that no entry runs code
+/// that another one's registry gave.
+struct Settings {
+    /// Whether scripts of packages run at the installation.
+    has_scripts: bool,
+    /// The hash of all of them.
+    hash: String,
+}
+
+impl Settings {
+    fn of(stdio: &Stdio, session: &Environment) -> Self {
+        let own = stdio.env.iter();
+        let own = own.map(|(name, value)| (name.as_str(), value.expose().as_str()));
+        let all = session.iter().chain(own);
+        let variables: BTreeMap<&str, &str> = all.filter(|(name, _)| is_setting(name)).collect();
+        let has_scripts = stdio.sandbox.is_none();
+        Self {
+            has_scripts,
+            hash: record::hash(&format!("{has_scripts} {variables:?}")),
+        }
+    }
+}
+
+/// Whether a variable is a setting of a package manager.
+fn is_setting(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let mut starts = ["npm_config_", "uv_", "pip_"].iter();
+    starts.any(|start| name.starts_with(start))
+}
+
 /// The package of an entry that is being fetched.
 struct Fetch<'a> {
     context: &'a UpstreamContext,
     stdio: &'a Stdio,
     package: &'a PackageRun,
+    settings: Settings,
     /// The directory of all versions of it.
     home: PathBuf,
 }
@@ -204,7 +237,7 @@ impl Fetch<'_> {
         let directory = self.home.join(record::version_name(
             self.package,
             &version,
-            self.has_scripts(),
+            &self.settings,
         ));
         if !directory.join(WHOLE).exists() {
             // An installation that was ended midway has left it.
@@ -256,7 +289,7 @@ impl Fetch<'_> {
 
     /// Whether scripts of packages run at the installation.
     fn has_scripts(&self) -> bool {
-        self.stdio.sandbox.is_none()
+        self.settings.has_scripts
     }
 
     /// The version to start: the pinned one, or the one that was last looked up, at most a day ago.
@@ -264,7 +297,7 @@ impl Fetch<'_> {
         if let Some(pinned) = self.package.pinned() {
             return Ok(pinned.to_owned());
         }
-        let file = self.home.join(record::file_name(self.package));
+        let file = self.home.join(record::file_name(self.package, &self.settings));
         let known = Record::read(&file);
         if let Some(known) = known.as_ref().filter(|known| known.is_fresh()) {
             return Ok(known.version.clone());
@@ -306,15 +339,9 @@ impl Fetch<'_> {
             });
         };
         // A package manager gets its own settings, and none of the server's secrets.
-        let is_setting = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            name == "path"
-                || ["npm_config_", "uv_", "pip_"]
-                    .iter()
-                    .any(|start| name.starts_with(start))
-        };
+        let is_given = |name: &str| name.eq_ignore_ascii_case("path") || is_setting(name);
         let own = self.stdio.env.iter();
-        let own = own.filter(|(name, _)| is_setting(name));
+        let own = own.filter(|(name, _)| is_given(name));
         let runner = Stdio {
             command: file.to_string_lossy().into_owned(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
@@ -330,7 +357,7 @@ impl Fetch<'_> {
             .context
             .variables
             .iter()
-            .filter(|(name, _)| is_setting(name))
+            .filter(|(name, _)| is_given(name))
             .collect();
         let run = self.context.run(Run {
             program: &runner,
@@ -372,18 +399,24 @@ fn said(finished: &Finished) -> String {
     lines.join(" | ").chars().take(400).collect()
 }
 
-/// The version of an entry's package that was fetched last, and is started next; `None` if its runner starts it.
-pub(crate) fn fetched_version(directory: &Path, stdio: &Stdio) -> Option<String> {
+/// The version of an entry's package that was fetched last, and is started next in a `session` with these variables; `None` if its runner
+/// starts it.
+pub(crate) fn fetched_version(
+    directory: &Path,
+    stdio: &Stdio,
+    session: &Environment,
+) -> Option<String> {
     if stdio.fetch == Some(false) {
         return None;
     }
     let package = stdio.package()?;
+    let settings = Settings::of(stdio, session);
     let home = directory.join(record::directory_name(&package));
     let version = match package.pinned() {
         Some(pinned) => pinned.to_owned(),
-        None => Record::read(&home.join(record::file_name(&package)))?.version,
+        None => Record::read(&home.join(record::file_name(&package, &settings)))?.version,
     };
-    let name = record::version_name(&package, &version, stdio.sandbox.is_none());
+    let name = record::version_name(&package, &version, &settings);
     let is_whole = home.join(name).join(WHOLE).exists();
     is_whole.then(|| format!("{}@{version}", package.name))
 }

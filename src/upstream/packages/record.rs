@@ -8,6 +8,7 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::Settings;
 use crate::config::PackageRun;
 use crate::files;
 
@@ -82,21 +83,26 @@ pub(super) fn directory_name(package: &PackageRun) -> String {
     format!("{}-{name}", package.ecosystem.word())
 }
 
-/// The directory of one version, with what else decides what is installed.
-pub(super) fn version_name(package: &PackageRun, version: &str, has_scripts: bool) -> String {
+/// The directory of one version, with what else decides what is installed: the entry's options, and the settings of the package manager,
+/// such as the registry.
+pub(super) fn version_name(package: &PackageRun, version: &str, settings: &Settings) -> String {
     let further = format!(
-        "{:?} {:?} {:?} {has_scripts}",
-        package.extras, package.python, package.with
+        "{:?} {:?} {:?} {}",
+        package.extras, package.python, package.with, settings.hash
     );
     format!("{version}-{}", hash(&further))
 }
 
-/// The record of the version that an entry's range or tag means.
-pub(super) fn file_name(package: &PackageRun) -> String {
-    let wanted = format!("{:?} {:?}", package.version, package.python);
+/// The record of the version that an entry's range or tag means under these settings.
+pub(super) fn file_name(package: &PackageRun, settings: &Settings) -> String {
+    let wanted = format!(
+        "{:?} {:?} {}",
+        package.version, package.python, settings.hash
+    );
     format!("wanted-{}.json", hash(&wanted))
 }
 
-fn hash(text: &str) -> String {
+/// A short hash for a part of a name.
+pub(super) fn hash(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text)[..6])
 }

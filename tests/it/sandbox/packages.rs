@@ -77,6 +77,49 @@ fn a_package_is_fetched_once_and_then_started_without_its_runner() {
 }
 
 #[test]
+fn entries_with_other_registries_or_other_rights_share_no_installation() {
+    let entry = |registry: &str| json!({ "command": "npx", "args": ["pkg"], "env": { "npm_config_registry": registry, "OTHER": registry } });
+    let setup = setup()
+        .entry("h", &entry("http://one.example/").to_string())
+        .entry("i", &entry("http://two.example/").to_string())
+        .variable("npm_config_loglevel", "warn");
+    let installed = |setup: &Setup| {
+        let mut client = setup.connect();
+        for server in ["h", "i"] {
+            let said = client.execute_with(&format!("{server}__attempt"), "{}");
+            assert!(said.as_str().contains("{}"), "{said:?}");
+        }
+        client.finish();
+        let seen = notes(setup);
+        let count = |word: &str| seen.iter().filter(|note| note.contains(word)).count();
+        (count("npm view"), count("npm install"))
+    };
+    assert_eq!(installed(&setup), (2, 2));
+    assert_eq!(installed(&setup), (2, 2));
+    // The settings of the session count as well.
+    let other = setup.clone().variable("npm_config_loglevel", "error");
+    assert_eq!(installed(&other), (4, 4));
+    let same = setup.entry("i", &entry("http://one.example/").to_string());
+    assert_eq!(installed(&same), (4, 4));
+    let status = same.run(&["status", "--json"]).json();
+    assert_eq!(status["servers"][0]["package"], "pkg@1.2.3");
+}
+
+#[test]
+fn what_is_looked_up_for_a_sandbox_is_not_what_another_entry_looked_up() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = entry(setup(), &["pkg"], json!({}));
+    called(&setup);
+    let boxed = entry(setup, &["pkg"], json!({ "sandbox": "strict" }));
+    called(&boxed);
+    let seen = notes(&boxed);
+    let views = seen.iter().filter(|note| note.starts_with("npm view"));
+    assert_eq!(views.count(), 2, "{seen:?}");
+}
+
+#[test]
 fn a_version_that_is_not_fixed_is_looked_up_once_a_day() {
     let setup = entry(setup(), &["pkg"], json!({}));
     called(&setup);
