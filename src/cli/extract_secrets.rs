@@ -7,6 +7,7 @@ use super::diagnostics::Exit;
 use super::migrate::diff_lines;
 use super::output::{Output, faint, good};
 use super::printable::printable;
+use super::secret::about_staying;
 use super::setup::below_home;
 use super::twins::listed;
 use crate::clients::{Destination, Extraction, Journal};
@@ -66,6 +67,7 @@ pub(super) fn run(
             "literal": literals.collect::<Vec<_>>(),
             "stored": names,
             "files": files.collect::<Vec<_>>(),
+            "remarks": Vec::from_iter(about_staying(&extraction.staying)),
             "changed": run.is_some(),
             "undo": run,
         }));
@@ -77,8 +79,11 @@ pub(super) fn run(
 }
 
 fn show(extraction: &Extraction, paths: &Paths, environment: &Environment, output: &Output) {
+    if let Some(remark) = about_staying(&extraction.staying) {
+        output.note(&extraction.masker.mask(&printable(&remark)));
+    }
     if extraction.literals.is_empty() {
-        output.line("no server has a literal secret");
+        output.line("no server has a literal secret that can move");
         return;
     }
     let home = environment.home().unwrap_or_default();

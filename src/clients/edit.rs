@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::cache::{FileError, Source};
 use super::diff::unified_diff;
 use super::{Client, ConfigLocation, Node, Syntax, Text, TextError};
+use crate::config::without_tokens;
 use crate::secret::{MASK, Masker};
 
 /// A file before and after a change.
@@ -158,10 +159,10 @@ impl Edit {
         }
     }
 
-    /// The changes as a unified diff, without the secrets that `masker` knows.
+    /// The changes as a unified diff, without the secrets that `masker` knows and words that look like a token, as a comment may have.
     #[must_use]
     pub(crate) fn diff(&self, masker: &Masker) -> String {
         let [before, after] = &self.shown;
-        masker.mask(&unified_diff(before, after)).into_owned()
+        without_tokens(&masker.mask(&unified_diff(before, after)))
     }
 }

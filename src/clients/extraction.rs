@@ -17,6 +17,8 @@ pub(crate) struct Extraction {
     pub literals: Literals,
     /// The secrets that are stored, by name.
     pub stored: Vec<(String, Secret<String>)>,
+    /// The paths of the texts that are hidden as secrets and stay in the configuration.
+    pub staying: Vec<String>,
     /// The changed files, each secret before what refers to it.
     pub edits: Vec<Edit>,
     /// Hides the secrets.
@@ -48,6 +50,7 @@ impl Extraction {
         let added = servers.stored().added().iter();
         Ok(Self {
             literals: moved.literals,
+            staying: secrets::places(text.node()),
             stored: added
                 .map(|(name, value)| (name.clone(), Secret::new(value.clone())))
                 .collect(),

@@ -73,6 +73,8 @@ pub(crate) struct SecretsPlan {
     pub stored: Vec<(String, Secret<String>)>,
     /// The secrets of our own files that move with them.
     pub own: Literals,
+    /// The paths of the texts that are hidden as secrets and stay in our configuration, if those move.
+    pub staying: Vec<String>,
 }
 
 impl SecretsPlan {
@@ -90,6 +92,7 @@ impl SecretsPlan {
             literals,
             stored: Vec::new(),
             own: Vec::new(),
+            staying: Vec::new(),
         };
         plan.with_stored(servers)
     }
@@ -234,6 +237,7 @@ impl Plan {
             of_file = own.file;
             of_servers = of_servers.with_stored(&servers);
             of_servers.own = own.literals;
+            of_servers.staying = secrets::places(text.node());
         }
         edits.extend(Edit::new(
             None,

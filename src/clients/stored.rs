@@ -66,6 +66,8 @@ pub(super) struct Literal {
 enum Location {
     /// A value in one of [`GIVEN`].
     Given(&'static str, String),
+    /// A part of such a value, which is a URL.
+    Within(&'static str, String),
     Argument(usize),
     Url,
     /// The secret of a login.
@@ -80,7 +82,9 @@ impl Location {
     /// Its path in the entry.
     fn path(&self) -> Vec<String> {
         match self {
-            Self::Given(map, name) => vec![(*map).to_owned(), name.clone()],
+            Self::Given(map, name) | Self::Within(map, name) => {
+                vec![(*map).to_owned(), name.clone()]
+            }
             Self::Argument(at) => vec!["args".to_owned(), at.to_string()],
             Self::Url => vec!["url".to_owned()],
             Self::Login => ["oauth", "client_secret"].map(str::to_owned).to_vec(),
@@ -224,22 +228,28 @@ impl Stored {
             if !text.contains(&literal.value) {
                 continue;
             }
-            let name = self.name_for(server, (&literal.variable, &literal.value), taken);
+            let value = unescaped(&literal.value);
+            let name = self.name_for(server, (&literal.variable, &value), taken);
             let reference = self.reference(&name);
             let text = match literal.location {
                 // The value of a variable or header may be short; it stands at the end.
                 Location::Given(..) | Location::Login => {
                     let before = text.strip_suffix(&literal.value).unwrap_or_default();
-                    format!("{before}{reference}")
+                    Some(format!("{before}{reference}"))
                 }
-                Location::Argument(_) | Location::Url => text.replace(&literal.value, &reference),
+                Location::Within(..) | Location::Argument(_) | Location::Url => {
+                    with_reference(text, &literal.value, &reference)
+                }
+            };
+            let Some(text) = text else {
+                continue;
             };
             let path = literal.location.path();
             if !node.set(&path, Node::Text(text)) {
                 continue;
             }
             paths.push(path);
-            self.keep(name, literal.value);
+            self.keep(name, value);
         }
         paths
     }
@@ -393,12 +403,13 @@ fn option_of<'t>(before: Option<&'t str>, text: &'t str) -> Option<&'t str> {
 
 /// The literal secrets of the entry of `server`.
 pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
+    let variable_of = |map, name: &str| match map {
+        "env" => variable_name(name),
+        _ => variable_name(&format!("{server}_{name}")),
+    };
     let mut found: Vec<Literal> = given(node)
+        .filter(|(_, name, _)| is_secret_name(name))
         .map(|(map, name, text)| {
-            let variable = match map {
-                "env" => variable_name(name),
-                _ => variable_name(&format!("{server}_{name}")),
-            };
             // `Bearer abc`
             let value = match text.split_once(' ') {
                 Some((scheme, value)) if scheme.chars().all(char::is_alphabetic) => value,
@@ -407,11 +418,21 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
             Literal {
                 key: name.to_owned(),
                 location: Location::Given(map, name.to_owned()),
-                variable,
+                variable: variable_of(map, name),
                 value: value.to_owned(),
             }
         })
         .collect();
+    for (map, name, text) in given(node).filter(|(_, name, _)| !is_secret_name(name)) {
+        let parts = secret_parameters(text).into_iter();
+        let parts = parts.filter(|part| is_movable(text, part.expose()));
+        found.extend(parts.map(|part| Literal {
+            key: name.to_owned(),
+            location: Location::Within(map, name.to_owned()),
+            variable: variable_of(map, name),
+            value: part.expose().clone(),
+        }));
+    }
     let of_server = |key: &str, location, value: &String| Literal {
         key: key.to_owned(),
         location,
@@ -422,10 +443,7 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
     let command = node.get("command").and_then(Node::as_text).unwrap_or("");
     for secret in secret_arguments(command, &args) {
         let value = secret.expose();
-        if value.len() < SHORTEST {
-            continue;
-        }
-        let with_it = |at: &usize| args[*at].contains(value.as_str());
+        let with_it = |at: &usize| is_movable(&args[*at], value);
         let all: Vec<usize> = (0..args.len()).filter(with_it).collect();
         let option = |at: &usize| {
             let before = at.checked_sub(1).map(|at| args[at].as_str());
@@ -449,31 +467,61 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
     let url = node.get("url").and_then(Node::as_text).unwrap_or("");
     for secret in secret_parameters(url) {
         let value = secret.expose();
-        if url.contains(value.as_str()) && value.len() >= SHORTEST {
+        if is_movable(url, value) {
             found.push(of_server("url", Location::Url, value));
         }
     }
-    // A text with a reference may be one as a whole, or have a `$` that would change its meaning.
+    // A text with a reference may be one as a whole.
     found.retain(|literal| {
-        let has_reference = literal
-            .location
-            .text(node)
-            .is_none_or(|text| text.contains('$'));
+        let has_reference = literal.location.text(node).is_none_or(has_reference);
         !literal.value.trim().is_empty() && !has_reference
     });
     found
 }
 
-/// The variables and headers whose names mark them as secret, with the map that has them.
+/// Whether a text has `${`, other than as `$${`, which stands for the characters themselves.
+fn has_reference(text: &str) -> bool {
+    let mut all = text.match_indices("${");
+    all.any(|(at, _)| !text[..at].ends_with('$'))
+}
+
+/// The meaning of a text without references.
+fn unescaped(text: &str) -> String {
+    text.replace("$${", "${")
+}
+
+/// Whether `text` has the secret `part` in a place that is certain: a short one is a password between the user and the host of a URL.
+fn is_movable(text: &str, part: &str) -> bool {
+    let (before, after) = around(part);
+    text.contains(&format!("{before}{part}{after}"))
+}
+
+fn around(part: &str) -> (&'static str, &'static str) {
+    match part.len() < SHORTEST {
+        true => (":", "@"),
+        false => ("", ""),
+    }
+}
+
+/// `text` with a reference in the place of the secret `part`. `None` if a `$` next to it would get another meaning.
+fn with_reference(text: &str, part: &str, reference: &str) -> Option<String> {
+    let (before, after) = around(part);
+    let pieces: Vec<&str> = text.split(&format!("{before}{part}{after}")).collect();
+    let meanings: Vec<String> = pieces.iter().map(|piece| unescaped(piece)).collect();
+    let is_same = meanings.join(&format!("{before}{}{after}", unescaped(part))) == unescaped(text);
+    let written = pieces.join(&format!("{before}{reference}{after}"));
+    (is_same && !written.contains(&format!("${reference}"))).then_some(written)
+}
+
+/// The variables and headers, with the map that has them.
 fn given(node: &Node) -> impl Iterator<Item = (&'static str, &str, &str)> {
     let maps = GIVEN
         .into_iter()
         .filter_map(|map| Some((map, node.get(map)?)));
-    let all = maps.flat_map(|(map, values)| {
+    maps.flat_map(|(map, values)| {
         let members = values.members().into_iter();
         members.filter_map(move |(name, value)| Some((map, name, value.as_text()?)))
-    });
-    all.filter(|(_, name, _)| is_secret_name(name))
+    })
 }
 
 fn texts(list: &Node) -> Vec<String> {

@@ -259,14 +259,7 @@ mod tests {
             ("npx a@1.2.x", "a", Some("1.2.x"), false, None, ""),
             ("npx a@1.x.x", "a", Some("1.x.x"), false, None, ""),
             ("npx a@1.2.X-1", "a", Some("1.2.X-1"), false, None, ""),
-            (
-                "npx a@1.2.3-rc.1",
-                "a",
-                Some("1.2.3-rc.1"),
-                true,
-                None,
-                "",
-            ),
+            ("npx a@1.2.3-rc.1", "a", Some("1.2.3-rc.1"), true, None, ""),
             ("uvx a@1.2rc1", "a", Some("1.2rc1"), true, None, ""),
             (
                 "npx --package=@a/b c --d",

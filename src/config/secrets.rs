@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::secret::{Masker, Secret, is_secret_name};
+use crate::secret::{MASK, Masker, Secret, is_secret_name};
 
 /// Literal values of variables are masked from this length, in characters.
 const SHORTEST_VALUE: usize = 8;
@@ -124,6 +124,31 @@ pub(crate) fn shown_url(url: &str) -> String {
     let mut found = Vec::new();
     url_parts(url, &mut found);
     Masker::of_all(found).mask(url).into_owned()
+}
+
+/// A text without the words that look like a token, except in references.
+pub(crate) fn without_tokens(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.~+".contains(c);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_part) {
+        let (before, word) = rest.split_at(start);
+        let (word, after) = word.split_at(word.find(|c| !is_part(c)).unwrap_or(word.len()));
+        shown.push_str(before);
+        let token = word.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+        // Names such as `npm_config_registry` have no digit.
+        let is_secret = is_token(token) && token.contains(|c: char| c.is_ascii_digit());
+        match is_secret && !shown.ends_with("${") && !shown.ends_with("${keyring:") {
+            true => {
+                shown.push_str(&word[..word.len() - token.len()]);
+                shown.push_str(MASK);
+            }
+            false => shown.push_str(word),
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
 }
 
 /// The scheme, the host and the port of a URL.
@@ -443,6 +468,20 @@ mod tests {
             &["https://mcp.example/s/***/mcp"],
         );
         shown(&["0f8fad5b-d9cb-469f-a165-70867728950e"], &["***"]);
+    }
+
+    #[test]
+    fn words_that_look_like_a_token_are_left_out_of_a_text() {
+        for (text, expected) in [
+            ("-// key=sk-proj-COMMENTSECRET0000, old", "-// key=***, old"),
+            (
+                "+  \"npm_config_registry\": \"${keyring:secret_number_1234}\"",
+                "+  \"npm_config_registry\": \"${keyring:secret_number_1234}\"",
+            ),
+            ("@@ -1,2 +1,2 @@\n ü", "@@ -1,2 +1,2 @@\n ü"),
+        ] {
+            assert_eq!(without_tokens(text), expected);
+        }
     }
 
     #[test]

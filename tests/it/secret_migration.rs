@@ -78,6 +78,64 @@ fn secrets_of_the_configuration_and_of_the_file_next_to_it_move_and_come_back() 
     assert!(none.stderr.contains("no run"), "{none}");
 }
 
+#[test]
+fn passwords_of_urls_and_escaped_texts_move_and_what_stays_is_named() {
+    let setup = machine();
+    let config = json!({
+        "url": "postgres://user:pa55@host/user:pa55", "long": "postgres://user:long-pa55-word@host/db?x=1",
+        "escaped": "pa$${x}ss", "dollar": "pa$x-word",
+    });
+    let text = |key: &str| config[key].as_str().unwrap();
+    let written = format!(
+        "{{\n  // an old one: sk-proj-0123456789abcdefABCDEF\n  \"mcpServers\": {{\n    \"a\": {{\"command\": \"x\", \"args\": [\"{0}\"], \
+         \"env\": {{\"DATABASE_URL\": \"{0}\", \"OTHER_URL\": \"{1}\", \"PASSWORD\": \"{2}\", \"PIN_CODE_KEY\": \"{3}\", \
+         \"API_KEY\": \"first-of-two-1\", \"API_KEY\": \"second-of-two-2\", \"TOKEN\": \"${{NAME:-fallback-word}}\"}}}}\n  }}\n}}\n",
+        text("url"),
+        text("long"),
+        text("escaped"),
+        text("dollar"),
+    );
+    std::fs::write(setup.config_path(), &written).unwrap();
+    let shown = run(&setup, &["secret", "migrate", "--dry-run"]).code(0);
+    let moved = run(&setup, &["secret", "migrate", "--yes"]).code(0);
+    let again = run(&setup, &["secret", "migrate", "--yes"]).code(0);
+    for said in [&shown, &moved, &again] {
+        let remarks = said.json()["remarks"].to_string();
+        for path in [
+            "mcpServers.a.env.API_KEY (not the last of this name)",
+            "mcpServers.a.env.TOKEN",
+        ] {
+            assert!(remarks.contains(path), "{path}: {said}");
+        }
+        for path in ["URL", "PASSWORD", "args", "PIN_CODE_KEY"] {
+            assert!(!remarks.contains(path), "{path}: {said}");
+        }
+        for hidden in [
+            "sk-proj",
+            ":pa55@",
+            "long-pa55",
+            "pa$$",
+            "pa$x",
+            "-of-two-",
+            "fallback",
+        ] {
+            assert!(!said.to_string().contains(hidden), "{hidden}: {said}");
+        }
+    }
+    let after = std::fs::read_to_string(setup.config_path()).unwrap();
+    for gone in [":pa55@", "long-pa55-word", "pa$$", "pa$x", "second-of-two"] {
+        assert!(!after.contains(gone), "{gone}: {after}");
+    }
+    for kept in ["/user:pa55\"", "@host/db?x=1\"", "first-of-two-1"] {
+        assert!(after.contains(kept), "{kept}: {after}");
+    }
+    // What the server gets is what it had.
+    let names = moved.json()["stored"].to_string();
+    for name in ["DATABASE_URL", "OTHER_URL", "PASSWORD", "PIN_CODE_KEY"] {
+        assert!(names.contains(name), "{names}");
+    }
+}
+
 /// A file of a client with a server that has a secret, and with comments where its syntax has them.
 fn file_of(client: &str) -> String {
     let env = format!("{{\"GITHUB_TOKEN\": \"{TOKEN}\"}}");

@@ -259,6 +259,62 @@ fn a_wrong_key_or_a_damaged_file_costs_the_servers_that_use_it() {
     fails(&setup, "would cost too much");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_that_others_can_reach_does_not_block_the_variable() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let runtime = tempfile::tempdir().unwrap();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(runtime.path(), 0o700);
+    let setup = setup().variable("XDG_RUNTIME_DIR", runtime.path().to_str().unwrap());
+    let _ = set(&setup, "git/hub", VALUE);
+    let _ = run(&setup, &["secret", "unlock"], KEY).code(0);
+    mode(&runtime.path().join("mcpzip"), 0o755);
+    let _ = run(&setup, &["call", "with__t"], "").code(0);
+    let without = setup.variable("MCPZIP_SECRET_KEY", "");
+    let said = run(&without, &["call", "with__t"], "").to_string();
+    assert!(said.contains("other users can reach it"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_place_of_the_file_stays_a_link() {
+    let setup = setup();
+    let _ = set(&setup, "git/hub", VALUE);
+    let target = setup.home().path("elsewhere/own.json");
+    std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+    std::fs::rename(file(&setup), &target).unwrap();
+    std::os::unix::fs::symlink(&target, file(&setup)).unwrap();
+    let _ = set(&setup, "slack", NEXT);
+    assert!(file(&setup).is_symlink());
+    let written: Value = serde_json::from_slice(&std::fs::read(&target).unwrap()).unwrap();
+    assert!(written["secrets"]["slack"].is_object(), "{written}");
+    let _ = run(&setup, &["call", "with__t"], "").code(0);
+    // One that leads nowhere is not replaced either.
+    std::fs::remove_file(&target).unwrap();
+    let _ = run(&setup, &["secret", "set", "other"], VALUE).code(1);
+    assert!(file(&setup).is_symlink());
+}
+
+#[test]
+fn no_server_gets_the_key_of_the_secrets() {
+    let setup = setup().server_with(
+        "greedy",
+        server(),
+        json!({ "env": { "GIVEN": "x${MCPZIP_SECRET_KEY}" } }),
+    );
+    let said = run(&setup, &["call", "greedy__t"], "");
+    assert!(said.code != Some(0), "{said}");
+    assert!(
+        said.to_string().contains("opens all stored secrets") && !said.to_string().contains(KEY),
+        "{said}"
+    );
+    let _ = run(&setup, &["call", "without__t"], "").code(0);
+}
+
 #[test]
 fn a_new_value_restarts_the_connections_that_use_it() {
     let setup = setup();

@@ -61,7 +61,7 @@ struct Move {
     stored: Vec<(String, Secret<String>)>,
     edits: Vec<Edit>,
     masker: Masker,
-    /// Reasons why servers of clients stay.
+    /// Reasons why servers of clients stay, and the texts that stay.
     remarks: Vec<String>,
 }
 
@@ -121,7 +121,10 @@ fn plan(arguments: &Arguments, store: &Store, machine: &Machine) -> Result<Move,
                 _ => None,
             });
             return Ok(Move {
-                remarks: staying.chain(plan.warnings.iter().cloned()).collect(),
+                remarks: staying
+                    .chain(plan.warnings.iter().cloned())
+                    .chain(about_staying(&plan.secrets.staying))
+                    .collect(),
                 own: plan.secrets.own,
                 in_clients: with_files(&in_clients, machine),
                 stored: plan.secrets.stored,
@@ -149,7 +152,17 @@ fn plan(arguments: &Arguments, store: &Store, machine: &Machine) -> Result<Move,
         stored: made.stored,
         edits: made.edits,
         masker: made.masker,
-        remarks: Vec::new(),
+        remarks: about_staying(&made.staying).into_iter().collect(),
+    })
+}
+
+/// A remark about the texts at these paths, which are hidden as secrets and stay.
+pub(in crate::cli) fn about_staying(paths: &[String]) -> Option<String> {
+    (!paths.is_empty()).then(|| {
+        format!(
+            "these may be secrets and stay in the file: {}; `mcpzip secret set NAME` stores one, and `${{keyring:NAME}}` stands for it",
+            paths.join(", ")
+        )
     })
 }
 
@@ -178,7 +191,7 @@ fn with_files(
 
 fn show(plan: &Move, arguments: &Arguments, machine: &Machine, output: &Output) {
     if plan.own.is_empty() && plan.edits.is_empty() {
-        output.line("mcpzip's own files have no literal secret");
+        output.line("mcpzip's own files have no literal secret that can move");
     }
     if !plan.own.is_empty() {
         output.line(format!(
@@ -197,13 +210,13 @@ fn show(plan: &Move, arguments: &Arguments, machine: &Machine, output: &Output) 
             ));
         }
     }
-    for remark in &plan.remarks {
-        output.note(&plan.masker.mask(&printable(remark)));
-    }
     for edit in &plan.edits {
         let path = below_home(&edit.path, &machine.around.home);
         output.line(format!("\n{}", strong(path)));
         diff_lines(&edit.diff(&plan.masker), output);
+    }
+    for remark in &plan.remarks {
+        output.note(&plan.masker.mask(&printable(remark)));
     }
 }
 

@@ -234,11 +234,9 @@ impl Fetch<'_> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let version = self.version().await?;
-        let directory = self.home.join(record::version_name(
-            self.package,
-            &version,
-            &self.settings,
-        ));
+        let directory =
+            self.home
+                .join(record::version_name(self.package, &version, &self.settings));
         if !directory.join(WHOLE).exists() {
             // An installation that was ended midway has left it.
             if directory.exists() {
@@ -297,7 +295,9 @@ impl Fetch<'_> {
         if let Some(pinned) = self.package.pinned() {
             return Ok(pinned.to_owned());
         }
-        let file = self.home.join(record::file_name(self.package, &self.settings));
+        let file = self
+            .home
+            .join(record::file_name(self.package, &self.settings));
         let known = Record::read(&file);
         if let Some(known) = known.as_ref().filter(|known| known.is_fresh()) {
             return Ok(known.version.clone());
