@@ -126,7 +126,7 @@ pub(crate) fn shown_url(url: &str) -> String {
     Masker::of_all(found).mask(url).into_owned()
 }
 
-/// A text without the words that look like a token, except in references.
+/// A text without the words that look like a token, except in references, and without passwords of URLs, which may be short.
 pub(crate) fn without_tokens(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.~+".contains(c);
     let mut shown = String::with_capacity(text.len());
@@ -138,12 +138,17 @@ pub(crate) fn without_tokens(text: &str) -> String {
         let token = word.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
         // Names such as `npm_config_registry` have no digit.
         let is_secret = is_token(token) && token.contains(|c: char| c.is_ascii_digit());
-        match is_secret && !shown.ends_with("${") && !shown.ends_with("${keyring:") {
-            true => {
-                shown.push_str(&word[..word.len() - token.len()]);
-                shown.push_str(MASK);
-            }
-            false => shown.push_str(word),
+        let user = shown
+            .strip_suffix(':')
+            .filter(|_| after.starts_with('@'))
+            .and_then(|shown| Some(shown.rsplit_once("://")?.1));
+        if user.is_some_and(|user| !user.contains(['/', '@', '"', ' ', '\n'])) {
+            shown.push_str(MASK);
+        } else if is_secret && !shown.ends_with("${") && !shown.ends_with("${keyring:") {
+            shown.push_str(&word[..word.len() - token.len()]);
+            shown.push_str(MASK);
+        } else {
+            shown.push_str(word);
         }
         rest = after;
     }
@@ -477,6 +482,10 @@ mod tests {
             (
                 "+  \"npm_config_registry\": \"${keyring:secret_number_1234}\"",
                 "+  \"npm_config_registry\": \"${keyring:secret_number_1234}\"",
+            ),
+            (
+                "\"pg://me:pa55@h/a:b\", \"x://me:${keyring:A}@h\", a:b@c",
+                "\"pg://me:***@h/a:b\", \"x://me:${keyring:A}@h\", a:b@c",
             ),
             ("@@ -1,2 +1,2 @@\n ü", "@@ -1,2 +1,2 @@\n ü"),
         ] {
