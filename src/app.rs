@@ -301,11 +301,7 @@ impl App {
             pins: Some(paths.state_dir.join("pins")),
             sharing: Some(paths.state_dir.join("sharing")),
             sandboxes: Some(paths.state_dir.join(SANDBOXES)),
-            closed: [&paths.config_file, &paths.cache_dir, &paths.state_dir]
-                .into_iter()
-                .filter(|path| path.is_absolute())
-                .cloned()
-                .collect(),
+            closed: closed(&paths, &session),
             audit: Some(paths.state_dir.clone()),
             approvals: Some(Approvals::below(&paths.state_dir)),
             logins: Some(upstream::oauth::Place::Directory(
@@ -763,4 +759,23 @@ pub(crate) fn sum(faulty: &[String], warnings: usize, paths: &Paths) {
         let warnings = counted(warnings, "warning");
         tracing::warn!("{path}: {warnings}: see `mcpzip doctor`");
     }
+}
+
+/// The files and directories of mcpzip that no server in a sandbox may change.
+fn closed(paths: &Paths, session: &SessionEnv) -> Vec<PathBuf> {
+    let secrets = config::secrets_file(&paths.config_file);
+    #[cfg(unix)]
+    let runtime = session
+        .environment
+        .runtime_directory(Path::new("/run/user"));
+    #[cfg(not(unix))]
+    let runtime: Option<PathBuf> = None;
+    let runtime = runtime.map(|directory| directory.join("mcpzip"));
+    [&paths.config_file, &paths.cache_dir, &paths.state_dir]
+        .into_iter()
+        .cloned()
+        .chain([secrets])
+        .chain(runtime)
+        .filter(|path| path.is_absolute())
+        .collect()
 }

@@ -18,7 +18,7 @@ use super::openapi::OpenApiEntry;
 use super::profiles::{ProfileEntries, profiles};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::roles::{RoleEntries, roles};
-use super::sandbox::SandboxEntry;
+use super::sandbox::{self, SandboxEntry};
 use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
     OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, ScriptsEntry, SearchEntry, SurfaceEntry,
@@ -303,6 +303,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         }
     })?;
     foreign::refuse(object, foreign::ENTRY)?;
+    sandbox::check_sole(object)?;
     let mut members = Members::new(object, keys::ENTRY, scope, "", report);
     let entry = Entry {
         kind: members.read("type", Field::text),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf, is_separator};
 
 use http::{HeaderName, HeaderValue};
 
-use super::env::{Environment, is_inherited};
+use super::env::{Environment, LOGIN_KEY, SECRET_KEY, is_inherited};
 use super::error::{ConfigWarning, EntryError};
 use super::file::{Entry, Words};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
@@ -412,6 +412,18 @@ impl<'a> Resolver<'a> {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if written.value.is_empty() || !written.value.chars().all(is_name) {
                 let (key, problem) = (format!("sandbox.env[{index}]"), "is no name of a variable");
+                return Err(At::new(
+                    written.offset,
+                    EntryError::Unusable { key, problem },
+                ));
+            }
+            let keys = [LOGIN_KEY.name, SECRET_KEY.name];
+            if keys
+                .iter()
+                .any(|key| written.value.eq_ignore_ascii_case(key))
+            {
+                let key = format!("sandbox.env[{index}]");
+                let problem = "is a key of mcpzip's own secrets, which no server gets";
                 return Err(At::new(
                     written.offset,
                     EntryError::Unusable { key, problem },

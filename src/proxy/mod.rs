@@ -607,6 +607,8 @@ fn pool(
     context.sandboxes = Arc::new(Sandboxes::new(
         directories.sandboxes.clone(),
         directories.closed.clone(),
+        config,
+        session,
     ));
     context.packages = directories.cache.as_ref().map(|cache| cache.join(PACKAGES));
     context.sources = Some(Arc::new(Sources::new(directories.cache.clone())));

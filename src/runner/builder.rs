@@ -256,7 +256,11 @@ impl Builder {
         check(&config, self.directories.is_some())?;
         check_urls(&config)?;
         let session = SessionEnv {
-            directory: self.directory,
+            // As the system gives it to a program.
+            directory: self.directory.map(|at| match cfg!(unix) {
+                true => at.canonicalize().unwrap_or(at),
+                false => at,
+            }),
             environment: self.environment,
             open_files: None,
         };

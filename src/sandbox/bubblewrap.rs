@@ -70,8 +70,8 @@ const PASSWD: i32 = 12;
 const GROUP: i32 = 13;
 
 /// The file of bubblewrap.
-pub(super) fn find(path: &str) -> Result<PathBuf, Refusal> {
-    lookup::tool("bwrap", path).ok_or(Refusal::NoTool {
+pub(super) fn find(path: &str, changeable: impl Fn(&Path) -> bool) -> Result<PathBuf, Refusal> {
+    lookup::tool("bwrap", path, changeable).ok_or(Refusal::NoTool {
         tool: TOOL,
         advice: "install the package `bubblewrap`, or name an `image` for a container",
     })
@@ -186,7 +186,8 @@ pub(super) fn launch(
         }
     }
     // Programs ask who they are; they do not learn of other users.
-    if !mounts.opened.contains_key(Path::new("/etc")) {
+    let is_own_etc = !mounts.opens(Path::new("/etc"));
+    if is_own_etc {
         for (number, file) in [(PASSWD, "/etc/passwd"), (GROUP, "/etc/group")] {
             options.words(&["--ro-bind-data", &number.to_string(), file]);
         }
@@ -210,7 +211,7 @@ pub(super) fn launch(
     let passwd = format!("user:x:{uid}:{gid}::{home}:/bin/sh\n");
     let group = format!("user:x:{gid}:\n");
     let mut descriptors = vec![(OPTIONS, memory(&options.0)?), (FILTER, memory(&filter)?)];
-    if !mounts.opened.contains_key(Path::new("/etc")) {
+    if is_own_etc {
         descriptors.push((PASSWD, memory(passwd.as_bytes())?));
         descriptors.push((GROUP, memory(group.as_bytes())?));
     }
@@ -243,7 +244,8 @@ fn layout(sandbox: &Sandbox, mounts: &Mounts<'_>) -> BTreeMap<PathBuf, Mount> {
         let of_network = sandbox.has_network.then_some("resolv.conf");
         for name in ETC.iter().copied().chain(of_network) {
             let path = Path::new("/etc").join(name);
-            if path.exists() {
+            // A link cannot be mounted over, as that in an open directory.
+            if path.exists() && !mounts.opens(&path) {
                 layout.insert(path, Mount::Bind(Access::Read));
             }
         }

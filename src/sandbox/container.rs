@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::hash::{BuildHasher as _, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::process::Command;
@@ -17,7 +17,7 @@ use crate::config::Sandbox;
 use crate::config::env::Environment;
 
 /// The program that runs containers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Engine {
     name: &'static str,
     pub(super) program: PathBuf,
@@ -45,9 +45,9 @@ const ENGINES: [&str; 2] = ["podman", "docker"];
 const HOME: &str = "/data";
 
 /// podman if it is there, otherwise docker.
-pub(super) fn engine(path: &str) -> Result<Engine, Refusal> {
+pub(super) fn engine(path: &str, changeable: impl Fn(&Path) -> bool) -> Result<Engine, Refusal> {
     let found = ENGINES.into_iter().find_map(|name| {
-        let program = lookup::tool(name, path)?;
+        let program = lookup::chosen_tool(name, path, &changeable)?;
         Some(Engine { name, program })
     });
     found.ok_or(Refusal::NoTool {
@@ -93,12 +93,11 @@ pub(super) async fn check(engine: &Engine, session: &Environment) -> Result<(), 
 }
 
 pub(super) fn launch(
+    engine: Engine,
     sandbox: &Sandbox,
     start: &Start<'_>,
     mounts: &Mounts<'_>,
 ) -> Result<Launch, Refusal> {
-    let path = start.session.get("PATH").unwrap_or_default();
-    let engine = engine(path)?;
     let image = sandbox.image.as_deref().unwrap_or_default();
     let name = format!("mcpzip-{:016x}", RandomState::new().hash_one(start.name));
     let mut args: Vec<OsString> = [

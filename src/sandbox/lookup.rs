@@ -14,14 +14,28 @@ pub(super) fn find(command: &str, path: &str) -> Option<PathBuf> {
         .find(|file| is_program(file))
 }
 
-/// A tool of the system, which may be missing in the `PATH` of a session.
-pub(super) fn tool(name: &str, path: &str) -> Option<PathBuf> {
-    find(name, path).or_else(|| {
-        find(
-            name,
-            "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin",
-        )
-    })
+/// The directories of the system's programs.
+const SYSTEM: &str = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin";
+
+/// A tool that runs outside of every sandbox: that of the system, otherwise the first of `path` that no server may change.
+pub(super) fn tool(name: &str, path: &str, changeable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    find(name, SYSTEM).or_else(|| chosen(name, path, changeable))
+}
+
+/// A tool of which people have several: the first of `path` that no server may change, otherwise that of the system.
+pub(super) fn chosen_tool(
+    name: &str,
+    path: &str,
+    changeable: impl Fn(&Path) -> bool,
+) -> Option<PathBuf> {
+    chosen(name, path, changeable).or_else(|| find(name, SYSTEM))
+}
+
+fn chosen(name: &str, path: &str, changeable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|file| is_program(file) && !changeable(file))
 }
 
 fn is_program(path: &Path) -> bool {

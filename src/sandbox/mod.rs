@@ -21,16 +21,14 @@ mod syscalls;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::config::env::Environment;
-use crate::config::{Sandbox, Stdio};
+use crate::config::{Config, Sandbox, SessionEnv, Stdio, Transport};
 use crate::files::create_private_directory;
 
 pub(crate) use container::Container;
@@ -91,15 +89,19 @@ pub(crate) enum Refusal {
     Io(#[from] io::Error),
 }
 
-/// The directories of mcpzip, and what is known of the tools.
+/// The directories of mcpzip, and the tools.
 #[derive(Debug, Default)]
 pub(crate) struct Sandboxes {
     /// The directory of the servers' data directories; `None` refuses sandboxes.
     pub(crate) data: Option<PathBuf>,
     /// Files and directories of mcpzip that no server may change.
     pub(crate) closed: Vec<PathBuf>,
-    /// The tools that have worked.
-    works: Mutex<BTreeSet<PathBuf>>,
+    /// Directories that a server of the session may change, by all names: no tool that runs outside is taken from there.
+    changeable: Vec<PathBuf>,
+    /// The tools, once they have worked. They are looked up once, so that nobody can put others in their place later.
+    #[cfg(target_os = "linux")]
+    bubblewrap: OnceLock<PathBuf>,
+    engine: OnceLock<container::Engine>,
 }
 
 /// A server that is to be started.
@@ -137,13 +139,46 @@ pub(crate) struct Launch {
 }
 
 impl Sandboxes {
-    /// Sandboxes whose servers keep their data in `data`.
-    pub(crate) fn new(data: Option<PathBuf>, closed: Vec<PathBuf>) -> Self {
+    /// Sandboxes of a session whose servers keep their data in `data`.
+    pub(crate) fn new(
+        data: Option<PathBuf>,
+        closed: Vec<PathBuf>,
+        config: &Config,
+        session: &SessionEnv,
+    ) -> Self {
+        let home = session.environment.home();
+        let project = session.directory.iter();
+        let project = project.filter(|at| mounts::project(at, home.as_deref()).is_ok());
+        let written = config.servers.values();
+        let written = written.filter_map(|entry| match &entry.transport {
+            Transport::Stdio(stdio) => stdio.sandbox.as_ref(),
+            _ => None,
+        });
+        let written = written.flat_map(|sandbox| &sandbox.write);
+        let changeable = project.chain(written).chain(&data);
+        let changeable = changeable.flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]);
+        let changeable = changeable.flatten().collect();
         Self {
             data,
             closed,
-            works: Mutex::default(),
+            changeable,
+            ..Self::default()
         }
+    }
+
+    /// Whether a server could have put the file of `path` there.
+    fn is_changeable(&self, path: &Path) -> bool {
+        let is_in = |step: &PathBuf| self.changeable.iter().any(|at| step.starts_with(at));
+        mounts::steps(path).iter().any(is_in)
+    }
+
+    /// The directories of `path` whose programs may run outside of a sandbox.
+    pub(crate) fn trusted(&self, path: &str) -> String {
+        let directories = std::env::split_paths(path);
+        let directories = directories.filter(|at| at.is_absolute() && !self.is_changeable(at));
+        // They were separated before.
+        let joined = std::env::join_paths(directories).unwrap_or_default();
+        joined.to_string_lossy().into_owned()
     }
 
     /// Checks that the sandbox can be made on this machine: its tool is there, and works.
@@ -162,20 +197,19 @@ impl Sandboxes {
         }
         let path = session.get("PATH").unwrap_or_default();
         if sandbox.image.is_some() {
-            let engine = container::engine(path)?;
-            if self.has_worked(&engine.program) {
-                return Ok(());
+            if self.engine.get().is_none() {
+                let engine = container::engine(path, |file| self.is_changeable(file))?;
+                container::check(&engine, session).await?;
+                self.engine.get_or_init(|| engine);
             }
-            container::check(&engine, session).await?;
-            self.works.lock().insert(engine.program);
             return Ok(());
         }
         #[cfg(target_os = "linux")]
         {
-            let tool = bubblewrap::find(path)?;
-            if !self.has_worked(&tool) {
+            if self.bubblewrap.get().is_none() {
+                let tool = bubblewrap::find(path, |file| self.is_changeable(file))?;
                 bubblewrap::check(&tool).await?;
-                self.works.lock().insert(tool);
+                self.bubblewrap.get_or_init(|| tool);
             }
             Ok(())
         }
@@ -189,28 +223,37 @@ impl Sandboxes {
         ))
     }
 
-    fn has_worked(&self, tool: &Path) -> bool {
-        self.works.lock().contains(tool)
+    /// The data directory of a server, which is made if it is missing.
+    fn data_of(&self, name: &str) -> Result<PathBuf, Refusal> {
+        let all = self.data.as_ref().ok_or_else(|| {
+            io::Error::other("there is no directory for its data (`--state-dir`)")
+        })?;
+        let data = all.join(name);
+        create_private_directory(&data)?;
+        let (all, data) = (all.canonicalize()?, data.canonicalize()?);
+        // Not all of them, and nothing that a link leads to.
+        if data.parent() != Some(&all) {
+            let problem = format!("`{}` is not a directory of its own", data.display());
+            return Err(Refusal::Io(io::Error::other(problem)));
+        }
+        Ok(data)
     }
 
-    /// The command line that starts a server in `sandbox`. Makes its data directory.
+    /// The command line that starts a server in `sandbox`, after [`Self::check`]. Makes its data directory.
     ///
     /// # Errors
     /// When a path cannot be opened to it, or the program is not there.
     pub(crate) fn launch(&self, sandbox: &Sandbox, start: &Start<'_>) -> Result<Launch, Refusal> {
-        let data = self.data.as_ref().ok_or_else(|| {
-            io::Error::other("there is no directory for its data (`--state-dir`)")
-        })?;
-        let data = data.join(start.name);
-        create_private_directory(&data)?;
-        let data = data.canonicalize()?;
+        let not_checked = || io::Error::other("its tool was not looked for");
+        let data = self.data_of(start.name)?;
         let mut mounts = Mounts::new(&data, &self.closed);
         if sandbox.preset == crate::config::SandboxPreset::Project {
             mounts.project(start.directory, start.session.home().as_deref())?;
         }
         mounts.named(sandbox)?;
         if sandbox.image.is_some() {
-            return container::launch(sandbox, start, &mounts);
+            let engine = self.engine.get().cloned().ok_or_else(not_checked)?;
+            return container::launch(engine, sandbox, start, &mounts);
         }
         let path = start.variables.get("PATH").unwrap_or_default();
         let program = lookup::find(&start.stdio.command, path)
@@ -218,16 +261,19 @@ impl Sandboxes {
         if let Some(package) = start.package {
             mounts.runtime(package.to_owned());
         }
-        let home = start.session.home();
-        let changeable = |file: &Path| mounts.is_changeable(file);
-        for directory in runtime::of(&program, path, home.as_deref(), changeable) {
+        let needs = runtime::Needs {
+            path,
+            homes: homes(start.session),
+            package: start.package,
+        };
+        for directory in needs.of(&program, |file| mounts.is_changeable(file)) {
             mounts.runtime(directory);
         }
         let variables = variables(sandbox, start, &data, &mut mounts);
         let directory = mounts.working_directory(start.stdio.cwd.as_deref())?;
         #[cfg(target_os = "linux")]
         {
-            let tool = bubblewrap::find(path)?;
+            let tool = self.bubblewrap.get().cloned().ok_or_else(not_checked)?;
             bubblewrap::launch(
                 tool, sandbox, start, &program, &mounts, &variables, &directory,
             )
@@ -242,6 +288,13 @@ impl Sandboxes {
             Err(Refusal::System("this system has none that mcpzip knows"))
         }
     }
+}
+
+/// The home directory, by its name and as the system knows it.
+fn homes(session: &Environment) -> Vec<PathBuf> {
+    let home = session.home();
+    let real = home.as_ref().and_then(|home| home.canonicalize().ok());
+    home.into_iter().chain(real).collect()
 }
 
 /// Variables that a server gets in any sandbox, if the session has them.

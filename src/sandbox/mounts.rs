@@ -50,14 +50,7 @@ impl<'a> Mounts<'a> {
             let problem = "the session has no directory".to_owned();
             return Err(Refusal::Project(problem));
         };
-        let real = directory.canonicalize()?;
-        let home = home.and_then(|home| home.canonicalize().ok());
-        if real.parent().is_none() || home.is_some_and(|home| home.starts_with(&real)) {
-            return Err(Refusal::Project(format!(
-                "the session's directory is `{}`, which has the home directory in it: start the client in a project",
-                real.display()
-            )));
-        }
+        let real = project(directory, home)?;
         self.check_closed(&real, directory)?;
         self.opened.insert(real.clone(), Access::Write);
         self.writable.extend([directory.to_owned(), real.clone()]);
@@ -141,11 +134,12 @@ impl<'a> Mounts<'a> {
         steps(path).iter().any(is_in)
     }
 
-    /// Refuses to let a server change the files of mcpzip.
+    /// Refuses to let a server change the files of mcpzip, or a link on the way to them.
     fn check_closed(&self, real: &Path, path: &Path) -> Result<(), Refusal> {
         let is_inside = self.closed.iter().any(|closed| {
+            let is_way = steps(closed).iter().any(|step| step.starts_with(real));
             let closed = closed.canonicalize().unwrap_or_else(|_| closed.clone());
-            closed.starts_with(real) || real.starts_with(&closed)
+            is_way || closed.starts_with(real) || real.starts_with(&closed)
         });
         if is_inside {
             return Err(Refusal::Path {
@@ -158,10 +152,18 @@ impl<'a> Mounts<'a> {
 
     /// Opens files of the server's program.
     pub(super) fn runtime(&mut self, path: PathBuf) {
-        let is_open = self.opened.keys().any(|outer| path.starts_with(outer));
-        if !is_open && !self.is_changeable(&path) && path.exists() {
+        if !self.opens(&path) && !self.is_changeable(&path) && path.exists() {
             self.opened.insert(path, Access::Read);
         }
+    }
+
+    /// Whether `path` is open already. `/tmp` is the sandbox's own, also with all of `/`.
+    pub(super) fn opens(&self, path: &Path) -> bool {
+        let own = Path::new("/tmp");
+        let mut outer = self.opened.keys();
+        outer.any(|outer| {
+            path.starts_with(outer) && (!path.starts_with(own) || outer.starts_with(own))
+        })
     }
 
     /// Opens certificates that are outside of the system's directories.
@@ -179,7 +181,7 @@ impl<'a> Mounts<'a> {
         let Some(cwd) = cwd else {
             return Ok(self.project.clone().unwrap_or_else(|| self.data.clone()));
         };
-        let is_open = |path: &Path| self.opened.keys().any(|outer| path.starts_with(outer));
+        let is_open = |path: &Path| self.opens(path);
         let real = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
         match (is_open(cwd), is_open(&real)) {
             (true, _) => Ok(cwd.to_owned()),
@@ -189,8 +191,47 @@ impl<'a> Mounts<'a> {
     }
 }
 
+/// Directories of the home directory that have keys.
+const KEYS: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".docker",
+    ".gnupg",
+    ".kube",
+    ".password-store",
+    ".ssh",
+];
+
+/// The directory of a project, if it is one: it is not that of the user's keys, and it was not replaced by a link since the session
+/// began, which had its directory from the system, without links.
+pub(super) fn project(directory: &Path, home: Option<&Path>) -> Result<PathBuf, Refusal> {
+    let real = directory.canonicalize()?;
+    let refuse = |problem: &str| {
+        let directory = directory.display();
+        let said = format!("the session's directory is `{directory}`, which {problem}");
+        Err(Refusal::Project(said))
+    };
+    if real != directory {
+        return refuse("leads through a link now");
+    }
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let has_home = |home: &PathBuf| home.starts_with(&real);
+    if real.parent().is_none() || home.as_ref().is_some_and(has_home) {
+        return refuse("has the home directory in it: start the client in a project");
+    }
+    let below = home.and_then(|home| real.strip_prefix(home).ok().map(Path::to_owned));
+    let has_keys = below.is_some_and(|below| {
+        let is_dot = below.as_os_str().as_encoded_bytes().starts_with(b".");
+        is_dot && (below.components().count() == 1 || KEYS.iter().any(|at| below.starts_with(at)))
+    });
+    if has_keys {
+        return refuse("has settings or keys of your programs: start the client in a project");
+    }
+    Ok(real)
+}
+
 /// Every place that is looked at on the way to `path`: each directory and link, with the targets of links.
-fn steps(path: &Path) -> Vec<PathBuf> {
+pub(super) fn steps(path: &Path) -> Vec<PathBuf> {
     /// The number of links that the system follows.
     const LINKS: usize = 40;
     let mut steps = Vec::new();

@@ -1,8 +1,9 @@
 use std::path::{Path, PathBuf};
 
-use super::mounts::Mounts;
-use super::{runtime, seatbelt};
-use crate::config::Sandbox;
+use super::mounts::{Mounts, project};
+use super::runtime::Needs;
+use super::{Sandboxes, lookup, seatbelt};
+use crate::config::{Config, Sandbox, SessionEnv};
 
 fn sandbox(read: &[&Path], write: &[&Path]) -> Sandbox {
     let owned = |paths: &[&Path]| paths.iter().map(|path| (*path).to_owned()).collect();
@@ -106,23 +107,215 @@ fn a_program_brings_its_installation_and_its_interpreter() {
         &venv.join("server"),
         &format!("#!{}\n", venv.join("python").display()),
     );
-    let found = runtime::of(&venv.join("server"), "", Some(&home), |_| false);
+    std::fs::write(home.join("venv/pyvenv.cfg"), "").unwrap();
+    std::fs::create_dir_all(home.join("pythons/3.12/lib/python3.12")).unwrap();
+    let of = |program: &Path, path: &str| needs(path, &[&home], None, program);
     let expected = [home.join("pythons/3.12"), home.join("venv")];
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
+    assert_eq!(of(&venv.join("server"), ""), expected);
     // A program in the home directory's own `bin` brings itself only.
     let own = home.join(".local/bin/tool");
     write(&own, "#!/usr/bin/env -S node --x\n");
     let node = home.join("node/20/bin/node");
     write(&node, "");
+    std::fs::create_dir_all(home.join("node/20/lib/node_modules")).unwrap();
     let path = node.parent().unwrap().to_str().unwrap();
-    let found = runtime::of(&own, path, Some(&home), |_| false);
-    assert_eq!(
-        found.into_iter().collect::<Vec<_>>(),
-        [own.clone(), home.join("node/20")]
-    );
+    assert_eq!(of(&own, path), [own.clone(), home.join("node/20")]);
     // A file that the server may change names no other one.
-    let found = runtime::of(&own, path, Some(&home), |file| file == own);
-    assert!(found.is_empty());
+    let needs = Needs {
+        path,
+        homes: vec![home.clone()],
+        package: None,
+    };
+    assert!(needs.of(&own, |file| file == own).is_empty());
+    // A directory of settings with a `bin` is no installation, nor is one that belongs to many programs.
+    let configured = home.join(".config/bin/server");
+    write(&configured, "");
+    std::fs::create_dir_all(home.join(".config/lib/python3.12")).unwrap();
+    std::fs::create_dir_all(home.join(".local/lib/python3.12")).unwrap();
+    assert_eq!(of(&configured, ""), [configured.clone()]);
+    let other = home.join("app/bin/server");
+    write(&other, "");
+    assert_eq!(of(&other, ""), [other.clone()]);
+}
+
+/// What a program needs, as a list.
+fn needs(path: &str, homes: &[&Path], package: Option<&Path>, program: &Path) -> Vec<PathBuf> {
+    let homes = homes.iter().map(|home| (*home).to_owned()).collect();
+    let needs = Needs {
+        path,
+        homes,
+        package,
+    };
+    needs.of(program, |_| false).into_iter().collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_in_a_home_behind_a_link_does_not_open_the_home() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    let (real, home) = (root.join("disk/me"), root.join("home"));
+    // The home would look like an installation.
+    std::fs::create_dir_all(real.join("bin")).unwrap();
+    std::fs::create_dir_all(real.join("lib/python3.12")).unwrap();
+    std::fs::write(real.join("bin/tool"), "").unwrap();
+    std::os::unix::fs::symlink(&real, &home).unwrap();
+    let opened = needs("", &[&home, &real], None, &home.join("bin/tool"));
+    assert_eq!(opened, [real.join("bin/tool"), home.join("bin/tool")]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_script_of_a_package_names_no_file_outside_of_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    let (package, console) = (home.join("package"), home.join("app/bin/console"));
+    let script = package.join("node_modules/.bin/server");
+    for file in [&console, &script] {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "").unwrap();
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let own = [package.join("node_modules")];
+    let path = console.parent().unwrap().to_str().unwrap();
+    let outside = console.display();
+    let through = format!("{}/../app/bin/console", package.display());
+    for line in [
+        format!("#!{outside}\n"),
+        format!("#!{through}\n"),
+        format!("#!/usr/bin/env {outside}\n"),
+        format!("#!/usr/bin/env -S -u {outside} x\n"),
+    ] {
+        std::fs::write(&script, &line).unwrap();
+        assert_eq!(
+            needs(path, &[&home], Some(&package), &script),
+            own,
+            "{line}"
+        );
+    }
+    // A name is found in the `PATH`; a script of the user's own may name any interpreter, but not by `env`.
+    std::fs::write(&script, "#!/usr/bin/env -S console --x\n").unwrap();
+    let found = needs(path, &[&home], Some(&package), &script);
+    assert_eq!(found, [console.clone(), own[0].clone()]);
+    std::fs::write(&script, format!("#!{outside}\n")).unwrap();
+    assert_eq!(needs(path, &[&home], None, &script).len(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn no_link_on_the_way_to_a_file_of_mcpzip_can_be_changed() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    let at = |name: &str| home.join(name);
+    for name in ["data", "config", "dotfiles/mcpzip", "other"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    std::fs::write(at("dotfiles/mcpzip/config.json"), "{}").unwrap();
+    let (file, hop) = (at("config/config.json"), at("other/hop"));
+    std::os::unix::fs::symlink(at("dotfiles/mcpzip/config.json"), &hop).unwrap();
+    std::os::unix::fs::symlink(&hop, &file).unwrap();
+    let closed = [file];
+    for name in ["config", "other", "dotfiles", "dotfiles/mcpzip"] {
+        let refusal = opened(&at("data"), &closed, &sandbox(&[], &[&at(name)]));
+        let refusal = refusal.expect_err(name);
+        assert!(refusal.contains("files of mcpzip"), "{name}: {refusal}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_project_is_no_directory_of_keys_and_not_a_link_to_one() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    for name in ["work", ".ssh/deep", ".config/tool", ".worktrees/x"] {
+        std::fs::create_dir_all(home.join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink(home.join(".ssh"), home.join("swapped")).unwrap();
+    let refused = |name: &str| {
+        let refusal = project(&home.join(name), Some(&home)).expect_err(name);
+        refusal.to_string()
+    };
+    assert!(refused("swapped").contains("through a link"));
+    for name in [".ssh", ".ssh/deep", ".config"] {
+        assert!(refused(name).contains("settings or keys"), "{name}");
+    }
+    for name in ["work", ".config/tool", ".worktrees/x"] {
+        assert!(project(&home.join(name), Some(&home)).is_ok(), "{name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_bubblewrap_that_makes_no_sandbox_is_refused_with_what_to_do() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = tempfile::tempdir().unwrap();
+    let tool = home.path().join("bwrap");
+    for (said, advice) in [
+        ("bwrap: setting up uid map: Permission denied", "AppArmor"),
+        ("bwrap: Unknown option --disable-userns", "0.8 or later"),
+    ] {
+        std::fs::write(&tool, format!("#!/bin/sh\necho '{said}' >&2; exit 1\n")).unwrap();
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let refusal = super::bubblewrap::check(&tool)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refusal.contains(said) && refusal.contains(advice),
+            "{refusal}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_tool_that_a_server_could_have_made_is_not_found() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    let tool = |at: &str| {
+        let file = home.join(at).join("mcpzip-test-tool");
+        std::fs::create_dir_all(home.join(at)).unwrap();
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        file
+    };
+    let (planted, own) = (tool("project/.venv/bin"), tool("own"));
+    std::os::unix::fs::symlink(home.join("project"), home.join("alias")).unwrap();
+    let project = home.join("project");
+    let session = SessionEnv {
+        directory: Some(project),
+        environment: [("HOME", home.to_str().unwrap())].into_iter().collect(),
+        open_files: None,
+    };
+    let sandboxes = Sandboxes::new(None, Vec::new(), &Config::default(), &session);
+    let alias = home.join("alias/.venv/bin");
+    let path = [planted.parent().unwrap(), &alias, own.parent().unwrap()];
+    let path = std::env::join_paths(path).unwrap().into_string().unwrap();
+    let found = lookup::tool("mcpzip-test-tool", &path, |file| {
+        sandboxes.is_changeable(file)
+    });
+    assert_eq!(found, Some(own.clone()));
+    assert_eq!(Path::new(&sandboxes.trusted(&path)), own.parent().unwrap());
+    // One of the system goes before that of the `PATH`.
+    std::fs::copy(&own, home.join("own/sh")).unwrap();
+    let shell = lookup::tool("sh", &path, |_| false).unwrap();
+    assert!(!shell.starts_with(&home), "{shell:?}");
+}
+
+#[test]
+fn a_data_directory_is_one_of_the_directory_of_all() {
+    let home = tempfile::tempdir().unwrap();
+    let sandboxes = Sandboxes {
+        data: Some(home.path().join("state/sandboxes")),
+        ..Sandboxes::default()
+    };
+    assert!(sandboxes.data_of("a").is_ok());
+    for name in [".", "..", "a/b", "/"] {
+        let refusal = sandboxes.data_of(name).map_err(|error| error.to_string());
+        assert!(refusal.unwrap_err().contains("of its own"), "{name}");
+    }
 }
 
 #[test]

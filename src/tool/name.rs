@@ -8,7 +8,7 @@ pub(crate) const SEPARATOR: &str = "__";
 
 const MAX_SERVER_NAME: usize = 64;
 
-/// A server's configured name: 1 to 64 letters, digits, `-`, `_` and `.`, without `__`.
+/// A server's configured name: 1 to 64 letters, digits, `-`, `_` and `.`, without `__`, and not of dots alone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(Arc<str>);
 
@@ -47,6 +47,12 @@ pub enum NameError {
         /// The first character that is not permitted.
         character: char,
     },
+    /// The name has dots only, which is a directory's in paths.
+    #[error("server name `{name}` has dots only")]
+    Dots {
+        /// The name, as written.
+        name: String,
+    },
     /// The name contains the separator of server and tool.
     #[error("server name `{name}` contains `{SEPARATOR}`, which separates a server from its tool")]
     Separator {
@@ -76,6 +82,10 @@ impl ServerName {
         }
         if name.len() > MAX_SERVER_NAME {
             return Err(NameError::TooLong { name: owned() });
+        }
+        // Directories have the names of servers.
+        if name.bytes().all(|byte| byte == b'.') {
+            return Err(NameError::Dots { name: owned() });
         }
         if name.contains(SEPARATOR) {
             return Err(NameError::Separator { name: owned() });

@@ -17,7 +17,7 @@ pub(super) async fn examine(
 ) {
     let config = app.proxy().unscoped().config();
     let environment = &machine.around.environment;
-    let sandboxes = Sandboxes::default();
+    let sandboxes = Sandboxes::new(None, Vec::new(), &config, app.session());
     for (name, entry) in &config.servers {
         let Transport::Stdio(stdio) = &entry.transport else {
             continue;

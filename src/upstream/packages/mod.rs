@@ -35,6 +35,19 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(300);
 /// How long a version that is not started any more is kept.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// Settings by which no code of a package runs while it is fetched for a sandbox. They go before the files of settings, also those in
+/// the repository of a dependency: npm would run its `git` there, and the scripts of the dependency itself.
+const WITHOUT_CODE: &[(&str, &str)] = &[
+    ("npm_config_ignore_scripts", "true"),
+    ("npm_config_allow_git", "none"),
+    ("npm_config_git", NO_GIT),
+    // Python runs the `.pth` files of packages when it compiles them.
+    ("UV_COMPILE_BYTECODE", "0"),
+];
+
+/// A program that fails, or is not there, in place of git.
+const NO_GIT: &str = "/bin/false";
+
 /// The file that an installation has once it is whole.
 const WHOLE: &str = ".mcpzip-whole";
 
@@ -332,22 +345,36 @@ impl Fetch<'_> {
         let (name, package) = program;
         let variables = self.context.of_child(self.stdio);
         let path = variables.get("PATH").unwrap_or_default();
-        let Some(file) = find_program(name, path, &variables) else {
+        let path = match self.has_scripts() {
+            true => path.to_owned(),
+            // A server in a sandbox could have put a program there.
+            false => self.context.sandboxes.trusted(path),
+        };
+        let Some(file) = find_program(name, &path, &variables) else {
             return Err(FetchError::NoProgram {
                 program: name,
                 package,
             });
         };
+        let fixed: &[(&str, &str)] = match self.has_scripts() {
+            true => &[],
+            false => WITHOUT_CODE,
+        };
         // A package manager gets its own settings, and none of the server's secrets.
-        let is_given = |name: &str| name.eq_ignore_ascii_case("path") || is_setting(name);
+        let is_given = |name: &str| {
+            let is_fixed = fixed.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+            !is_fixed && is_setting(name)
+        };
         let own = self.stdio.env.iter();
-        let own = own.filter(|(name, _)| is_given(name));
+        let own = own
+            .filter(|(name, _)| is_given(name))
+            .map(|(name, value)| (name.clone(), value.clone()));
+        let fixed = fixed.iter().copied().chain([("PATH", path.as_str())]);
+        let fixed = fixed.map(|(name, value)| (name.to_owned(), Secret::new(value.to_owned())));
         let runner = Stdio {
             command: file.to_string_lossy().into_owned(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            env: own
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
+            env: own.chain(fixed).collect(),
             cwd: None,
             command_line: None,
             sandbox: None,

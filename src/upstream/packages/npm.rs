@@ -62,7 +62,7 @@ impl Fetch<'_> {
             "--loglevel=error",
         ];
         if !self.has_scripts() {
-            args.push("--ignore-scripts");
+            args.extend(["--ignore-scripts", "--allow-git=none", "--git=/bin/false"]);
         }
         let installed = self.run(NPM, &args, directory, None, INSTALL_LIMIT);
         installed.await.map(drop)

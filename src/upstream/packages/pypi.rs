@@ -57,18 +57,12 @@ impl Fetch<'_> {
         }
         self.run(UV, &args, directory, None, INSTALL_LIMIT).await?;
         let spec = format!("{}{}=={version}", self.package.name, self.package.extras);
-        let mut args = vec![
-            "pip",
-            "install",
-            "-q",
-            "--compile-bytecode",
-            "--python",
-            &environment,
-        ];
-        if !self.has_scripts() {
-            // A source package is built by its own code.
-            args.push("--no-build");
-        }
+        let mut args = vec!["pip", "install", "-q", "--python", &environment];
+        // A source package is built by its own code, and a `.pth` file of a package has code that Python runs when it compiles.
+        args.push(match self.has_scripts() {
+            true => "--compile-bytecode",
+            false => "--no-build",
+        });
         args.push(&spec);
         args.extend(self.package.with.iter().map(String::as_str));
         let installed = self.run(UV, &args, directory, None, INSTALL_LIMIT);

@@ -275,6 +275,39 @@ fn a_link_in_a_writable_directory_leads_nowhere_now_or_at_the_next_start() {
 }
 
 #[test]
+fn a_project_that_became_a_link_is_refused() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = with_hostile(Setup::new().alone(), Some(&json!("project")));
+    setup.save();
+    let home = setup.home().path("home");
+    let project = home.join("work/part");
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(home.join(".ssh")).unwrap();
+    let mut command = setup.command(&["serve"]);
+    command.current_dir(&project);
+    let mut client = setup.start_command(command);
+    client.shake_hands("2025-11-25");
+    // As a server of a session in the directory above could do.
+    std::fs::remove_dir(&project).unwrap();
+    std::os::unix::fs::symlink(home.join(".ssh"), &project).unwrap();
+    let planted = text(&home.join(".ssh/planted"));
+    let answer = client.execute_with("h__attempt", &json!({ "write": [planted] }).to_string());
+    assert!(answer.as_str().contains("through a link"), "{answer:?}");
+    client.finish();
+    assert!(!home.join(".ssh/planted").exists());
+    // A session that begins there has the directory of the keys.
+    let mut command = setup.command(&["serve"]);
+    command.current_dir(&project);
+    let mut client = setup.start_command(command);
+    client.shake_hands("2025-11-25");
+    let answer = client.execute_with("h__attempt", "{}");
+    assert!(answer.as_str().contains("settings or keys"), "{answer:?}");
+    client.finish();
+}
+
+#[test]
 fn a_project_is_open_and_what_is_around_it_is_not() {
     if !has_bubblewrap() {
         return;

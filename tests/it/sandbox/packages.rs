@@ -191,7 +191,10 @@ fn a_sandbox_fetches_without_running_scripts_and_never_falls_back() {
     let works = boxed(setup(), &["pkg@1.0.0"], json!({}));
     assert!(called(&works).contains("{}"));
     let seen = notes(&works);
-    assert!(seen[0].contains("--ignore-scripts"), "{seen:?}");
+    // A dependency from git would run its scripts, and a program that its `.npmrc` names as git.
+    for option in ["--ignore-scripts", "--allow-git=none", "--git=/bin/false"] {
+        assert!(seen[0].contains(option), "{seen:?}");
+    }
     let offline = boxed(setup(), &["pkg@1.0.0"], json!({}));
     std::fs::write(offline.home().path("offline"), "").unwrap();
     let said = called(&offline);
@@ -205,6 +208,105 @@ fn a_sandbox_fetches_without_running_scripts_and_never_falls_back() {
         assert!(said.contains("its sandbox has no network"), "{said}");
         assert!(notes(&setup).is_empty());
     }
+}
+
+/// A stand-in for uv that installs the hostile server as a program. Each call is noted, with the settings that it got.
+const UV: &str = r#"
+echo "uv $* bytecode=$UV_COMPILE_BYTECODE" >> NOTES
+case $1 in
+  venv) mkdir -p "$3/bin" ;;
+  pip) while [ "$1" != --python ]; do shift; done; cp SERVER "$2/bin/pkg" ;;
+esac"#;
+
+/// The setup with a stand-in for uv, too.
+fn with_uv() -> Setup {
+    let setup = setup();
+    let home = setup.home().path("");
+    let text = UV
+        .replace("NOTES", home.join("notes").to_str().unwrap())
+        .replace("SERVER", program::hostile_server().to_str().unwrap());
+    for name in ["uv", "uvx"] {
+        script(&home.join("programs").join(name), &text);
+    }
+    setup
+}
+
+#[test]
+fn no_code_of_a_python_package_runs_while_it_is_fetched_for_a_sandbox() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let of = |more: Value| {
+        let mut entry = json!({ "command": "uvx", "args": ["pkg==1.0.0"] });
+        for (key, value) in more.as_object().unwrap() {
+            entry[key] = value.clone();
+        }
+        let setup = with_uv().entry("h", &entry.to_string());
+        assert_eq!(called(&setup), "{}");
+        notes(&setup).pop().unwrap()
+    };
+    let boxed = of(json!({ "sandbox": "strict", "env": { "UV_COMPILE_BYTECODE": "1" } }));
+    assert!(boxed.starts_with("uv pip install "), "{boxed}");
+    assert!(!boxed.contains("--compile-bytecode"), "{boxed}");
+    assert!(
+        boxed.contains("--no-build") && boxed.ends_with("bytecode=0"),
+        "{boxed}"
+    );
+    let plain = of(json!({}));
+    assert!(plain.contains("--compile-bytecode"), "{plain}");
+}
+
+/// A program of the shell that leaves a note, in place of a tool that runs outside of sandboxes.
+fn escaping(setup: &Setup) -> String {
+    format!(
+        "echo escaped >> {}; exit 1",
+        setup.home().path("escaped").display()
+    )
+}
+
+#[test]
+fn a_program_of_a_package_makes_no_sandbox() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = setup();
+    let file = setup.home().path("programs/npm");
+    let npm = std::fs::read_to_string(&file).unwrap();
+    let planted = setup.home().path("planted");
+    script(&planted, &escaping(&setup));
+    let also = format!(
+        "mkdir -p node_modules/.bin; cp {} node_modules/.bin/bwrap",
+        planted.display()
+    );
+    script(&file, &format!("{npm}\n{also}"));
+    let setup = entry(setup, &["pkg@1.0.0"], json!({ "sandbox": "strict" }));
+    assert_eq!(called(&setup), "{}");
+    assert!(!setup.home().path("escaped").exists());
+}
+
+#[test]
+fn a_program_in_the_project_makes_no_sandbox_and_fetches_no_package() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = setup();
+    let project = setup.home().path("home/project");
+    let planted = project.join(".venv/bin");
+    for name in ["bwrap", "npm", "node"] {
+        script(&planted.join(name), &escaping(&setup));
+    }
+    let programs = setup.home().path("programs");
+    let path = format!("{}:{}:/usr/bin:/bin", planted.display(), programs.display());
+    let setup = setup.variable("PATH", &path);
+    let setup = entry(setup, &["pkg@1.0.0"], json!({ "sandbox": "project" }));
+    setup.save();
+    let mut command = setup.command(&["serve"]);
+    command.current_dir(&project);
+    let mut client = setup.start_command(command);
+    client.shake_hands("2025-11-25");
+    assert_eq!(client.execute_with("h__attempt", "{}").as_str(), "{}");
+    client.finish();
+    assert!(!setup.home().path("escaped").exists());
 }
 
 #[test]

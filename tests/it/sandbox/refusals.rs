@@ -25,32 +25,20 @@ fn refusal(setup: &Setup, sandbox: &Value) -> String {
     said
 }
 
-/// A setup whose bubblewrap is this program of the shell.
-fn with_bubblewrap(text: &str) -> Setup {
+#[test]
+fn a_sandbox_that_cannot_be_made_refuses_the_server_and_is_found_by_the_doctor() {
     let setup = Setup::new().alone();
     let programs = setup.home().path("programs");
-    script(&programs.join("bwrap"), text);
+    script(&programs.join("podman"), "echo 'no runtime' >&2; exit 1");
     let path = format!("{}:/usr/bin:/bin", programs.display());
-    setup.variable("PATH", &path)
-}
-
-#[test]
-fn a_bubblewrap_that_makes_no_sandbox_refuses_the_server() {
-    let refused =
-        with_bubblewrap("echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1");
-    let said = refusal(&refused, &json!("strict"));
+    let setup = setup.variable("PATH", &path);
+    let sandbox = json!({ "image": "example.com/image:1" });
+    let said = refusal(&setup, &sandbox);
     assert!(
-        said.contains("setting up uid map: Permission denied"),
+        said.contains("cannot be made") && said.contains("did not start"),
         "{said}"
     );
-    assert!(
-        said.contains("AppArmor") && said.contains("user namespaces"),
-        "{said}"
-    );
-    let old = with_bubblewrap("echo 'bwrap: Unknown option --disable-userns' >&2; exit 1");
-    let said = refusal(&old, &json!("strict"));
-    assert!(said.contains("0.8 or later"), "{said}");
-    let doctor = with_hostile(old, Some(&json!("strict")))
+    let doctor = with_hostile(setup, Some(&sandbox))
         .run(&["doctor", "--json"])
         .code(1)
         .json();
@@ -62,6 +50,28 @@ fn a_bubblewrap_that_makes_no_sandbox_refuses_the_server() {
         .filter_map(|finding| finding["code"].as_str())
         .collect();
     assert_eq!(codes, ["sandbox-unavailable"]);
+}
+
+#[test]
+fn all_of_the_system_can_be_opened_for_reading() {
+    if !has_bubblewrap() {
+        return;
+    }
+    for path in ["/etc", "/", "/etc/ssl"] {
+        let said = refusal(&Setup::new().alone(), &json!({ "read": [path] }));
+        assert_eq!(said, "{}", "{path}");
+    }
+}
+
+#[test]
+fn a_name_of_dots_is_no_name_of_a_server() {
+    let mut setup = Setup::new().alone();
+    for name in [".", "..", "..."] {
+        setup = setup.entry(name, r#"{ "command": "x", "sandbox": "strict" }"#);
+    }
+    let outcome = setup.run(&["status"]);
+    let said = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(said.matches("has dots only").count(), 3, "{said}");
 }
 
 #[test]
@@ -135,6 +145,18 @@ fn what_is_not_understood_in_a_sandbox_denies_the_server() {
             "is no name of a variable",
         ),
         (
+            json!({ "command": "x", "sandbox": { "env": ["MCPZIP_SECRET_KEY"] } }),
+            "which no server gets",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "env": ["mcpzip_login_key"] } }),
+            "which no server gets",
+        ),
+        (
+            json!({ "command": "x", "sandbox": null }),
+            "`sandbox` must be",
+        ),
+        (
             json!({ "command": "x", "sandbox": { "image": "--privileged" } }),
             "is no name of an image",
         ),
@@ -164,17 +186,16 @@ fn what_is_not_understood_in_a_sandbox_denies_the_server() {
         let reason = server["reason"].as_str().unwrap_or_default();
         assert!(reason.contains(expected), "{entry}: {reason}");
     }
-    let twice = r#"{"command": "x", "sandbox": {"network": "none", "network": "all"}}"#;
-    let status = Setup::new()
-        .entry("a", twice)
-        .run(&["status", "--json"])
-        .json();
-    assert!(
-        status["servers"][0]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("is there twice")
-    );
+    for twice in [
+        r#"{"command": "x", "sandbox": {"network": "none", "network": "all"}}"#,
+        r#"{"command": "x", "sandbox": "strict", "sandbox": {"network": "all"}}"#,
+        r#"{"command": "x", "sandbox": "strict", "sandbox": null}"#,
+    ] {
+        let setup = Setup::new().entry("a", twice);
+        let status = setup.run(&["status", "--json"]).json();
+        let reason = status["servers"][0]["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("is there twice"), "{twice}: {status}");
+    }
 }
 
 #[test]
