@@ -107,17 +107,20 @@ impl Needs<'_> {
     }
 }
 
-/// Whether a directory has the installation of one program: an environment of Python, Python, Node.js, or a package in `/opt`.
+/// Whether a directory has an installation: Python or an environment of it, Node.js, Ruby, Java, Homebrew, or a package in `/opt`.
 fn is_installation(prefix: &Path) -> bool {
     let libraries = std::fs::read_dir(prefix.join("lib"));
     let mut libraries = libraries.into_iter().flatten().flatten();
     prefix.join("pyvenv.cfg").exists()
-        || prefix.join("conda-meta").is_dir()
+        || ["conda-meta", "Cellar"]
+            .iter()
+            .any(|name| prefix.join(name).is_dir())
         || prefix.parent() == Some(Path::new("/opt"))
         || libraries.any(|library| {
             let name = library.file_name();
             let name = name.to_string_lossy();
-            name == "node_modules" || name.starts_with("python")
+            // The library of Java is the file `modules`.
+            ["node_modules", "ruby", "modules"].contains(&&*name) || name.starts_with("python")
         })
 }
 
