@@ -35,15 +35,16 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(300);
 /// How long a version that is not started any more is kept.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Settings by which no code of a package runs while it is fetched for a sandbox. They go before the files of settings, also those in
-/// the repository of a dependency: npm would run its `git` there, and the scripts of the dependency itself.
+/// Settings of npm by which no code of a package runs while it is fetched for a sandbox. They go before the files of settings, also those
+/// in the repository of a dependency: npm would run its `git` there, and the scripts of the dependency itself.
 const WITHOUT_CODE: &[(&str, &str)] = &[
     ("npm_config_ignore_scripts", "true"),
     ("npm_config_allow_git", "none"),
     ("npm_config_git", NO_GIT),
-    // Python runs the `.pth` files of packages when it compiles them.
-    ("UV_COMPILE_BYTECODE", "0"),
 ];
+
+/// A setting that is left out for a sandbox: uv refuses it next to the option that says the contrary.
+const LEFT_OUT: &str = "uv_compile_bytecode";
 
 /// A program that fails, or is not there, in place of git.
 const NO_GIT: &str = "/bin/false";
@@ -362,7 +363,8 @@ impl Fetch<'_> {
         };
         // A package manager gets its own settings, and none of the server's secrets.
         let is_given = |name: &str| {
-            let is_fixed = fixed.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+            let is_fixed = fixed.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
+                || !self.has_scripts() && name.eq_ignore_ascii_case(LEFT_OUT);
             !is_fixed && is_setting(name)
         };
         let own = self.stdio.env.iter();

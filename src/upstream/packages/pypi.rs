@@ -7,6 +7,10 @@ use super::{Fetch, FetchError, INSTALL_LIMIT, LOOKUP_LIMIT};
 
 const UV: (&str, &str) = ("uv", "uv");
 
+/// Options for a sandbox: a source package is built by its own code, and a `.pth` file has code that Python runs when it compiles. A
+/// file of settings may say otherwise.
+const WITHOUT_CODE: [&str; 2] = ["--no-build", "--no-compile-bytecode"];
+
 impl Fetch<'_> {
     /// The newest version that the entry permits.
     pub(super) async fn newest_pypi(&self) -> Result<String, FetchError> {
@@ -25,6 +29,10 @@ impl Fetch<'_> {
             "--no-annotate",
             "-q",
         ];
+        if !self.has_scripts() {
+            // The description of a source package comes from its own code.
+            args.push("--no-build");
+        }
         if let Some(python) = &self.package.python {
             args.extend(["--python-version", python]);
         }
@@ -58,11 +66,10 @@ impl Fetch<'_> {
         self.run(UV, &args, directory, None, INSTALL_LIMIT).await?;
         let spec = format!("{}{}=={version}", self.package.name, self.package.extras);
         let mut args = vec!["pip", "install", "-q", "--python", &environment];
-        // A source package is built by its own code, and a `.pth` file of a package has code that Python runs when it compiles.
-        args.push(match self.has_scripts() {
-            true => "--compile-bytecode",
-            false => "--no-build",
-        });
+        match self.has_scripts() {
+            true => args.push("--compile-bytecode"),
+            false => args.extend(WITHOUT_CODE),
+        }
         args.push(&spec);
         args.extend(self.package.with.iter().map(String::as_str));
         let installed = self.run(UV, &args, directory, None, INSTALL_LIMIT);
