@@ -72,7 +72,7 @@ fn a_pipe_in_the_place_of_its_log_delays_no_daemon() {
     // A log is opened anew after a moment. The daemon logs each order.
     std::thread::sleep(Duration::from_secs(2));
     let start = Instant::now();
-    setup.run(&["daemon", "reload"]).code(0);
+    let _ = setup.run(&["daemon", "reload"]).code(0);
     assert!(client.execute("a__t").text().contains("done"));
     let time = start.elapsed();
     assert!(time < Duration::from_secs(5), "{time:?}");
