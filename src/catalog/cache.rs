@@ -40,12 +40,20 @@ pub struct Key {
     /// The server's name.
     pub server: ServerName,
     /// The hash of its configuration entry, usable as a file name. If the list depends on the directory, `-` and a hash of the directory
-    /// follow.
+    /// follow; if it is one person's, `+` and a hash of the person.
     pub configuration: String,
 }
 
 impl Key {
-    /// The key of the entry in any directory, if this is its key in one.
+    /// The hash of the entry, and that of the directory or person, if there is one.
+    pub(super) fn parts(&self) -> (&str, Option<&str>) {
+        let parts = self.configuration.split_once(['-', '+']);
+        parts.map_or((&self.configuration, None), |(entry, place)| {
+            (entry, Some(place))
+        })
+    }
+
+    /// The key of the entry in any directory, if this is its key in one. The list of one person is never that of another.
     pub(super) fn elsewhere(&self) -> Option<Self> {
         let (entry, _) = self.configuration.split_once('-')?;
         Some(Self {
@@ -366,6 +374,21 @@ mod tests {
         assert_eq!(names(&own), ["one"]);
         assert!(own.listed_at() > SystemTime::UNIX_EPOCH);
         assert_eq!(names(&cache.load(&of("two")).unwrap()), ["two"]);
+    }
+
+    #[test]
+    fn the_list_of_one_person_serves_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::new(Some(directory.path()));
+        let of = |suffix: &str| Key {
+            configuration: format!("0123{suffix}"),
+            ..key("a")
+        };
+        let _ = cache.store(&of("+one"), &listed(&[r#"{"name":"one"}"#]));
+        assert!(cache.load(&of("+one")).is_some());
+        for other in ["+two", "", "-one"] {
+            assert!(cache.load(&of(other)).is_none(), "{other}");
+        }
     }
 
     #[test]

@@ -214,8 +214,8 @@ impl Issuer {
             return Err(Denial::InsufficientScope);
         }
         let identity = match options.user.as_str() {
-            "sub" => format!("oauth:{subject}"),
-            _ => format!("oauth:{name}/{subject}"),
+            "sub" => format!("oauth:{}", escaped(subject)),
+            _ => format!("oauth:{}/{}", escaped(name), escaped(subject)),
         };
         let claims = Claims {
             identity,
@@ -326,6 +326,11 @@ impl Issuer {
         }
         Ok(document)
     }
+}
+
+/// A part of an identity, without the character that separates parts.
+fn escaped(part: &str) -> String {
+    part.replace('%', "%25").replace('/', "%2F")
 }
 
 /// A time in seconds since 1970, as tokens have it.

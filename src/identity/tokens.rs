@@ -37,6 +37,9 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 /// How long an invitation counts, if not told otherwise.
 const INVITATION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// How long a revocation is remembered, in seconds: longer than a login and its code count.
+const REVOCATION: u64 = 60 * 60;
+
 /// How long a token that does not count any more is shown.
 const SHOWN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -66,6 +69,9 @@ pub(crate) struct People {
     pub(crate) browsers: Vec<Known>,
     /// The clients that people let in.
     pub(crate) grants: Vec<Grant>,
+    /// The names that were revoked just now, and when: logins that began before end without tokens.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) revoked: BTreeMap<String, u64>,
 }
 
 /// A person by a secret: that of an invitation, or of a browser.
@@ -101,6 +107,9 @@ pub(crate) struct Grant {
     pub(crate) roles: BTreeSet<String>,
     /// The profile that it is limited to.
     pub(crate) profile: Option<String>,
+    /// The id of the browser in which the person let it in; none for a login at a provider, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) browser: Option<String>,
     /// The name that the client gives itself.
     pub(crate) client: String,
     /// The hash of the client's id.
@@ -251,9 +260,16 @@ impl People {
         known.chain(self.grants.iter().map(|one| one.name.as_str()))
     }
 
+    /// The browser with this id, if it counts.
+    pub(super) fn browser(&self, id: &str) -> Option<&Known> {
+        let mut browsers = self.browsers.iter();
+        browsers.find(|one| one.id == id && one.expires > now())
+    }
+
     /// Forgets what has ended.
     fn tidy(&mut self) {
         let now = now();
+        self.revoked.retain(|_, at| *at + REVOCATION > now);
         self.invitations.retain(|one| one.expires > now);
         self.browsers.retain(|one| one.expires > now);
         self.grants.retain(|one| one.expires > now);
@@ -440,12 +456,13 @@ impl TokenFile {
         Ok((made, Secret::new(secret)))
     }
 
-    /// Revokes all that has this name or id: tokens, invitations, browsers and grants. Returns their ids and the person's name.
+    /// Revokes all that has this name or id: tokens, invitations, browsers and grants, and the grants of such a browser. A name is also
+    /// noted, which ends its logins in progress. Returns the ids and the person's name.
     ///
     /// # Errors
     /// When there is none, or the file cannot be read or written.
     pub(crate) fn revoke(&self, name: &str) -> Result<Revoked, TokenError> {
-        self.change(|tokens, people| {
+        let revoked = self.change(|tokens, people| {
             // An id goes before a name, which could be chosen to look like one.
             let is_id = tokens
                 .iter()
@@ -455,6 +472,9 @@ impl TokenFile {
                 true => id == name,
                 false => owner == name,
             };
+            if !is_id {
+                people.revoked.insert(name.to_owned(), now());
+            }
             let mut revoked = Revoked::default();
             let valid = tokens.iter_mut().filter(|token| token.is_valid());
             for token in valid.filter(|token| is_meant(&token.id, &token.name)) {
@@ -470,15 +490,21 @@ impl TokenFile {
                     revoked.others.push((one.id, one.name, kind));
                 }
             }
-            let grants = &mut people.grants;
-            for one in grants.extract_if(.., |one| is_meant(&one.id, &one.name)) {
+            let browsers: BTreeSet<String> =
+                revoked.others.iter().map(|(id, ..)| id.clone()).collect();
+            let is_over = |one: &mut Grant| {
+                let browser = one.browser.as_ref();
+                is_meant(&one.id, &one.name) || browser.is_some_and(|id| browsers.contains(id))
+            };
+            for one in people.grants.extract_if(.., is_over) {
                 revoked.others.push((one.id, one.name, "client"));
             }
-            match revoked.tokens.is_empty() && revoked.others.is_empty() {
-                true => Err(TokenError::Unknown(name.to_owned())),
-                false => Ok(revoked),
-            }
-        })
+            Ok(revoked)
+        })?;
+        match revoked.tokens.is_empty() && revoked.others.is_empty() {
+            true => Err(TokenError::Unknown(name.to_owned())),
+            false => Ok(revoked),
+        }
     }
 
     /// Changes the people and clients of the authorization server.

@@ -213,11 +213,9 @@ impl<'a> Store<'a> {
         &self.key.server
     }
 
-    /// The server's entry, without the directory.
+    /// The server's entry, without the directory or person.
     pub(super) fn entry(&self) -> &str {
-        let configuration = &self.key.configuration;
-        let parts = configuration.split_once('-');
-        parts.map_or(configuration.as_str(), |(entry, _)| entry)
+        self.key.parts().0
     }
 
     /// The record of this directory, or that of the server, or that of an older version.
@@ -359,10 +357,9 @@ impl<'a> Store<'a> {
         Ok(file)
     }
 
-    /// The part of the key that names a directory.
+    /// The part of the key that names a directory or person.
     fn place(&self) -> Option<&str> {
-        let (_, place) = self.key.configuration.split_once('-')?;
-        Some(place)
+        self.key.parts().1
     }
 
     fn path(&self, place: Option<&str>) -> PathBuf {

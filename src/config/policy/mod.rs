@@ -517,7 +517,7 @@ fn exact_names(written: Option<Vec<At<String>>>) -> Result<Vec<Unasked>, At<Entr
 /// The tool of the built-in server that reads on in what was shortened.
 const READ_RESULT: &str = "read_result";
 
-const EXPECTED: &str = "a tool's name, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive`, `@unmarked`, `@read?`, `@write?` or `@destructive?`; before it there may be `@user:NAME`, `@role:NAME` or `@local`, or each of them with `!` for all others";
+const EXPECTED: &str = "a tool's name without spaces and commas, in which `*` and `?` stand for others, or `@read`, `@write`, `@destructive`, `@unmarked`, `@read?`, `@write?` or `@destructive?`; before it there may be `@user:NAME`, `@role:NAME` or `@local`, or each of them with `!` for all others";
 
 const UNASKED_EXPECTED: &str = "the exact name of a tool, without `*` and `?`; before it there may be `@user:NAME`, `@role:NAME` or `@local`, or each of them with `!` for all others";
 

@@ -37,10 +37,11 @@ pub(in crate::config) enum Use {
 }
 
 impl Pattern {
+    /// Reads one; several in a text are none.
     pub(in crate::config) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         match text.strip_prefix('@') {
-            None => (!text.is_empty()).then(|| Self::Name(text.to_lowercase())),
+            None => is_one_name(text).then(|| Self::Name(text.to_lowercase())),
             Some("read") => Some(Self::Class(Class::Read)),
             Some("write") => Some(Self::Class(Class::Write)),
             Some("destructive") => Some(Self::Class(Class::Destructive)),
@@ -146,6 +147,12 @@ impl Class {
     }
 }
 
+/// Whether a text is the name of one tool or a pattern of it. Before `__` it may have spaces, as servers are written in some files.
+fn is_one_name(text: &str) -> bool {
+    let tool = text.split_once(SEPARATOR).map_or(text, |(_, tool)| tool);
+    !text.is_empty() && !text.contains(',') && !tool.contains(char::is_whitespace)
+}
+
 /// Whether `text` is what `glob` describes; linear but for the last `*`, which alone is tried again.
 pub(in crate::config) fn fits(glob: &str, text: &str) -> bool {
     let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
@@ -182,6 +189,16 @@ fn stands_for(pattern: char, c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_names_in_one_text_are_none() {
+        for text in ["a__b, a__c", "a__b a__c", "a,b__c", "a b", "a__b,", ""] {
+            assert_eq!(Pattern::parse(text), None, "{text}");
+        }
+        for text in ["a__b", " a__b ", "my server__b", "b*"] {
+            assert!(Pattern::parse(text).is_some(), "{text}");
+        }
+    }
 
     #[test]
     fn a_glob_is_matched_in_little_time() {

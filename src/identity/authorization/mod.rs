@@ -27,7 +27,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::issuer::time;
 use super::jwt_crypto::install;
-use super::tokens::{Grant, Known, Stamp, TokenFile, Tokens, now, random_secret, sha256};
+use super::tokens::{Grant, Known, People, Stamp, TokenFile, Tokens, now, random_secret, sha256};
 use super::{Denial, Found, Shown};
 use crate::config::{AuthorizationServer as Options, Claims};
 use crate::secret::{is_same_secret, random_bytes, random_token};
@@ -92,6 +92,8 @@ struct Flow {
     /// The hash of the secret of the browser in which it began.
     browser: String,
     begun: Instant,
+    /// The same, in seconds since 1970.
+    since: u64,
     stage: Stage,
 }
 
@@ -100,14 +102,42 @@ enum Stage {
     /// The person logs in at the provider.
     Login(Login),
     /// The person is asked for consent; the form has this proof.
-    Consent { person: Claims, proof: String },
+    Consent { person: Person, proof: String },
+}
+
+/// A person, and by what they are known.
+#[derive(Debug, Clone)]
+struct Person {
+    claims: Claims,
+    by: By,
+}
+
+#[derive(Debug, Clone)]
+enum By {
+    /// The browser with this id, in which they accepted an invitation.
+    Browser(String),
+    /// A login at the provider, for an authorization that began then.
+    Login(u64),
+}
+
+impl Person {
+    /// Whether no revocation has ended that by which they are known.
+    fn is_known(&self, people: &People) -> bool {
+        match &self.by {
+            By::Browser(id) => people.browser(id).is_some(),
+            By::Login(since) => {
+                let revoked = people.revoked.get(&self.claims.name);
+                revoked.is_none_or(|revoked| revoked < since)
+            }
+        }
+    }
 }
 
 /// A code that was given.
 #[derive(Debug)]
 struct Code {
     request: Request,
-    person: Claims,
+    person: Person,
     given: Instant,
     /// The grant that it was changed into.
     used: Option<String>,
@@ -343,7 +373,10 @@ impl AuthorizationServer {
         };
         let cookie = browser.is_none().then(random_secret);
         let secret = browser.or(cookie.as_deref()).unwrap_or_default();
-        let known = self.known(&tokens, secret).map(Known::claims);
+        let known = self.known(&tokens, secret).map(|known| Person {
+            claims: known.claims(),
+            by: By::Browser(known.id.clone()),
+        });
         let (stage, answer) = match (known, &self.provider) {
             (Some(person), _) => {
                 let proof = random_token();
@@ -372,6 +405,7 @@ impl AuthorizationServer {
             request,
             browser: sha256(secret),
             begun: Instant::now(),
+            since: now(),
             stage,
         };
         let answer = answer.unwrap_or_else(|| self.ask(&id, &flow));
@@ -412,14 +446,17 @@ impl AuthorizationServer {
             return denied("access_denied");
         };
         let person = match provider.end(&login, code, fields.get("iss")).await {
-            Ok(person) => person,
+            Ok(claims) => Person {
+                claims,
+                by: By::Login(flow.since),
+            },
             Err(error) => {
                 tracing::error!(%error, "a login at the provider gave no person");
                 return denied("server_error");
             }
         };
-        let event = format!("{} logged in at the provider", person.name);
-        let event = (person.identity.clone(), event);
+        let event = format!("{} logged in at the provider", person.claims.name);
+        let event = (person.claims.identity.clone(), event);
         let proof = random_token();
         let flow = Flow {
             stage: Stage::Consent { person, proof },
@@ -464,21 +501,30 @@ impl AuthorizationServer {
         else {
             return Visit::stray();
         };
+        match self.file.read() {
+            Ok(tokens) if person.is_known(tokens.people()) => {}
+            Ok(_) => return Visit::stray(),
+            Err(error) => {
+                tracing::error!(%error, "no person can let in a client");
+                return Visit::unavailable();
+            }
+        }
+        let claims = &person.claims;
         let (redirect, state) = (request.redirect.clone(), request.state.clone());
         if fields.get("decision") != Some("allow") {
-            let event = format!("{} did not let in {}", person.name, request.client.name);
+            let event = format!("{} did not let in {}", claims.name, request.client.name);
             let fault = ClientFault {
                 code: "access_denied",
                 reason: "the person did not allow it".to_owned(),
             };
             return Visit {
-                event: Some((person.identity, event)),
+                event: Some((claims.identity.clone(), event)),
                 ..Visit::of(self.back(&redirect, state.as_deref(), Err(&fault)))
             };
         }
         let code = random_secret();
-        let event = format!("{} let in {}", person.name, request.client.name);
-        let event = Some((person.identity.clone(), event));
+        let event = format!("{} let in {}", claims.name, request.client.name);
+        let event = Some((claims.identity.clone(), event));
         let given = Code {
             request,
             person,
@@ -705,7 +751,12 @@ impl AuthorizationServer {
             let scopes: Vec<&str> = request.scopes.iter().map(String::as_str).collect();
             facts.push(("It asks for", scopes.join(", ")));
         }
-        let page = page::consent(&request.client.name, &person.name, &facts, (id, proof));
+        let page = page::consent(
+            &request.client.name,
+            &person.claims.name,
+            &facts,
+            (id, proof),
+        );
         Answer::Page(Page {
             leads_to: Some(source_of(&request.redirect)),
             ..page
@@ -767,7 +818,7 @@ impl AuthorizationServer {
             let given = codes.get_mut(&code).ok_or_else(invalid)?;
             if let Some(used) = &given.used {
                 // The code was stolen by one of the two.
-                let (used, identity) = (used.clone(), given.person.identity.clone());
+                let (used, identity) = (used.clone(), given.person.claims.identity.clone());
                 drop(codes);
                 self.end(&used);
                 return Err(EndpointError {
@@ -795,13 +846,18 @@ impl AuthorizationServer {
             given.used = Some(id.clone());
             (request.clone(), given.person.clone())
         };
+        let claims = person.claims.clone();
         let grant = Grant {
             id,
-            name: person.name,
-            identity: person.identity,
-            groups: person.groups,
-            roles: person.roles,
-            profile: person.profile,
+            name: claims.name,
+            identity: claims.identity,
+            groups: claims.groups,
+            roles: claims.roles,
+            profile: claims.profile,
+            browser: match &person.by {
+                By::Browser(id) => Some(id.clone()),
+                By::Login(_) => None,
+            },
             client: request.client.name,
             client_sha256: sha256(&request.client.id),
             scopes: request.scopes,
@@ -813,7 +869,11 @@ impl AuthorizationServer {
         let tokens = self.tokens(&grant, &request.client.id, keys);
         let event = format!("{} got tokens for {}", grant.client, grant.name);
         let event = (grant.identity.clone(), event);
-        self.change(|people| {
+        // Under the lock, so that no revocation comes between.
+        let is_known = self.change(|people| {
+            if !person.is_known(people) {
+                return false;
+            }
             let is_theirs = |one: &&Grant| one.identity == grant.identity;
             if people.grants.iter().filter(is_theirs).count() >= MOST_GRANTS
                 && let Some(at) = people.grants.iter().position(|one| is_theirs(&one))
@@ -821,8 +881,12 @@ impl AuthorizationServer {
                 people.grants.remove(at);
             }
             people.grants.push(grant);
+            true
         })?;
-        Ok((tokens, Some(event)))
+        match is_known {
+            true => Ok((tokens, Some(event))),
+            false => Err(invalid()),
+        }
     }
 
     fn rotate(&self, fields: &Fields, keys: &Keys) -> Result<Value, EndpointError> {
@@ -905,10 +969,7 @@ impl AuthorizationServer {
         let _ = self.change(|people| people.grants.retain(|grant| grant.id != id));
     }
 
-    fn change<T>(
-        &self,
-        change: impl FnOnce(&mut super::tokens::People) -> T,
-    ) -> Result<T, EndpointError> {
+    fn change<T>(&self, change: impl FnOnce(&mut People) -> T) -> Result<T, EndpointError> {
         self.file.change_people(change).map_err(|error| {
             tracing::error!(%error, "the authorization server gives no tokens");
             EndpointError::unavailable()

@@ -246,7 +246,7 @@ pub(super) fn list_key(entry: &Server, session: &UpstreamContext) -> String {
         let person = session.person.as_ref();
         let parts = person.map(|person| (person.identity(), person.entitlement.grant.as_deref()));
         let digest = Sha256::digest(format!("person\n{parts:?}"));
-        return format!("{}-{}", entry.hash, hex(&digest[..16]));
+        return format!("{}+{}", entry.hash, hex(&digest[..16]));
     }
     let sharing = sharing(entry, session);
     let directory = session.directory.as_ref();

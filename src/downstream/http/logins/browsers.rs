@@ -87,23 +87,22 @@ impl Browsers {
         }
         let used = Instant::now();
         open.insert(Sha256::digest(&value).into(), Open { pass, used });
-        let (name, secure) = match is_secure {
-            true => (SECURE, "; Secure"),
-            false => (PLAIN, ""),
-        };
+        let name = name(is_secure);
+        let secure = if is_secure { "; Secure" } else { "" };
         // Lax, because the browser comes back from another site.
         let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}");
         HeaderValue::try_from(cookie).expect("a random token is ASCII")
     }
 
-    /// The visitor whose session a cookie names.
-    pub(super) fn find(&self, headers: &HeaderMap) -> Option<Visitor> {
+    /// The visitor whose session a cookie names. Over HTTPS, it has to be the cookie that no other host can set.
+    pub(super) fn find(&self, headers: &HeaderMap, is_secure: bool) -> Option<Visitor> {
         let mut open = self.open.lock();
         let texts = headers.get_all(COOKIE).iter();
         let texts = texts.filter_map(|value| value.to_str().ok());
         let pairs = texts.flat_map(|text| text.split(';'));
         for pair in pairs {
-            let Some((SECURE | PLAIN, value)) = pair.trim().split_once('=') else {
+            let pair = pair.trim().split_once('=');
+            let Some((_, value)) = pair.filter(|(own, _)| *own == name(is_secure)) else {
                 continue;
             };
             let hash = <[u8; 32]>::from(Sha256::digest(value));
@@ -132,6 +131,11 @@ impl Browsers {
     pub(super) fn has_mark(&self, visitor: &Visitor, mark: &str) -> bool {
         is_same_secret(mark, &self.mark(visitor))
     }
+}
+
+/// The name of the cookie.
+const fn name(is_secure: bool) -> &'static str {
+    if is_secure { SECURE } else { PLAIN }
 }
 
 impl Open {

@@ -92,7 +92,10 @@ impl Shown {
         match checked.await {
             Ok(pass) => Ok(Visitor::new(pass, None)),
             Err(Denial::Missing) => {
-                let known = shared.logins.browsers.find(&self.headers);
+                let known = shared
+                    .logins
+                    .browsers
+                    .find(&self.headers, is_secure(shared));
                 known.ok_or(Denial::Missing)
             }
             Err(denial) => Err(denial),
@@ -198,10 +201,7 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     match authenticator.check(&headers, nowhere, None).await {
         Ok(pass) => {
-            let front = shared.proxies.front();
-            let is_secure = front.and_then(|front| front.url(""));
-            let is_secure = is_secure.is_some_and(|url| url.starts_with("https://"));
-            let cookie = shared.logins.browsers.open(pass, is_secure);
+            let cookie = shared.logins.browsers.open(pass, is_secure(&shared));
             let mut response = to_list(server.as_deref());
             response.headers_mut().insert(SET_COOKIE, cookie);
             let_in(response)
@@ -211,6 +211,13 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
         }
         Err(denial) => unknown(denial),
     }
+}
+
+/// Whether browsers reach the page over HTTPS.
+fn is_secure(shared: &Shared) -> bool {
+    let front = shared.proxies.front();
+    let url = front.and_then(|front| front.url(""));
+    url.is_some_and(|url| url.starts_with("https://"))
 }
 
 /// The visitor of a form with the mark of its page, and the form.
