@@ -25,6 +25,8 @@ const TURNS: usize = 16;
 pub(super) struct Answers {
     /// One question at a time about a token; tokens share the turns by their hash.
     turns: [tokio::sync::Mutex<()>; TURNS],
+    /// Those of tokens in use, which never wait for unknown ones.
+    known_turns: [tokio::sync::Mutex<()>; TURNS],
     refused: Mutex<HashMap<Fingerprint, Instant>>,
     is_failing: AtomicBool,
 }
@@ -40,9 +42,17 @@ impl Answers {
         self.is_failing.swap(false, Ordering::Relaxed)
     }
 
-    /// Waits for the turn to ask about a token.
-    pub(super) async fn turn(&self, fingerprint: &Fingerprint) -> tokio::sync::MutexGuard<'_, ()> {
-        self.turns[usize::from(fingerprint[0]) % TURNS].lock().await
+    /// Waits for the turn to ask about a token, which may be one in use.
+    pub(super) async fn turn(
+        &self,
+        fingerprint: &Fingerprint,
+        is_in_use: bool,
+    ) -> tokio::sync::MutexGuard<'_, ()> {
+        let turns = match is_in_use {
+            true => &self.known_turns,
+            false => &self.turns,
+        };
+        turns[usize::from(fingerprint[0]) % TURNS].lock().await
     }
 
     /// Whether the issuer has refused this token just now.

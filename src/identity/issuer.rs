@@ -4,7 +4,7 @@
 //! Keys are fetched when the first token comes, again after a while, and at once for a key id that is not known, at most every ten
 //! seconds. While the issuer cannot be reached, the last keys count for a day.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
@@ -12,11 +12,12 @@ use jsonwebtoken::{DecodingKey, Header, Validation, decode, decode_header};
 use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 
 use super::answers::Answers;
 use super::jwt_crypto::{ALGORITHMS, family, install};
 use super::requests::{RequestError, Requests};
-use super::{Denial, is_name};
+use super::{Denial, Fingerprint, is_name};
 use crate::config::{Claims, ResourceServer, SubjectToken, is_protected};
 use crate::secret::Secret;
 
@@ -46,6 +47,8 @@ pub(super) struct Issuer {
 #[derive(Debug, Default)]
 struct Keys {
     set: Option<(JwkSet, Instant)>,
+    /// Their hashes.
+    hashes: HashSet<Fingerprint>,
     /// The last attempt to fetch them.
     tried: Option<Instant>,
 }
@@ -56,8 +59,8 @@ pub(super) struct Checked {
     pub(super) claims: Claims,
     pub(super) scopes: BTreeSet<String>,
     pub(super) expires: SystemTime,
-    /// The id of the key that signed it.
-    pub(super) key: Option<String>,
+    /// The hash of the key that signed it.
+    pub(super) key: Option<Fingerprint>,
 }
 
 impl Issuer {
@@ -72,13 +75,11 @@ impl Issuer {
         }
     }
 
-    /// Whether the key with this id still is one of the issuer's.
-    pub(super) fn has_key(&self, id: Option<&str>) -> bool {
+    /// Whether the key with this hash still is one of the issuer's.
+    pub(super) fn has_key(&self, hash: Option<&Fingerprint>) -> bool {
         let keys = self.keys.lock();
-        let Some((set, at)) = &keys.set else {
-            return false;
-        };
-        at.elapsed() < OLDEST && id.is_none_or(|id| set.find(id).is_some())
+        let is_recent = matches!(&keys.set, Some((_, at)) if at.elapsed() < OLDEST);
+        is_recent && hash.is_some_and(|hash| keys.hashes.contains(hash))
     }
 
     /// Fetches the keys again if they are old.
@@ -99,7 +100,7 @@ impl Issuer {
     /// # Errors
     /// When it is not one of the issuer's for this server, or the keys are not known.
     pub(super) async fn check(&self, token: &str) -> Result<Checked, Denial> {
-        let (header, members) = self.members(token).await?;
+        let (key, members) = self.members(token).await?;
         let expires = time(members.get("exp")).ok_or(Denial::Invalid)?;
         let expires = expires + Duration::from_secs(SKEW);
         let (claims, scopes) = self.claims(&members)?;
@@ -115,18 +116,18 @@ impl Issuer {
             },
             scopes,
             expires,
-            key: header.kid,
+            key: Some(key),
         })
     }
 
-    /// The header and the members of a token that the issuer has signed for the audience.
+    /// The hash of the key, and the members, of a token that the issuer has signed for the audience.
     ///
     /// # Errors
     /// When it is not such a token, or the keys are not known.
     pub(super) async fn members(
         &self,
         token: &str,
-    ) -> Result<(Header, Map<String, Value>), Denial> {
+    ) -> Result<(Fingerprint, Map<String, Value>), Denial> {
         if token.len() > LONGEST {
             return Err(Denial::Invalid);
         }
@@ -139,7 +140,7 @@ impl Issuer {
         if !ALGORITHMS.contains(&header.alg) || !is_access_token || header.crit.is_some() {
             return Err(Denial::Invalid);
         }
-        let key = match self.key(&header) {
+        let (hash, key) = match self.key(&header) {
             Some(key) => key,
             None => {
                 self.fetch().await;
@@ -156,11 +157,11 @@ impl Issuer {
         validation.set_audience(&[&self.options.audience]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         let decoded = decode::<Map<String, Value>>(token, &key, &validation);
-        Ok((header, decoded.map_err(|_| Denial::Invalid)?.claims))
+        Ok((hash, decoded.map_err(|_| Denial::Invalid)?.claims))
     }
 
-    /// The key that a header names, or the only one of its kind.
-    fn key(&self, header: &Header) -> Option<DecodingKey> {
+    /// The key that a header names, or the only one of its kind, with its hash.
+    fn key(&self, header: &Header) -> Option<(Fingerprint, DecodingKey)> {
         let keys = self.keys.lock();
         let (set, at) = keys.set.as_ref()?;
         if at.elapsed() > OLDEST {
@@ -179,8 +180,9 @@ impl Issuer {
         };
         let family = family(header.alg)?;
         let decoding = |key: &Jwk| {
+            let hash = hash_of(key)?;
             let key = DecodingKey::from_jwk(key).ok()?;
-            (key.family() == family).then_some(key)
+            (key.family() == family).then_some((hash, key))
         };
         match &header.kid {
             Some(id) => set.find(id).filter(is_usable).and_then(decoding),
@@ -244,7 +246,11 @@ impl Issuer {
             keys.tried = Some(Instant::now());
         }
         match self.fetched().await {
-            Ok(set) => self.keys.lock().set = Some((set, Instant::now())),
+            Ok(set) => {
+                let mut keys = self.keys.lock();
+                keys.hashes = set.keys.iter().filter_map(hash_of).collect();
+                keys.set = Some((set, Instant::now()));
+            }
             Err(error) => {
                 let issuer = &self.options.issuer;
                 tracing::error!(issuer, %error, "the keys of the issuer could not be fetched");
@@ -326,6 +332,12 @@ impl Issuer {
         }
         Ok(document)
     }
+}
+
+/// The hash of a key itself: ids are given anew.
+fn hash_of(key: &Jwk) -> Option<Fingerprint> {
+    let text = serde_json::to_vec(&key.algorithm).ok()?;
+    Some(Sha256::digest(text).into())
 }
 
 /// A part of an identity, without the character that separates parts.

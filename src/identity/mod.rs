@@ -113,8 +113,8 @@ enum Shown {
     Token,
     /// The headers of a proxy.
     Forwarded,
-    /// A token of the issuer, signed by the key with this id.
-    Issued(Option<String>),
+    /// A token of the issuer, signed by the key with this hash.
+    Issued(Option<Fingerprint>),
     /// A token that the issuer has called valid.
     Introspected {
         /// The token, to ask again.
@@ -324,7 +324,8 @@ impl Authenticator {
         token: &str,
         fingerprint: Fingerprint,
     ) -> Result<Arc<Pass>, Denial> {
-        let _turn = issuer.answers.turn(&fingerprint).await;
+        let is_in_use = self.passes.lock().contains_key(&fingerprint);
+        let _turn = issuer.answers.turn(&fingerprint, is_in_use).await;
         // Another request has just asked.
         if let Some(known) = self.known(&fingerprint) {
             return Ok(known);
@@ -365,7 +366,7 @@ impl Authenticator {
             let Shown::Introspected { token, asked } = &pass.shown else {
                 return;
             };
-            let _turn = issuer.answers.turn(&fingerprint).await;
+            let _turn = issuer.answers.turn(&fingerprint, true).await;
             // An earlier look may still have waited for its turn.
             if !pass.is_stale(answers::AGEING) {
                 return;
@@ -522,7 +523,7 @@ impl Authenticator {
             // The issuer has withdrawn the key.
             Shown::Issued(key) => {
                 let issuer = state.issuer.as_ref();
-                !issuer.is_some_and(|issuer| issuer.has_key(key.as_deref()))
+                !issuer.is_some_and(|issuer| issuer.has_key(key.as_ref()))
             }
             Shown::Granted { key, .. } => {
                 let server = state.server.as_ref();

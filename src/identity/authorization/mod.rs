@@ -409,20 +409,31 @@ impl AuthorizationServer {
             stage,
         };
         let answer = answer.unwrap_or_else(|| self.ask(&id, &flow));
-        {
-            let mut flows = self.flows.lock();
-            if flows.len() >= MOST_FLOWS {
-                let oldest = flows.iter().min_by_key(|(_, flow)| flow.begun);
-                if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
-                    flows.remove(&oldest);
-                }
-            }
-            flows.insert(id, flow);
+        if !self.keep(id, flow) {
+            return Visit::unavailable();
         }
         Visit {
             cookie: cookie.map(|cookie| (cookie, false)),
             ..Visit::of(answer)
         }
+    }
+
+    /// Keeps a flow that begins. If there are too many, the oldest login ends, and a consent only for another one: anyone can begin a
+    /// login. Returns whether there was room.
+    fn keep(&self, id: String, flow: Flow) -> bool {
+        let is_login = |flow: &Flow| matches!(flow.stage, Stage::Login(_));
+        let mut flows = self.flows.lock();
+        if flows.len() >= MOST_FLOWS {
+            let may_end = |other: &&Flow| is_login(other) || !is_login(&flow);
+            let others = flows.iter().filter(|(_, other)| may_end(other));
+            let oldest = others.min_by_key(|(_, other)| (!is_login(other), other.begun));
+            let Some(oldest) = oldest.map(|(id, _)| id.clone()) else {
+                return false;
+            };
+            flows.remove(&oldest);
+        }
+        flows.insert(id, flow);
+        true
     }
 
     /// Goes on with a person who comes back from the provider.

@@ -1,7 +1,10 @@
 //! The login of a person at an OpenID Connect provider, as a step of a client's authorization.
 
+use std::time::{Duration, Instant};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -12,12 +15,17 @@ use crate::identity::issuer::Issuer;
 use crate::identity::requests::RequestError;
 use crate::secret::{is_same_secret, random_token};
 
+/// The age at which metadata are fetched again.
+const FRESH: Duration = Duration::from_secs(60);
+
 /// An OpenID Connect provider.
 #[derive(Debug)]
 pub(super) struct Provider {
     issuer: Issuer,
     options: LoginProvider,
     redirect: String,
+    /// Its latest metadata: strangers can begin logins, too.
+    metadata: Mutex<Option<(Value, Instant)>>,
 }
 
 /// A login that has begun; its secrets come back with the person, or stay here.
@@ -46,12 +54,23 @@ impl Provider {
             issuer: Issuer::new(options.issuer.clone()),
             options,
             redirect,
+            metadata: Mutex::default(),
         }
+    }
+
+    async fn metadata(&self) -> Result<Value, RequestError> {
+        let known = self.metadata.lock().clone();
+        if let Some((known, _)) = known.filter(|(_, at)| at.elapsed() < FRESH) {
+            return Ok(known);
+        }
+        let metadata = self.issuer.metadata().await?;
+        *self.metadata.lock() = Some((metadata.clone(), Instant::now()));
+        Ok(metadata)
     }
 
     /// Begins a login: the URL at which the person goes on.
     pub(super) async fn begin(&self) -> Result<(Login, String), LoginFault> {
-        let metadata = self.issuer.metadata().await?;
+        let metadata = self.metadata().await?;
         let url = self.issuer.endpoint(&metadata, "authorization_endpoint")?;
         let mut url = Url::parse(&url).map_err(|_| RequestError::Wrong {
             url,
@@ -88,7 +107,7 @@ impl Provider {
         if issuer.is_some_and(|issuer| issuer != own.issuer) {
             return Err(LoginFault::Token(Denial::Invalid));
         }
-        let metadata = self.issuer.metadata().await?;
+        let metadata = self.metadata().await?;
         let endpoint = self.issuer.endpoint(&metadata, "token_endpoint")?;
         let methods = metadata["token_endpoint_auth_methods_supported"].as_array();
         let has =
