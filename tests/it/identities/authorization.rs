@@ -1,16 +1,20 @@
 //! The authorization server of mcpzip itself, by the requests of clients and of a browser.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::issued::{Key, now};
 use super::{Session, execute, roles, setup};
 use crate::support::gateway::{Answer, Call, Gateway};
+use crate::support::http::HttpServer;
 use crate::support::{Setup, until};
 
 const URL: &str = "https://mcp.example.com";
@@ -658,6 +662,189 @@ fn revoking_a_person_or_removing_the_role_ends_what_they_opened() {
             .starts_with("403")
             .then_some(())
     });
+}
+
+/// Consents on a page that may have ended; the status of the answer.
+fn try_consent(gateway: &Gateway, browser: &mut Browser, page: &Answer) -> u16 {
+    let (flow, proof) = (hidden(page, "flow"), hidden(page, "proof"));
+    let fields = [("flow", &*flow), ("proof", &*proof), ("decision", "allow")];
+    let answer = browser.send(form(gateway, "/oauth/consent", &fields).header("Origin", URL));
+    answer.status
+}
+
+#[test]
+fn revoking_a_person_ends_open_consent_pages_and_unused_codes() {
+    let setup = with_server(&json!({}));
+    let gateway = setup.serve(&[]);
+    let mut anna = Browser::default();
+    anna.accept(&gateway, &invite(&setup, &["anna", "--role", "dev"]));
+    let client = registered(&gateway);
+    let ask = |browser: &mut Browser| browser.authorize(&gateway, &[("client_id", &*client)]);
+    let open = ask(&mut anna);
+    let page = ask(&mut anna);
+    let code = anna
+        .consent(&gateway, &page, "allow")
+        .remove("code")
+        .unwrap();
+    let _ = setup.run(&["token", "revoke", "anna"]).code(0);
+    assert_eq!(try_consent(&gateway, &mut anna, &open), 400);
+    let answer = exchange(&gateway, &client, &code);
+    assert_eq!(json_of(&answer)["error"], "invalid_grant");
+    let listed = setup.run(&["token", "list", "--json"]).code(0).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&listed).unwrap(), json!([]));
+    // Invited again, she can.
+    anna.accept(&gateway, &invite(&setup, &["anna", "--role", "dev"]));
+    let _ = logged_in(&gateway, &mut anna);
+}
+
+#[test]
+fn revoking_a_browser_ends_the_clients_that_it_let_in() {
+    let setup = with_server(&json!({}));
+    let gateway = setup.serve(&[]);
+    let mut one = Browser::default();
+    one.accept(&gateway, &invite(&setup, &["anna", "--role", "dev"]));
+    let (client, of_one, refresh_token) = logged_in(&gateway, &mut one);
+    let listed = setup.run(&["token", "list", "--json"]).code(0).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    assert_eq!(listed[0]["kind"], "browser");
+    let mut two = Browser::default();
+    two.accept(&gateway, &invite(&setup, &["anna", "--role", "dev"]));
+    let (_, of_two, _) = logged_in(&gateway, &mut two);
+    let mut stream = Session::open(&gateway, &of_one).listen(&gateway);
+    let page = one.authorize(&gateway, &[("client_id", &*client)]);
+    let code = one
+        .consent(&gateway, &page, "allow")
+        .remove("code")
+        .unwrap();
+    let _ = setup.run(&["token", "revoke", id]).code(0);
+    while stream.event().is_some() {}
+    assert!(execute(&gateway, "git__log", &of_one).starts_with("401"));
+    assert_eq!(refresh(&gateway, &client, &refresh_token).status, 400);
+    assert_eq!(exchange(&gateway, &client, &code).status, 400);
+    assert_eq!(execute(&gateway, "git__log", &of_two), "200 the log");
+}
+
+#[test]
+fn a_grant_of_a_file_that_names_no_browser_counts() {
+    let setup = with_server(&json!({}));
+    let gateway = setup.serve(&[]);
+    let mut browser = Browser::default();
+    browser.accept(&gateway, &invite(&setup, &["anna", "--role", "dev"]));
+    let (_, access, _) = logged_in(&gateway, &mut browser);
+    let file = setup.home().path("state/identity/tokens.json");
+    let mut written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let grant = written["people"]["grants"][0].as_object_mut().unwrap();
+    assert!(grant.remove("browser").is_some());
+    std::fs::write(&file, written.to_string()).unwrap();
+    assert_eq!(execute(&gateway, "git__log", &access), "200 the log");
+}
+
+/// An OpenID Connect provider; the members of the next ID token are set before it is asked for.
+struct Provider {
+    server: HttpServer,
+    next: Arc<Mutex<Value>>,
+}
+
+impl Provider {
+    fn start() -> Self {
+        let next: Arc<Mutex<Value>> = Arc::default();
+        let (members, key) = (next.clone(), Key::new("one"));
+        let server = HttpServer::start(move |request, reply| {
+            let own = format!("http://{}", request.header("host"));
+            let answer = match request.path.as_str() {
+                "/.well-known/openid-configuration" => json!({
+                    "issuer": own, "jwks_uri": format!("{own}/keys"),
+                    "authorization_endpoint": format!("{own}/authorize"), "token_endpoint": format!("{own}/token"),
+                }),
+                "/keys" => json!({ "keys": [key.public()] }),
+                _ => json!({ "id_token": key.token(&members.lock()) }),
+            };
+            reply.json(&answer.to_string());
+        });
+        Self { server, next }
+    }
+
+    fn url(&self) -> String {
+        self.server.url("").trim_end_matches('/').to_owned()
+    }
+
+    fn setup(&self) -> Setup {
+        let login = json!({ "issuer": self.url(), "client_id": "gateway", "client_secret": "s3cret", "user": "login" });
+        let mut roles = roles();
+        roles["dev"]["groups"] = json!(["developers"]);
+        with_server(&json!({ "login": login })).setting("roles", roles)
+    }
+
+    /// Logs anna in; the page that asks for her consent.
+    #[track_caller]
+    fn log_in(&self, gateway: &Gateway, browser: &mut Browser, client: &str) -> Answer {
+        let onward = browser.authorize(gateway, &[("client_id", client)]);
+        let asked = members(onward.header("location"));
+        *self.next.lock() = json!({
+            "iss": self.url(), "aud": "gateway", "sub": "7", "login": "anna", "nonce": asked["nonce"],
+            "groups": ["developers"], "exp": now() + 600,
+        });
+        let back = format!("/oauth/callback?state={}&code=x", asked["state"]);
+        let page = browser.send(call(gateway, "GET", &back));
+        assert_eq!(page.status, 200, "{page:?}");
+        page
+    }
+}
+
+#[test]
+fn a_revocation_ends_logins_at_the_provider_that_began_before() {
+    let provider = Provider::start();
+    let setup = provider.setup();
+    let gateway = setup.serve(&[]);
+    let client = registered(&gateway);
+    let mut anna = Browser::default();
+    let open = provider.log_in(&gateway, &mut anna, &client);
+    // There is nothing to list yet, and still something to end.
+    let revoked = setup.run(&["token", "revoke", "anna"]).code(1).stderr;
+    assert!(revoked.contains("no valid token"), "{revoked}");
+    assert_eq!(try_consent(&gateway, &mut anna, &open), 400);
+    let mut code = || {
+        // A revocation ends everything that began in its second.
+        std::thread::sleep(Duration::from_millis(1100));
+        let page = provider.log_in(&gateway, &mut anna, &client);
+        anna.consent(&gateway, &page, "allow")
+            .remove("code")
+            .unwrap()
+    };
+    let (access, _) = tokens(&exchange(&gateway, &client, &code()));
+    assert_eq!(execute(&gateway, "git__log", &access), "200 the log");
+    let unused = code();
+    let _ = setup.run(&["token", "revoke", "anna"]).code(0);
+    let answer = exchange(&gateway, &client, &unused);
+    assert_eq!(json_of(&answer)["error"], "invalid_grant");
+    until("what she opened to end", || {
+        execute(&gateway, "git__log", &access)
+            .starts_with("401")
+            .then_some(())
+    });
+}
+
+#[test]
+fn logins_of_strangers_end_no_consent_page_and_ask_the_provider_little() {
+    let provider = Provider::start();
+    let setup = provider.setup();
+    let gateway = setup.serve(&[]);
+    let client = registered(&gateway);
+    let mut anna = Browser::default();
+    let page = provider.log_in(&gateway, &mut anna, &client);
+    let before = provider.server.requests().len();
+    let path = authorize_path(&[("client_id", client.as_str())]);
+    for _ in 0..1100 {
+        let answer = call(&gateway, "GET", &path).send();
+        assert!(
+            answer.header("location").contains("/authorize?"),
+            "{answer:?}"
+        );
+    }
+    let asked = provider.server.requests().len() - before;
+    assert!(asked <= 5, "the provider was asked {asked} times");
+    assert_eq!(try_consent(&gateway, &mut anna, &page), 303);
 }
 
 #[test]

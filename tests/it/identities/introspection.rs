@@ -32,6 +32,11 @@ impl Issuer {
             let is_us = request.header("authorization") == format!("Basic {credentials}");
             let form = Url::parse(&format!("http://form?{}", request.text)).unwrap();
             let asked = form.query_pairs().find(|(name, _)| name == "token");
+            if let Some((_, token)) = &asked
+                && token.starts_with("slow-")
+            {
+                std::thread::sleep(Duration::from_secs(4));
+            }
             let known = known.lock().clone();
             match (known, asked) {
                 (Some(known), Some((_, token))) if is_us => {
@@ -164,6 +169,29 @@ fn a_token_that_the_issuer_revokes_ends_within_ten_seconds_with_what_it_opened()
         .execute(&gateway, "git__log", "opaque-of-anna")
         .send();
     assert_eq!(said.status, 401, "{said:?}");
+}
+
+#[test]
+fn unknown_tokens_of_strangers_do_not_delay_those_in_use() {
+    let issuer = Issuer::start();
+    let setup = issuer.setup(&json!({}));
+    let gateway = setup.serve(&[]);
+    issuer.give("opaque-of-anna", &json!({}));
+    let session = Session::open(&gateway, "opaque-of-anna");
+    let _stream = session.listen(&gateway);
+    // Each takes the turn of some tokens for four seconds.
+    let calls = (0..96).map(|at| {
+        let token = format!("slow-{at}");
+        gateway.modern_execute("git__log", "").by(&token).begin()
+    });
+    let strangers: Vec<_> = calls.collect();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(15) {
+        let call = session.execute(&gateway, "git__log", "opaque-of-anna");
+        assert_eq!(super::said(call), "200 the log", "{:?}", start.elapsed());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    drop(strangers);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
-use super::{As as _, execute, roles, setup};
+use super::{As as _, Session, execute, roles, setup};
 use crate::support::http::HttpServer;
 use crate::support::{Setup, until};
 
@@ -38,7 +38,7 @@ impl Key {
         Self { id, pair }
     }
 
-    fn public(&self) -> Value {
+    pub(super) fn public(&self) -> Value {
         let point = &self.pair.public_key().as_ref()[1..];
         let part = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         json!({ "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": self.id, "x": part(&point[..32]), "y": part(&point[32..]) })
@@ -276,4 +276,48 @@ fn a_new_key_is_fetched_when_a_token_needs_it_and_keys_that_cannot_be_fetched_re
     until("the new key to be fetched", || {
         (execute(&gateway, "git__log", &two.token(&members)) == "200 the log").then_some(())
     });
+}
+
+#[test]
+fn a_key_that_is_withdrawn_ends_its_tokens_also_those_without_its_id() {
+    let (one, two) = (Key::new("one"), Key::new("two"));
+    let issuer = Issuer::start(&[&one]);
+    let setup = issuer.setup(&json!({}));
+    let gateway = setup.serve(&[]);
+    let header = json!({ "alg": "ES256", "typ": "at+jwt" });
+    let unnamed = one.sign(&header, &issuer.members("anna"));
+    let mut stream = Session::open(&gateway, &unnamed).listen(&gateway);
+    *issuer.published.lock() = vec![two.public()];
+    // A token with an unknown key id has the keys fetched again.
+    until("the new key to be fetched", || {
+        let token = two.token(&issuer.members("bob"));
+        (execute(&gateway, "git__log", &token) == "200 the log").then_some(())
+    });
+    while stream.event().is_some() {}
+    assert!(execute(&gateway, "git__log", &unnamed).starts_with("401"));
+}
+
+#[test]
+fn names_with_a_slash_make_no_identity_of_another() {
+    let key = Key::new("one");
+    let issuer = Issuer::start(&[&key]);
+    let setup = issuer.setup(&json!({ "user": "login" }));
+    let gateway = setup.serve(&[]);
+    for (name, subject) in [("a/b", "c"), ("a", "b/c"), ("a%2Fb", "c"), ("bo", "7")] {
+        let members = with(&issuer.members(subject), "login", json!(name));
+        assert_eq!(
+            execute(&gateway, "git__log", &key.token(&members)),
+            "200 the log"
+        );
+    }
+    let audit = setup.run(&["audit", "--json"]).code(0).stdout;
+    for identity in [
+        "oauth:a%2Fb/c",
+        "oauth:a/b%2Fc",
+        "oauth:a%252Fb/c",
+        "oauth:bo/7",
+    ] {
+        let quoted = format!("\"{identity}\"");
+        assert!(audit.contains(&quoted), "{identity}: {audit}");
+    }
 }

@@ -222,6 +222,8 @@ fn a_limit_that_cannot_be_read_lets_nothing_through() {
         json!([{ "for": "@role:", "calls_per_minute": 1 }]),
         json!([{ "for": "", "calls_per_minute": 1 }]),
         json!([{ "for": "git__*", "requests_per_minute": 1 }]),
+        json!([{ "for": "git__push, git__log", "calls_per_minute": 1 }]),
+        json!([{ "for": "git__push git__log", "calls_per_minute": 1 }]),
         json!([{ "for": "*", "calls_per_minute": 1 }, { "calls_per_day": 1 }]),
     ] {
         let setup = with_limits(&limits);

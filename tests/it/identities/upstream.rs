@@ -248,6 +248,40 @@ fn a_server_that_gets_the_name_serves_each_person_apart() {
     apart.has_kept_them_apart();
 }
 
+#[test]
+fn the_list_of_one_person_is_none_of_another_who_has_none() {
+    // The server refuses bob, so that he has no list of his own.
+    let apart = Apart::start(|request| named(request).filter(|name| name != "bob"));
+    let forward = json!({ "identity": { "forward": { "header": "X-User" } } });
+    let setup = setup(&apart.web, forward);
+    let anna = token(&setup, &["anna", "--role", "all"]);
+    let bob = token(&setup, &["bob", "--role", "all"]);
+    let sees_nothing = |gateway: &Gateway| {
+        for query in ["only", "anna", "t"] {
+            let hits = search(gateway, query, &bob).replace("`anna`", "");
+            assert!(!hits.contains("anna"), "{hits}");
+        }
+        for method in [
+            "tools/list",
+            "resources/list",
+            "prompts/list",
+            "server/discover",
+        ] {
+            let text = ask(gateway, method, "", &bob);
+            assert!(!text.contains("anna"), "{method}: {text}");
+        }
+    };
+    let gateway = setup.serve(&[]);
+    until("the tools of anna to be known", || {
+        let hits = search(&gateway, "only", &anna);
+        hits.contains("only_anna").then_some(())
+    });
+    sees_nothing(&gateway);
+    drop(gateway);
+    let gateway = setup.serve(&[]);
+    sees_nothing(&gateway);
+}
+
 /// The claims of an assertion for `audience`, checked with the published keys.
 #[track_caller]
 fn claims(jwt: &str, keys: &Value, audience: &str) -> Value {
@@ -749,6 +783,23 @@ fn a_browser_shows_a_token_once_and_is_out_when_that_ends() {
     until("the browser to be out", || {
         (list().status == 401).then_some(())
     });
+}
+
+#[test]
+fn over_https_a_browser_is_known_by_the_cookie_that_no_other_host_can_set() {
+    let authority = Authority::start(Manner::default());
+    let http = json!({ "auth": "tokens", "public_url": "https://mcp.example.com" });
+    let setup = people(&authority).setting("http", http);
+    let anna = token(&setup, &["anna", "--role", "all"]);
+    let gateway = setup.serve(&[]);
+    let entered = submit(&gateway, "/logins/enter", &[("token", &*anna)]).send();
+    let cookie = entered.header("set-cookie").split(';').next().unwrap();
+    let value = cookie.strip_prefix("__Host-mcpzip-logins=").expect(cookie);
+    for (name, status) in [("__Host-mcpzip-logins", 200), ("mcpzip-logins", 401)] {
+        let page = gateway.call("GET", "/logins");
+        let page = page.header("Cookie", &format!("{name}={value}")).send();
+        assert_eq!(page.status, status, "{name}: {page:?}");
+    }
 }
 
 #[test]
