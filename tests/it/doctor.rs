@@ -485,3 +485,37 @@ fn the_table_has_faulty_servers_and_none_of_another_project_is_called_empty() {
     assert_eq!(broken["state"], "faulty");
     assert_eq!(finding(&report, "server-empty")["subject"], "empty");
 }
+
+#[test]
+fn servers_of_a_project_are_tested_in_it_and_named_outside_of_it() {
+    let setup = Setup::new();
+    let project = setup.home().path("one");
+    std::fs::create_dir_all(&project).unwrap();
+    let of_project = json!({ "projects": [project] });
+    let notes = Server::new().tool("read", [echo()]);
+    let setup = setup
+        .server_with("notes", notes, of_project.clone())
+        .server_with("empty", Server::new(), of_project);
+    let state = |report: &Value, name: &str| {
+        let mut servers = report["servers"].as_array().unwrap().iter();
+        servers
+            .find(|server| server["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    let outside = setup.run(&["doctor", "--json"]).json();
+    assert!(findings(&outside, "server-empty").is_empty(), "{outside}");
+    let notes = state(&outside, "notes");
+    assert_eq!(notes["state"], "elsewhere", "{notes}");
+    let reason = notes["reason"].as_str().unwrap();
+    assert!(reason.contains(project.to_str().unwrap()), "{reason}");
+    let setup = setup.variable("CLAUDE_PROJECT_DIR", project.to_str().unwrap());
+    let inside = setup.run(&["doctor", "--json"]).json();
+    let notes = state(&inside, "notes");
+    assert_eq!(
+        (&notes["tools"], &notes["reason"]),
+        (&json!(1), &Value::Null)
+    );
+    assert!(notes["seconds"].is_number(), "{notes}");
+    assert_eq!(finding(&inside, "server-empty")["subject"], "empty");
+}

@@ -88,7 +88,10 @@ pub(super) async fn run(
     let app = config.map(|config| {
         let session = SessionEnv::here(machine.around.environment.clone());
         let paths = machine.paths.clone();
-        App::with_config(config, paths, session, Start::Nothing, Request::default())
+        let app = App::with_config(config, paths, session, Start::Nothing, Request::default());
+        // Servers of a project are tested in it.
+        app.set_workspace();
+        app
     });
     let outcome = tokio::select! {
         biased;

@@ -90,6 +90,10 @@ fn servers(examination: &Examination, output: &Output) {
             format!("  {}{pad}  ", strong(&server.name)),
             format!("{state}  {}{time}{aside}", counted(server.tools, "tool")),
         );
+        if let Some(reason) = &server.reason {
+            let below = format!("  {:widest$}  ", "");
+            output.row(below, printable(reason));
+        }
     }
 }
 

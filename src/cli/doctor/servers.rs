@@ -1,7 +1,6 @@
 //! Checks of the servers: lists all of them at once, and looks through their names, texts and tools.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -16,7 +15,7 @@ use super::finding::{Finding, some};
 use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
-use crate::config::{Config, Trust, real};
+use crate::config::{Config, Trust};
 use crate::proxy::{self, Progress, ServerReport, counted};
 use crate::scan;
 use crate::tool::ServerName;
@@ -44,6 +43,8 @@ pub(super) struct ListedServer {
     pub(super) sandbox: Option<String>,
     /// The package that is started in place of its runner, with its version.
     pub(super) package: Option<String>,
+    /// The projects of a server that is not for this directory, which is not tested here.
+    pub(super) reason: Option<String>,
 }
 
 pub(super) async fn examine(
@@ -59,18 +60,13 @@ pub(super) async fn examine(
         .servers
         .iter()
         // A server that is used in people's names has a list for each of them, and none for this command.
-        .filter(|(name, entry)| !entry.disabled && !entry.is_for_people() && is_meant(name));
+        .filter(|(name, entry)| !entry.disabled && !entry.is_for_people() && is_meant(name))
+        .filter(|(name, _)| proxy.unscoped().is_reachable(name));
     let names: Vec<ServerName> = used.map(|(name, _)| name.clone()).collect();
     let times = list(app, &names, output).await;
     let status = proxy.inventory.status(&proxy.unscoped());
     let snapshot = proxy.unscoped().snapshot();
     let progress = proxy.inventory.progress();
-    let here: Vec<PathBuf> = app
-        .session()
-        .directory
-        .iter()
-        .map(|path| real(path))
-        .collect();
     let neighbours = proxy::neighbours(&snapshot);
     for server in &status.servers {
         let Ok(name) = ServerName::new(&server.name) else {
@@ -90,6 +86,7 @@ pub(super) async fn examine(
                 login: None,
                 sandbox: None,
                 package: None,
+                reason: None,
             });
             continue;
         }
@@ -107,6 +104,7 @@ pub(super) async fn examine(
             login: None,
             sandbox: server.sandbox.clone(),
             package: server.package.clone(),
+            reason: server.reason.clone().filter(|_| is_elsewhere(server)),
         });
         let Some(time) = time else { continue };
         if proxy.inventory.wants_login(&name) {
@@ -115,9 +113,7 @@ pub(super) async fn examine(
         } else if server.state == "failed" || server.stale {
             failure(server, progress.get(&name), &config, examination);
         } else {
-            let entry = config.servers.get(&name);
-            let is_here = entry.is_none_or(|entry| entry.projects.admit(&here));
-            listing(server, (time, is_here), examination);
+            listing(server, time, examination);
         }
         if !server.flaws.is_empty() {
             let flaws: Vec<String> = server.flaws.iter().map(|flaw| printable(flaw)).collect();
@@ -201,17 +197,18 @@ fn failure(
     }
 }
 
-/// Reports a slow listing and an empty one: the time that it took, and whether the server belongs to this directory.
-fn listing(
-    server: &ServerReport,
-    (time, is_here): (Duration, bool),
-    examination: &mut Examination,
-) {
+/// Whether a server is not for this directory.
+fn is_elsewhere(server: &ServerReport) -> bool {
+    server.state == "elsewhere"
+}
+
+/// Reports a slow listing, with the time that it took, and an empty one.
+fn listing(server: &ServerReport, time: Duration, examination: &mut Examination) {
     if time > SLOW {
         let what = format!("it took {:.1} s", time.as_secs_f64());
         examination.add(Finding::new(&kinds::SERVER_SLOW, &server.name, what));
     }
-    if server.tools + server.withheld == 0 && is_here {
+    if server.tools + server.withheld == 0 {
         let what = format!("it lists no tools{}", server.other_entries());
         examination.add(Finding::new(&kinds::SERVER_EMPTY, &server.name, what));
     }
