@@ -15,7 +15,7 @@ use super::printable::printable;
 use super::question::agrees;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
-use crate::config::{Config, Holds, Paths, Transport};
+use crate::config::{Config, Holds, Paths, Transport, Trust};
 use crate::scan;
 use crate::secret::Secret;
 use crate::sources::saved_script;
@@ -121,13 +121,21 @@ pub(super) async fn run(
         output.line(faint(format!("digest: {digest}")));
     }
     let word = if is_approval { "approved" } else { "rejected" };
+    let seen = all
+        .iter()
+        .filter(|(server, pending)| is_seen(server, pending, &config));
+    let seen: Vec<ServerName> = match is_approval {
+        true => seen.map(|(server, _)| server.clone()).collect(),
+        false => Vec::new(),
+    };
     let is_asked_apart = is_approval && selection.tools.is_empty();
     let rejected = match is_asked_apart {
         true => split_rejected(&mut all),
         false => Vec::new(),
     };
     let count: usize = all.iter().map(|(_, pending)| counted(pending)).sum();
-    let agrees = count > 0 && decides(count, is_approval).await?;
+    let of_others = all.iter().any(|(server, _)| !seen.contains(server));
+    let agrees = count > 0 && decides(count, is_approval, &seen, of_others).await?;
     if !agrees {
         all.clear();
     }
@@ -135,7 +143,13 @@ pub(super) async fn run(
         all.extend(rejected);
     }
     if all.is_empty() {
-        return Err(Exit::failed(format!("nothing was {word}")));
+        return Err(Exit::failed(match &seen[..] {
+            [] => format!("nothing was {word}"),
+            [first, ..] => format!(
+                "nothing was {word}; agents still see it: `mcpzip reject {first}` withholds it, `\"trust\": \"pin\"` in a server's \
+                 entry holds changes back"
+            ),
+        }));
     }
     let mut decided = 0;
     for (server, pending) in &all {
@@ -155,6 +169,16 @@ pub(super) async fn run(
             "{left} changed while they were shown, or were decided on elsewhere, and were not {word}: run the command again to look at them"
         ))),
     }
+}
+
+/// Whether agents see the differences of a server before a person has decided: nothing holds them back.
+fn is_seen(server: &ServerName, pending: &Pending, config: &Config) -> bool {
+    let entry = config.servers.get(server);
+    let mut changes = pending.tools.values().chain(pending.entries.values());
+    let has_texts = pending.instructions.is_some() || pending.features.is_some();
+    entry.is_some_and(|entry| entry.trust == Trust::Report)
+        && !pending.is_quarantined
+        && (has_texts || changes.any(|change| !change.is_rejected))
 }
 
 /// Takes what was rejected before out of `all`, and returns it: a person approves that by a question of its own.
@@ -476,14 +500,27 @@ fn text_of(change: &Change) -> String {
 }
 
 /// Asks the person at the terminal to confirm. No flag, pipe or tool call can answer.
-async fn decides(count: usize, is_approval: bool) -> Result<bool, Exit> {
-    let these = match count {
-        1 => "this difference".to_owned(),
-        count => format!("these {count} differences"),
+///
+/// `seen` are the servers whose differences agents see already; `of_others` says whether there are other servers, too.
+async fn decides(
+    count: usize,
+    is_approval: bool,
+    seen: &[ServerName],
+    of_others: bool,
+) -> Result<bool, Exit> {
+    let (these, them) = match count {
+        1 => ("this difference".to_owned(), "it"),
+        count => (format!("these {count} differences"), "them"),
     };
-    let question = match is_approval {
-        true => format!("Show {these} to agents from now on?"),
-        false => format!("Withhold {these} from agents?"),
+    let question = match (is_approval, seen.is_empty(), of_others) {
+        (false, ..) => format!("Withhold {these} from agents?"),
+        (true, true, _) => format!("Show {these} to agents from now on?"),
+        (true, false, false) => format!("Agents already see {these}. Approve {them}?"),
+        (true, false, true) => {
+            let names: Vec<String> = seen.iter().map(|name| format!("`{name}`")).collect();
+            let names = names.join(", ");
+            format!("Show {these} to agents from now on? They already see those of {names}.")
+        }
     };
     confirmed(&question).await
 }

@@ -207,3 +207,23 @@ fn tools_says_that_a_server_in_quarantine_waits() {
         );
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn where_changes_are_only_reported_the_question_says_that_agents_see_them() {
+    let setup = under("report", turning());
+    listed_twice(&setup).finish();
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "web"])) else {
+        return;
+    };
+    terminal.shows("Agents already see this difference. Approve it?");
+    terminal.types("n");
+    let screen = terminal.shows("[exit 1]");
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [
+        "agents still see it: `mcpzip reject web` withholds it",
+        r#"`"trust": "pin"` in a server's entry holds changes back"#,
+    ] {
+        assert!(words.contains(told), "{screen}");
+    }
+}
