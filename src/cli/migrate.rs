@@ -639,7 +639,7 @@ impl Screen<'_> {
             &plan.blocking,
         );
         self.rules("These become rules of mcpzip:", &plan.carried);
-        self.rules("These stop working:", &plan.lost);
+        self.stops_working(plan);
         self.notes("Notes:", &plan.warnings);
     }
 
@@ -690,7 +690,12 @@ impl Screen<'_> {
                 Carried::Only(_) => "only",
                 _ => rule.kind.name(),
             };
-            self.say(4, &format!("{kind} {} {arrow} {becomes}", rule.text));
+            // A switch says nothing without its key.
+            let text = match rule.text.as_str() {
+                "true" | "false" => &rule.key,
+                text => text,
+            };
+            self.say(4, &format!("{kind} {text} {arrow} {becomes}"));
             let wider = rule.project.as_ref().filter(|_| rule.is_carried());
             let wider = wider
                 .map(|project| format!(", which applied only to {}", self.path(project)))
@@ -699,6 +704,16 @@ impl Screen<'_> {
                 6,
                 &faint(format!("{} in {}{wider}", rule.key, self.path(&rule.path))),
             );
+        }
+    }
+
+    /// Prints the rules that are lost, and what other clients lose by the rules of one.
+    fn stops_working(&self, plan: &Plan) {
+        const TITLE: &str = "These stop working:";
+        self.rules(TITLE, &plan.lost);
+        match plan.lost.is_empty() {
+            true => self.notes(TITLE, &plan.tightened),
+            false => (plan.tightened.iter()).for_each(|line| self.say(2, &format!("- {line}"))),
         }
     }
 
@@ -859,6 +874,7 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
         "blocking_rules": rules(&plan.blocking),
         "carried_rules": rules(&plan.carried),
         "lost_rules": rules(&plan.lost),
+        "tightened": plan.tightened.iter().map(|text| masked(text)).collect::<Vec<_>>(),
         "warnings": plan.warnings.iter().map(|text| masked(text)).collect::<Vec<_>>(),
         "secrets": twins::to_json(&plan.secrets, config_file),
         "unreadable": unreadable.collect::<Vec<_>>(),

@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub carried: Vec<Rule>,
     /// The rules that stop working, because they protect nothing or the user gave them up.
     pub lost: Vec<Rule>,
+    /// The rules of one client that withhold tools of a shared server from all clients, one sentence each.
+    pub tightened: Vec<String>,
     /// Whether Codex gets an entry, whose approval the user can choose.
     pub asks_for_approval: bool,
     /// The migrated servers that were behind `mcp-remote`, which may have logins.
@@ -153,7 +155,7 @@ impl Plan {
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
         let stored = Stored::of(config_file, &around.environment)?.to(choice.destination.clone());
         let mut servers = Servers::of(&config.text).with_secrets(stored);
-        let (mut twins, mut unwrapped) = (Vec::new(), Vec::new());
+        let (mut twins, mut unwrapped, mut placed) = (Vec::new(), Vec::new(), Vec::new());
         let (mut items, mut moving, mut blocking) = (Vec::new(), Vec::new(), Vec::new());
         let is_meant = |found: &&Found| {
             (choice.scopes.is_empty() || choice.scopes.contains(&found.scope()))
@@ -188,10 +190,11 @@ impl Plan {
                     let merging = (choice.merged.contains(&found.name), &mut twins);
                     let verdict = servers.merge(entry, found, &rights, &mut notes, merging);
                     notes.extend(approval::note(found, &verdict));
-                    if let (true, Verdict::Moves { name, .. } | Verdict::Conflicts { name }) =
-                        (entry.is_unwrapped, &verdict)
-                    {
-                        unwrapped.push(name.clone());
+                    if let Verdict::Moves { name, .. } | Verdict::Conflicts { name } = &verdict {
+                        placed.push((found, name.clone()));
+                        if entry.is_unwrapped {
+                            unwrapped.push(name.clone());
+                        }
                     }
                     verdict
                 }
@@ -287,6 +290,7 @@ impl Plan {
             blocking,
             carried,
             lost,
+            tightened: warnings::tightened(survey, &placed, config.text.node()),
             warnings,
             asks_for_approval,
             unwrapped,
@@ -311,7 +315,7 @@ impl Item {
     }
 }
 
-fn rules_of<'s>(survey: &'s Survey, found: &Found) -> impl Iterator<Item = &'s Rule> {
+pub(super) fn rules_of<'s>(survey: &'s Survey, found: &Found) -> impl Iterator<Item = &'s Rule> {
     survey.rules.iter().filter(|rule| rule.is_about(found))
 }
 

@@ -42,7 +42,8 @@ pub(crate) struct Twin {
 /// Literal secrets: the name of each server, and where it has them.
 pub(crate) type Literals = Vec<(String, Vec<String>)>;
 
-const SERVERS: &str = "mcpServers";
+/// The key of the servers in our configuration.
+pub(super) const SERVERS: &str = "mcpServers";
 
 impl Servers {
     /// The servers of a configuration.
@@ -136,10 +137,10 @@ impl Servers {
             notes.extend(other_timeout(&node, &there));
             self.keep_secrets(&known, difference);
             if !both.has_rules_of(&before) {
-                notes.push("with stricter rules than it had there".to_owned());
+                notes.push("with stricter rules than it had in mcpzip".to_owned());
             }
             if !both.has_rules_of(rights) {
-                notes.push("under the stricter rules that it has there".to_owned());
+                notes.push("under the stricter rules that it has in mcpzip".to_owned());
             }
             return Verdict::Moves {
                 known: self.known(&known),

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use super::model::Unmovable;
-use super::servers::Servers;
-use super::{Carried, Client, Found, Rule, Scope, Surroundings, Survey, desktop};
+use super::plan::rules_of;
+use super::rules::Rights;
+use super::servers::{SERVERS, Servers};
+use super::{Carried, Client, Found, Node, Rule, Scope, Surroundings, Survey, desktop};
 
 /// Warns of servers that `clients` get through mcpzip although a rule or a policy there names them.
 fn elsewhere(survey: &Survey, moving: &[&Found], clients: &[Client]) -> Vec<String> {
@@ -89,4 +91,59 @@ pub(super) fn of(
         warnings.extend(desktop::warnings(servers, &clients, around));
     }
     warnings
+}
+
+/// The rules of one client that hold for other clients of the same server, too, or for those that had it in mcpzip before; `placed`
+/// are the moving servers with their new names, and `before` is our configuration.
+pub(super) fn tightened(
+    survey: &Survey,
+    placed: &[(&Found, String)],
+    before: &Node,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (found, name) in placed {
+        let client = found.location.client;
+        let others = placed
+            .iter()
+            .filter(|(other, known)| known == name && other.location.client != client)
+            .map(|(other, _)| Rights::of(rules_of(survey, other), None));
+        let here = before.at(&[SERVERS, name.as_str()]).map(Rights::read);
+        let others: Vec<Rights> = others.chain(here).collect();
+        for rule in rules_of(survey, found).filter(|rule| rule.is_carried()) {
+            let rights = Rights::of(std::iter::once(rule), None);
+            let lacks = |other: &Rights| !other.and(&rights).has_rules_of(other);
+            if !others.iter().any(lacks) {
+                continue;
+            }
+            let key = rule.key.rsplit('.').next().unwrap_or(&rule.key);
+            let line = format!(
+                "`{name}` {} for all clients, because of {}'s `{key}`",
+                limit(&rule.carried),
+                client.title()
+            );
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+/// The limit that a rule sets, as the end of a sentence about a server.
+fn limit(carried: &Carried) -> String {
+    let counted = |tools: &[String], word: &str| match tools {
+        [one] => format!("one {word} tool (`{one}`)"),
+        tools if tools.iter().any(|tool| tool.contains(['*', '?', '@'])) => {
+            format!("{word} tools by patterns (`{}`)", tools.join("`, `"))
+        }
+        tools => format!("{} {word} tools", tools.len()),
+    };
+    match carried {
+        Carried::Only(tools) if tools.is_empty() => "has no allowed tool".to_owned(),
+        Carried::Only(tools) => format!("has {}", counted(tools, "allowed")),
+        Carried::Deny(tools) => format!("has {}", counted(tools, "denied")),
+        Carried::Ask(tools) => format!("asks the user before tools (`{}`)", tools.join("`, `")),
+        Carried::NotIn(project) => format!("is hidden in {}", project.display()),
+        Carried::Needless | Carried::Lost(_) => "is limited".to_owned(),
+    }
 }

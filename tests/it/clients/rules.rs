@@ -175,10 +175,17 @@ fn two_clients_with_other_rules_get_the_stricter_ones_and_are_told() {
     );
     let notes = report["servers"].to_string();
     assert!(
-        notes.contains("stricter rules than it had there")
-            && notes.contains("stricter rules that it has there"),
+        notes.contains("stricter rules than it had in mcpzip")
+            && notes.contains("stricter rules that it has in mcpzip"),
         "{notes}"
     );
+    let tightened = report["tightened"].to_string();
+    for line in [
+        "`x` has 2 allowed tools for all clients, because of Gemini CLI's `includeTools`",
+        "`x` has one denied tool (`rm`) for all clients, because of Windsurf's `disabledTools`",
+    ] {
+        assert!(tightened.contains(line), "{line}: {tightened}");
+    }
     // A client that comes later restricts what is there already, and its undo gives it back.
     let settled = std::fs::read_to_string(machine.setup().config_path()).unwrap();
     machine.put(
