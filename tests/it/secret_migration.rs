@@ -205,3 +205,19 @@ fn secrets_in_the_files_of_each_client_move_and_come_back_byte_for_byte() {
         }
     }
 }
+
+#[test]
+fn the_question_of_codex_can_be_answered_where_its_servers_move() {
+    let setup = machine();
+    let file = setup.home().path("home").join(user_file("codex"));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, file_of("codex")).unwrap();
+    let moving = ["secret", "migrate", "--clients", "--yes"];
+    let approve = [&moving[..], &["--codex-approval", "approve"]].concat();
+    let _ = run(&setup, &approve).code(0);
+    let after = read(&file);
+    assert!(
+        after.contains(r#"default_tools_approval_mode = "approve""#),
+        "{after}"
+    );
+}

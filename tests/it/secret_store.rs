@@ -428,7 +428,10 @@ fn a_passphrase_opens_the_file_for_the_session() {
     };
     for (question, answer) in [
         ("value of git/hub (not shown)", VALUE),
-        ("new passphrase (not shown)", "correct horse"),
+        (
+            "new passphrase of at least 8 characters (not shown)",
+            "correct horse",
+        ),
         ("the same again (not shown)", "correct horse"),
     ] {
         terminal.shows(question);

@@ -65,9 +65,13 @@ pub(super) fn new_passphrase(output: &Output) -> Result<Secret<String>, Exit> {
         ));
     }
     output.note("the secret goes to an encrypted file; choose its passphrase");
-    let first = passphrase("new passphrase")?;
+    let first = passphrase(&format!(
+        "new passphrase of at least {SHORTEST_PASSPHRASE} characters"
+    ))?;
     if first.expose().chars().count() < SHORTEST_PASSPHRASE {
-        return Err(Exit::failed("a passphrase needs at least 8 characters"));
+        return Err(Exit::failed(format!(
+            "a passphrase needs at least {SHORTEST_PASSPHRASE} characters"
+        )));
     }
     match passphrase("the same again")? == first {
         true => Ok(first),

@@ -12,14 +12,15 @@ use super::super::diagnostics::Exit;
 use super::super::migrate::diff_lines;
 use super::super::output::{Output, faint, good, strong};
 use super::super::printable::printable;
-use super::super::setup::{Machine, below_home, clients_of};
+use super::super::setup::{Machine, approvals, below_home, clients_of};
 use super::super::twins::listed;
 use super::super::undo;
 use super::{Store, failed, keep, record};
 use crate::clients::{
-    Choice, Destination, Edit, Extraction, Plan, RunState, Survey, Verdict, client_literals,
+    Choice, CodexApproval, Destination, Edit, Extraction, Launch, Plan, RunState, Survey, Verdict,
+    client_literals,
 };
-use crate::config::{EditError, Keyring as _, SecretName, is_inline};
+use crate::config::{Config, Credentials, EditError, Keyring as _, SecretName, is_inline};
 use crate::keyring::Location;
 use crate::proxy::counted;
 use crate::secret::{Masker, Secret};
@@ -47,6 +48,9 @@ pub(super) struct Arguments {
     /// Also move the servers with secrets that clients have
     #[arg(long)]
     clients: bool,
+    /// With `--clients`: let Codex ask before each call, or let it run every tool [default: as its `approval_policy`]
+    #[arg(long, value_name = "MODE", value_parser = approvals(), requires = "clients")]
+    codex_approval: Option<String>,
     /// Revert the latest run
     #[arg(long, conflicts_with_all = ["clients", "dry_run"])]
     undo: bool,
@@ -114,7 +118,12 @@ fn plan(arguments: &Arguments, store: &Store, machine: &Machine) -> Result<Move,
             ..Choice::default()
         };
         if !choice.only.is_empty() {
-            let plan = Plan::new(&survey, &choice, file, &machine.launch()?, around);
+            let named = arguments.codex_approval.as_deref();
+            let launch = Launch {
+                approval: named.and_then(CodexApproval::named),
+                ..machine.launch()?
+            };
+            let plan = Plan::new(&survey, &choice, file, &launch, around);
             let plan = plan.map_err(anyhow::Error::from)?;
             let staying = plan.items.iter().filter_map(|item| match &item.verdict {
                 Verdict::Stays(reason) => Some(format!("`{}` stays: {reason}", item.server)),
@@ -238,7 +247,8 @@ fn apply(
             ));
         }
         let secrets = counted(plan.stored.len(), "secret");
-        if !output.ask(&format!("Move {secrets}?"))? {
+        let place = place(machine)?;
+        if !output.ask(&format!("Move {secrets} to {place}?"))? {
             output.note("nothing was done");
             return Ok(None);
         }
@@ -266,6 +276,16 @@ fn apply(
             Err(anyhow::Error::from(error).into())
         }
     }
+}
+
+/// The place of new secrets, in words.
+fn place(machine: &Machine) -> Result<&'static str, Exit> {
+    let config = Config::load_or_default(&machine.paths, &machine.around.environment)?;
+    Ok(match config.credentials {
+        Credentials::Auto => "the keychain, or to the encrypted file if there is no keychain",
+        Credentials::Keychain => "the keychain",
+        Credentials::File => "the encrypted file",
+    })
 }
 
 /// Removes secrets that no file refers to, because the files were not changed.
