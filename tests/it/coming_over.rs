@@ -408,6 +408,12 @@ fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
         notes.contains("mcpzip token create NAME") && notes.contains("alice, bob"),
         "{notes}"
     );
+    for carried in [
+        "becomes `@user:bob example__admin_*` in `tools.deny`",
+        "`serverAuth.bearer` becomes `http.auth.tokens`",
+    ] {
+        assert!(notes.contains(carried), "{notes}");
+    }
     assert!(
         !format!("{report}{config}").contains("change-me"),
         "{report}"

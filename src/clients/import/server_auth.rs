@@ -116,6 +116,8 @@ fn ways(
         match *provider {
             "bearer" => {
                 ours.push(("tokens", Node::Flag(true)));
+                let note = "`serverAuth.bearer` becomes `http.auth.tokens`: over HTTP, each client shows a token";
+                draft.notes.push(note.to_owned());
                 let tokens = auth.at(&["bearer", "tokens"]).map(Node::members);
                 for (_, owner) in tokens.unwrap_or_default() {
                     let subject = owner.as_text().or_else(|| owner.get("subject")?.as_text());
@@ -392,6 +394,7 @@ impl Rights {
     fn carry(mut self, is_forwarded: bool, draft: &mut Draft) {
         // A role without any profile would be a fault, and gives nothing.
         self.roles.retain(|_, role| !role.profiles.is_empty());
+        draft.notes.extend(self.notes());
         let mut set = |path: &[&'static str], value: Node| {
             draft.settings.push(Setting {
                 path: path.to_vec(),
@@ -422,6 +425,37 @@ impl Rights {
                 set(&["tools", key], Node::texts(rules));
             }
         }
+    }
+}
+
+impl Rights {
+    /// A note about each rule and role that is carried over.
+    fn notes(&self) -> Vec<String> {
+        let rules = [("allow", &self.allow), ("deny", &self.deny)];
+        let rules = rules.into_iter().flat_map(|(key, rules)| {
+            let note =
+                move |rule| format!("a rule of `serverAuth.acl` becomes `{rule}` in `tools.{key}`");
+            rules.iter().map(note)
+        });
+        let roles = self.roles.iter().map(|(name, role)| {
+            let listed = |names: &BTreeSet<String>| {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                names.join("`, `")
+            };
+            let users = match role.users.is_empty() {
+                true => String::new(),
+                false => format!(" and the users `{}`", listed(&role.users)),
+            };
+            let profiles = listed(&role.profiles);
+            format!(
+                "the role `{name}` of `serverAuth` becomes `roles.{name}` with the profiles `{profiles}`{users}"
+            )
+        });
+        let profiles = self
+            .profiles
+            .iter()
+            .map(|(name, _)| format!("a grant of `serverAuth.acl` becomes the profile `{name}`"));
+        rules.chain(roles).chain(profiles).collect()
     }
 }
 
