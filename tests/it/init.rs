@@ -104,6 +104,12 @@ fn by_flags_all_is_set_up_and_undone_as_one() {
         (before.0.clone(), Value::Null)
     );
     let report = house.run(&["init", "--yes"]).code(0).json();
+    // Entries that this run writes in place of servers are new ones, too.
+    for client in ["claude-code", "cursor"] {
+        let expected = json!({ "client": client, "state": "connected", "entry": "mcpzip" });
+        let clients = report["clients"].as_array().unwrap();
+        assert!(clients.contains(&expected), "{client}: {report:#}");
+    }
     let tests = report["tests"].as_array().unwrap();
     let test = |name: &str| {
         tests
@@ -159,6 +165,7 @@ fn by_flags_all_is_set_up_and_undone_as_one() {
         house.config(),
     );
     let again = house.run(&["init", "--yes"]).code(0).json();
+    assert_eq!(again["clients"][0]["state"], "already", "{again:#}");
     assert_eq!(
         (&again["changed"], &again["undo"]),
         (&json!(false), &Value::Null),

@@ -562,6 +562,15 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
         let connection = plan
             .add_connection(&location, &launch, config_file, &machine.around)
             .map_err(anyhow::Error::from)?;
+        // The entry may be one that the plan adds in place of the client's servers.
+        let had_entry = survey
+            .found
+            .iter()
+            .any(|found| found.is_mcpzip && found.location.path == location.path);
+        let connection = match connection {
+            Connection::Already(name) if !had_entry => Connection::New(name),
+            connection => connection,
+        };
         if matches!(connection, Connection::New(_)) {
             plan.warnings.extend(launch.path_note(*client));
         }
