@@ -7,7 +7,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::call_arguments::{self, Input, Source};
+use super::call_arguments::{self, Input, OwnOption, Source};
 use super::completions;
 use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
@@ -17,9 +17,10 @@ use super::question::agrees;
 use super::recorder::Recorder;
 use super::rules;
 use crate::app::App;
-use crate::audit::{Kind, Outcome};
 use crate::mcp::Object;
-use crate::proxy::{Call, Failure, Progress, Reply};
+use crate::proxy::{Agreement, Call, Failure, Progress, Reply};
+
+const POSITIVE: &str = "the timeout must be a positive number of seconds";
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
@@ -53,6 +54,10 @@ pub(super) struct Arguments {
     #[arg(skip)]
     #[serde(default)]
     is_person: bool,
+    /// The options of mcpzip after the tool's name, one of which may be meant for the tool.
+    #[arg(skip)]
+    #[serde(default)]
+    pub(super) own_options: Vec<OwnOption>,
     #[command(flatten)]
     pub(super) daemon: DaemonOption,
     #[command(flatten)]
@@ -85,6 +90,12 @@ impl Arguments {
         }
     }
 
+    /// The advice about the option `flag`, which may be meant for the tool.
+    pub(super) fn advice_about(&self, flag: &str) -> Option<String> {
+        let own = self.own_options.iter().find(|own| own.flag == flag)?;
+        Some(own.advice(&self.name, &[]))
+    }
+
     /// Prepares to run the call in this process, which waits for a silent pipe.
     pub(super) fn read_on(&mut self) {
         self.input.take_if(|input| matches!(input, Input::Silent));
@@ -96,48 +107,68 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         words: &arguments.arguments,
         flags: &arguments.parameters,
         input: arguments.input.as_ref(),
+        own: &arguments.own_options,
     };
     let json = call_arguments::read(&arguments.name, source, app).await?;
     let limit = arguments
         .timeout
         .map(std::time::Duration::try_from_secs_f64)
         .transpose()
-        .context("the timeout must be a positive number of seconds")?;
+        .context(POSITIVE)?;
+    if limit.is_some_and(|limit| limit.is_zero()) {
+        return Err(Exit::failed(POSITIVE));
+    }
     let view = app.proxy().unscoped();
-    let call = |is_agreed| Call {
+    let call = |agreement| Call {
         name: &arguments.name,
         arguments: json.as_deref(),
         line: None,
         limit,
         view: &view,
         context: None,
-        is_agreed,
+        agreement,
         is_read_only: false,
     };
     let reply = {
         let _spinner = output.spinner(format!("calling {}", arguments.name));
-        app.proxy().tools.call_unshaped(call(false)).await
+        let agreement = match output.is_elsewhere() {
+            true => Agreement::AskedElsewhere,
+            false => Agreement::Missing,
+        };
+        app.proxy().tools.call_unshaped(call(agreement)).await
     };
     let reply = match reply {
-        Err(Failure::Consent { question }) => {
+        Err(Failure::Consent {
+            name,
+            rule,
+            question,
+            ..
+        }) => {
             if output.is_elsewhere() {
                 return Err(Exit::needs_own_process());
             }
             if let Err(refusal) = agree(&arguments.name, &question).await {
                 let config = app.proxy().unscoped().config();
                 let recorder = Recorder::new((*config).clone(), app.paths());
-                let detail = format!("a call of {} was not agreed to", arguments.name);
-                let kind = (Kind::Refusal, Outcome::Refused);
-                recorder.note(kind, None, &detail, output).await;
+                let rule = rule.as_deref();
+                recorder.note_refused_call(&name, rule, output).await;
                 return Err(refusal);
             }
             let _spinner = output.spinner(format!("calling {}", arguments.name));
-            app.proxy().tools.call_unshaped(call(true)).await
+            app.proxy()
+                .tools
+                .call_unshaped(call(Agreement::Given))
+                .await
         }
         reply => reply,
     };
     if !output.is_elsewhere() {
         arguments.remark_on_input(output);
+    }
+    if let Err(Failure::Arguments { .. }) = &reply {
+        let own = &arguments.own_options;
+        let advice = call_arguments::advice(&arguments.name, own, app).await;
+        advice.iter().for_each(|advice| output.note(advice));
     }
     let is_person = arguments.is_person || !output.is_elsewhere() && has_person();
     let reply = reply.map_err(|failure| {

@@ -27,35 +27,103 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// A flag and its value.
 type Given = (String, Option<String>);
 
-/// Moves the flags of the tool behind `--`: all flags that neither `call` nor every command has.
-pub(super) fn with_parameters_last(arguments: Vec<OsString>, call: &Command) -> Vec<OsString> {
-    let takes_value = |flag: &str| -> Option<bool> {
-        let known = call
-            .get_arguments()
-            .find(|known| known.get_long() == Some(flag))?;
-        Some(matches!(
-            known.get_action(),
-            ArgAction::Set | ArgAction::Append
-        ))
+/// An option of mcpzip after the name of the tool, which may have a parameter of this name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OwnOption {
+    pub(super) flag: String,
+    /// Its value, or the word after it.
+    value: Option<String>,
+}
+
+impl OwnOption {
+    /// The way to give it to the tool, with the tool's other flags.
+    pub(super) fn advice(&self, tool: &str, flags: &[String]) -> String {
+        let Self { flag, value } = self;
+        let value = value.iter().chain(flags).map(|word| shell_quoted(word));
+        let words: Vec<String> = value.collect();
+        let separator = if words.is_empty() { "" } else { " " };
+        format!(
+            "`--{flag}` is an option of mcpzip; put the tool's own after `--`: `mcpzip call {tool} -- --{flag}{separator}{}`",
+            words.join(" ")
+        )
+    }
+
+    /// Whether the word after it is no arguments, so that it was probably meant for the tool.
+    fn is_misplaced(&self, words: &[String]) -> bool {
+        let is_json = |word: &String| word == "-" || word.trim_start().starts_with('{');
+        let value = self.value.as_ref().filter(|value| !is_json(value));
+        value.is_some_and(|value| words.contains(value))
+    }
+}
+
+/// The options of `call` among `arguments` that stand after the name of the tool.
+pub(super) fn own_options(arguments: &[OsString], call: &Command) -> Vec<OwnOption> {
+    let Some(at) = position_of_call(arguments, call) else {
+        return Vec::new();
     };
-    let name_of = |word: &OsString| {
-        let flag = word.to_str()?.strip_prefix("--")?;
-        (!flag.is_empty()).then(|| flag.split('=').next().unwrap_or(flag).to_owned())
-    };
-    let has_value = |word: &OsString| word.to_string_lossy().contains('=');
-    let mut words = arguments.iter().skip(1).enumerate();
-    let mut at = None;
-    while let Some((index, word)) = words.next() {
-        match name_of(word) {
-            Some(flag) if takes_value(&flag) == Some(true) && !has_value(word) => _ = words.next(),
-            Some(_) => {}
-            None => {
-                at = (word == "call").then_some(index + 1);
-                break;
-            }
+    let (mut own, mut has_tool) = (Vec::new(), false);
+    let mut words = arguments[at + 1..].iter().peekable();
+    while let Some(word) = words.next().filter(|word| *word != "--") {
+        let Some(flag) = name_of(word) else {
+            has_tool = true;
+            continue;
+        };
+        let Some(takes) = takes_value(call, &flag) else {
+            continue;
+        };
+        let after = words.peek().and_then(|next| next.to_str());
+        let after = after.filter(|next| !next.starts_with("--"));
+        let written = word.to_str().and_then(|word| word.split_once('='));
+        let value = written.map(|(_, value)| value).or(after).map(str::to_owned);
+        if takes && written.is_none() {
+            words.next();
+        }
+        if has_tool {
+            own.push(OwnOption { flag, value });
         }
     }
-    let Some(at) = at else {
+    own
+}
+
+/// Whether an option of `call` takes a value. `None` if it has no such option.
+fn takes_value(call: &Command, flag: &str) -> Option<bool> {
+    let known = call
+        .get_arguments()
+        .find(|known| known.get_long() == Some(flag))?;
+    Some(matches!(
+        known.get_action(),
+        ArgAction::Set | ArgAction::Append
+    ))
+}
+
+/// The name of the flag that a word is.
+fn name_of(word: &OsString) -> Option<String> {
+    let flag = word.to_str()?.strip_prefix("--")?;
+    (!flag.is_empty()).then(|| flag.split('=').next().unwrap_or(flag).to_owned())
+}
+
+/// The position of the word `call`, if that is the command.
+fn position_of_call(arguments: &[OsString], call: &Command) -> Option<usize> {
+    let mut words = arguments.iter().skip(1).enumerate();
+    while let Some((index, word)) = words.next() {
+        match name_of(word) {
+            Some(flag) if takes_value(call, &flag) == Some(true) && !has_value(word) => {
+                words.next();
+            }
+            Some(_) => {}
+            None => return (word == "call").then_some(index + 1),
+        }
+    }
+    None
+}
+
+fn has_value(word: &OsString) -> bool {
+    word.to_string_lossy().contains('=')
+}
+
+/// Moves the flags of the tool behind `--`: all flags that neither `call` nor every command has.
+pub(super) fn with_parameters_last(arguments: Vec<OsString>, call: &Command) -> Vec<OsString> {
+    let Some(at) = position_of_call(&arguments, call) else {
         return arguments;
     };
     let (mut own, mut of_tool) = (arguments[..=at].to_vec(), Vec::new());
@@ -68,7 +136,7 @@ pub(super) fn with_parameters_last(arguments: Vec<OsString>, call: &Command) -> 
         let flag = name_of(word);
         let known = flag.as_deref().map(|flag| match flag {
             "help" | "version" => Some(false),
-            flag => takes_value(flag),
+            flag => takes_value(call, flag),
         });
         let (target, may_take) = match known {
             Some(None) => (&mut of_tool, true),
@@ -97,6 +165,8 @@ pub(super) struct Source<'a> {
     pub(super) flags: &'a [String],
     /// The content of stdin, if it was read before.
     pub(super) input: Option<&'a Input>,
+    /// The options of mcpzip after the tool's name.
+    pub(super) own: &'a [OwnOption],
 }
 
 /// The content of stdin.
@@ -179,7 +249,11 @@ pub(super) async fn read(
         words,
         flags,
         input,
+        own,
     } = source;
+    if let Some(option) = own.iter().find(|option| option.is_misplaced(words)) {
+        return Err(Exit::failed(option.advice(tool, flags)));
+    }
     let text = match words {
         [] => None,
         [text] => Some(text.as_str()),
@@ -188,8 +262,7 @@ pub(super) async fn read(
     let text = match text {
         Some(text) if !flags.is_empty() => {
             return Err(Exit::failed(format!(
-                "give the arguments as JSON or as flags, not both. If `{text}` is the value of a flag that mcpzip has, too, put the tool's \
-                 flags after `--`: `mcpzip call {tool} -- --name value`"
+                "give the arguments as JSON or as flags, not both: `{text}` belongs to no flag"
             )));
         }
         Some("-") => match input {
@@ -343,6 +416,18 @@ async fn from_stdin(
 fn is_whole(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii();
     text.ends_with(b"}") && serde_json::from_slice::<&RawValue>(text).is_ok()
+}
+
+/// The advice for a call with wrong arguments, if an option of mcpzip has the name of a parameter.
+pub(super) async fn advice(tool: &str, own: &[OwnOption], app: &App) -> Option<String> {
+    if own.is_empty() {
+        return None;
+    }
+    let json = definition(tool, app).await.ok()?;
+    let definition = Definition::parse(&json).ok()?;
+    let mut parameters = definition.parameters.iter();
+    let is_parameter = |option: &&OwnOption| parameters.any(|known| known.name == option.flag);
+    Some(own.iter().find(is_parameter)?.advice(tool, &[]))
 }
 
 /// The definition of a tool that is to be called. Its server is listed first if it is not in the catalog.

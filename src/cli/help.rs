@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use clap::error::ErrorKind;
 use clap::{Arg, Command, CommandFactory as _};
 
-use super::Cli;
 use super::wrap::{columns, wrap_row};
+use super::{Call, Cli, call_arguments};
 
 /// Every command that the help shows, each in exactly one group.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -80,6 +80,15 @@ pub(super) fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String>
         ErrorKind::InvalidSubcommand if arguments.windows(2).any(is_start) => Some(
             "The daemon starts with the first session; `mcpzip daemon run` runs it in this terminal".to_owned(),
         ),
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let own = call_arguments::own_options(arguments, &Call::command());
+            let text = error.to_string();
+            let meant = own.iter().find(|own| text.contains(&format!("'--{}", own.flag)));
+            let words = arguments.iter().skip_while(|word| *word != "call");
+            let mut names = words.skip(1).filter_map(|word| word.to_str());
+            let tool = names.find(|word| !word.starts_with("--"))?;
+            Some(meant?.advice(tool, &[]))
+        }
         ErrorKind::MissingRequiredArgument => {
             let mut named = command();
             for word in arguments.iter().skip(1) {
@@ -147,6 +156,8 @@ fn template(command: &Command) -> String {
         let head = format!("  {literal}{flag}{literal:#}{:pad$}", "");
         let _ = writeln!(text, "{}", row(&head, &about));
     }
+    // clap puts an empty line before it.
+    text.pop();
     text.push_str("{after-help}");
     text
 }

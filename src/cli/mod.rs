@@ -215,7 +215,7 @@ enum Machine {
     Disconnect(connect::DisconnectArguments),
     /// Set, list and remove secrets, or move them out of files
     Secret(secret::Arguments),
-    /// Revert the last run of init, migrate, connect or disconnect
+    /// Revert the last run of init, migrate, connect, disconnect or secret migrate
     Undo(undo::Arguments),
 }
 
@@ -346,6 +346,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 output.error(&exit);
             } else if let Err(unwritten) = output.finish() {
                 output.error(&unwritten);
+                return ExitCode::from(unwritten.code());
             }
             ExitCode::from(exit.code())
         }
@@ -423,12 +424,18 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
             global,
         });
     }
-    let arguments = match arguments.iter().any(|word| word == "call") {
+    let sorted = match arguments.iter().any(|word| word == "call") {
         true => call_arguments::with_parameters_last(arguments.to_vec(), &Call::command()),
         false => arguments.to_vec(),
     };
     // Arguments that `serve` rejects, and its help, are left to the whole program's parser.
-    Cli::from_arg_matches(&help::command().try_get_matches_from(arguments)?)
+    let mut cli = Cli::from_arg_matches(&help::command().try_get_matches_from(sorted)?)?;
+    if let Command::Configured(Configured::Live(Live::Shared(over_daemon::Command::Call(call)))) =
+        &mut cli.command
+    {
+        call.own_options = call_arguments::own_options(arguments, &Call::command());
+    }
+    Ok(cli)
 }
 
 impl Worker {
@@ -628,7 +635,16 @@ impl Live {
         let app = match shows_faults {
             // These commands show each fault with its server.
             true => App::quiet(paths, session, profile)?,
-            false => App::new(paths, session, profile)?,
+            false => App::new(paths, session, profile).inspect_err(|error| {
+                let advice = match (error, &self) {
+                    (
+                        crate::config::Error::Profile(_),
+                        Self::Shared(over_daemon::Command::Call(call)),
+                    ) => call.advice_about("profile"),
+                    _ => None,
+                };
+                advice.iter().for_each(|advice| output.note(advice));
+            })?,
         };
         app.set_workspace();
         let outcome = tokio::select! {

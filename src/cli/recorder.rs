@@ -8,6 +8,7 @@ use crate::audit::{Audit, Directories, Event, Kind, Outcome};
 use crate::config::{Config, Environment, LARGEST_FILE, Paths};
 use crate::files::read_regular;
 use crate::shutdown::Tasks;
+use crate::tool::QualifiedName;
 
 /// The session of the user at a terminal.
 const SESSION: &str = "command-line";
@@ -33,15 +34,41 @@ impl Recorder {
         detail: &str,
         output: &Output,
     ) {
+        let event = Event {
+            server,
+            detail: Some(detail),
+            ..Event::new(kind, outcome)
+        };
+        self.write(event, output).await;
+    }
+
+    /// Writes that the person at the terminal did not agree to a call about which `rule` asks.
+    pub(super) async fn note_refused_call(
+        &self,
+        name: &QualifiedName,
+        rule: Option<&str>,
+        output: &Output,
+    ) {
+        let event = Event {
+            server: Some(name.server.as_str()),
+            tool: Some(name.tool.as_str()),
+            rule,
+            detail: Some("the call was not agreed to"),
+            ..Event::new(Kind::Refusal, Outcome::Refused)
+        };
+        self.write(event, output).await;
+    }
+
+    async fn write(&self, event: Event<'_>, output: &Output) {
         if !self.config.audit.is_on {
             return;
         }
-        let mut event = Event::new(kind, outcome);
-        event.session = Some(SESSION);
-        event.server = server;
-        event.detail = Some(detail);
         let directory = std::env::current_dir().ok();
-        event.directory = directory.as_deref();
+        let event = Event {
+            session: Some(SESSION),
+            directory: directory.as_deref(),
+            ..event
+        };
         let (tasks, is_stdout_free) = (Tasks::new(), Arc::default());
         let directories = Directories::below(&self.state_dir);
         let (options, copies) = (self.config.audit, &self.config.audit_copies);

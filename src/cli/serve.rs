@@ -60,7 +60,7 @@ pub(super) struct Arguments {
 
 /// The note if no token is required.
 const OPEN: &str = "without a token, every user and every program of this machine can call all tools; `--token-file` or \
-                    `MCPZIP_TOKEN` sets one";
+                    `MCPZIP_TOKEN` sets one, and `http.auth.tokens` has one for each person";
 
 /// The transport for clients.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect` or `disconnect` changed.
+//! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect`, `disconnect` or `secret migrate` changed.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -103,6 +103,7 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
         "run {id} is undone; backups are in {}",
         backups(machine, &id)
     )));
+    output.line("restart the clients whose files changed");
     Ok(())
 }
 

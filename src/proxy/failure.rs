@@ -56,7 +56,13 @@ pub(crate) enum Failure {
         rejected: Rejected,
     },
     /// The rules require the user's consent, and there is no client to ask; `question` is the question.
-    Consent { question: String },
+    Consent {
+        name: QualifiedName,
+        rule: Option<String>,
+        question: String,
+        /// Otherwise another process asks, and writes the event.
+        is_asked_here: bool,
+    },
     /// The rules require the user's consent, and there is none; nothing was sent.
     NoConsent {
         name: QualifiedName,
@@ -158,6 +164,7 @@ impl Failure {
             Self::Withheld { name, .. }
             | Self::Arguments { name, .. }
             | Self::Preset { name, .. }
+            | Self::Consent { name, .. }
             | Self::NoConsent { name, .. }
             | Self::NotInScript { name, .. }
             | Self::Call { name, .. }
@@ -177,6 +184,7 @@ impl Failure {
                 ..
             } => Some(rule),
             Self::Limited { exceeded, .. } => exceeded.limit(),
+            Self::Consent { rule, .. } => rule.as_deref(),
             _ => None,
         }
     }

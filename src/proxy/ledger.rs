@@ -287,8 +287,20 @@ impl<'a> CallEvent<'a> {
         }
     }
 
-    /// Writes the event with its outcome.
+    /// Writes the event with its outcome, unless another process has it.
     fn end(&self, prepared: Prepared, outcome: Result<&Reply, &Failure>) -> Result<(), Failure> {
+        let asked_elsewhere = |failure: &Failure| {
+            matches!(
+                failure,
+                Failure::Consent {
+                    is_asked_here: false,
+                    ..
+                }
+            )
+        };
+        if outcome.is_err_and(asked_elsewhere) {
+            return Ok(());
+        }
         let (kind, ended, received) = match outcome {
             Ok(reply) => answered(reply),
             Err(failure) => failed(failure),

@@ -46,6 +46,7 @@ pub(crate) use profile::ProfileChoice;
 pub(crate) use proxies::Proxies;
 pub(crate) use relay::RequestContext;
 pub(crate) use relay::approval::wait_of as approval_wait;
+pub(crate) use relay::consent::Agreement;
 pub(crate) use relay::instrument;
 pub(crate) use surfaces::{Decision, SURFACES, decisions};
 pub(crate) use tools::call::Call;

@@ -52,7 +52,9 @@ use self::exchange::{Exchange, object};
 use self::handler::AnyHandler;
 use crate::catalog;
 use crate::mcp::{ClientCapabilities, ErrorCode, Outbox, Revision};
-use crate::proxy::{self, Call, Caller, Failure, Proxy, Reply, RequestContext, Unlisted, View};
+use crate::proxy::{
+    self, Agreement, Call, Caller, Failure, Proxy, Reply, RequestContext, Unlisted, View,
+};
 use crate::shutdown::{self, LogLines, Tasks};
 use crate::telemetry::Scope;
 use crate::telemetry::trace::Trace;
@@ -589,7 +591,7 @@ impl Inner {
                 limit,
                 view: &view,
                 context: Some(&context),
-                is_agreed: false,
+                agreement: Agreement::Missing,
                 is_read_only: false,
             };
             let reply = exchange.around(self.proxy.tools.call_unshaped(call)).await;

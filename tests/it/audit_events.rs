@@ -331,3 +331,47 @@ fn status_shows_the_log_and_whether_its_targets_take_copies() {
     assert_eq!(copies[1]["to"], "otlp");
     assert!(copies[1]["fault"].is_string(), "{audit}");
 }
+
+/// Refuses a call at a terminal, and looks at its lines.
+#[cfg(unix)]
+fn refuses_in_person(setup: &Setup) {
+    use crate::support::terminal::Terminal;
+    let Some(terminal) = Terminal::run(&setup.command(&["call", "hub__echo", "{}"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.types("n");
+    terminal.shows("[exit 1]");
+    let lines = lines(setup, "refusal");
+    let of = |outcome: &str| -> Vec<&Value> {
+        let all = lines.iter();
+        all.filter(|line| line["outcome"] == outcome).collect()
+    };
+    assert_eq!(of("waiting").len(), 1, "{lines:#?}");
+    let refused = of("refused");
+    assert_eq!(refused.len(), 1, "{lines:#?}");
+    assert_eq!(
+        (&refused[0]["server"], &refused[0]["tool"]),
+        (&json!("hub"), &json!("echo"))
+    );
+    assert_eq!(refused[0]["rule"], r#"tools.ask[0] "hub__echo""#);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_call_that_the_user_refuses_in_person_is_named_with_its_rule() {
+    let asking = || {
+        Setup::new()
+            .server("hub", Server::new().tool("echo", [echo()]))
+            .setting("audit", json!({}))
+            .setting("tools", json!({ "ask": ["hub__echo"] }))
+    };
+    let alone = asking().alone();
+    alone.save();
+    refuses_in_person(&alone);
+    // The daemon hands the question to the command, which asks it.
+    let shared = crate::daemon::Shared::new(asking());
+    let client = shared.connect();
+    refuses_in_person(&shared);
+    client.finish();
+}

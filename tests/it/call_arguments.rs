@@ -81,7 +81,7 @@ fn a_flag_that_is_no_parameter_is_refused_before_anything_is_called() {
         (&["{}", "--title", "x"], "as JSON or as flags"),
         (
             &["--text", "hi", "--title", "x"],
-            "put the tool's flags after `--`: `mcpzip call hub__create_issue -- --name value`",
+            "`mcpzip call hub__create_issue -- --text hi --title x`",
         ),
         (&["--title", "x", "--", "y"], "`y` belongs to no parameter"),
         (&["--title", "x", "--count", "many"], "count"),
@@ -172,4 +172,38 @@ fn a_call_that_takes_too_long_names_the_option_that_waits_longer() {
             && !late.stderr.contains("`timeout` (seconds)"),
         "{late}"
     );
+}
+
+#[test]
+fn a_parameter_that_is_named_like_an_option_of_mcpzip_goes_after_two_dashes() {
+    const NOTE: &str = r#"{"name":"note","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"timeout":{"type":"string"}},"required":["text","timeout"]}}"#;
+    let server = Server::new().tool_as("note", NOTE, [echo()]);
+    let setup = Setup::new().server("fk", server).log_level("error");
+    for (given, code) in [
+        (&["--text", "x"][..], 1),
+        (&["--json", "x"], 1),
+        (&["--profile", "x"], 3),
+        (&["--timeout", "soon"], 2),
+        // It is an option here, and the tool misses it.
+        (&["--timeout", "5"], 1),
+    ] {
+        let words = [&["call", "fk__note"], given].concat();
+        let refused = setup.run(&words).code(code);
+        let flag = given[0];
+        let told = format!(
+            "`{flag}` is an option of mcpzip; put the tool's own after `--`: `mcpzip call fk__note -- {}`",
+            given.join(" ")
+        );
+        assert!(refused.stderr.contains(&told), "{told}: {refused}");
+    }
+    assert_eq!(setup.home().count("fk", "tools/call"), 0);
+    let words = ["call", "fk__note", "--", "--text", "x", "--timeout", "5"];
+    assert_eq!(
+        received(setup.run(&words)),
+        json!({ "text": "x", "timeout": "5" })
+    );
+    let zero = setup
+        .run(&["call", "--timeout", "0", "fk__note", "{}"])
+        .code(1);
+    assert!(zero.stderr.contains("positive"), "{zero}");
 }

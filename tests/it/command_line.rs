@@ -82,8 +82,10 @@ fn a_result_that_cannot_be_written_is_a_failure_and_a_closed_pipe_is_none() {
     setup.save_text("{}");
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
     let doctor = setup.command(&["doctor"]).stdout(full.unwrap()).output();
-    let stderr = String::from_utf8_lossy(&doctor.unwrap().stderr).into_owned();
+    let doctor = doctor.unwrap();
+    let stderr = String::from_utf8_lossy(&doctor.stderr).into_owned();
     assert!(stderr.contains("No space left"), "{stderr}");
+    assert_eq!(doctor.status.code(), Some(1), "{stderr}");
     // A token that was not shown counts all the same.
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
     let mut token = setup.command(&["token", "create", "bob"]);

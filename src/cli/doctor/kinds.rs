@@ -67,7 +67,7 @@ kinds! {
         why "This setting has no effect.",
         advice "Correct the key to the one that is suggested, or remove it.";
     CONFIG_ODD: Warning "config-odd", "something in the configuration is not used as it is written",
-        why "This setting has no effect: a default is used, or another entry counts.",
+        why "The line does not hold: a default is used, another entry counts, or something is missing that it needs.",
         advice "Go to the line named, and follow the message.";
     CONFIG_NO_SERVERS: Warning "config-no-servers", "no server is configured",
         why "Agents find nothing but the built-in tools.",

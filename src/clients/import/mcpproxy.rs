@@ -132,7 +132,7 @@ fn server(
     let is_process = ours.get("command").is_some();
     if is_process && own_isolation.map_or(is_isolated, isolates) {
         server.blocking.push(
-            "it runs in a container or a sandbox there, and would run as you here (`isolation`, `docker_isolation`)".to_owned(),
+            "it runs in a container or a sandbox there, and would run as you here (`isolation`, `docker_isolation`): add it by `mcpzip add`, with `sandbox` in its entry".to_owned(),
         );
     }
     if written.get("auth_broker").is_some_and(is_on) {

@@ -100,7 +100,7 @@ pub(crate) enum Error {
     /// Without a token, every program that reaches the address could call every tool.
     #[error(
         "`{address}` can be reached from other machines, so clients must show a token: give one with `--token-file` or \
-         `MCPZIP_TOKEN`, or listen on 127.0.0.1"
+         `MCPZIP_TOKEN`, or one to each person (`http.auth.tokens`), or listen on 127.0.0.1"
     )]
     Unprotected {
         /// The address.

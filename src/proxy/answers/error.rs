@@ -146,7 +146,7 @@ impl Failure {
             ),
             Self::Unreadable { reason } => (*reason).to_owned().into(),
             Self::Preset { name, rejected } => preset_argument(name, rejected),
-            Self::Consent { question } => question.clone().into(),
+            Self::Consent { question, .. } => question.clone().into(),
             Self::NoConsent { name, reason } => no_consent(name, reason),
             Self::Call { name, error } => {
                 let words = failed_call(name, error);

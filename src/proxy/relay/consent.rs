@@ -149,6 +149,17 @@ impl Consent {
     }
 }
 
+/// The consent of a user who calls in person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agreement {
+    /// There is none so far.
+    Missing,
+    /// There is none so far, and another process would ask, which then has the event for the audit log.
+    AskedElsewhere,
+    /// The user has consented.
+    Given,
+}
+
 impl Relay {
     /// Decides whether a call may be sent, and asks the user if the rules require it and the user has not consented
     /// in person. Nothing has been sent so far.
@@ -161,7 +172,7 @@ impl Relay {
         tool: &Tool,
         arguments: &str,
         context: Option<&RequestContext>,
-        is_agreed: bool,
+        agreement: Agreement,
     ) -> Result<Consent, Failure> {
         let (name, shown) = (&tool.own_name(), tool.qualified_name());
         if !needs_decision(view, name, tool) {
@@ -169,7 +180,7 @@ impl Relay {
         }
         let rule = match view.judge(tool, name, arguments) {
             (Verdict::Allowed, _) => return Ok(Consent::Needless),
-            (Verdict::Asked, _) if is_agreed => return Ok(Consent::Needless),
+            (Verdict::Asked, _) if agreement == Agreement::Given => return Ok(Consent::Needless),
             (Verdict::Asked, rule) => rule,
             (Verdict::Denied, rule) => {
                 let reason = Withheld::ByArguments(rule.unwrap_or_default());
@@ -194,7 +205,12 @@ impl Relay {
         }
         let question = question(&shown.to_string(), arguments).map_err(refusal)?;
         let Some(context) = context else {
-            return Err(Failure::Consent { question });
+            return Err(Failure::Consent {
+                name: shown,
+                rule,
+                question,
+                is_asked_here: agreement != Agreement::AskedElsewhere,
+            });
         };
         let asked = (name, &subject[..], arguments);
         let consent = if context.caller.capabilities.elicits_forms() {

@@ -20,7 +20,7 @@ use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::failure::Failure;
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::Relayed;
-use crate::proxy::relay::consent::{Consent, ScriptCall, needs_decision};
+use crate::proxy::relay::consent::{Agreement, Consent, ScriptCall, needs_decision};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::statistics::CallPath;
@@ -46,7 +46,7 @@ pub(crate) struct Call<'a> {
     /// The context of its request, if there is one.
     pub context: Option<&'a RequestContext>,
     /// Whether the user, calling in person, has consented to this call.
-    pub is_agreed: bool,
+    pub agreement: Agreement,
     /// Whether only a tool that declares to be read-only may be called.
     pub is_read_only: bool,
 }
@@ -164,7 +164,7 @@ impl Tools {
         let completed = completed(&tool, arguments)?;
         let consent = if needs_decision(view, &tool.own_name(), &tool) {
             let (relay, text) = (&self.relay, arguments.get());
-            Box::pin(relay.consent(view, &tool, text, context, call.is_agreed)).await?
+            Box::pin(relay.consent(view, &tool, text, context, call.agreement)).await?
         } else {
             Consent::Needless
         };

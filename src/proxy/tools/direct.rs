@@ -26,7 +26,7 @@ use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::own_uris;
-use crate::proxy::relay::consent::Consent;
+use crate::proxy::relay::consent::{Agreement, Consent};
 use crate::proxy::relay::{Relayed, RequestContext};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Failure, Reply};
@@ -259,7 +259,8 @@ impl Tools {
             self.check_arguments(view, &tool, params.get("arguments"))
                 .await?;
         }
-        let consent = self.relay.consent(view, &tool, sent, Some(&context), false);
+        let missing = Agreement::Missing;
+        let consent = (self.relay).consent(view, &tool, sent, Some(&context), missing);
         let consent = match consent.await? {
             Consent::Asked(reply) => return Ok(reply),
             consent => consent,
@@ -282,7 +283,7 @@ impl Tools {
                 limit: None,
                 view,
                 context: Some(&context),
-                is_agreed: false,
+                agreement: Agreement::Missing,
                 is_read_only: false,
             };
             let own = consent.context(Some(&context));

@@ -14,6 +14,7 @@ use crate::mcp::object::quoted;
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::answers::duplicate::repeats;
 use crate::proxy::arguments::Repair;
+use crate::proxy::relay::consent::Agreement;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 
@@ -147,7 +148,7 @@ impl Tools {
             limit: shared.limit,
             view: &shared.context.view,
             context: Some(&shared.context),
-            is_agreed: false,
+            agreement: Agreement::Missing,
             is_read_only: shared.is_read_only,
         };
         let CallOutcome {

@@ -19,7 +19,7 @@ use crate::proxy::answers::content::text_of;
 use crate::proxy::answers::projection::input_of;
 use crate::proxy::answers::reply::is_error;
 use crate::proxy::failure::{Failure, NoConsent};
-use crate::proxy::relay::consent::{Consent, ScriptCall};
+use crate::proxy::relay::consent::{Agreement, Consent, ScriptCall};
 use crate::proxy::{Reply, RequestContext, counted};
 use crate::scripts::{self, End, Ended, Fault, Host, Limits};
 use crate::tool::{QualifiedName, ToolName};
@@ -202,7 +202,7 @@ impl ScriptCalls<'_> {
             limit: None,
             view,
             context: Some(&self.context),
-            is_agreed: false,
+            agreement: Agreement::Missing,
             is_read_only: self.is_read_only,
         };
         let reply = self.tools.call_unshaped(call).await;
