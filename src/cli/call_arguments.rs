@@ -48,7 +48,7 @@ impl OwnOption {
         )
     }
 
-    /// Whether the word after it is no arguments, so that it was probably meant for the tool.
+    /// Whether the word after it cannot be the JSON of the arguments, so that it was probably meant for the tool.
     fn is_misplaced(&self, words: &[String]) -> bool {
         let is_json = |word: &String| word == "-" || word.trim_start().starts_with('{');
         let value = self.value.as_ref().filter(|value| !is_json(value));
