@@ -132,10 +132,10 @@ fn a_program_brings_its_installation_and_its_interpreter() {
     write(&configured, "");
     std::fs::create_dir_all(home.join(".config/lib/python3.12")).unwrap();
     std::fs::create_dir_all(home.join(".local/lib/python3.12")).unwrap();
-    assert_eq!(of(&configured, ""), [configured.clone()]);
+    assert_eq!(of(&configured, ""), std::slice::from_ref(&configured));
     let other = home.join("app/bin/server");
     write(&other, "");
-    assert_eq!(of(&other, ""), [other.clone()]);
+    assert_eq!(of(&other, ""), std::slice::from_ref(&other));
 }
 
 /// What a program needs, as a list.

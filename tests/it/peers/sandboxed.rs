@@ -317,6 +317,8 @@ fn one(row: &[&str], packages: &std::path::Path, programs: &str) -> Vec<String> 
     let entry = json!({ "command": command, "args": args, "env": trial.env, "sandbox": "strict" });
     let setup = setup
         .variable("PATH", &format!("{programs}:{path}"))
+        // The machine may have certificates of its own.
+        .variable("UV_SYSTEM_CERTS", "1")
         .entry("s", &entry.to_string());
     if *package == "mcp-server-git" {
         let repository = setup.home().path("state/sandboxes/s");
