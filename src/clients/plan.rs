@@ -11,6 +11,7 @@ use super::rules::Rights;
 use super::servers::{Literals, Servers, Twin};
 use super::stored::{Destination, Stored};
 
+use super::warnings::rules_of;
 use super::{
     Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax, Verdict,
 };
@@ -313,10 +314,6 @@ impl Item {
             is_off: false,
         }
     }
-}
-
-pub(super) fn rules_of<'s>(survey: &'s Survey, found: &Found) -> impl Iterator<Item = &'s Rule> {
-    survey.rules.iter().filter(|rule| rule.is_about(found))
 }
 
 /// The reason why a server stays, if it does. The rules that keep it are added to `blocking`.

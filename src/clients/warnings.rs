@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::model::Unmovable;
-use super::plan::rules_of;
 use super::rules::Rights;
 use super::servers::{SERVERS, Servers};
 use super::{Carried, Client, Found, Node, Rule, Scope, Surroundings, Survey, desktop};
@@ -146,4 +145,9 @@ fn limit(carried: &Carried) -> String {
         Carried::NotIn(project) => format!("is hidden in {}", project.display()),
         Carried::Needless | Carried::Lost(_) => "is limited".to_owned(),
     }
+}
+
+/// The rules about a server.
+pub(super) fn rules_of<'s>(survey: &'s Survey, found: &Found) -> impl Iterator<Item = &'s Rule> {
+    survey.rules.iter().filter(|rule| rule.is_about(found))
 }

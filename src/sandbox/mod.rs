@@ -98,7 +98,7 @@ pub(crate) struct Sandboxes {
     pub(crate) closed: Vec<PathBuf>,
     /// Directories that a server of the session may change, by all names: no tool that runs outside is taken from there.
     changeable: Vec<PathBuf>,
-    /// The tools, once they have worked. They are looked up once, so that nobody can put others in their place later.
+    /// The tools, once they have worked. They are looked up once, so that no server can put others in their place later.
     #[cfg(target_os = "linux")]
     bubblewrap: OnceLock<PathBuf>,
     engine: OnceLock<container::Engine>,

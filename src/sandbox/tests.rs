@@ -127,7 +127,7 @@ fn a_program_brings_its_installation_and_its_interpreter() {
         package: None,
     };
     assert!(needs.of(&own, |file| file == own).is_empty());
-    // A directory of settings with a `bin` is no installation, nor is one that belongs to many programs.
+    // A directory of settings with a `bin` is not an installation, nor is one that belongs to many programs.
     let configured = home.join(".config/bin/server");
     write(&configured, "");
     std::fs::create_dir_all(home.join(".config/lib/python3.12")).unwrap();
@@ -138,7 +138,7 @@ fn a_program_brings_its_installation_and_its_interpreter() {
     assert_eq!(of(&other, ""), std::slice::from_ref(&other));
 }
 
-/// What a program needs, as a list.
+/// The needs of a program, as a list.
 fn needs(path: &str, homes: &[&Path], package: Option<&Path>, program: &Path) -> Vec<PathBuf> {
     let homes = homes.iter().map(|home| (*home).to_owned()).collect();
     let needs = Needs {

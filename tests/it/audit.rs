@@ -469,5 +469,9 @@ fn a_call_that_the_person_at_the_command_line_did_not_agree_to_is_a_refusal() {
         (&json!("refusal"), &json!("refused")),
         "{all:#?}"
     );
-    assert!(last["detail"].to_string().contains("notes__drop"), "{last}");
+    assert_eq!(
+        (&last["server"], &last["tool"]),
+        (&json!("notes"), &json!("drop")),
+        "{last}"
+    );
 }

@@ -59,7 +59,7 @@ fn all_of_the_system_can_be_opened_for_reading() {
     }
     for path in ["/etc", "/", "/etc/ssl"] {
         let said = refusal(&Setup::new().alone(), &json!({ "read": [path] }));
-        assert_eq!(said, "{}", "{path}");
+        assert!(said.contains(r#""text":"{}""#), "{path}: {said}");
     }
 }
 
