@@ -168,6 +168,10 @@ impl UpstreamContext {
         if stdio.sandbox.is_none() && !self.is_runner(stdio, &package) {
             return Ok(None);
         }
+        // Scripts of a Python package name its directory, and a link to it may lead elsewhere later.
+        let directory = directory
+            .canonicalize()
+            .unwrap_or_else(|_| directory.clone());
         let fetch = Fetch {
             context: self,
             stdio,

@@ -246,17 +246,9 @@ fn known_packages_start_list_and_answer_in_a_strict_sandbox() {
     std::fs::create_dir_all(&packages).unwrap();
     let uv = peers.python(2, "uv");
     let programs = uv.parent().unwrap().to_str().unwrap().to_owned();
-    // A Python outside of the system's directories is not opened for the programs of fetched packages yet.
-    let has_system_python = std::fs::canonicalize(peers.python(2, "python"))
-        .is_ok_and(|python| python.starts_with("/usr"));
-    if !has_system_python {
-        announce(
-            "LEFT OUT: the Python packages in a sandbox, because this machine's Python is outside of /usr",
-        );
-    }
     let rows: Vec<Vec<&str>> = KNOWN
         .lines()
-        .filter(|line| !line.starts_with('#') && (has_system_python || line.starts_with("npm")))
+        .filter(|line| !line.starts_with('#'))
         .map(|line| line.split('\t').collect())
         .collect();
     let ahead = Mutex::new(rows.iter());
