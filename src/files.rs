@@ -77,6 +77,18 @@ pub(crate) fn read_private(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_regular(path, limit)
 }
 
+/// Whether there is a file at `path` that can be run.
+pub(crate) fn is_program(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else {
+        return false;
+    };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    metadata.is_file() && may_run
+}
+
 /// Opens the regular file at `path` for reading, without blocking.
 ///
 /// # Errors

@@ -51,15 +51,8 @@ const fn foreign(
     }
 }
 
-/// Top-level keys.
-pub(super) const FILE: &[Foreign] = &[
-    foreign("tool_acl", AVELINO, always, FROM_AVELINO),
-    foreign("serverAuth", AVELINO, always, FROM_AVELINO),
-    foreign("sseProxy", RUNNER, always, FROM_RUNNER),
-    foreign("require_mcp_auth", MCPPROXY, is_true, FROM_MCPPROXY),
-    foreign("read_only_mode", MCPPROXY, is_true, FROM_MCPPROXY),
-    foreign("disable_management", MCPPROXY, is_true, FROM_MCPPROXY),
-    foreign("docker_isolation", MCPPROXY, is_enabled, FROM_MCPPROXY),
+/// Keys with which many programs restrict tools, at the top level and in a server's entry.
+pub(super) const RULES: &[Foreign] = &[
     foreign("allow", OTHERS, always, AS_RULES),
     foreign("ask", OTHERS, always, AS_RULES),
     foreign("deny", OTHERS, always, AS_RULES),
@@ -71,6 +64,17 @@ pub(super) const FILE: &[Foreign] = &[
     foreign("blocklist", OTHERS, always, AS_RULES),
     foreign("denied*", OTHERS, always, AS_RULES),
     foreign("denylist", OTHERS, always, AS_RULES),
+];
+
+/// Top-level keys.
+pub(super) const FILE: &[Foreign] = &[
+    foreign("tool_acl", AVELINO, always, FROM_AVELINO),
+    foreign("serverAuth", AVELINO, always, FROM_AVELINO),
+    foreign("sseProxy", RUNNER, always, FROM_RUNNER),
+    foreign("require_mcp_auth", MCPPROXY, is_true, FROM_MCPPROXY),
+    foreign("read_only_mode", MCPPROXY, is_true, FROM_MCPPROXY),
+    foreign("disable_management", MCPPROXY, is_true, FROM_MCPPROXY),
+    foreign("docker_isolation", MCPPROXY, is_enabled, FROM_MCPPROXY),
     foreign("enabled_tools", OTHERS, always, AS_RULES),
     foreign("disabled_tools", OTHERS, always, AS_RULES),
     foreign("include_tools", OTHERS, always, AS_RULES),
@@ -88,17 +92,6 @@ pub(super) const ENTRY: &[Foreign] = &[
     foreign("disabled_tools", CLIENTS, always, AS_RULES),
     foreign("include_tools", CLIENTS, always, AS_RULES),
     foreign("exclude_tools", CLIENTS, always, AS_RULES),
-    foreign("allow", OTHERS, always, AS_RULES),
-    foreign("ask", OTHERS, always, AS_RULES),
-    foreign("deny", OTHERS, always, AS_RULES),
-    foreign("rules", OTHERS, always, AS_RULES),
-    foreign("permissions", OTHERS, always, AS_RULES),
-    foreign("allowed*", OTHERS, always, AS_RULES),
-    foreign("allowlist", OTHERS, always, AS_RULES),
-    foreign("blocked*", OTHERS, always, AS_RULES),
-    foreign("blocklist", OTHERS, always, AS_RULES),
-    foreign("denied*", OTHERS, always, AS_RULES),
-    foreign("denylist", OTHERS, always, AS_RULES),
     foreign("read_only*", OTHERS, is_true, AS_READ),
 ];
 
@@ -140,12 +133,14 @@ impl Foreign {
     }
 }
 
-/// Refuses an object with such a key.
-pub(super) fn refuse(object: &Object<'_>, keys: &[Foreign]) -> Result<(), At<EntryError>> {
+/// Refuses an object with a key of one of these lists.
+pub(super) fn refuse(object: &Object<'_>, keys: &[&[Foreign]]) -> Result<(), At<EntryError>> {
     for property in &object.properties {
         let name = property.name.as_str();
         let found = keys
             .iter()
+            .copied()
+            .flatten()
             .find(|foreign| foreign.is(name) && (foreign.protects)(&property.value));
         if let Some(Foreign {
             program, advice, ..

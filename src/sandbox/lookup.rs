@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::files::is_program;
+
 /// The file of `command`, absolute.
 pub(super) fn find(command: &str, path: &str) -> Option<PathBuf> {
     if command.contains('/') {
@@ -36,15 +38,4 @@ fn chosen(name: &str, path: &str, changeable: impl Fn(&Path) -> bool) -> Option<
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(name))
         .find(|file| is_program(file) && !changeable(file))
-}
-
-fn is_program(path: &Path) -> bool {
-    let Ok(metadata) = path.metadata() else {
-        return false;
-    };
-    #[cfg(unix)]
-    let may_run = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
-    #[cfg(not(unix))]
-    let may_run = true;
-    metadata.is_file() && may_run
 }

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf, is_separator};
 
 use crate::config::env::Environment;
+use crate::files::is_program;
 
 /// The file extensions that Windows starts directly or with its command interpreter, in the order of the system.
 /// `PATHEXT` has others, which need another program.
@@ -75,17 +76,6 @@ fn endings(command: &str, environment: &Environment) -> Vec<String> {
         None => RUNNABLE.iter().map(|ending| (*ending).to_owned()).collect(),
     };
     written.into_iter().chain(listed).collect()
-}
-
-fn is_program(path: &Path) -> bool {
-    let Ok(metadata) = path.metadata() else {
-        return false;
-    };
-    #[cfg(unix)]
-    let may_run = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
-    #[cfg(not(unix))]
-    let may_run = true;
-    metadata.is_file() && may_run
 }
 
 #[cfg(test)]
