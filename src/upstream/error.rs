@@ -28,7 +28,7 @@ pub(crate) enum ConnectError {
     #[error(
         "server `{server}` is used in the name of each person (`identity`: \"{identity}\"), and this session has no identity: it is there for clients of `mcpzip serve --http` with `http.auth`"
     )]
-    Nobody {
+    NoPerson {
         /// Its name.
         server: ServerName,
         /// The word in the configuration.

@@ -48,7 +48,7 @@ impl ConnectError {
             Self::Unknown { .. }
             | Self::Disabled { .. }
             | Self::Unapproved { .. }
-            | Self::Nobody { .. }
+            | Self::NoPerson { .. }
             | Self::Configuration { .. }
             | Self::Spawn { .. }
             | Self::Stopped { .. }

@@ -425,7 +425,7 @@ impl Pool {
         if let (Some(remote), None) = (joined.entry.remote(), &self.context.person)
             && !remote.identity.is_shared()
         {
-            return Err(Arc::new(ConnectError::Nobody {
+            return Err(Arc::new(ConnectError::NoPerson {
                 server: server.clone(),
                 identity: remote.identity.word(),
             }));

@@ -382,7 +382,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
             ConnectError::NotStarted { .. } => "a person has to change its entry or this machine",
             ConnectError::Disabled { .. }
             | ConnectError::Unapproved { .. }
-            | ConnectError::Nobody { .. }
+            | ConnectError::NoPerson { .. }
             | ConnectError::Unknown { .. } => "use another tool",
             ConnectError::Http { error, .. } => after_http(error),
             ConnectError::ShuttingDown => "nothing more can be called",

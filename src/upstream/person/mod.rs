@@ -129,7 +129,7 @@ impl OnBehalf {
             return Ok(None);
         }
         let Some(person) = &context.person else {
-            return Err(ConnectError::Nobody {
+            return Err(ConnectError::NoPerson {
                 server: server.clone(),
                 identity: remote.identity.word(),
             });
