@@ -639,11 +639,13 @@ impl KeyringWatch {
         }
         self.asked = Instant::now();
         let config = proxy.unscoped().config();
-        let Some(name) = config.unread_secret().cloned() else {
+        let names: Vec<_> = config.unread_secrets().cloned().collect();
+        if names.is_empty() {
             return false;
-        };
+        }
         let keyring = keyring.clone();
-        let asked = tasks.spawn_blocking(move || keyring.secret(&name).is_ok());
+        let is_readable = move || names.iter().any(|name| keyring.secret(name).is_ok());
+        let asked = tasks.spawn_blocking(is_readable);
         asked.await.unwrap_or(false)
     }
 }

@@ -100,7 +100,7 @@ const EXIT_CODES: &str = "Exit codes:
 
 /// One MCP server in front of all the others: search, describe and execute their tools.
 #[derive(Debug, Parser)]
-#[command(name = "mcpzip", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "mcpzip", bin_name = "mcpzip", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -111,7 +111,7 @@ struct Cli {
 /// `serve` parsed without the other commands, because building their parsers would take most of the start, and the
 /// client waits for it.
 #[derive(Debug, Parser)]
-#[command(name = "mcpzip")]
+#[command(name = "mcpzip", bin_name = "mcpzip")]
 struct Serve {
     #[command(flatten)]
     arguments: serve::Arguments,
@@ -121,7 +121,7 @@ struct Serve {
 
 /// `call` parsed without the other commands, to distinguish its flags from those of the tool.
 #[derive(Debug, Parser)]
-#[command(name = "mcpzip")]
+#[command(name = "mcpzip", bin_name = "mcpzip")]
 struct Call {
     #[command(flatten)]
     arguments: call::Arguments,

@@ -17,7 +17,7 @@ use crate::secret::Secret;
 const ORIGIN_EXPECTED: &str = "a URL with `https://` and without a path, such as `https://mcp.example.com`; `http://` on this machine only";
 const REDIRECT_EXPECTED: &str =
     "a URL with `https://`, or with the scheme of an application, and without `#`";
-/// Schemes that a browser runs or reads itself, and such without protection.
+/// Schemes that a browser runs or reads itself, and schemes without protection.
 const UNSAFE_SCHEMES: [&str; 12] = [
     "http",
     "javascript",

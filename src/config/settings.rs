@@ -227,10 +227,9 @@ impl Config {
         self.raised_trust = share_trust(&mut self.servers);
     }
 
-    /// The first secret that a server needs and that cannot be read now.
-    #[must_use]
-    pub(crate) fn unread_secret(&self) -> Option<&SecretName> {
-        self.faults.iter().find_map(|fault| match &fault.fault {
+    /// The secrets that servers need and that cannot be read now.
+    pub(crate) fn unread_secrets(&self) -> impl Iterator<Item = &SecretName> {
+        self.faults.iter().filter_map(|fault| match &fault.fault {
             EntryError::Secret {
                 name,
                 fault: SecretFault::Unavailable { .. },

@@ -25,7 +25,7 @@ use session::SessionKey;
 use written::{Entry, FileKey, Written};
 
 use crate::config::{Environment, FileLock, Keyring, Paths, SecretFault, SecretName, Stamp, env};
-use crate::keychain::Keychain;
+use crate::keychain::{Keychain, KeychainError};
 use crate::sealing::Key;
 use crate::secret::Secret;
 
@@ -76,7 +76,7 @@ pub(crate) struct Store {
     keychain: Option<Keychain>,
     /// The values that were read last, for a keychain that was locked since.
     read: Mutex<BTreeMap<SecretName, Secret<String>>>,
-    silent: Mutex<Option<(Instant, String)>>,
+    silent: Mutex<Option<(Instant, Duration)>>,
 }
 
 impl Location {
@@ -336,9 +336,31 @@ impl Store {
         }
     }
 
+    /// Asks the keychain. One that does not answer costs its time limit once, not once for each secret.
+    #[cfg(not(any(windows, target_os = "macos")))]
+    fn ask(&self, keychain: &Keychain, name: &str) -> Result<Option<Vec<u8>>, KeychainError> {
+        let silent = *self.silent.lock();
+        if let Some((at, limit)) = silent
+            && at.elapsed() < PAUSE
+        {
+            return Err(KeychainError::Silent { limit });
+        }
+        let found = keychain.get(name);
+        if let Err(KeychainError::Silent { limit }) = found {
+            *self.silent.lock() = Some((Instant::now(), limit));
+        }
+        found
+    }
+
+    #[cfg(any(windows, target_os = "macos"))]
+    #[expect(clippy::unused_self, reason = "as elsewhere")]
+    fn ask(&self, keychain: &Keychain, name: &str) -> Result<Option<Vec<u8>>, KeychainError> {
+        keychain.get(name)
+    }
+
     fn in_the_keychain(&self, name: &SecretName) -> Result<Secret<String>, KeyringError> {
         let keychain = self.keychain.as_ref().ok_or(KeyringError::NoKeychain)?;
-        let found = match keychain.get(&keychain_name(name)) {
+        let found = match self.ask(keychain, &keychain_name(name)) {
             Ok(found) => found,
             Err(error) => return self.read.lock().get(name).cloned().ok_or(error.into()),
         };
@@ -352,28 +374,12 @@ impl Store {
 
 impl Keyring for Store {
     fn secret(&self, name: &SecretName) -> Result<Secret<String>, SecretFault> {
-        let unavailable = |reason| SecretFault::Unavailable { reason };
-        // One that does not answer costs its time limit once, not once for each secret.
-        let silent = self.silent.lock().clone();
-        if let Some((at, reason)) = silent
-            && at.elapsed() < PAUSE
-        {
-            return Err(unavailable(reason));
-        }
         let value = Written::read(&self.path).and_then(|written| self.value(name, &written));
         value.map_err(|error| match error {
             KeyringError::Unset(name) => SecretFault::Unset(name),
-            error => {
-                let reason = crate::text::chain(&error);
-                #[cfg(not(any(windows, target_os = "macos")))]
-                if matches!(
-                    error,
-                    KeyringError::Keychain(crate::keychain::KeychainError::Silent { .. })
-                ) {
-                    *self.silent.lock() = Some((Instant::now(), reason.clone()));
-                }
-                unavailable(reason)
-            }
+            error => SecretFault::Unavailable {
+                reason: crate::text::chain(&error),
+            },
         })
     }
 

@@ -8,6 +8,7 @@
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
+use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 
 use crate::mcp::object::{Object, quoted, text};
@@ -48,6 +49,16 @@ pub(super) fn of_skill(server: &ServerName, own: &str) -> String {
         None => own.to_owned(),
     };
     with_server(server, own).unwrap_or_else(other)
+}
+
+/// Whether a path or URI has a part that leads elsewhere, `.` or `..`, also if it is percent-encoded, or a character that readers of
+/// URIs leave out. Servers may resolve such a URI to another one.
+pub(super) fn leads_elsewhere(path: &str) -> bool {
+    let plain = percent_decode_str(path).decode_utf8_lossy();
+    plain.chars().any(char::is_control)
+        || plain
+            .split(['/', '\\'])
+            .any(|part| matches!(part, "." | ".."))
 }
 
 fn parts(uri: &str) -> Option<(&'static str, &str)> {
@@ -149,6 +160,16 @@ mod tests {
         let seen = of_skill(&server(), own);
         assert_eq!(seen, "skill://a.b/@github/o/r/refunds/SKILL.md");
         assert_eq!(without_server(&seen), Some((server(), own.to_owned())));
+    }
+
+    #[test]
+    fn parts_that_lead_elsewhere_are_found_in_each_spelling() {
+        for path in ["a/../b", "a/%2e%2E/b", ".", "a\\..\\b", "a/.\t./b", "a%0a"] {
+            assert!(leads_elsewhere(path), "{path}");
+        }
+        for path in ["a/b.md", "skill://a.b/..c/d", "a%20b", "%252e%252e/x"] {
+            assert!(!leads_elsewhere(path), "{path}");
+        }
     }
 
     #[test]

@@ -162,12 +162,12 @@ pub(super) fn launch(
         .collect();
     for (name, value) in inside {
         args.push("--env".into());
-        let is_engines = ["PATH", "HOME"].contains(&name.as_str())
-            || ["LD_", "DYLD_", "DOCKER_", "CONTAINER", "XDG_"]
-                .iter()
-                .any(|start| name.starts_with(start));
-        if is_engines {
-            // The engine has its own, which an entry must not change.
+        let mut engines = ["LD_", "DYLD_", "DOCKER_", "CONTAINER", "XDG_"].iter();
+        if engines.any(|start| name.starts_with(start)) {
+            return Err(Refusal::Variable(name));
+        }
+        if ["PATH", "HOME"].contains(&name.as_str()) {
+            // The engine has its own.
             args.push(format!("{name}={value}").into());
         } else {
             args.push(name.clone().into());

@@ -78,6 +78,11 @@ pub(crate) enum Refusal {
         /// The fault.
         problem: &'static str,
     },
+    /// A variable would change the engine, and could reach the server on a command line only.
+    #[error(
+        "the variable `{0}` cannot be given to a container: names of this kind configure podman and docker"
+    )]
+    Variable(String),
     /// The session's project cannot be opened to it.
     #[error("its sandbox is \"project\", but {0}")]
     Project(String),

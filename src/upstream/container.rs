@@ -34,11 +34,16 @@ impl RunningContainer {
 
     /// Removes the container.
     pub(super) async fn end(mut self) {
-        if let Some(mut removal) = self.removal()
-            && let Ok(mut child) = removal.spawn()
-        {
-            // A container that has ended already is a failure of the engine, and the aim.
-            let _ = tokio::time::timeout(LIMIT, child.wait()).await;
+        let name = self.container.as_ref().map(|one| one.name.clone());
+        match self.removal().map(|mut removal| removal.spawn()) {
+            Some(Ok(mut child)) => {
+                // A container that has ended already is a failure of the engine, and the aim.
+                let _ = tokio::time::timeout(LIMIT, child.wait()).await;
+            }
+            Some(Err(error)) => {
+                tracing::warn!(container = name, %error, "the container may still run: its engine does not start");
+            }
+            None => {}
         }
     }
 

@@ -119,7 +119,7 @@ fn no_name_of_a_server_leads_out_of_its_directories() {
     };
     let mut setup = Setup::new().server("good", server());
     // These are names, if odd ones.
-    let odd = ["..", ".", "...", "-rf", "~", "con"];
+    let odd = ["-rf", "~", "con"];
     for name in odd {
         let entry = serde_json::json!({
             "command": crate::support::program::fake_server(),
@@ -129,6 +129,9 @@ fn no_name_of_a_server_leads_out_of_its_directories() {
     }
     std::fs::write(setup.home().path("odd.json"), server().to_json()).unwrap();
     for name in [
+        "..",
+        ".",
+        "...",
         "../evil",
         "..\\evil",
         "/no/evil",

@@ -218,6 +218,9 @@ fn rules_and_pins_hold_for_skills() {
         for (method, uri) in [
             ("resources/read", "skill://s/shop/refunds/rules/days.md"),
             ("resources/read", "skill://shop/refunds/SKILL.md"),
+            ("resources/read", "skill://s/shop/x/../refunds/SKILL.md"),
+            ("resources/read", "skill://shop/x/%2E%2e/refunds/SKILL.md"),
+            ("resources/read", "skill://shop/./refunds/SKILL.md"),
             ("skills/get", "skill://s/shop/refunds/SKILL.md"),
             ("resources/directory/read", "skill://s/shop/refunds"),
         ] {

@@ -144,6 +144,10 @@ impl Features {
         uri: &str,
     ) -> Reply {
         self.inventory.loaded().await;
+        let unknown = || Reply::invalid_params(format!("`{uri}` is not a directory of a skill"));
+        if own_uris::leads_elsewhere(uri) {
+            return unknown();
+        }
         let folder = format!("{}/", uri.trim_end_matches('/'));
         let skills = self.skills(view);
         let found = skills.iter().find_map(|one| {
@@ -151,7 +155,6 @@ impl Features {
             let is_inside = folder.starts_with(&entry.folder);
             is_inside.then_some((one, entry))
         });
-        let unknown = || Reply::invalid_params(format!("`{uri}` is not a directory of a skill"));
         let Some((skill, entry)) = found else {
             return unknown();
         };
@@ -238,7 +241,16 @@ impl Features {
 
     /// Whether `own` is a file of a skill of `server` that the client may not see.
     pub(super) fn is_withheld(&self, view: &View, server: &ServerName, own: &str) -> bool {
-        let (visible, everything) = (view.snapshot(), view.snapshot().unrestricted());
+        let visible = view.snapshot();
+        let known = visible.server(server);
+        if !known.is_some_and(|known| known.capabilities().has_extension(SKILLS)) {
+            return false;
+        }
+        // The server could read it as the URI of a skill that is withheld.
+        if own_uris::leads_elsewhere(own) {
+            return true;
+        }
+        let everything = visible.unrestricted();
         let count = |snapshot: &Snapshot| {
             let tools = snapshot.tools().filter(|tool| tool.entry().is_skill);
             tools.filter(|tool| tool.server().name() == server).count()

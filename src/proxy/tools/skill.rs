@@ -13,6 +13,7 @@ use crate::catalog::Tool;
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::RequestContext;
+use crate::proxy::own_uris;
 use crate::proxy::relay::Relayed;
 use crate::sources;
 use crate::upstream::{CallError, ServerReply, skill_of_definition};
@@ -151,8 +152,8 @@ impl Skill {
     fn uri_of(&self, name: &str) -> Result<String, String> {
         let uri = format!("{}{name}", self.folder);
         let Some(files) = &self.files else {
-            let is_inside = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
-            return match is_inside {
+            let is_inside = name.split('/').all(|part| !part.is_empty());
+            return match is_inside && !own_uris::leads_elsewhere(name) {
                 true => Ok(uri),
                 false => Err(format!("`{name}` is not a path in the skill")),
             };

@@ -28,7 +28,7 @@ pub(crate) enum LoginError {
     },
     /// There is no client identity for a gateway.
     #[error(
-        "`{issuer}` does not let clients register themselves; the administrator registers one there with the redirect URL          `{redirect}`, and writes its id (and secret) to `oauth` of the server's entry"
+        "`{issuer}` does not let clients register themselves; the administrator registers one there with the redirect URL `{redirect}`, and writes its id (and secret) to `oauth` of the server's entry"
     )]
     NoWebClient {
         /// The authorization server.

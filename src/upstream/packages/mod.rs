@@ -13,6 +13,7 @@ mod record;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fs::TryLockError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -233,6 +234,20 @@ fn is_setting(name: &str) -> bool {
     starts.any(|start| name.starts_with(start))
 }
 
+/// Removes the versions of a package, below `home`, that were not started for long.
+fn remove_unused(home: &Path) {
+    let versions = std::fs::read_dir(home).into_iter().flatten().flatten();
+    for version in versions {
+        let mark = version.path().join(WHOLE);
+        let used = mark.metadata().and_then(|metadata| metadata.modified());
+        let age = used.ok().and_then(|used| used.elapsed().ok());
+        if age.is_some_and(|age| age > KEPT) {
+            // The rest is removed another time.
+            let _ = std::fs::remove_dir_all(version.path());
+        }
+    }
+}
+
 /// The package of an entry that is being fetched.
 struct Fetch<'a> {
     context: &'a UpstreamContext,
@@ -248,8 +263,14 @@ impl Fetch<'_> {
         files::create_private_directory(&self.home)?;
         // Sessions of several processes may want it at once.
         let lock = files::open_lock(&self.home.join("lock"))?;
-        while lock.try_lock().is_err() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            }
         }
         let version = self.version().await?;
         let directory =
@@ -258,7 +279,12 @@ impl Fetch<'_> {
         if !directory.join(WHOLE).exists() {
             // An installation that was ended midway has left it.
             if directory.exists() {
-                std::fs::remove_dir_all(&directory)?;
+                let left = directory.clone();
+                let removed = self
+                    .context
+                    .tasks
+                    .spawn_blocking(move || std::fs::remove_dir_all(left));
+                removed.await.map_err(io::Error::other)??;
             }
             files::create_private_directory(&directory)?;
             tracing::info!(package = %self.package.name, %version, "fetching the package");
@@ -267,7 +293,12 @@ impl Fetch<'_> {
                 Ecosystem::Pypi => self.install_pypi(&directory, &version).await?,
             }
             std::fs::write(directory.join(WHOLE), "")?;
-            self.remove_unused();
+            let home = self.home.clone();
+            drop(
+                self.context
+                    .tasks
+                    .spawn_blocking(move || remove_unused(&home)),
+            );
         }
         // When it was last started. A cache that is read-only still has the package.
         let _ = std::fs::File::options()
@@ -284,23 +315,6 @@ impl Fetch<'_> {
             directory,
             version,
         })
-    }
-
-    /// Removes the versions that were not started for long.
-    fn remove_unused(&self) {
-        let versions = std::fs::read_dir(&self.home)
-            .into_iter()
-            .flatten()
-            .flatten();
-        for version in versions {
-            let mark = version.path().join(WHOLE);
-            let used = mark.metadata().and_then(|metadata| metadata.modified());
-            let age = used.ok().and_then(|used| used.elapsed().ok());
-            if age.is_some_and(|age| age > KEPT) {
-                // The rest is removed another time.
-                let _ = std::fs::remove_dir_all(version.path());
-            }
-        }
     }
 
     /// Whether scripts of packages run at the installation.
@@ -418,7 +432,7 @@ impl Fetch<'_> {
     }
 }
 
-/// The end of what a failed package manager said.
+/// The first lines of what a failed package manager said.
 fn said(finished: &Finished) -> String {
     let text = [&finished.stderr, &finished.stdout]
         .map(|bytes| String::from_utf8_lossy(bytes).into_owned())

@@ -101,7 +101,7 @@ fn the_guard_removes_the_container_of_a_mcpzip_that_was_killed() {
 }
 
 #[test]
-fn an_engine_that_is_missing_or_does_not_answer_refuses_the_server() {
+fn an_engine_that_does_not_answer_refuses_the_server() {
     let sandbox = json!({ "image": "example.com/image:1" });
     let said = |setup: Setup| {
         let script = Server::new().tool("t", [answer("done")]);

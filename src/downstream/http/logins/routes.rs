@@ -192,7 +192,7 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let server = field(&form, "server");
     let token = field(&form, "token").unwrap_or_default();
     let Ok(value) = HeaderValue::try_from(format!("Bearer {}", token.trim())) else {
-        return page::entrance(server.as_deref(), "This is no token.");
+        return page::entrance(server.as_deref(), "This is not a token.");
     };
     let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
     let Some(authenticator) = &shared.access.authenticator else {
