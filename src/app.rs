@@ -30,8 +30,6 @@ use tokio::sync::Notify;
 
 /// Directory of the statistics, below the state directory.
 pub(crate) const STATISTICS: &str = "statistics";
-/// The directory of the data of servers in sandboxes, in the state directory.
-pub(crate) const SANDBOXES: &str = "sandboxes";
 
 /// Directory of the logs, below the state directory.
 pub(crate) const LOGS: &str = "logs";
@@ -300,7 +298,7 @@ impl App {
             statistics: Some(paths.state_dir.join(STATISTICS)),
             pins: Some(paths.state_dir.join("pins")),
             sharing: Some(paths.state_dir.join("sharing")),
-            sandboxes: Some(paths.state_dir.join(SANDBOXES)),
+            sandboxes: Some(paths.state_dir.join(crate::sandbox::DIRECTORY)),
             closed: closed(&paths, &session),
             audit: Some(paths.state_dir.clone()),
             approvals: Some(Approvals::below(&paths.state_dir)),

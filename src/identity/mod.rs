@@ -7,6 +7,7 @@
 mod answers;
 pub(crate) mod authorization;
 mod certificate;
+pub(crate) mod html;
 mod introspection;
 mod issuer;
 mod jwt_crypto;

@@ -390,7 +390,7 @@ impl Builder {
             statistics: Some(state.join("statistics")),
             pins: Some(state.join("pins")),
             sharing: Some(state.join("sharing")),
-            sandboxes: Some(state.join("sandboxes")),
+            sandboxes: Some(state.join(crate::sandbox::DIRECTORY)),
             closed: vec![cache.clone(), state.clone()],
             audit: Some(state.clone()),
             approvals: Some(Approvals::below(state)),

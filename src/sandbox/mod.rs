@@ -94,6 +94,9 @@ pub(crate) enum Refusal {
     Io(#[from] io::Error),
 }
 
+/// The directory of the data of servers in sandboxes, in the state directory.
+pub(crate) const DIRECTORY: &str = "sandboxes";
+
 /// The directories of mcpzip, and the tools.
 #[derive(Debug, Default)]
 pub(crate) struct Sandboxes {

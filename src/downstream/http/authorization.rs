@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::to_bytes;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HeaderName, LOCATION, ORIGIN,
-    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_TYPE, COOKIE, HeaderName, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
@@ -16,11 +15,12 @@ use axum::response::Response;
 use axum::routing::any;
 use serde_json::{Value, json};
 
+use super::page::shown;
 use super::refusal::{self, Refusal};
 use super::shared::Shared;
 use crate::identity::Authenticator;
 use crate::identity::authorization::{
-    Answer, AuthorizationServer, BROWSER, EndpointError, Fields, Page, Visit,
+    Answer, AuthorizationServer, BROWSER, EndpointError, Fields, Visit,
 };
 
 /// The size limit of a form or registration, in bytes.
@@ -319,25 +319,6 @@ fn note(shared: &Shared, event: Option<&(String, String)>) {
         tracing::info!(identity, detail, "a login");
         shared.main().note_identity(identity, detail);
     }
-}
-
-fn shown(page: &Page) -> Response {
-    let mut response = Response::new(Body::from(page.html.clone()));
-    *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
-    let policy = HeaderValue::try_from(page.policy());
-    let policy = policy.unwrap_or(HeaderValue::from_static("default-src 'none'"));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, policy);
-    let fixed = [
-        (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (X_FRAME_OPTIONS, "DENY"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // A form of the page has to say its origin.
-        (REFERRER_POLICY, "same-origin"),
-        (CACHE_CONTROL, "no-store"),
-    ];
-    headers.extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
-    response
 }
 
 fn redirect(url: &str) -> Response {

@@ -28,6 +28,7 @@ mod logins;
 mod metrics;
 mod modern;
 mod options;
+mod page;
 mod post;
 mod refusal;
 mod request_body;

@@ -30,6 +30,7 @@ use super::jwt_crypto::install;
 use super::tokens::{Grant, Known, People, Stamp, TokenFile, Tokens, now, random_secret, sha256};
 use super::{Denial, Found, Shown};
 use crate::config::{AuthorizationServer as Options, Claims};
+use crate::identity::html::Page;
 use crate::secret::{is_same_secret, random_bytes, random_token};
 use client::{Client, ClientFault, Documents};
 use keys::Keys;
@@ -37,7 +38,6 @@ use provider::{Login, Provider};
 use request::{Refused, Request, is_resource, redirect_to};
 
 pub(crate) use keys::KeyFile;
-pub(crate) use page::Page;
 pub(crate) use request::Fields;
 
 /// How long an access token counts.
@@ -762,16 +762,14 @@ impl AuthorizationServer {
             let scopes: Vec<&str> = request.scopes.iter().map(String::as_str).collect();
             facts.push(("It asks for", scopes.join(", ")));
         }
-        let page = page::consent(
+        let mut page = page::consent(
             &request.client.name,
             &person.claims.name,
             &facts,
             (id, proof),
         );
-        Answer::Page(Page {
-            leads_to: Some(source_of(&request.redirect)),
-            ..page
-        })
+        page.leads_to = Some(source_of(&request.redirect));
+        Answer::Page(page)
     }
 
     /// The redirect back to a client, with a code or an error.

@@ -1,17 +1,8 @@
-//! The pages of the authorization server: no script, no foreign resource, and every text of a stranger escaped.
+//! The pages of the authorization server.
 
 use std::fmt::Write as _;
 
-/// A page of the authorization server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Page {
-    /// The HTTP status.
-    pub(crate) status: u16,
-    /// The document.
-    pub(crate) html: String,
-    /// Where its form may lead in addition to this server: a redirect after it.
-    pub(crate) leads_to: Option<String>,
-}
+use crate::identity::html::{Page, escaped};
 
 /// The style of all pages.
 const STYLE: &str = "body{font:1.05em/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em;color-scheme:light dark}\
@@ -69,49 +60,5 @@ pub(super) fn invitation(person: &str, path: &str, proof: &str) -> Page {
 }
 
 fn page(status: u16, title: &str, body: &str) -> Page {
-    let title = escaped(title);
-    Page {
-        status,
-        html: format!(
-            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-             <title>{title} · mcpzip</title><style>{STYLE}</style><body><h1>{title}</h1>{body}</body></html>\n"
-        ),
-        leads_to: None,
-    }
-}
-
-/// A text as a part of a document or of a quoted attribute.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-/// The hash of the style, which a policy of content names.
-pub(super) fn style_hash() -> String {
-    use base64::Engine as _;
-    use sha2::Digest as _;
-    let hash = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(STYLE));
-    format!("'sha256-{hash}'")
-}
-
-impl Page {
-    /// The `Content-Security-Policy`.
-    #[must_use]
-    pub(crate) fn policy(&self) -> String {
-        let more = self.leads_to.as_deref().unwrap_or_default();
-        let style = style_hash();
-        format!(
-            "default-src 'none'; style-src {style}; form-action 'self' {more}; frame-ancestors 'none'; base-uri 'none'"
-        )
-    }
+    Page::new(status, title, STYLE, body)
 }

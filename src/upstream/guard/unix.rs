@@ -34,6 +34,9 @@ const FAREWELL: &str = "bye";
 const STARTED: &str = "container ";
 const REMOVED: &str = "removed ";
 
+/// How long the removal of a container may take.
+const REMOVAL: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// The time between TERM and KILL.
 const GRACE: std::time::Duration = std::time::Duration::from_millis(150);
 
@@ -210,8 +213,8 @@ pub(crate) async fn run(mark: &str) -> io::Result<()> {
     end_marked(mark);
     let removals: Vec<_> = containers.iter().filter_map(|one| remove(one)).collect();
     for mut removal in removals {
-        // The engine has said nothing that can be acted on here.
-        let _ = removal.wait().await;
+        // What the engine says changes nothing here, and one that hangs must not keep the guard alive.
+        let _ = tokio::time::timeout(REMOVAL, removal.wait()).await;
     }
     Ok(())
 }

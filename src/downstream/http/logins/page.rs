@@ -1,16 +1,10 @@
-//! The pages as HTML. They have no script, and every foreign text in them is escaped.
+//! The pages as HTML.
 
-use axum::body::Body;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
-};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest as _, Sha256};
 
+use crate::downstream::http::page::shown;
+use crate::identity::html::{Page, escaped};
 use crate::upstream::oauth::LoginStatus;
 
 const STYLE: &str = "body{font:1em/1.5 system-ui,sans-serif;max-width:44em;margin:3em auto;padding:0 1em;color-scheme:light dark}\
@@ -131,41 +125,5 @@ pub(super) fn note(status: StatusCode, text: &str) -> Response {
 }
 
 fn page(status: StatusCode, body: &str) -> Response {
-    let html = format!(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Logins — mcpzip</title>\
-         <style>{STYLE}</style><h1>Logins</h1>{body}"
-    );
-    let mut response = Response::new(Body::from(html));
-    *response.status_mut() = status;
-    let style = STANDARD.encode(Sha256::digest(STYLE));
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    );
-    let policy = HeaderValue::try_from(policy).expect("a hash is ASCII");
-    let fixed = |name: HeaderName, value| (name, HeaderValue::from_static(value));
-    response.headers_mut().extend([
-        (CONTENT_SECURITY_POLICY, policy),
-        fixed(CONTENT_TYPE, "text/html; charset=utf-8"),
-        fixed(CACHE_CONTROL, "no-store"),
-        fixed(X_FRAME_OPTIONS, "DENY"),
-        fixed(X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // With `no-referrer`, browsers would not say where a form is from.
-        fixed(REFERRER_POLICY, "same-origin"),
-    ]);
-    response
-}
-
-fn escaped(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            c => html.push(c),
-        }
-    }
-    html
+    shown(&Page::new(status.as_u16(), "Logins", STYLE, body))
 }

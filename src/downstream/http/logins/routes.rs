@@ -23,6 +23,7 @@ use crate::downstream::http::admission::Peer;
 use crate::downstream::http::refusal;
 use crate::downstream::http::shared::Shared;
 use crate::identity::Denial;
+use crate::identity::authorization::Fields;
 use crate::proxy::Proxy;
 use crate::text::chain;
 use crate::tool::ServerName;
@@ -154,7 +155,7 @@ fn places(shared: &Shared, visitor: &Visitor) -> Option<Vec<Place>> {
 
 /// The page.
 async fn list(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let wanted = field(request.uri().query().unwrap_or_default(), "server");
+    let wanted = query(&request).get("server").map(str::to_owned);
     let visitor = match Shown::by(&request).visitor(&shared).await {
         Ok(visitor) => visitor,
         Err(Denial::Missing) => return page::entrance(wanted.as_deref(), ""),
@@ -189,10 +190,10 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let Some(form) = form(request).await else {
         return page::note(StatusCode::BAD_REQUEST, "The form cannot be read.");
     };
-    let server = field(&form, "server");
-    let token = field(&form, "token").unwrap_or_default();
+    let server = form.get("server");
+    let token = form.get("token").unwrap_or_default();
     let Ok(value) = HeaderValue::try_from(format!("Bearer {}", token.trim())) else {
-        return page::entrance(server.as_deref(), "This is not a token.");
+        return page::entrance(server, "This is not a token.");
     };
     let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
     let Some(authenticator) = &shared.access.authenticator else {
@@ -202,12 +203,12 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     match authenticator.check(&headers, nowhere, None).await {
         Ok(pass) => {
             let cookie = shared.logins.browsers.open(pass, is_secure(&shared));
-            let mut response = to_list(server.as_deref());
+            let mut response = to_list(server);
             response.headers_mut().insert(SET_COOKIE, cookie);
             let_in(response)
         }
         Err(Denial::Missing | Denial::Invalid) => {
-            page::entrance(server.as_deref(), "This token is not valid here.")
+            page::entrance(server, "This token is not valid here.")
         }
         Err(denial) => unknown(denial),
     }
@@ -221,13 +222,13 @@ fn is_secure(shared: &Shared) -> bool {
 }
 
 /// The visitor of a form with the mark of its page, and the form.
-async fn marked(shared: &Shared, request: Request) -> Result<(Visitor, String), Response> {
+async fn marked(shared: &Shared, request: Request) -> Result<(Visitor, Fields), Response> {
     let visitor = Shown::by(&request).visitor(shared).await;
     let visitor = visitor.map_err(unknown)?;
     let unreadable = || page::note(StatusCode::BAD_REQUEST, "The form cannot be read.");
     let form = form(request).await.ok_or_else(unreadable)?;
-    let mark = field(&form, "mark").unwrap_or_default();
-    match shared.logins.browsers.has_mark(&visitor, &mark) {
+    let mark = form.get("mark").unwrap_or_default();
+    match shared.logins.browsers.has_mark(&visitor, mark) {
         true => Ok((visitor, form)),
         false => Err(page::note(
             StatusCode::FORBIDDEN,
@@ -247,8 +248,8 @@ async fn leave(State(shared): State<Arc<Shared>>, request: Request) -> Response 
 }
 
 /// The server that a form names.
-fn place(shared: &Shared, visitor: &Visitor, form: &str) -> Option<Place> {
-    let name = field(form, "server")?;
+fn place(shared: &Shared, visitor: &Visitor, form: &Fields) -> Option<Place> {
+    let name = form.get("server")?;
     let mut places = places(shared, visitor)?.into_iter();
     places.find(|place| place.server.as_str() == name)
 }
@@ -295,13 +296,14 @@ async fn begin(State(shared): State<Arc<Shared>>, request: Request) -> Response 
 
 /// Takes the answer of a server's login.
 async fn callback(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let fields = query(&request);
     let query = request.uri().query().unwrap_or_default().to_owned();
     let visitor = match Shown::by(&request).visitor(&shared).await {
         Ok(visitor) => visitor,
         Err(denial) => return unknown(denial),
     };
-    let state = field(&query, "state").unwrap_or_default();
-    let Some(begun) = shared.logins.take(&state, visitor.identity()) else {
+    let state = fields.get("state").unwrap_or_default();
+    let Some(begun) = shared.logins.take(state, visitor.identity()) else {
         return page::note(
             StatusCode::FORBIDDEN,
             "This does not belong to a login that you have begun here.",
@@ -388,16 +390,15 @@ fn let_in(mut response: Response) -> Response {
     response
 }
 
-/// The form of a request.
-async fn form(request: Request) -> Option<String> {
+/// The fields of a form.
+async fn form(request: Request) -> Option<Fields> {
     let body = Limited::new(request.into_body(), LARGEST).collect().await;
-    String::from_utf8(body.ok()?.to_bytes().to_vec()).ok()
+    let text = String::from_utf8(body.ok()?.to_bytes().to_vec()).ok()?;
+    Fields::parse(&text).ok()
 }
 
-/// A field of a form or a query.
-fn field(form: &str, name: &str) -> Option<String> {
-    let url = Url::parse(&format!("http://form/?{form}")).ok()?;
-    let mut pairs = url.query_pairs();
-    let found = pairs.find(|(known, _)| known == name);
-    found.map(|(_, value)| value.into_owned())
+/// The fields of a request's query; without any if they cannot be read.
+fn query(request: &Request) -> Fields {
+    let query = request.uri().query().unwrap_or_default();
+    Fields::parse(query).unwrap_or_default()
 }
