@@ -27,6 +27,24 @@ pub(crate) struct Sealed {
     text: String,
 }
 
+impl Sealed {
+    /// All of it in one word, which may stand in a URL.
+    pub(crate) fn to_text(&self) -> String {
+        format!("{}.{}.{}", self.key, self.nonce, self.text)
+    }
+
+    /// Reads the form of [`Sealed::to_text`]. `None` if it is another.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (key, rest) = text.split_once('.')?;
+        let (nonce, text) = rest.split_once('.')?;
+        Some(Self {
+            key: key.to_owned(),
+            nonce: nonce.to_owned(),
+            text: text.to_owned(),
+        })
+    }
+}
+
 impl Key {
     /// Creates a random key.
     ///

@@ -22,6 +22,7 @@ use data_encoding::HEXLOWER;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use parking_lot::{Mutex, RwLock};
 use reqwest::Url;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -31,6 +32,7 @@ use super::tokens::{Grant, Known, People, Stamp, TokenFile, Tokens, now, random_
 use super::{Denial, Found, Shown};
 use crate::config::{AuthorizationServer as Options, Claims};
 use crate::identity::html::Page;
+use crate::sealing::{Key, Sealed};
 use crate::secret::{is_same_secret, random_bytes, random_token};
 use client::{Client, ClientFault, Documents};
 use keys::Keys;
@@ -46,11 +48,15 @@ const ACCESS: Duration = Duration::from_secs(600);
 /// How long a code counts.
 const CODE: Duration = Duration::from_secs(60);
 
-/// How long a person has for login and consent.
+/// The context in which logins at the provider are encrypted.
+const LOGIN: &str = "login at the provider";
+
+/// How long a person has for the login, and for the consent.
 const FLOW: Duration = Duration::from_secs(600);
 
-/// The most authorizations in progress.
-const MOST_FLOWS: usize = 1000;
+/// The most questions for consent that wait: of one person, and of all.
+const MOST_OF_ONE: usize = 10;
+const MOST: usize = 1000;
 
 /// How long a browser that accepted an invitation is its person's, in seconds.
 pub(crate) const BROWSER: u64 = 180 * 24 * 60 * 60;
@@ -72,7 +78,9 @@ pub(crate) struct AuthorizationServer {
     keys: RwLock<KeyState>,
     provider: Option<Provider>,
     documents: Documents,
-    flows: Mutex<HashMap<String, Flow>>,
+    /// Encrypts logins in progress, which are kept nowhere: anyone can begin one. Those of an earlier run have ended.
+    login_key: Key,
+    consents: Mutex<HashMap<String, Consent>>,
     codes: Mutex<HashMap<String, Code>>,
 }
 
@@ -85,24 +93,27 @@ struct KeyState {
     keys: Option<Arc<Keys>>,
 }
 
-/// An authorization in progress.
+/// A person who is at the login provider: what comes back in `state`, encrypted.
+#[derive(Debug, Serialize, Deserialize)]
+struct AtProvider {
+    request: Request,
+    /// The hash of the secret of the browser in which it began.
+    browser: String,
+    /// In seconds since 1970.
+    since: u64,
+    login: Login,
+}
+
+/// A person who is asked for consent.
 #[derive(Debug)]
-struct Flow {
+struct Consent {
     request: Request,
     /// The hash of the secret of the browser in which it began.
     browser: String,
     begun: Instant,
-    /// The same, in seconds since 1970.
-    since: u64,
-    stage: Stage,
-}
-
-#[derive(Debug)]
-enum Stage {
-    /// The person logs in at the provider.
-    Login(Login),
-    /// The person is asked for consent; the form has this proof.
-    Consent { person: Person, proof: String },
+    person: Person,
+    /// What the form has to show.
+    proof: String,
 }
 
 /// A person, and by what they are known.
@@ -251,7 +262,8 @@ impl AuthorizationServer {
             file,
             keys: RwLock::new(state),
             documents: Documents::new(),
-            flows: Mutex::default(),
+            login_key: Key::random(),
+            consents: Mutex::default(),
             codes: Mutex::default(),
         };
         server.renew();
@@ -266,9 +278,9 @@ impl AuthorizationServer {
 
     /// Reads the keys again if their file has changed, renews them when they are old, and forgets what has ended.
     pub(super) fn renew(&self) {
-        self.flows
+        self.consents
             .lock()
-            .retain(|_, flow| flow.begun.elapsed() < FLOW);
+            .retain(|_, consent| consent.begun.elapsed() < FLOW);
         self.codes
             .lock()
             .retain(|_, code| code.given.elapsed() < CODE * 2);
@@ -377,18 +389,28 @@ impl AuthorizationServer {
             claims: known.claims(),
             by: By::Browser(known.id.clone()),
         });
-        let (stage, answer) = match (known, &self.provider) {
-            (Some(person), _) => {
-                let proof = random_token();
-                (Stage::Consent { person, proof }, None)
-            }
-            (None, Some(provider)) => match provider.begin().await {
-                Ok((login, url)) => (Stage::Login(login), Some(Answer::Redirect(url))),
-                Err(error) => {
-                    tracing::error!(%error, "the login provider cannot be used");
-                    return Visit::unavailable();
-                }
+        let browser = sha256(secret);
+        let answer = match (known, &self.provider) {
+            (Some(person), _) => match self.ask(request, browser, person) {
+                Some(answer) => answer,
+                None => return Visit::unavailable(),
             },
+            (None, Some(provider)) => {
+                let at_provider = AtProvider {
+                    request,
+                    browser,
+                    since: now(),
+                    login: Login::new(),
+                };
+                let state = self.sealed(&at_provider);
+                match provider.begin(&at_provider.login, &state).await {
+                    Ok(url) => Answer::Redirect(url),
+                    Err(error) => {
+                        tracing::error!(%error, "the login provider cannot be used");
+                        return Visit::unavailable();
+                    }
+                }
+            }
             (None, None) => {
                 return Visit::page(
                     403,
@@ -397,43 +419,24 @@ impl AuthorizationServer {
                 );
             }
         };
-        let id = match &stage {
-            Stage::Login(login) => login.state.clone(),
-            Stage::Consent { .. } => random_token(),
-        };
-        let flow = Flow {
-            request,
-            browser: sha256(secret),
-            begun: Instant::now(),
-            since: now(),
-            stage,
-        };
-        let answer = answer.unwrap_or_else(|| self.ask(&id, &flow));
-        if !self.keep(id, flow) {
-            return Visit::unavailable();
-        }
         Visit {
             cookie: cookie.map(|cookie| (cookie, false)),
             ..Visit::of(answer)
         }
     }
 
-    /// Keeps a flow that begins. If there are too many, the oldest login ends, and a consent only for another one: anyone can begin a
-    /// login. Returns whether there was room.
-    fn keep(&self, id: String, flow: Flow) -> bool {
-        let is_login = |flow: &Flow| matches!(flow.stage, Stage::Login(_));
-        let mut flows = self.flows.lock();
-        if flows.len() >= MOST_FLOWS {
-            let may_end = |other: &&Flow| is_login(other) || !is_login(&flow);
-            let others = flows.iter().filter(|(_, other)| may_end(other));
-            let oldest = others.min_by_key(|(_, other)| (!is_login(other), other.begun));
-            let Some(oldest) = oldest.map(|(id, _)| id.clone()) else {
-                return false;
-            };
-            flows.remove(&oldest);
-        }
-        flows.insert(id, flow);
-        true
+    fn sealed(&self, at_provider: &AtProvider) -> String {
+        let plain = serde_json::to_vec(at_provider).expect("texts and numbers are JSON");
+        self.login_key.seal(LOGIN, &plain).to_text()
+    }
+
+    /// The person at the provider whose login has this `state`, if it began in this browser.
+    fn returned(&self, state: &str, browser: &str) -> Option<AtProvider> {
+        let plain = self.login_key.open(LOGIN, &Sealed::parse(state)?)?;
+        let returned: AtProvider = serde_json::from_slice(&plain).ok()?;
+        let is_theirs = is_same_secret(&returned.browser, &sha256(browser));
+        let age = now().checked_sub(returned.since)?;
+        (is_theirs && age < FLOW.as_secs()).then_some(returned)
     }
 
     /// Goes on with a person who comes back from the provider.
@@ -443,11 +446,11 @@ impl AuthorizationServer {
         else {
             return Visit::stray();
         };
-        let Some((flow, login)) = self.take_login(state, browser) else {
+        let Some(returned) = self.returned(state, browser) else {
             return Visit::stray();
         };
-        let redirect = flow.request.redirect.clone();
-        let client_state = flow.request.state.clone();
+        let redirect = returned.request.redirect.clone();
+        let client_state = returned.request.state.clone();
         let denied = |code| {
             let reason = "the login at the provider gave no person".to_owned();
             let fault = ClientFault { code, reason };
@@ -456,10 +459,10 @@ impl AuthorizationServer {
         let Some(code) = fields.get("code") else {
             return denied("access_denied");
         };
-        let person = match provider.end(&login, code, fields.get("iss")).await {
+        let person = match provider.end(&returned.login, code, fields.get("iss")).await {
             Ok(claims) => Person {
                 claims,
-                by: By::Login(flow.since),
+                by: By::Login(returned.since),
             },
             Err(error) => {
                 tracing::error!(%error, "a login at the provider gave no person");
@@ -468,14 +471,9 @@ impl AuthorizationServer {
         };
         let event = format!("{} logged in at the provider", person.claims.name);
         let event = (person.claims.identity.clone(), event);
-        let proof = random_token();
-        let flow = Flow {
-            stage: Stage::Consent { person, proof },
-            ..flow
+        let Some(answer) = self.ask(returned.request, returned.browser, person) else {
+            return Visit::unavailable();
         };
-        let id = random_token();
-        let answer = self.ask(&id, &flow);
-        self.flows.lock().insert(id, flow);
         Visit {
             event: Some(event),
             ..Visit::of(answer)
@@ -489,26 +487,21 @@ impl AuthorizationServer {
         else {
             return Visit::stray();
         };
-        let flow = {
-            let mut flows = self.flows.lock();
-            let is_theirs = flows.get(id).is_some_and(|flow| {
-                let Stage::Consent { proof, .. } = &flow.stage else {
-                    return false;
-                };
-                is_same_secret(proof, shown)
-                    && is_same_secret(&flow.browser, &sha256(browser))
-                    && flow.begun.elapsed() < FLOW
+        let consent = {
+            let mut consents = self.consents.lock();
+            let is_theirs = consents.get(id).is_some_and(|consent| {
+                is_same_secret(&consent.proof, shown)
+                    && is_same_secret(&consent.browser, &sha256(browser))
+                    && consent.begun.elapsed() < FLOW
             });
             match is_theirs {
-                true => flows.remove(id),
+                true => consents.remove(id),
                 false => None,
             }
         };
-        let Some(Flow {
-            request,
-            stage: Stage::Consent { person, .. },
-            ..
-        }) = flow
+        let Some(Consent {
+            request, person, ..
+        }) = consent
         else {
             return Visit::stray();
         };
@@ -747,12 +740,9 @@ impl AuthorizationServer {
         Request::read(fields, client, redirect, &self.options.audience(), offered)
     }
 
-    /// The page that asks for consent.
-    fn ask(&self, id: &str, flow: &Flow) -> Answer {
-        let Stage::Consent { person, proof } = &flow.stage else {
-            return Visit::stray().answer;
-        };
-        let request = &flow.request;
+    /// The page that asks a person for consent; `None` if too many are being asked.
+    fn ask(&self, request: Request, browser: String, person: Person) -> Option<Answer> {
+        let (id, proof) = (random_token(), random_token());
         let mut facts = Vec::new();
         if let Some(host) = &request.client.host {
             facts.push(("The client is described by", host.clone()));
@@ -762,14 +752,36 @@ impl AuthorizationServer {
             let scopes: Vec<&str> = request.scopes.iter().map(String::as_str).collect();
             facts.push(("It asks for", scopes.join(", ")));
         }
-        let mut page = page::consent(
-            &request.client.name,
-            &person.claims.name,
-            &facts,
-            (id, proof),
-        );
+        let name = &person.claims.name;
+        let mut page = page::consent(&request.client.name, name, &facts, (&id, &proof));
         page.leads_to = Some(source_of(&request.redirect));
-        Answer::Page(page)
+        let consent = Consent {
+            request,
+            browser,
+            begun: Instant::now(),
+            person,
+            proof,
+        };
+        self.keep(id, consent).then_some(Answer::Page(page))
+    }
+
+    /// Keeps a question for consent. A person who has many loses the oldest. Returns whether there was room.
+    fn keep(&self, id: String, consent: Consent) -> bool {
+        let mut consents = self.consents.lock();
+        let identity = &consent.person.claims.identity;
+        let theirs = consents
+            .iter()
+            .filter(|(_, one)| one.person.claims.identity == *identity);
+        if theirs.clone().count() >= MOST_OF_ONE {
+            let oldest = theirs.min_by_key(|(_, one)| one.begun);
+            let oldest = oldest.map(|(id, _)| id.clone());
+            oldest.map(|id| consents.remove(&id));
+        }
+        if consents.len() >= MOST {
+            return false;
+        }
+        consents.insert(id, consent);
+        true
     }
 
     /// The redirect back to a client, with a code or an error.
@@ -798,22 +810,6 @@ impl AuthorizationServer {
         Answer::Redirect(url)
     }
 
-    /// Takes the flow of a login, if it began in this browser.
-    fn take_login(&self, state: &str, browser: &str) -> Option<(Flow, Login)> {
-        let mut flows = self.flows.lock();
-        let flow = flows.get(state)?;
-        let Stage::Login(login) = &flow.stage else {
-            return None;
-        };
-        let is_theirs =
-            is_same_secret(&flow.browser, &sha256(browser)) && flow.begun.elapsed() < FLOW;
-        let login = login.clone();
-        is_theirs
-            .then(|| flows.remove(state))
-            .flatten()
-            .map(|flow| (flow, login))
-    }
-
     fn change_code(
         &self,
         fields: &Fields,
@@ -839,7 +835,9 @@ impl AuthorizationServer {
                 });
             }
             let request = &given.request;
-            let is_right = fields.get("client_id") == Some(request.client.id.as_str())
+            let is_right = fields
+                .get("client_id")
+                .is_some_and(|id| sha256(id) == request.client.sha256)
                 && fields.get("redirect_uri") == Some(request.redirect.as_str())
                 && given.given.elapsed() < CODE
                 && fields.get("code_verifier").is_some_and(|verifier| {
@@ -868,14 +866,14 @@ impl AuthorizationServer {
                 By::Login(_) => None,
             },
             client: request.client.name,
-            client_sha256: sha256(&request.client.id),
+            client_sha256: request.client.sha256,
             scopes: request.scopes,
             created: now(),
             expires: now().saturating_add(self.options.lifetime.as_secs()),
             turn: 1,
             turned: now(),
         };
-        let tokens = self.tokens(&grant, &request.client.id, keys);
+        let tokens = self.tokens(&grant, fields.get("client_id").unwrap_or_default(), keys);
         let event = format!("{} got tokens for {}", grant.client, grant.name);
         let event = (grant.identity.clone(), event);
         // Under the lock, so that no revocation comes between.

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
 use reqwest::Url;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -28,12 +29,20 @@ pub(super) struct Provider {
     metadata: Mutex<Option<(Value, Instant)>>,
 }
 
-/// A login that has begun; its secrets come back with the person, or stay here.
-#[derive(Debug, Clone)]
+/// The secrets of a login: its end has to show that it belongs to its beginning.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Login {
-    pub(super) state: String,
     nonce: String,
     verifier: String,
+}
+
+impl Login {
+    pub(super) fn new() -> Self {
+        Self {
+            nonce: random_token(),
+            verifier: format!("{}{}", random_token(), random_token()),
+        }
+    }
 }
 
 /// The reason why a login gives no person.
@@ -69,18 +78,13 @@ impl Provider {
     }
 
     /// Begins a login: the URL at which the person goes on.
-    pub(super) async fn begin(&self) -> Result<(Login, String), LoginFault> {
+    pub(super) async fn begin(&self, login: &Login, state: &str) -> Result<String, LoginFault> {
         let metadata = self.metadata().await?;
         let url = self.issuer.endpoint(&metadata, "authorization_endpoint")?;
         let mut url = Url::parse(&url).map_err(|_| RequestError::Wrong {
             url,
             reason: "it is no URL",
         })?;
-        let login = Login {
-            state: random_token(),
-            nonce: random_token(),
-            verifier: format!("{}{}", random_token(), random_token()),
-        };
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&login.verifier));
         let scopes = self.options.scopes.join(" ");
         url.query_pairs_mut().extend_pairs([
@@ -88,12 +92,12 @@ impl Provider {
             ("client_id", self.options.issuer.audience.as_str()),
             ("redirect_uri", self.redirect.as_str()),
             ("scope", scopes.as_str()),
-            ("state", login.state.as_str()),
+            ("state", state),
             ("nonce", login.nonce.as_str()),
             ("code_challenge", challenge.as_str()),
             ("code_challenge_method", "S256"),
         ]);
-        Ok((login, url.to_string()))
+        Ok(url.to_string())
     }
 
     /// The person who comes back with this code; `issuer` is the `iss` of the response, if it has one (RFC 9207).

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Url;
+use serde::{Deserialize, Serialize};
 
 use super::client::{Client, ClientFault};
+use crate::identity::tokens::sha256;
 
 /// The longest state of a client, in bytes.
 const LONGEST_STATE: usize = 2048;
@@ -42,10 +44,21 @@ impl Fields {
     }
 }
 
+/// The client of a request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Asker {
+    /// The name that it gives itself.
+    pub(super) name: String,
+    /// The host of the document that describes it.
+    pub(super) host: Option<String>,
+    /// The hash of its id.
+    pub(super) sha256: String,
+}
+
 /// What a client asks for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Request {
-    pub(super) client: Client,
+    pub(super) client: Asker,
     pub(super) redirect: String,
     pub(super) state: Option<String>,
     /// The challenge of PKCE, by S256.
@@ -132,7 +145,11 @@ impl Request {
         let asked = fields.get("scope").unwrap_or_default().split_whitespace();
         let scopes = asked.filter(|scope| offered.contains(*scope));
         Ok(Self {
-            client,
+            client: Asker {
+                sha256: sha256(&client.id),
+                name: client.name,
+                host: client.host,
+            },
             redirect: redirect.to_owned(),
             state: state.map(str::to_owned),
             challenge: challenge.to_owned(),

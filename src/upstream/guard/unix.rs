@@ -213,7 +213,7 @@ pub(crate) async fn run(mark: &str) -> io::Result<()> {
     end_marked(mark);
     let removals: Vec<_> = containers.iter().filter_map(|one| remove(one)).collect();
     for mut removal in removals {
-        // What the engine says changes nothing here, and one that hangs must not keep the guard alive.
+        // An answer of the engine changes nothing here, and an engine that hangs must not keep the guard alive.
         let _ = tokio::time::timeout(REMOVAL, removal.wait()).await;
     }
     Ok(())

@@ -780,6 +780,12 @@ impl Provider {
     #[track_caller]
     fn log_in(&self, gateway: &Gateway, browser: &mut Browser, client: &str) -> Answer {
         let onward = browser.authorize(gateway, &[("client_id", client)]);
+        self.come_back(gateway, browser, &onward)
+    }
+
+    /// Brings anna back from where she was sent.
+    #[track_caller]
+    fn come_back(&self, gateway: &Gateway, browser: &mut Browser, onward: &Answer) -> Answer {
         let asked = members(onward.header("location"));
         *self.next.lock() = json!({
             "iss": self.url(), "aud": "gateway", "sub": "7", "login": "anna", "nonce": asked["nonce"],
@@ -826,13 +832,15 @@ fn a_revocation_ends_logins_at_the_provider_that_began_before() {
 }
 
 #[test]
-fn logins_of_strangers_end_no_consent_page_and_ask_the_provider_little() {
+fn logins_of_strangers_end_nothing_and_ask_the_provider_little() {
     let provider = Provider::start();
     let setup = provider.setup();
     let gateway = setup.serve(&[]);
     let client = registered(&gateway);
     let mut anna = Browser::default();
+    let mut elsewhere = Browser::default();
     let page = provider.log_in(&gateway, &mut anna, &client);
+    let away = elsewhere.authorize(&gateway, &[("client_id", &client)]);
     let before = provider.server.requests().len();
     let path = authorize_path(&[("client_id", client.as_str())]);
     for _ in 0..1100 {
@@ -845,6 +853,32 @@ fn logins_of_strangers_end_no_consent_page_and_ask_the_provider_little() {
     let asked = provider.server.requests().len() - before;
     assert!(asked <= 5, "the provider was asked {asked} times");
     assert_eq!(try_consent(&gateway, &mut anna, &page), 303);
+    let page = provider.come_back(&gateway, &mut elsewhere, &away);
+    assert_eq!(try_consent(&gateway, &mut elsewhere, &page), 303);
+    // The state is of this browser and of this gateway.
+    let state = &members(away.header("location"))["state"];
+    let changed = format!("{state}AAAA");
+    for (browser, state) in [(&mut Browser::default(), state), (&mut elsewhere, &changed)] {
+        let back = format!("/oauth/callback?state={state}&code=x");
+        assert_eq!(browser.send(call(&gateway, "GET", &back)).status, 400);
+    }
+}
+
+#[test]
+fn a_person_who_opens_many_consent_pages_loses_only_their_own() {
+    let provider = Provider::start();
+    let setup = provider.setup();
+    let gateway = setup.serve(&[]);
+    let client = registered(&gateway);
+    let mut anna = Browser::default();
+    let first = provider.log_in(&gateway, &mut anna, &client);
+    let pages: Vec<Answer> = (0..10)
+        .map(|_| provider.log_in(&gateway, &mut anna, &client))
+        .collect();
+    assert_eq!(try_consent(&gateway, &mut anna, &first), 400);
+    for page in &pages {
+        assert_eq!(try_consent(&gateway, &mut anna, page), 303);
+    }
 }
 
 #[test]
