@@ -47,6 +47,8 @@ export default defineConfig({
       credits: false,
       lastUpdated: Boolean(source),
       pagination: true,
+      // The page of errors is so long that it has every word; a page about the words is the better one.
+      pagefind: { ranking: { pageLength: 0.8 } },
       tableOfContents: { minHeadingLevel: 2, maxHeadingLevel: 3 },
       // A picture beside each heading would be a third of the long reference pages.
       markdown: { headingLinks: false },
