@@ -9,6 +9,7 @@ pub(crate) mod budget;
 mod capabilities;
 pub(crate) mod envelope;
 mod error_code;
+mod extensions;
 pub(crate) mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -27,6 +28,7 @@ pub(crate) use capabilities::{ClientCapabilities, INTERFACES, ServerCapabilities
 pub use envelope::{Envelope, Message, Outcome};
 pub(crate) use envelope::{Malformed, Request};
 pub(crate) use error_code::ErrorCode;
+pub(crate) use extensions::{Extensions, Others, TASKS};
 pub use frame::Frame;
 pub use id::RequestId;
 pub(crate) use lines::{Line, LineReader};

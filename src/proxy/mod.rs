@@ -162,6 +162,8 @@ pub(crate) struct Directories {
     pub audit: Option<PathBuf>,
     /// The lists and indexes that sessions share; `None` for a proxy that is alone in its process.
     pub shared: Option<Arc<SharedLists>>,
+    /// The file with the key of tasks' ids; `None` makes a key for this proxy alone.
+    pub tasks: Option<PathBuf>,
     /// The questions about calls that wait for an approval; `None` keeps none.
     pub approvals: Option<Approvals>,
     /// The decisions on clients' surfaces; `None` keeps none.
@@ -274,6 +276,7 @@ impl Proxy {
                 limits: limits.clone(),
                 directories,
                 variables: session.environment,
+                is_over_http: profiles.is_over_http(),
                 proxy: proxy.clone(),
                 tasks: tasks.clone(),
             };
@@ -538,6 +541,9 @@ impl Proxy {
         match method {
             "tools/list" => self.tools.list(&view, caller, params).await,
             "tools/call" => self.tools.answer_call(&view, caller, params, line).await,
+            "tasks/get" | "tasks/update" | "tasks/cancel" if modern => {
+                Box::pin(self.tools.task(&view, caller, method, params)).await
+            }
             "server/discover" => Reply::constant(self.discover(&view).into(), true),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),

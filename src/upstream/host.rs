@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::{Listing, NotListed, ServerReply};
-use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
+use crate::mcp::{ClientCapabilities, LogLevel, Others, Outbox};
 use crate::tool::{ServerName, ToolHash};
 
 /// The pending response of a client.
@@ -33,6 +33,11 @@ pub(crate) struct Question {
 pub(crate) trait Host: Send + Sync {
     /// The capabilities it declared. They decide which connection the request uses.
     fn capabilities(&self) -> ClientCapabilities;
+
+    /// The extensions that it has in common with the server of this request, besides those of its capabilities.
+    fn extensions(&self) -> Others {
+        Others::new()
+    }
 
     /// Whether it can be asked during this request.
     fn is_askable(&self) -> bool {

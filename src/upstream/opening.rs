@@ -20,7 +20,7 @@ pub(super) fn openings() -> [(Revision, &'static str, String); 2] {
     let (legacy, modern) = ("initialize", "server/discover");
     let discover = format!(
         r#"{{"_meta":{{{}}}}}"#,
-        modern_meta(ClientCapabilities::NONE)
+        modern_meta(&ClientCapabilities::NONE.to_string())
     );
     [
         (
@@ -41,8 +41,8 @@ pub(super) fn initialize_params(capabilities: ClientCapabilities) -> String {
     )
 }
 
-/// The members of `_meta` that every modern request carries.
-pub(super) fn modern_meta(capabilities: ClientCapabilities) -> String {
+/// The members of `_meta` that every modern request carries; `capabilities` is JSON.
+pub(super) fn modern_meta(capabilities: &str) -> String {
     format!(
         r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{capabilities}"#,
         Revision::V2026_07_28,

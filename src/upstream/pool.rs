@@ -257,7 +257,7 @@ impl Pool {
                 Err(error) if error.is_lost() && std::mem::take(&mut may_repeat) => error,
                 outcome => return outcome,
             };
-            tracing::info!(%server, method = call.method, name = call.name, %error, "calling once more");
+            tracing::info!(%server, method = call.method, name = call.label(), %error, "calling once more");
             drop(lease);
             lease = self.lease_within(server, call).await?;
             self.check_pins(server, &lease, call).await?;

@@ -51,6 +51,7 @@ pub(super) async fn listen(
             hop: Hop::default(),
             host: None,
             agreed: None,
+            takes_task: false,
         };
         let outcome = tokio::select! {
             outcome = connection.call(&subscription) => outcome,

@@ -13,7 +13,7 @@ use crate::downstream::exchange::{Exchange, ResponseTarget};
 use crate::downstream::span::{self, Of, Traced};
 use crate::mcp::object::{quoted, text};
 use crate::mcp::{
-    ClientCapabilities, ErrorCode, Frame, LogLevel, Object, Outbox, Request, RequestId, Revision,
+    ClientCapabilities, ErrorCode, Extensions, Frame, LogLevel, Object, Outbox, Request, RequestId, Revision,
 };
 use crate::proxy::{Caller, Interests, Listener, Reply, Shows};
 use crate::telemetry;
@@ -158,6 +158,10 @@ impl Session {
         } else {
             (self.client.capabilities(), None)
         };
+        let extensions = match meta.get(CAPABILITIES_KEY) {
+            Some(declared) if revision.is_modern() => Extensions::parse(declared),
+            _ => self.client.extensions(),
+        };
         let shows = if revision.is_modern() {
             let info = meta.get(CLIENT_KEY);
             if let Some(info) = info {
@@ -172,6 +176,7 @@ impl Session {
             revision,
             shows,
             capabilities: capabilities.unwrap_or_default(),
+            extensions,
             outbox: exchange.outbox().clone(),
             log_level,
             params: exchange.params().cloned(),
@@ -236,6 +241,8 @@ impl Session {
             .map(ClientCapabilities::parse)
             .unwrap_or_default();
         self.client.note_interfaces(capabilities);
+        let extensions = params.get("capabilities").map(Extensions::of_handshake);
+        self.client.declare(extensions.unwrap_or_default());
         self.proxy()
             .initialize(&self.client, revision, capabilities)
     }

@@ -10,7 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::client::{Client, Shows, refusal};
 use crate::mcp::object::quoted;
-use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Receipt, Revision, headers};
+use crate::mcp::{
+    ClientCapabilities, Extensions, Frame, LogLevel, Object, Outbox, Receipt, Revision, headers,
+};
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
 use crate::upstream::{Asking, Host, Question, ServerReply};
@@ -26,6 +28,8 @@ pub(crate) struct Caller {
     pub shows: Option<Shows>,
     /// The client's capabilities.
     pub capabilities: ClientCapabilities,
+    /// Its extensions besides those.
+    pub extensions: Extensions,
     /// The outbox for notifications and questions that belong to the request.
     pub outbox: Outbox,
     /// The lowest log level that a modern request asks for.

@@ -126,6 +126,7 @@ impl Relay {
             params,
             limit,
             is_repeatable,
+            takes_task,
         } = relayed;
         let (method, name) = (method.to_owned(), name.map(str::to_owned));
         let (meta, trace) = (context.meta.clone(), context.trace.clone());
@@ -152,6 +153,7 @@ impl Relay {
                 hop,
                 host,
                 agreed,
+                takes_task,
             };
             let outcome = tokio::select! {
                 outcome = pool.call(&server, request, &trace, is_repeatable) => outcome,

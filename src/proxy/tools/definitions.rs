@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::mcp::object::quoted;
-use crate::mcp::{INTERFACES, Revision};
+use crate::mcp::{INTERFACES, Revision, TASKS};
 use crate::proxy::answers::reply::server_info;
 use crate::proxy::view::View;
 use crate::upstream::SKILLS;
@@ -94,8 +94,10 @@ fn capabilities(view: &View, is_modern: bool) -> String {
             format!(r#""{SKILLS}":{{"directoryRead":true}}"#),
         ),
     ];
+    let tasks = (is_modern, format!(r#""{TASKS}":{{}}"#));
     let extensions: Vec<String> = extensions
         .into_iter()
+        .chain([tasks])
         .filter_map(|(is_there, part)| is_there.then_some(part))
         .collect();
     let extensions = match extensions.is_empty() {
