@@ -22,6 +22,28 @@ const LONGEST_NAME: usize = 128;
 /// The maximum size of an extension's settings, in bytes.
 const LARGEST: usize = 4 * 1024;
 
+/// The beginnings of the methods that no extension can have.
+const TAKEN: [&str; 15] = [
+    "completion/",
+    "elicitation/",
+    "initialize/",
+    "logging/",
+    "notifications/",
+    "prompts/",
+    "resources/",
+    "roots/",
+    "sampling/",
+    "server/",
+    "skills/",
+    "subscriptions/",
+    "tasks/",
+    "tools/",
+    "ui/",
+];
+
+/// The notifications of the protocol that have one name only.
+const TAKEN_NOTIFICATIONS: [&str; 5] = ["cancelled", "initialized", "message", "progress", "tasks"];
+
 /// The extensions that a client declares.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extensions {
@@ -84,6 +106,22 @@ pub(crate) fn others(capabilities: &RawValue) -> Others {
     passing.take(MOST).collect()
 }
 
+/// Whether a method may be one of an extension.
+#[must_use]
+pub(crate) fn may_be(method: &str) -> bool {
+    let plain = method.bytes().all(|byte| byte.is_ascii_graphic());
+    plain && method.contains('/') && !TAKEN.iter().any(|taken| method.starts_with(taken))
+}
+
+/// Whether a notification may be one of an extension.
+#[must_use]
+pub(crate) fn may_notify(method: &str) -> bool {
+    match method.strip_prefix("notifications/") {
+        Some(own) if !own.contains('/') => !TAKEN_NOTIFICATIONS.contains(&own),
+        own => may_be(own.unwrap_or(method)),
+    }
+}
+
 fn declared(capabilities: &RawValue) -> impl Iterator<Item = (String, String)> {
     let all = Object::parse(capabilities).ok();
     let extensions = all.and_then(|all| Object::parse(all.get("extensions")?).ok());
@@ -101,9 +139,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_method_of_the_protocol_is_none_of_an_extension() {
+        for taken in ["tools/call", "tasks/get", "ping", "x y/z", "skills/other"] {
+            assert!(!may_be(taken), "{taken}");
+        }
+        assert!(may_be("x.example/files/get") && may_notify("notifications/files/changed"));
+        assert!(may_notify("notifications/files") && may_notify("x.example/changed"));
+        for taken in [
+            "notifications/tools/list_changed",
+            "notifications/message",
+            "notifications/cancelled",
+        ] {
+            assert!(!may_notify(taken), "{taken}");
+        }
+    }
+
+    #[test]
     fn what_is_unknown_passes_if_it_has_a_name_and_a_size() {
         let large = format!(r#""com.example/large":{{"x":"{}"}}"#, "x".repeat(LARGEST));
-        let many: Vec<_> = (0..40).map(|n| format!(r#""z.example/{n}":{{}}"#)).collect();
+        let many: Vec<_> = (0..40)
+            .map(|n| format!(r#""z.example/{n}":{{}}"#))
+            .collect();
         let json = format!(
             r#"{{"extensions":{{"com.example/a":{{"n":1e400}},"com.example/b":true,"plain":{{}},"/x":{{}},"x y/z":{{}},"mcpzip/x":{{}},{large},
             "io.modelcontextprotocol/oauth-client-credentials":{{}},"io.modelcontextprotocol/ui":{{}},"io.modelcontextprotocol/tasks":{{}},{}}}}}"#,
@@ -117,9 +173,17 @@ mod tests {
         assert_eq!(others.len(), MOST);
         let rest = others.keys().filter(|name| !name.starts_with("z.example/"));
         assert_eq!(rest.count(), 1);
-        for nothing in ["{}", "[]", r#"{"extensions":[]}"#, r#"{"extensions":{"io.modelcontextprotocol/tasks":true}}"#] {
+        for nothing in [
+            "{}",
+            "[]",
+            r#"{"extensions":[]}"#,
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":true}}"#,
+        ] {
             let raw = RawValue::from_string(nothing.to_owned()).unwrap();
-            assert!(!Extensions::parse(&raw).takes_tasks() && Extensions::parse(&raw).others().is_empty());
+            assert!(
+                !Extensions::parse(&raw).takes_tasks()
+                    && Extensions::parse(&raw).others().is_empty()
+            );
         }
     }
 }

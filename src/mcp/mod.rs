@@ -9,7 +9,7 @@ pub(crate) mod budget;
 mod capabilities;
 pub(crate) mod envelope;
 mod error_code;
-mod extensions;
+pub(crate) mod extensions;
 pub(crate) mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;

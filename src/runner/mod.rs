@@ -556,6 +556,7 @@ impl Inner {
             shows: None,
             capabilities: self.capabilities,
             extensions: Extensions::default(),
+            common: Arc::default(),
             outbox: outbox.clone(),
             log_level: None,
             params: None,

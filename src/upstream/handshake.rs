@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::CallError;
-use super::host::Host;
+use super::host::{Declared, Host};
 use super::introduction::Introduction;
 use super::opening::{initialize_params, modern_meta};
 use super::reply::ServerReply;
@@ -62,10 +62,10 @@ impl Introduction {
     /// Opens a connection with a handshake (up to 2025-11-25, basic/lifecycle).
     pub(super) async fn legacy(
         wire: &Wire,
-        capabilities: ClientCapabilities,
+        declared: &Declared,
         limit: Duration,
     ) -> Result<Self, Refusal> {
-        let params = initialize_params(capabilities);
+        let params = initialize_params(declared.clone());
         let result = answer(
             wire.request("initialize".into(), |_| Frame::from(params), limit, None)
                 .await,

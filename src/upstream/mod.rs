@@ -73,6 +73,7 @@ pub(crate) use sharing::{SharedServers, list_name};
 pub(crate) use skills::{EXTENSION as SKILLS, of_definition as skill_of_definition};
 pub(crate) use slot::ServerState;
 pub(crate) use source::{DIGEST, OpenSource, SCHEMA_MARK, SCHEMA_REQUEST, Source, SourceError};
+pub(crate) use subscription::Followed;
 pub(crate) use transport::http::HttpError;
 pub(crate) use transport::http::mirrors::mirrored;
 

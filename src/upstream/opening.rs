@@ -1,5 +1,6 @@
 //! The requests that open a connection, as text: `initialize` (up to 2025-11-25) and `server/discover` (2026-07-28).
 
+use super::host::Declared;
 use crate::mcp::object::quoted;
 use crate::mcp::{ClientCapabilities, Revision};
 
@@ -26,14 +27,16 @@ pub(super) fn openings() -> [(Revision, &'static str, String); 2] {
         (
             Revision::NEWEST_LEGACY,
             legacy,
-            whole(legacy, initialize_params(ClientCapabilities::NONE)),
+            whole(legacy, initialize_params(Declared::default())),
         ),
         (Revision::V2026_07_28, modern, whole(modern, discover)),
     ]
 }
 
 /// The `params` of `initialize`.
-pub(super) fn initialize_params(capabilities: ClientCapabilities) -> String {
+pub(super) fn initialize_params(declared: Declared) -> String {
+    let extensions = declared.extensions.into_iter().collect();
+    let capabilities = declared.capabilities.with_extensions(extensions);
     format!(
         r#"{{"protocolVersion":"{}","capabilities":{capabilities},"clientInfo":{}}}"#,
         Revision::NEWEST_LEGACY,

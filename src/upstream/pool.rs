@@ -15,7 +15,7 @@ use super::oauth::Account;
 use super::reply::ServerReply;
 use super::sharing::{self, Joined};
 use super::slot::{Idle, Lease, ServerState, Slot};
-use super::subscription::SubscribeError;
+use super::subscription::{Followed, SubscribeError};
 use super::{CallError, ConnectError, INSTALLING, UpstreamContext};
 use crate::config::{Config, Server, Transport, Trust};
 use crate::telemetry;
@@ -330,9 +330,9 @@ impl Pool {
         let _ = urgent.wait_for(|waiting| *waiting == 0).await;
     }
 
-    /// Sets the resources of a server that this session follows, by the server's own URIs. While there are any, the
+    /// Sets the resources and tasks of a server that this session follows. While there are any, the
     /// connection stays open.
-    pub(crate) fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
+    pub(crate) fn subscribe(&self, server: &ServerName, uris: BTreeSet<Followed>) {
         if let Some(joined) = self.servers.read().get(server) {
             joined.slots.follow(joined.user, uris);
         }
@@ -400,9 +400,9 @@ impl Pool {
         server: &ServerName,
         host: Option<&dyn Host>,
     ) -> Result<Lease, Arc<ConnectError>> {
-        let capabilities = host.map_or_else(|| self.audience.capabilities(), Host::capabilities);
+        let declared = host.map_or_else(|| self.audience.capabilities().into(), Host::declared);
         let (slot, user) = self.slot(server, host)?;
-        slot.lease(user, capabilities).await
+        slot.lease(user, declared).await
     }
 
     /// A slot for a request of `host`, and this session's id among the users of the server.
@@ -430,7 +430,7 @@ impl Pool {
                 identity: remote.identity.word(),
             }));
         }
-        let slot = joined.slots.suiting(host.map(Host::capabilities));
+        let slot = joined.slots.suiting(host.map(Host::declared));
         Ok((slot, joined.user))
     }
 }

@@ -64,6 +64,7 @@ mod logs;
 mod management;
 mod meta_tools;
 mod metrics;
+mod modern_tasks;
 mod names;
 #[cfg(target_os = "linux")]
 mod notifications;

@@ -272,7 +272,8 @@ impl Relay {
                     || (context.caller.capabilities.answers_nothing()
                         && context.state.is_none()) =>
             {
-                let host = CallHost::new(
+                let host = CallHost::at(
+                    server,
                     &context.caller,
                     context.progress_token.as_deref(),
                     Questions::Refused,
@@ -292,7 +293,8 @@ impl Relay {
         relayed: Relayed<'_>,
         context: &RequestContext,
     ) -> Result<ServerReply, CallError> {
-        let host = CallHost::new(
+        let host = CallHost::at(
+            server,
             &context.caller,
             context.progress_token.as_deref(),
             Questions::Requested,

@@ -107,7 +107,8 @@ impl Relay {
         let (asked, questions) = mpsc::unbounded_channel();
         let (answer, outcome) = oneshot::channel();
         let call = CancellationToken::new();
-        let host = CallHost::new(
+        let host = CallHost::at(
+            server,
             &context.caller,
             context.progress_token.as_deref(),
             Questions::Answered(asked),

@@ -394,23 +394,13 @@ pub(super) fn has_scopes(
     context: Option<&RequestContext>,
     tool: &Tool,
 ) -> Result<(), Failure> {
-    let Some(scopes) = context.and_then(|context| context.caller.scopes.as_ref()) else {
-        return Ok(());
-    };
-    let (config, name) = (view.config(), tool.own_name());
-    let auth = config
-        .http
-        .as_ref()
-        .ok()
-        .and_then(|http| http.auth.as_ref());
-    let written = config.renamed.get(&name.server).map(String::as_str);
-    let needed = auth.map(|auth| auth.tool_scopes.needed(&name, written, tool.entry().hints));
-    let needed = needed.unwrap_or_default();
-    match needed.iter().all(|scope| scopes.contains(*scope)) {
+    let scopes = context.and_then(|context| context.caller.scopes.as_deref());
+    let needed = view.lacking_scopes(scopes, &tool.own_name(), tool.entry().hints);
+    match needed.is_empty() {
         true => Ok(()),
         false => Err(Failure::Scopes {
             name: tool.qualified_name(),
-            needed: needed.into_iter().map(str::to_owned).collect(),
+            needed,
         }),
     }
 }

@@ -15,9 +15,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::Tools;
-use super::call::{
-    Call, TaskWish, completed, has_scopes, size_of_answer, without_secrets,
-};
+use super::call::{Call, TaskWish, completed, has_scopes, size_of_answer, without_secrets};
 use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, Server};

@@ -240,7 +240,9 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
             Reply::RelayedError(body) => error_as_result(&body),
             Reply::Error { message, .. } => tool_error(&message),
             // No tool call ends like that.
-            Reply::RelayedContent(_) | Reply::Task(_) | Reply::Ended { .. } => tool_error("the call has no result"),
+            Reply::RelayedContent(_) | Reply::Task(_) | Reply::Ended { .. } => {
+                tool_error("the call has no result")
+            }
         };
         let raw: &RawValue = serde_json::from_slice(&body).expect("a result is JSON");
         let result = Object::parse(raw).unwrap_or_default();

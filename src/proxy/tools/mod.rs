@@ -24,7 +24,7 @@ use self::builtin::Builtin;
 use self::call::Schemas;
 use self::direct::DirectNames;
 use self::reranking::Reranking;
-use self::tasks::TaskIds;
+use self::tasks::{TaskIds, Watches};
 use super::answers::{Answers, counting};
 use super::callers::caller::Caller;
 use super::inventory::Inventory;
@@ -41,6 +41,7 @@ use crate::statistics::Statistics;
 use crate::tool::tokens_of;
 
 pub(in crate::proxy) use self::builtin::tools as own_tools;
+pub(crate) use self::tasks::TaskWatch;
 
 /// Lists and calls tools.
 #[derive(Debug)]
@@ -57,6 +58,7 @@ pub(crate) struct Tools {
     pub(crate) ledger: Arc<Ledger>,
     limits: Arc<Limits>,
     task_ids: TaskIds,
+    watches: Watches,
     tasks: Tasks,
 }
 
@@ -102,6 +104,7 @@ impl Tools {
             ledger,
             limits,
             task_ids: TaskIds::new(directories.tasks.clone(), &variables, is_over_http),
+            watches: Watches::default(),
             builtin: Builtin {
                 inventory: inventory.clone(),
                 answers: answers.clone(),

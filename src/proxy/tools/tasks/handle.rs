@@ -127,13 +127,20 @@ impl TaskIds {
     ///
     /// # Errors
     /// When the key cannot be read or made.
-    pub(super) fn open(&self, view: &View, caller: &Caller, id: &str) -> io::Result<Option<Handle>> {
+    pub(super) fn open(
+        &self,
+        view: &View,
+        caller: &Caller,
+        id: &str,
+    ) -> io::Result<Option<Handle>> {
         let Some(sealed) = id.strip_prefix(PREFIX) else {
             return Ok(None);
         };
         let (keys, caller) = (self.keys()?, self.caller(view, caller));
         let mut plain = keys.iter().filter_map(|key| key.open_text(&caller, sealed));
-        Ok(plain.next().and_then(|plain| serde_json::from_slice(&plain).ok()))
+        Ok(plain
+            .next()
+            .and_then(|plain| serde_json::from_slice(&plain).ok()))
     }
 
     /// Whether ids can be made. The log has the reason if not.

@@ -5,13 +5,16 @@
 //! these arguments. The result of the task is shown as the result of the call would be.
 
 mod handle;
+mod watch;
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use self::handle::{Handle, LONGEST_ID, LONGEST_SELECT};
+use self::watch::{Change, MOST_TASKS};
 use super::Tools;
 use super::call::{TaskWish, has_scopes, size_of_answer, without_secrets};
 use crate::catalog::{Adapted, Tool};
@@ -25,9 +28,12 @@ use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::{Relayed, RequestContext, task_in};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
+use crate::tool::ServerName;
 use crate::upstream::{CallError, Question, ServerReply};
 
 pub(in crate::proxy) use self::handle::TaskIds;
+pub(crate) use self::watch::TaskWatch;
+pub(in crate::proxy) use self::watch::Watches;
 
 /// The rule that is named where rules look at arguments which are not kept.
 const UNKNOWN_ARGUMENTS: &str =
@@ -74,15 +80,23 @@ impl Tools {
             message: message.to_owned(),
             data: None,
         };
-        let (Some(context), Some(wish)) = (context.filter(|_| self.takes_task(context, wish)), wish)
+        let (Some(context), Some(wish)) =
+            (context.filter(|_| self.takes_task(context, wish)), wish)
         else {
             return Some(Err(failed("it made a task that was not asked for")));
         };
-        let id = task.text("taskId").filter(|id| !id.is_empty() && id.len() <= LONGEST_ID);
+        let id = task
+            .text("taskId")
+            .filter(|id| !id.is_empty() && id.len() <= LONGEST_ID);
         let Some(id) = id else {
             return Some(Err(failed("it made a task without a usable id")));
         };
-        let handle = Handle::new(&tool.own_name(), id, arguments, (wish.select, wish.is_direct));
+        let handle = Handle::new(
+            &tool.own_name(),
+            id,
+            arguments,
+            (wish.select, wish.is_direct),
+        );
         let made = match self.task_ids.seal(view, &context.caller, &handle) {
             Ok(id) => Ok(Reply::Task(task.with("taskId", &quoted(&id)).into())),
             Err(error) => Err(failed(&format!("its task has no id: {error}"))),
@@ -115,7 +129,10 @@ impl Tools {
         let Some(handle) = handle else {
             return self.unknown_task(view, caller, method);
         };
-        match self.about_task(view, caller, method, params, &id, &handle).await {
+        match self
+            .about_task(view, caller, method, params, &id, &handle)
+            .await
+        {
             Ok(reply) => reply,
             // Another tool, or none, has its name now.
             Err(failure) if failure.is_unknown() => self.unknown_task(view, caller, method),
@@ -146,33 +163,141 @@ impl Tools {
         let found = tool.as_ref().ok().cloned();
         let asked = async {
             let tool = tool?;
-            self.ask_about(view, caller, (method, params, id), handle, &tool).await
+            self.ask_about(view, caller, (method, params, id), handle, &tool)
+                .await
         };
+        if method != "tasks/get" {
+            let answered = self.recorded(view, caller, method, handle, found, asked);
+            return Ok(answered.await?.reply);
+        }
+        // Nothing is written while the task goes on.
+        match asked.await {
+            Ok(Answered {
+                reply,
+                recorded: None,
+            }) => Ok(reply),
+            answered => {
+                let answered = async { answered };
+                let answered = self.recorded(view, caller, method, handle, found, answered);
+                Ok(answered.await?.reply)
+            }
+        }
+    }
+
+    /// Makes a request about a task, with a line in the audit log if there is one.
+    async fn recorded(
+        &self,
+        view: &View,
+        caller: &Caller,
+        method: &str,
+        handle: &Handle,
+        tool: Option<Tool>,
+        asked: impl Future<Output = Result<Answered, Failure>>,
+    ) -> Result<Answered, Failure> {
         let Some(audit) = self.ledger.audit() else {
-            return asked.await.map(|answered| answered.reply);
+            return asked.await;
         };
         let arguments = handle.arguments.as_deref().map_or("{}", RawValue::get);
-        let name = handle.tool().map(|name| name.to_string()).unwrap_or_default();
+        let name = handle.tool().map(|name| name.to_string());
+        let name = name.unwrap_or_default();
         let event = CallEvent::begin(audit, view, Some(caller), &name, arguments)?;
-        let event = event.about_task(method);
-        let tool = || found.clone();
-        if method == "tasks/get" {
-            // Nothing is written while the task goes on.
-            let answered = asked.await;
-            return match answered {
-                Ok(Answered {
-                    reply,
-                    recorded: None,
-                }) => Ok(reply),
-                answered => {
-                    let answered = pin!(async { answered });
-                    let answered = event.record(answered, tool, recorded).await?;
-                    Ok(answered.reply)
-                }
-            };
+        let (event, asked) = (event.about_task(method), pin!(asked));
+        event.record(asked, || tool.clone(), about).await
+    }
+
+    /// Subscribes a caller to the tasks of `notifications.taskIds` that are its own.
+    ///
+    /// # Errors
+    /// With the answer if the request does not declare the extension.
+    pub(in crate::proxy) fn watch(
+        &self,
+        view: &View,
+        caller: &Caller,
+        notifications: &Object<'_>,
+    ) -> Result<TaskWatch, Reply> {
+        let ids = notifications.get("taskIds");
+        if ids.is_some() && !caller.extensions.takes_tasks() {
+            return Err(missing_extension());
         }
-        let asked = pin!(asked);
-        Ok(event.record(asked, tool, recorded).await?.reply)
+        let ids = ids.and_then(|raw| serde_json::from_str::<Vec<String>>(raw.get()).ok());
+        let ids = ids.unwrap_or_default().into_iter().take(MOST_TASKS);
+        let own = ids.filter_map(|id| {
+            let handle = self.task_ids.open(view, caller, &id).ok()??;
+            Some((id, handle))
+        });
+        let own: BTreeMap<String, Handle> = own.collect();
+        Ok(self.watches.add(caller, own))
+    }
+
+    /// Receives a server's notification about a task.
+    pub(in crate::proxy) fn task_changed(&self, server: &ServerName, params: &RawValue) {
+        let id = Object::parse(params)
+            .ok()
+            .and_then(|object| object.text("taskId"));
+        if let Some(id) = id {
+            let params = Bytes::copy_from_slice(params.get().as_bytes());
+            self.watches.changed(server, &id, &params);
+        }
+    }
+
+    /// The next notification about a task for its client, as `params`.
+    pub(in crate::proxy) async fn next_change(
+        &self,
+        watch: &mut TaskWatch,
+        view: impl Fn() -> View,
+    ) -> Option<String> {
+        loop {
+            let change = watch.next().await?;
+            let (caller, view) = (&watch.watched.caller, view());
+            let handle = watch.watched.tasks.get(&change.id)?;
+            match self.change_for(&view, caller, handle, &change).await {
+                Ok(params) => return Some(params),
+                Err(failure) => tracing::debug!(
+                    reason = failure.text(&view),
+                    "a notification about a task is not passed on"
+                ),
+            }
+        }
+    }
+
+    async fn change_for(
+        &self,
+        view: &View,
+        caller: &Caller,
+        handle: &Handle,
+        change: &Change,
+    ) -> Result<String, Failure> {
+        let tool = self.tool_of_task(view, handle).await?;
+        let context = context_of(caller, view, &Object::default());
+        self.may_have(view, &context, handle, &tool)?;
+        let server = tool.server().name();
+        let renamed = self.relay.named_uris.note(server, &change.params);
+        let params = ServerReply::Result(renamed.unwrap_or_else(|| change.params.clone()));
+        let malformed = || Failure::Malformed {
+            name: tool.qualified_name(),
+        };
+        let ServerReply::Result(params) = without_secrets(view, &tool, params) else {
+            return Err(malformed());
+        };
+        let raw: &RawValue = serde_json::from_slice(&params).map_err(|_| malformed())?;
+        let state = Object::parse(raw).map_err(|_| malformed())?;
+        let mut answered = self
+            .state_for(&context, &change.id, handle, &tool, &state)
+            .await?;
+        if answered.recorded.is_some() {
+            let (method, found) = ("notifications/tasks", Some(tool.clone()));
+            let ready = async { Ok(answered) };
+            answered = self
+                .recorded(view, caller, method, handle, found, ready)
+                .await?;
+        }
+        let Reply::Relayed(state) = answered.reply else {
+            return Err(malformed());
+        };
+        let raw: &RawValue = serde_json::from_slice(&state).map_err(|_| malformed())?;
+        Ok(Object::parse(raw)
+            .map_err(|_| malformed())?
+            .without("resultType"))
     }
 
     /// The tool of a task, if the client may call it now.
@@ -214,13 +339,7 @@ impl Tools {
         handle: &Handle,
         tool: &Tool,
     ) -> Result<Answered, Failure> {
-        let context = RequestContext {
-            is_askable: false,
-            progress_token: None,
-            responses: None,
-            state: None,
-            ..RequestContext::of(caller, view, params)
-        };
+        let context = context_of(caller, view, params);
         self.may_have(view, &context, handle, tool)?;
         let (name, own) = (tool.qualified_name(), tool.own_name());
         let permit = self.permit(view, Some(&context), &own).await?;
@@ -237,7 +356,10 @@ impl Tools {
             is_repeatable: method != "tasks/update",
             takes_task: true,
         };
-        let answered = self.relay.request(&own.server, relayed, Some(&context)).await;
+        let answered = self
+            .relay
+            .request(&own.server, relayed, Some(&context))
+            .await;
         permit.count_bytes(size_of_answer(&answered));
         let reply = answered.map_err(|error| Failure::Call {
             name: name.clone(),
@@ -356,8 +478,19 @@ impl Tools {
     }
 }
 
+/// The context of a request about a task, in which the client is not asked anything.
+fn context_of(caller: &Caller, view: &View, params: &Object<'_>) -> RequestContext {
+    RequestContext {
+        is_askable: false,
+        progress_token: None,
+        responses: None,
+        state: None,
+        ..RequestContext::of(caller, view, params)
+    }
+}
+
 /// The part of an answer that the audit log is about.
-fn recorded(answered: &Answered) -> &Reply {
+fn about(answered: &Answered) -> &Reply {
     answered.recorded.as_ref().unwrap_or(&answered.reply)
 }
 
@@ -387,7 +520,9 @@ fn replaced(object: &Object<'_>, changed: &[(&str, String)]) -> String {
     let own = object.members().iter().zip(object.iter());
     let kept = own.filter(|(_, (name, _))| new(name).is_none());
     let kept = kept.map(|((key, value), _)| format!("{key}:{value}"));
-    let changed = changed.iter().map(|(key, value)| format!(r#""{key}":{value}"#));
+    let changed = changed
+        .iter()
+        .map(|(key, value)| format!(r#""{key}":{value}"#));
     let members: Vec<String> = changed.chain(kept).collect();
     format!("{{{}}}", members.join(","))
 }
