@@ -10,14 +10,14 @@ use crate::config::Verdict;
 use crate::mcp::Others;
 use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 
+/// Extensions of servers that clients can use: their servers, and the servers' settings.
+pub(super) type Offered = BTreeMap<String, (ServerName, String)>;
+
 /// The extensions that a client has in common with servers, by server.
 pub(super) type Common = BTreeMap<ServerName, Others>;
 
 /// The extensions of servers that clients with this view can use: their servers, and the servers' settings.
-pub(super) fn offered(
-    view: &View,
-    inventory: &Inventory,
-) -> BTreeMap<String, (ServerName, String)> {
+pub(super) fn offered(view: &View, inventory: &Inventory) -> Offered {
     let mut found: BTreeMap<String, Option<(ServerName, String)>> = BTreeMap::new();
     let (snapshot, config) = (view.snapshot(), view.config());
     for server in snapshot.servers() {

@@ -109,6 +109,7 @@ mod containers;
 mod doctor;
 mod effects;
 mod entries;
+mod extensions;
 mod extract_secrets;
 mod hygiene;
 mod init;

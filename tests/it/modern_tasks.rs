@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::gateway::{Call, Gateway};
-use crate::support::script::{Step, answer, echo, error, hang, if_params, result, up_to};
+use crate::support::script::{Step, answer, echo, error, hang, if_params, line, result, up_to};
 use crate::support::{Client, Message, Server, Setup, until};
 
 /// The capabilities of a client with tasks, and with forms.
@@ -199,7 +199,7 @@ fn a_task_is_there_in_the_next_session_of_a_daemon() {
     let mut client = setup.start();
     assert_eq!(get(&mut client, &id).value()["status"], "completed");
     client.finish();
-    setup.run(&["daemon", "stop"]).code(0);
+    let _ = setup.run(&["daemon", "stop"]).code(0);
     let mut client = setup.clone().alone().start();
     assert_eq!(get(&mut client, &id).value()["status"], "completed");
     client.finish();
@@ -331,7 +331,7 @@ fn a_rule_that_denies_the_tool_denies_its_task() {
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
             let refused = asked(&mut client, method, &named(&id)).error();
             assert_eq!(refused["code"], -32602, "{rules}: {refused}");
-            assert!(!refused.to_string().contains("all"), "{refused}");
+            assert!(!refused.to_string().contains("rows"), "{refused}");
         }
         // Arguments that were too long to keep may be such.
         assert_eq!(get(&mut client, &long).error_code(), -32602);
@@ -574,4 +574,89 @@ fn an_upstream_over_http_gets_its_own_id_in_the_header() {
     assert_eq!(get(&mut client, &id).value()["status"], "working");
     client.finish();
     assert_eq!(web.first("tasks/get").header("mcp-name"), "t-9");
+}
+
+fn execute(client: &mut Client, name: &str) {
+    let call = format!(r#""name":"execute_tool","arguments":{{"name":"{name}"}}"#);
+    assert_eq!(client.ask_modern("tools/call", &call).text(), "ok");
+}
+
+/// A notification of a task of the server.
+fn notified(status: &str, members: &str) -> Step {
+    let task = format!(
+        r#""taskId":{},"status":"{status}","createdAt":"2026-11-26T00:00:00Z","lastUpdatedAt":"2026-11-26T00:00:00Z","ttlMs":null{members}"#,
+        json!(OWN)
+    );
+    line(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/tasks","params":{{{task}}}}}"#
+    ))
+}
+
+#[test]
+fn a_client_that_listens_to_its_tasks_hears_of_them_as_it_would_ask() {
+    let result = r#","result":{"content":[{"type":"text","text":"{\"rows\":[1,2]}"}]}"#;
+    let server = lab()
+        .on("subscriptions/listen", [hang()])
+        .tool("go_on", [notified("working", ""), answer("ok")])
+        .tool("finish", [notified("completed", result), answer("ok")]);
+    let setup = setup(server);
+    let mut client = setup.start();
+    let id = begin(&mut client, r#","select":".rows[1]""#);
+    let filter = json!({ "taskIds": [id, "mcpzip-garbage", OWN] });
+    let members = format!(r#""notifications":{filter}"#);
+    let refused = client.ask_modern("subscriptions/listen", &members);
+    assert_eq!(refused.error_code(), -32021);
+    let listening = client.begin_modern("subscriptions/listen", &members, TASKS, "");
+    let acknowledged = client.expect("the acknowledgement", |message| {
+        message.is_notification("notifications/subscriptions/acknowledged")
+    });
+    let agreed: Value = serde_json::from_str(acknowledged.params()).unwrap();
+    assert_eq!(agreed["notifications"], json!({ "taskIds": [id] }));
+    setup
+        .home()
+        .wait_for("lab", &format!(r#""taskIds":["{OWN}"]"#));
+    let heard = |client: &mut Client| -> Value {
+        let heard = client.expect("the task", |one| one.is_notification("notifications/tasks"));
+        serde_json::from_str(heard.params()).unwrap()
+    };
+    execute(&mut client, "lab__go_on");
+    let state = heard(&mut client);
+    assert_eq!(
+        (&state["taskId"], &state["status"]),
+        (&json!(id), &json!("working"))
+    );
+    let mark = &state["_meta"]["io.modelcontextprotocol/subscriptionId"];
+    assert_eq!(*mark, json!(listening));
+    assert!(state["resultType"].is_null(), "{state}");
+    execute(&mut client, "lab__finish");
+    let state = heard(&mut client);
+    assert!(
+        state["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with('2'),
+        "{state}"
+    );
+    assert!(!state.to_string().contains(OWN), "{state}");
+    // A rule that denies the tool keeps its task from being heard of.
+    let denied = setup
+        .clone()
+        .setting("tools", json!({ "deny": ["lab__research"] }));
+    denied.save();
+    until("the rule", || {
+        let refused = get(&mut client, &id);
+        refused.as_str().contains("error").then_some(())
+    });
+    execute(&mut client, "lab__finish");
+    execute(&mut client, "lab__go_on");
+    let heard_again = |one: &Message| one.is_notification("notifications/tasks");
+    assert!(!client.left_over().iter().any(heard_again));
+    client.finish();
+    let lines = audited(&setup);
+    let line = "task ok research notifications/tasks";
+    assert_eq!(
+        lines.iter().filter(|one| *one == line).count(),
+        1,
+        "{lines:#?}"
+    );
 }

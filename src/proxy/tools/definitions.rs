@@ -1,14 +1,12 @@
 //! The definitions of the three meta-tools. They are the same for a whole session, because clients cache prompts by
 //! their bytes: constants, and the names of the configured servers.
 
-use std::collections::BTreeMap;
-
 use crate::config::Config;
 use crate::mcp::object::quoted;
 use crate::mcp::{INTERFACES, Revision, TASKS};
 use crate::proxy::answers::reply::server_info;
+use crate::proxy::extensions::Offered;
 use crate::proxy::view::View;
-use crate::tool::ServerName;
 use crate::upstream::SKILLS;
 
 /// The result of `tools/list`, with a marker for the names of the servers.
@@ -26,9 +24,6 @@ const READ_TOOL: &str = r#"{"name":"execute_read_tool","description":"execute_to
 
 /// The argument of `describe_tool` for agents that can run scripts.
 const AS_TYPES: &str = r#","as":{"enum":["types"],"description":"TypeScript types for scripts"}"#;
-
-/// Extensions of servers that pass: their servers and settings.
-type Offered = BTreeMap<String, (ServerName, String)>;
 
 /// The maximum length of the servers' names, in bytes.
 const SERVERS: usize = 200;

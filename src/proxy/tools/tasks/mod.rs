@@ -20,7 +20,7 @@ use super::call::{TaskWish, has_scopes, size_of_answer, without_secrets};
 use crate::catalog::{Adapted, Tool};
 use crate::config::Verdict;
 use crate::mcp::object::quoted;
-use crate::mcp::{ErrorCode, Frame, Object, TASKS};
+use crate::mcp::{ErrorCode, Frame, Object, Revision, TASKS};
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::callers::caller::named;
 use crate::proxy::failure::{Failure, Withheld};
@@ -74,14 +74,17 @@ impl Tools {
         let Ok(ServerReply::Result(result)) = answered else {
             return None;
         };
-        let task = task_in(result)?;
+        // Results of older servers are their own.
+        let takes = self.takes_task(context, wish);
+        let is_modern = tool.server().revision().is_some_and(Revision::is_modern);
+        let task = (takes || is_modern).then(|| task_in(result))??;
         let failed = |message: &str| Failure::Refused {
             name: tool.qualified_name(),
             message: message.to_owned(),
             data: None,
         };
         let (Some(context), Some(wish)) =
-            (context.filter(|_| self.takes_task(context, wish)), wish)
+            (context.filter(|_| takes), wish)
         else {
             return Some(Err(failed("it made a task that was not asked for")));
         };
