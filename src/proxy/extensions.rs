@@ -19,11 +19,11 @@ pub(super) type Common = BTreeMap<ServerName, Others>;
 /// The extensions of servers that clients with this view can use: their servers, and the servers' settings.
 pub(super) fn offered(view: &View, inventory: &Inventory) -> Offered {
     let mut found: BTreeMap<String, Option<(ServerName, String)>> = BTreeMap::new();
-    let (snapshot, config) = (view.snapshot(), view.config());
-    for server in snapshot.servers() {
-        let name = server.name();
-        for (extension, settings) in server.capabilities().other_extensions() {
-            let first = Some((name.clone(), settings));
+    let (config, snapshot) = (view.config(), view.snapshot());
+    let servers = config.servers.iter().filter(|(_, entry)| !entry.disabled);
+    for (server, _) in servers {
+        for (extension, settings) in inventory.other_extensions(&snapshot, server) {
+            let first = Some((server.clone(), settings));
             let entry = found.entry(extension);
             entry.and_modify(|known| *known = None).or_insert(first);
         }

@@ -230,7 +230,8 @@ impl InboundRouter {
             [ref host] => host.notified(method, params),
             // It may contain data that only one of these clients may see.
             _ => {
-                tracing::debug!(server = %self.server, method, "a notification of several clients' requests goes to none of them")
+                let server = &self.server;
+                tracing::debug!(%server, method, "a notification of several clients' requests goes to none");
             }
         }
     }

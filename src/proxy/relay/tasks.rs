@@ -69,7 +69,7 @@ impl Relay {
         let Some(id) = legacy_task_of(&reply) else {
             return Ok(reply);
         };
-        let mut task = self.waited_for(server, id, None);
+        let mut task = self.waited_for(server, &id, None);
         let result = Relayed {
             method: "tasks/result",
             name: None,
@@ -108,7 +108,7 @@ impl Relay {
         };
         let raw: Option<&RawValue> = serde_json::from_str(&id).ok();
         let name = raw.and_then(text).unwrap_or_default();
-        let mut task = self.waited_for(server, id, Some(name.clone()));
+        let mut task = self.waited_for(server, &id, Some(name.clone()));
         let mut answered = BTreeSet::new();
         loop {
             let left = (limit + asking).saturating_sub(start.elapsed());
@@ -226,7 +226,7 @@ impl Relay {
     }
 
     /// A task that is cancelled unless its end is noted. `id` is its id as JSON, `name` the same for a header.
-    fn waited_for(&self, server: &ServerName, id: String, name: Option<String>) -> Task {
+    fn waited_for(&self, server: &ServerName, id: &str, name: Option<String>) -> Task {
         Task {
             pool: self.instrumented(),
             tasks: self.tasks.clone(),

@@ -83,9 +83,7 @@ impl Tools {
             message: message.to_owned(),
             data: None,
         };
-        let (Some(context), Some(wish)) =
-            (context.filter(|_| takes), wish)
-        else {
+        let (Some(context), Some(wish)) = (context.filter(|_| takes), wish) else {
             return Some(Err(failed("it made a task that was not asked for")));
         };
         let id = task
