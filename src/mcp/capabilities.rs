@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::extensions::{Others, others};
+use super::extensions::{INTERFACES, Others, others};
 use super::object::{Object, quoted};
 
 /// The capabilities that a client declares to servers (specification, `ClientCapabilities`), limited to those that
@@ -110,9 +110,6 @@ impl ClientCapabilities {
         self.0 & any != 0
     }
 }
-
-/// The extension with interfaces of tools (MCP Apps).
-pub(crate) const INTERFACES: &str = "io.modelcontextprotocol/ui";
 
 /// The media type of an interface, the one that the extension defines.
 const INTERFACE_TYPE: &str = "text/html;profile=mcp-app";

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use super::Object;
-use super::capabilities::INTERFACES;
+
+/// The extension with interfaces of tools (MCP Apps).
+pub(crate) const INTERFACES: &str = "io.modelcontextprotocol/ui";
 
 /// The extension with calls that become tasks.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";

@@ -24,11 +24,11 @@ mod revision;
 mod scan;
 
 pub(crate) use budget::ByteBudget;
-pub(crate) use capabilities::{ClientCapabilities, INTERFACES, ServerCapabilities};
+pub(crate) use capabilities::{ClientCapabilities, ServerCapabilities};
 pub use envelope::{Envelope, Message, Outcome};
 pub(crate) use envelope::{Malformed, Request};
 pub(crate) use error_code::ErrorCode;
-pub(crate) use extensions::{Extensions, Others, TASKS};
+pub(crate) use extensions::{Extensions, INTERFACES, Others, TASKS};
 pub use frame::Frame;
 pub use id::RequestId;
 pub(crate) use lines::{Line, LineReader};

@@ -53,7 +53,7 @@ pub(crate) trait Host: Send + Sync {
     /// The capabilities it declared. They decide which connection the request uses.
     fn capabilities(&self) -> ClientCapabilities;
 
-    /// The extensions that it has in common with the server of this request, besides those of its capabilities.
+    /// The extensions that it has in common with the server of this request, without those of its capabilities.
     fn extensions(&self) -> Others {
         Others::new()
     }

@@ -9,13 +9,14 @@ use tokio::sync::watch;
 
 use super::connection::ServerCall;
 use super::error::ListError;
+use super::followed::Followed;
 use super::host::{Audience, Host};
 use super::listing::Listing;
 use super::oauth::Account;
 use super::reply::ServerReply;
 use super::sharing::{self, Joined};
 use super::slot::{Idle, Lease, ServerState, Slot};
-use super::subscription::{Followed, SubscribeError};
+use super::subscription::SubscribeError;
 use super::{CallError, ConnectError, INSTALLING, UpstreamContext};
 use crate::config::{Config, Server, Transport, Trust};
 use crate::telemetry;

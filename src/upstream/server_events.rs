@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::connection::{Connection, ServerCall};
+use super::followed::Followed;
 use super::reply::ServerReply;
-use super::subscription::Followed;
 use super::{backoff, message_of};
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, TASKS};

@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
+use super::followed::Followed;
 use super::host::Declared;
 use super::sharing::Users;
 use super::slot::{Idle, ServerState, Slot};
-use super::subscription::{Followed, Subscriptions};
+use super::subscription::Subscriptions;
 use crate::config::Server;
 use crate::tool::ServerName;
 

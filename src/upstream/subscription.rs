@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
 use super::connection::Connection;
+use super::followed::Followed;
 use super::reply::ServerReply;
 use super::slot::{Lease, Slot};
 use super::{CallError, backoff, message_of};
@@ -21,15 +22,6 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// The session id of a connection that is held for no session.
 const NOBODY: u64 = u64::MAX;
-
-/// What clients follow at a server, by the server's own name for it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Followed {
-    /// A resource, by its URI.
-    Resource(String),
-    /// A task, by its id (extension `io.modelcontextprotocol/tasks`).
-    Task(String),
-}
 
 /// The outcome of each subscription on the current connection; absent while it is pending.
 type Outcomes = BTreeMap<Followed, Result<(), SubscribeError>>;

@@ -30,7 +30,7 @@ pub(crate) struct Caller {
     pub shows: Option<Shows>,
     /// The client's capabilities.
     pub capabilities: ClientCapabilities,
-    /// Its extensions besides those.
+    /// Its extensions that are not among those.
     pub extensions: Extensions,
     /// Those of them that it has in common with a server.
     pub common: Arc<BTreeMap<ServerName, Others>>,

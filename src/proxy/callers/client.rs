@@ -157,7 +157,7 @@ impl Client {
         self.state().capabilities = Some(capabilities);
     }
 
-    /// The extensions that its handshake declared, besides those of its capabilities.
+    /// The extensions that its handshake declared, without those of its capabilities.
     #[must_use]
     pub(crate) fn extensions(&self) -> Extensions {
         self.state().extensions.clone()

@@ -54,7 +54,7 @@ impl Features {
         let arguments = params.without("_meta");
         match view.judge_request(name, &arguments) {
             (Verdict::Allowed, _) => {}
-            // What a person would be asked about is a call of a tool.
+            // A person is asked about calls of tools only.
             (Verdict::Asked | Verdict::Denied, rule) => {
                 let rule = rule.unwrap_or_default();
                 return refused(format!("the user's rules do not allow `{method}` ({rule})"));

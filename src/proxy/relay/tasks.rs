@@ -24,7 +24,7 @@ use crate::upstream::{CallError, Host as _, Question, ServerCall, ServerReply, c
 /// The time limit for cancelling a task whose call was given up.
 const CANCELLING: Duration = Duration::from_secs(5);
 
-/// The pauses between two questions for the state of a task, whatever the server proposes.
+/// The limits of the pause between two questions for the state of a task.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 

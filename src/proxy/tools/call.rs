@@ -49,7 +49,7 @@ pub(crate) struct Call<'a> {
     pub agreement: Agreement,
     /// Whether only a tool that declares to be read-only may be called.
     pub is_read_only: bool,
-    /// What its result becomes, if it may be that of a task.
+    /// How the result is shown later, if the call may become a task.
     pub task: Option<TaskWish<'a>>,
 }
 

@@ -16,8 +16,8 @@ use crate::mcp::{ClientCapabilities, LogLevel};
 use crate::secret::Secret;
 use crate::shutdown::LogLines;
 use crate::tool::{ServerName, ToolHash};
+use crate::upstream::followed::Followed;
 use crate::upstream::host::{Audience, Comparing, Host, Notice};
-use crate::upstream::subscription::Followed;
 use crate::upstream::{Listing, NotListed, UpstreamContext};
 
 /// The sessions that share a server's slots. Its processes start in the context of the first session, with volatile

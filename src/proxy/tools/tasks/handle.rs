@@ -25,7 +25,7 @@ const PREFIX: &str = "mcpzip-";
 /// The largest file of a key, in bytes.
 const LARGEST: u64 = 4096;
 
-/// The largest id of a server, in bytes. An id of ours is repeated in a header.
+/// The largest id of a server, in bytes. It is in the client's id, which is repeated in a header.
 pub(super) const LONGEST_ID: usize = 1024;
 
 /// The longest arguments that are kept, in bytes.

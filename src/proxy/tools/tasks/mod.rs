@@ -1,6 +1,6 @@
 //! Calls that their servers answer with a task (extension `io.modelcontextprotocol/tasks`, revision 2026-07-28).
 //!
-//! A client that declares the extension gets the task under an id of ours (`handle.rs`), and asks for it, answers its questions and
+//! A client that declares the extension gets the task under an id of mcpzip (`handle.rs`), and asks for it, answers its questions and
 //! cancels it by that id. Each such request is checked as the call was: the tool has to be one that this client may call now, with
 //! these arguments. The result of the task is shown as the result of the call would be.
 
