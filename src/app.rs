@@ -302,6 +302,7 @@ impl App {
             closed: closed(&paths, &session),
             audit: Some(paths.state_dir.clone()),
             approvals: Some(Approvals::below(&paths.state_dir)),
+            tasks: Some(paths.state_dir.join("tasks.key")),
             logins: Some(upstream::oauth::Place::Directory(
                 paths.state_dir.join(upstream::oauth::DIRECTORY),
             )),

@@ -40,6 +40,10 @@ pub(crate) enum Kind {
     Prompt,
     /// A request for the contents of a resource.
     Resource,
+    /// A request about a task: its result, an answer to it, or its cancellation.
+    Task,
+    /// A request of an extension that passes through.
+    Extension,
     /// A person's decision about tools or a call.
     Approval,
     /// A login to a server, or its end.
@@ -117,6 +121,8 @@ impl Kind {
             Self::Refusal => "\"refusal\"",
             Self::Prompt => "\"prompt\"",
             Self::Resource => "\"resource\"",
+            Self::Task => "\"task\"",
+            Self::Extension => "\"extension\"",
             Self::Approval => "\"approval\"",
             Self::Login => "\"login\"",
             Self::Identity => "\"identity\"",

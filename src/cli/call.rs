@@ -128,6 +128,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
         context: None,
         agreement,
         is_read_only: false,
+        task: None,
     };
     let reply = {
         let _spinner = output.spinner(format!("calling {}", arguments.name));

@@ -85,7 +85,7 @@ pub(crate) const TOKEN: Variable = Variable {
 /// The key of people's logins.
 pub(crate) const LOGIN_KEY: Variable = Variable {
     name: "MCPZIP_LOGIN_KEY",
-    doc: "The key that encrypts the logins of people at servers with `\"identity\": \"per_user\"`: 32 bytes in base64url, in place of the file `people.key` of the state directory; after a comma, earlier keys that still decrypt.",
+    doc: "The key that encrypts the logins of people at servers with `\"identity\": \"per_user\"`, and of which the key for the ids of tasks is made: 32 bytes in base64url, in place of the files `people.key` and `tasks.key` of the state directory; after a comma, earlier keys that still decrypt.",
 };
 /// The address of the HTTP server.
 pub(crate) const HTTP_ADDRESS: Variable = Variable {

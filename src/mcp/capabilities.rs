@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::Object;
+use super::extensions::{INTERFACES, Others, others};
+use super::object::{Object, quoted};
 
 /// The capabilities that a client declares to servers (specification, `ClientCapabilities`), limited to those that
 /// are relayed.
@@ -110,14 +111,19 @@ impl ClientCapabilities {
     }
 }
 
-/// The extension with interfaces of tools (MCP Apps).
-pub(crate) const INTERFACES: &str = "io.modelcontextprotocol/ui";
-
 /// The media type of an interface, the one that the extension defines.
 const INTERFACE_TYPE: &str = "text/html;profile=mcp-app";
 
 impl fmt::Display for ClientCapabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.with_extensions(Vec::new()))
+    }
+}
+
+impl ClientCapabilities {
+    /// The JSON object that is declared to a server, with more `extensions`: names and settings.
+    #[must_use]
+    pub(crate) fn with_extensions(self, mut extensions: Vec<(String, String)>) -> String {
         let mut members = Vec::new();
         let elicitation = match (self.has(Self::FORM), self.has(Self::URL)) {
             (false, false) => None,
@@ -148,11 +154,17 @@ impl fmt::Display for ClientCapabilities {
             members.push(format!(r#""roots":{{{changes}}}"#));
         }
         if self.has(Self::INTERFACES) {
-            members.push(format!(
-                r#""extensions":{{"{INTERFACES}":{{"mimeTypes":["{INTERFACE_TYPE}"]}}}}"#
-            ));
+            let types = format!(r#"{{"mimeTypes":["{INTERFACE_TYPE}"]}}"#);
+            extensions.push((INTERFACES.to_owned(), types));
         }
-        write!(f, "{{{}}}", members.join(","))
+        let extensions: Vec<String> = extensions
+            .into_iter()
+            .map(|(name, settings)| format!("{}:{settings}", quoted(&name)))
+            .collect();
+        if !extensions.is_empty() {
+            members.push(format!(r#""extensions":{{{}}}"#, extensions.join(",")));
+        }
+        format!("{{{}}}", members.join(","))
     }
 }
 
@@ -195,6 +207,13 @@ impl ServerCapabilities {
     fn extension(&self, name: &str) -> Option<Object<'_>> {
         let all = Object::parse(self.member("extensions")?).ok()?;
         Object::parse(all.get(name)?).ok()
+    }
+
+    /// The extensions that may pass through, with their settings.
+    #[must_use]
+    pub(crate) fn other_extensions(&self) -> Others {
+        let raw: Option<&RawValue> = serde_json::from_str(&self.0).ok();
+        raw.map(others).unwrap_or_default()
     }
 
     /// Whether `part` of `feature` is `true`, for example `subscribe` of `resources`.

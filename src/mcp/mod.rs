@@ -9,6 +9,7 @@ pub(crate) mod budget;
 mod capabilities;
 pub(crate) mod envelope;
 mod error_code;
+pub(crate) mod extensions;
 pub(crate) mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -23,10 +24,11 @@ mod revision;
 mod scan;
 
 pub(crate) use budget::ByteBudget;
-pub(crate) use capabilities::{ClientCapabilities, INTERFACES, ServerCapabilities};
+pub(crate) use capabilities::{ClientCapabilities, ServerCapabilities};
 pub use envelope::{Envelope, Message, Outcome};
 pub(crate) use envelope::{Malformed, Request};
 pub(crate) use error_code::ErrorCode;
+pub(crate) use extensions::{Extensions, INTERFACES, Others, TASKS};
 pub use frame::Frame;
 pub use id::RequestId;
 pub(crate) use lines::{Line, LineReader};

@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use super::Proxy;
+use serde_json::value::RawValue;
+
 use super::callers::caller::{StandingHost, named_log};
+use super::{Proxy, extensions};
 use crate::mcp::{ClientCapabilities, Frame, LogLevel};
 use crate::tool::{ServerName, ToolHash, ToolName};
 use crate::upstream::{self, Comparing, Host, Listing, NotListed, Notice};
@@ -82,11 +84,24 @@ impl upstream::Audience for Inbound {
                 proxy.inventory.poke(server);
             }
             Notice::ResourceUpdated(params) => proxy.features.resource_updated(server, params),
+            Notice::TaskChanged(params) => proxy.tools.task_changed(server, params),
             Notice::Message(params) => {
                 for client in proxy.callers.seeing(server) {
                     let frame = named_log(server, params, client.log_level());
                     if let (Some(frame), Some(outbox)) = (frame, client.listener().outbox()) {
                         outbox.offer(frame);
+                    }
+                }
+            }
+            Notice::Extension(method, params) => {
+                let params = params.map_or("{}", RawValue::get);
+                for client in proxy.callers.seeing(server) {
+                    let view = proxy.callers.view(&client);
+                    let declared = client.extensions();
+                    let common = extensions::common(&view, &proxy.inventory, declared.others());
+                    let outbox = client.listener().outbox();
+                    if let Some(outbox) = outbox.filter(|_| common.contains_key(server)) {
+                        outbox.offer(Frame::notification(method, params));
                     }
                 }
             }

@@ -53,6 +53,8 @@ pub(super) struct CallEvent<'a> {
     written: &'a str,
     arguments: &'a str,
     caller: Option<&'a Caller>,
+    /// The method of a request about the task that the call became.
+    about_task: Option<&'a str>,
     start: Instant,
 }
 
@@ -201,8 +203,17 @@ impl<'a> CallEvent<'a> {
             written,
             arguments,
             caller,
+            about_task: None,
             start: Instant::now(),
         })
+    }
+
+    /// The event of a request with this method about the task that the call became.
+    pub(super) fn about_task(self, method: &'a str) -> Self {
+        Self {
+            about_task: Some(method),
+            ..self
+        }
     }
 
     /// Makes the call and writes its event before its answer is given. `tool` finds the tool that was called.
@@ -305,7 +316,15 @@ impl<'a> CallEvent<'a> {
             Ok(reply) => answered(reply),
             Err(failure) => failed(failure),
         };
+        let kind = match self.about_task {
+            Some(_) if kind == Kind::Call => Kind::Task,
+            _ => kind,
+        };
         let mut event = Event::new(kind, ended);
+        event.detail = match outcome {
+            Ok(Reply::Task(_)) => Some("became a task"),
+            _ => self.about_task,
+        };
         let rule = outcome.err().and_then(Failure::rule);
         event.rule = rule.or(prepared.rule.as_deref());
         event.elapsed = Some(self.start.elapsed());
@@ -345,6 +364,7 @@ impl<T: Fn() -> Option<Tool>> Drop for OpenEvent<'_, '_, T> {
         let prepared = self.prepared.take();
         let prepared = prepared.unwrap_or_else(|| self.event.prepare((self.tool)().as_ref(), None));
         let mut event = Event::new(Kind::Call, Outcome::Cancelled);
+        event.detail = self.event.about_task;
         event.rule = prepared.rule.as_deref();
         event.elapsed = Some(self.event.start.elapsed());
         if let Err(error) = self.event.audit.finish(prepared.line, &event) {
@@ -373,6 +393,7 @@ fn answered(reply: &Reply) -> (Kind, Outcome, Option<usize>) {
             };
             (outcome, body.len())
         }
+        Reply::Task(body) => (Outcome::Ok, body.len()),
         Reply::RelayedError(body) => (Outcome::Failed, body.len()),
         Reply::Error { .. } => (Outcome::Failed, 0),
         Reply::Ended { .. } => (Outcome::Ok, 0),

@@ -9,6 +9,7 @@
 mod answers;
 pub(crate) mod arguments;
 mod callers;
+mod extensions;
 mod failure;
 mod features;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -49,6 +50,7 @@ pub(crate) use relay::approval::wait_of as approval_wait;
 pub(crate) use relay::consent::Agreement;
 pub(crate) use relay::instrument;
 pub(crate) use surfaces::{Decision, SURFACES, decisions};
+pub(crate) use tools::TaskWatch;
 pub(crate) use tools::call::Call;
 pub(crate) use tools::search::SearchError;
 pub(crate) use view::View;
@@ -162,6 +164,8 @@ pub(crate) struct Directories {
     pub audit: Option<PathBuf>,
     /// The lists and indexes that sessions share; `None` for a proxy that is alone in its process.
     pub shared: Option<Arc<SharedLists>>,
+    /// The file with the key of tasks' ids; `None` makes a key for this proxy alone.
+    pub tasks: Option<PathBuf>,
     /// The questions about calls that wait for an approval; `None` keeps none.
     pub approvals: Option<Approvals>,
     /// The decisions on clients' surfaces; `None` keeps none.
@@ -274,6 +278,7 @@ impl Proxy {
                 limits: limits.clone(),
                 directories,
                 variables: session.environment,
+                is_over_http: profiles.is_over_http(),
                 proxy: proxy.clone(),
                 tasks: tasks.clone(),
             };
@@ -488,6 +493,29 @@ impl Proxy {
         self.features.offered(&view, interests).await
     }
 
+    /// Subscribes a caller to its own tasks among those of the `notifications` that it listens to.
+    ///
+    /// # Errors
+    /// With the answer if that is refused.
+    pub(crate) fn watch_tasks(
+        &self,
+        caller: &Caller,
+        notifications: &Object<'_>,
+    ) -> Result<TaskWatch, Reply> {
+        if let Some(refusal) = self.refusal(&caller.client) {
+            return Err(refusal);
+        }
+        let view = self.callers.view(&caller.client);
+        self.tools.watch(&view, caller, notifications)
+    }
+
+    /// The next notification about a task of a subscription, as `params`. `None` if there will be none.
+    pub(crate) async fn next_task_change(&self, watch: &mut TaskWatch) -> Option<String> {
+        let client = watch.client().clone();
+        let view = || self.callers.view(&client);
+        self.tools.next_change(watch, view).await
+    }
+
     /// The result of `initialize` for a client of `revision`, which gets notifications from now on.
     #[must_use]
     pub(crate) fn initialize(
@@ -510,7 +538,8 @@ impl Proxy {
             true => Inventory::plain_instructions(&view),
             false => self.inventory.instructions(&view),
         };
-        Reply::Result(definitions::initialize(revision, &view, &instructions).into())
+        let others = extensions::offered(&view, &self.inventory);
+        Reply::Result(definitions::initialize(revision, &view, &instructions, &others).into())
     }
 
     /// Answers a request; `line` contains its `params`.
@@ -535,10 +564,15 @@ impl Proxy {
             self.surfaces.settle(&caller.client);
         }
         let view = self.view_for(caller, method).await;
+        let passing = self.with_common(&view, caller);
+        let caller = passing.as_ref().unwrap_or(caller);
         match method {
             "tools/list" => self.tools.list(&view, caller, params).await,
             "tools/call" => self.tools.answer_call(&view, caller, params, line).await,
-            "server/discover" => Reply::constant(self.discover(&view).into(), true),
+            "tasks/get" | "tasks/update" | "tasks/cancel" if modern => {
+                Box::pin(self.tools.task(&view, caller, method, params)).await
+            }
+            "server/discover" => self.discover(&view),
             "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => {
@@ -575,8 +609,24 @@ impl Proxy {
         }
     }
 
-    fn discover(&self, view: &View) -> String {
-        definitions::discover(view, &self.inventory.instructions(view))
+    fn discover(&self, view: &View) -> Reply {
+        let others = extensions::offered(view, &self.inventory);
+        let instructions = self.inventory.instructions(view);
+        let result = definitions::discover(view, &instructions, &others).into();
+        match others.is_empty() {
+            true => Reply::constant(result, true),
+            // They come and go with their servers.
+            false => Reply::changing(result, true),
+        }
+    }
+
+    /// The caller with the extensions that it has in common with servers; `None` if there are none.
+    fn with_common(&self, view: &View, caller: &Caller) -> Option<Caller> {
+        let common = extensions::common(view, &self.inventory, caller.extensions.others());
+        (!common.is_empty()).then(|| Caller {
+            common: Arc::new(common),
+            ..caller.clone()
+        })
     }
 
     /// Sets the log level at the servers that support one; messages below it are dropped here as well.

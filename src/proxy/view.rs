@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::catalog::{Catalog, ServerTools, Snapshot, Tool};
 use crate::config::{self, Config, Exposure, Inspected, Shown, Verdict};
-use crate::tool::{QualifiedName, ServerName};
+use crate::tool::{Hints, QualifiedName, ServerName};
 
 /// The number of cached scopes; computing one again is fast.
 const MOST_SCOPES: usize = 32;
@@ -160,12 +160,30 @@ impl View {
         name: &QualifiedName,
         arguments: &str,
     ) -> (Verdict, Option<String>) {
-        let (config, hints) = (self.config(), tool.entry().hints);
-        if !config.inspects(&name.server) {
-            return config.decide(name, hints, None);
+        let hints = tool.entry().hints;
+        match self.config().inspects(&name.server) {
+            false => self.config().decide(name, hints, None),
+            true => self.judge_inspected(name, hints, &tool.all_arguments(arguments)),
         }
-        let arguments = tool.all_arguments(arguments);
-        let arguments = config::arguments::read(&arguments);
+    }
+
+    /// The rules' decision about a request of an extension, as about a call of a tool that declares nothing.
+    pub(super) fn judge_request(
+        &self,
+        name: &QualifiedName,
+        arguments: &str,
+    ) -> (Verdict, Option<String>) {
+        self.judge_inspected(name, Hints::default(), arguments)
+    }
+
+    fn judge_inspected(
+        &self,
+        name: &QualifiedName,
+        hints: Hints,
+        arguments: &str,
+    ) -> (Verdict, Option<String>) {
+        let config = self.config();
+        let arguments = config::arguments::read(arguments);
         let directory = config.directory_of(&name.server);
         let directory = directory.or_else(|| self.source.directory.get().cloned());
         let call = Inspected {
@@ -174,6 +192,29 @@ impl View {
             home: config.home.as_deref(),
         };
         config.decide(name, hints, Some(&call))
+    }
+
+    /// The scopes that a call of a tool needs and that an access token with `scopes` lacks. `None` is a credential without scopes,
+    /// which needs none.
+    pub(super) fn lacking_scopes(
+        &self,
+        scopes: Option<&BTreeSet<String>>,
+        name: &QualifiedName,
+        hints: Hints,
+    ) -> Vec<String> {
+        let Some(scopes) = scopes else {
+            return Vec::new();
+        };
+        let config = self.config();
+        let written = config.renamed.get(&name.server).map(String::as_str);
+        let http = config.http.as_ref().ok();
+        let auth = http.and_then(|http| http.auth.as_ref());
+        let needed = auth.map(|auth| auth.tool_scopes.needed(name, written, hints));
+        let needed = needed.unwrap_or_default();
+        match needed.iter().all(|scope| scopes.contains(*scope)) {
+            true => Vec::new(),
+            false => needed.into_iter().map(str::to_owned).collect(),
+        }
     }
 
     /// The servers hidden from the client.

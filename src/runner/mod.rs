@@ -51,7 +51,7 @@ use self::client::{LIST_LIMIT, unreadable, with_progress};
 use self::exchange::{Exchange, object};
 use self::handler::AnyHandler;
 use crate::catalog;
-use crate::mcp::{ClientCapabilities, ErrorCode, Outbox, Revision};
+use crate::mcp::{ClientCapabilities, ErrorCode, Extensions, Outbox, Revision};
 use crate::proxy::{
     self, Agreement, Call, Caller, Failure, Proxy, Reply, RequestContext, Unlisted, View,
 };
@@ -555,6 +555,8 @@ impl Inner {
             revision: Revision::NEWEST_LEGACY,
             shows: None,
             capabilities: self.capabilities,
+            extensions: Extensions::default(),
+            common: Arc::default(),
             outbox: outbox.clone(),
             log_level: None,
             params: None,
@@ -593,6 +595,7 @@ impl Inner {
                 context: Some(&context),
                 agreement: Agreement::Missing,
                 is_read_only: false,
+                task: None,
             };
             let reply = exchange.around(self.proxy.tools.call_unshaped(call)).await;
             let reply = reply.map_err(|failure| self.failed(&failure, &view))?;
@@ -640,7 +643,8 @@ impl Inner {
                 ..
             } => Err(Error::new(ErrorKind::Arguments, message)),
             Reply::Error { message, .. } => Err(Error::new(ErrorKind::Server, message)),
-            Reply::Ended { .. } => Err(Error::ended()),
+            // The program declares no tasks.
+            Reply::Task(_) | Reply::Ended { .. } => Err(Error::ended()),
         }
     }
 

@@ -59,6 +59,16 @@ pub(crate) struct ServerCall<'a> {
     pub host: Option<Arc<dyn Host>>,
     /// The hash of the tool's definition, if the user has agreed to this call of it.
     pub agreed: Option<ToolHash>,
+    /// Whether the server may answer with a task, or the request is about one (extension `io.modelcontextprotocol/tasks`).
+    pub takes_task: bool,
+}
+
+impl ServerCall<'_> {
+    /// The name for logs. The id of a task is none: it may be all that is needed to use the task.
+    #[must_use]
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.name.filter(|_| !self.method.starts_with("tasks/"))
+    }
 }
 
 impl Connection {
@@ -93,11 +103,12 @@ impl Connection {
             hop,
             ref host,
             agreed: _,
+            takes_task,
         } = *call;
         let host = host.clone();
         let stamp = self
             .introduction
-            .request_meta(host.as_deref(), self.may_ask);
+            .request_meta(host.as_deref(), self.may_ask, takes_task);
         let wants_progress = host.as_ref().is_some_and(|host| host.wants_progress());
         let mirrors = self.wire.mirrors().filter(|_| method == "tools/call");
         let headers = mirrors
@@ -197,6 +208,7 @@ impl Connection {
             hop,
             host: None,
             agreed: None,
+            takes_task: false,
         })
         .await
     }

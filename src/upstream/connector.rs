@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::handshake::Refusal;
-use super::host::{Audience, Notice};
+use super::host::{Audience, Declared, Notice};
 use super::inbound::InboundRouter;
 use super::link::Link;
 use super::listing::SharedListing;
@@ -27,7 +27,7 @@ use super::transport::streamable_http::Endpoint;
 use super::wire::Wire;
 use super::{CallError, ConnectError, Introduction, MESSAGE_LIMIT, ServerLog, UpstreamContext};
 use crate::config::{self, Era, Remote, Transport};
-use crate::mcp::{ClientCapabilities, LineReader, Outbox};
+use crate::mcp::{LineReader, Outbox};
 use crate::tool::ServerName;
 
 /// The wait for the exit status of a process whose output has ended. After it, its calls fail without a status.
@@ -54,8 +54,8 @@ pub(super) struct Connector<'a> {
     pub(super) mirrors: &'a Arc<Mirrors>,
     /// The context with tasks and HTTP clients.
     pub(super) context: &'a Arc<UpstreamContext>,
-    /// The client capabilities that a handshake declares.
-    pub(super) capabilities: ClientCapabilities,
+    /// The part of the client that a handshake declares.
+    pub(super) declared: Declared,
     pub(super) may_ask: MayAsk,
     /// The recipient of the server's own messages.
     pub(super) audience: &'a Arc<dyn Audience>,
@@ -171,7 +171,7 @@ impl Connector<'_> {
     async fn streams(&self, streams: &dyn OpenStreams) -> Result<Connection, ConnectError> {
         if self.era != Era::Modern {
             let wire = self.stream(streams).await?;
-            match Introduction::legacy(&wire, self.capabilities, self.limit()).await {
+            match Introduction::legacy(&wire, &self.declared, self.limit()).await {
                 // As with a process, the server may bind a stream to the first era it sees.
                 Err(Refusal::ModernOnly) if self.era == Era::Auto => drop(wire),
                 opened => return self.opened(wire, opened, ""),
@@ -224,7 +224,7 @@ impl Connector<'_> {
         let transport = &prepared;
         if self.era != Era::Modern {
             let (wire, stderr) = self.start(transport)?;
-            match Introduction::legacy(&wire, self.capabilities, self.limit()).await {
+            match Introduction::legacy(&wire, &self.declared, self.limit()).await {
                 // A server may bind a process to the first era it sees, so it gets a new process.
                 Err(Refusal::ModernOnly) if self.era == Era::Auto => drop(wire),
                 opened => return self.opened(wire, opened, &stderr.tail()),
@@ -242,7 +242,7 @@ impl Connector<'_> {
         }
         let endpoint = self.endpoint(peer.clone());
         let wire = Opening::of(Wire::Http(endpoint.clone()));
-        let opened = Introduction::legacy(&wire, self.capabilities, self.limit()).await;
+        let opened = Introduction::legacy(&wire, &self.declared, self.limit()).await;
         if opened.is_ok() {
             endpoint.listen();
         }
@@ -299,7 +299,7 @@ impl Connector<'_> {
             }
         };
         let wire = Opening::of(Wire::Stream(link));
-        let opened = Introduction::legacy(&wire, self.capabilities, self.limit()).await;
+        let opened = Introduction::legacy(&wire, &self.declared, self.limit()).await;
         Ok((wire, opened))
     }
 

@@ -6,12 +6,14 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::CallError;
-use super::host::Host;
+use super::host::{Declared, Host};
 use super::introduction::Introduction;
 use super::opening::{initialize_params, modern_meta};
 use super::reply::ServerReply;
 use super::wire::Wire;
-use crate::mcp::{ClientCapabilities, ErrorCode, Frame, Object, Revision, ServerCapabilities};
+use crate::mcp::{
+    ClientCapabilities, ErrorCode, Frame, Object, Revision, ServerCapabilities, TASKS,
+};
 
 /// The reason why a connection could not be opened.
 #[derive(Debug)]
@@ -27,7 +29,14 @@ pub(super) enum Refusal {
 impl Introduction {
     /// The members for the `_meta` of a request for `host` (2026-07-28, basic/index); empty for a server with a
     /// handshake.
-    pub(super) fn request_meta(&self, host: Option<&dyn Host>, may_ask: bool) -> String {
+    ///
+    /// With `takes_task`, a server with the extension for tasks may answer with one.
+    pub(super) fn request_meta(
+        &self,
+        host: Option<&dyn Host>,
+        may_ask: bool,
+        takes_task: bool,
+    ) -> String {
         if !self.revision.is_modern() {
             return String::new();
         }
@@ -40,16 +49,23 @@ impl Introduction {
             false => host.capabilities().without_questions(),
         };
         let host = host.filter(|_| may_ask);
-        modern_meta(host.map_or(ClientCapabilities::NONE, declared)) + &level
+        let mut extensions: Vec<_> = host
+            .map(|host| host.extensions().into_iter().collect())
+            .unwrap_or_default();
+        if may_ask && takes_task && self.capabilities.has_extension(TASKS) {
+            extensions.push((TASKS.to_owned(), "{}".to_owned()));
+        }
+        let capabilities = host.map_or(ClientCapabilities::NONE, declared);
+        modern_meta(&capabilities.with_extensions(extensions)) + &level
     }
 
     /// Opens a connection with a handshake (up to 2025-11-25, basic/lifecycle).
     pub(super) async fn legacy(
         wire: &Wire,
-        capabilities: ClientCapabilities,
+        declared: &Declared,
         limit: Duration,
     ) -> Result<Self, Refusal> {
-        let params = initialize_params(capabilities);
+        let params = initialize_params(declared.clone());
         let result = answer(
             wire.request("initialize".into(), |_| Frame::from(params), limit, None)
                 .await,
@@ -73,7 +89,7 @@ impl Introduction {
         wire.agree(Revision::V2026_07_28);
         let params = format!(
             r#"{{"_meta":{{{}}}}}"#,
-            modern_meta(ClientCapabilities::NONE)
+            modern_meta(&ClientCapabilities::NONE.to_string())
         );
         let result = answer(
             wire.request(

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::{Listing, NotListed, ServerReply};
-use crate::mcp::{ClientCapabilities, LogLevel, Outbox};
+use crate::mcp::extensions::may_notify;
+use crate::mcp::{ClientCapabilities, LogLevel, Others, Outbox};
 use crate::tool::{ServerName, ToolHash};
 
 /// The pending response of a client.
@@ -29,10 +30,44 @@ pub(crate) struct Question {
     pub params: Option<Bytes>,
 }
 
+/// The part of a client that a handshake declares to a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Declared {
+    /// Its capabilities.
+    pub capabilities: ClientCapabilities,
+    /// The extensions that it has in common with the server.
+    pub extensions: Others,
+}
+
+impl From<ClientCapabilities> for Declared {
+    fn from(capabilities: ClientCapabilities) -> Self {
+        Self {
+            capabilities,
+            extensions: Others::new(),
+        }
+    }
+}
+
 /// The client that a request is made for.
 pub(crate) trait Host: Send + Sync {
     /// The capabilities it declared. They decide which connection the request uses.
     fn capabilities(&self) -> ClientCapabilities;
+
+    /// The extensions that it has in common with the server of this request, without those of its capabilities.
+    fn extensions(&self) -> Others {
+        Others::new()
+    }
+
+    /// All that a connection for it declares in a handshake.
+    fn declared(&self) -> Declared {
+        Declared {
+            capabilities: self.capabilities(),
+            extensions: self.extensions(),
+        }
+    }
+
+    /// Receives a notification of an extension; must not block.
+    fn notified(&self, _method: &str, _params: Option<&RawValue>) {}
 
     /// Whether it can be asked during this request.
     fn is_askable(&self) -> bool {
@@ -114,8 +149,12 @@ pub(crate) enum Notice<'a> {
     ResourcesChanged,
     /// The content of a resource has changed; `params` has its `uri`.
     ResourceUpdated(&'a RawValue),
+    /// The state of a task, as its `params`.
+    TaskChanged(&'a RawValue),
     /// A log message, as its `params`.
     Message(&'a RawValue),
+    /// A notification of an extension: the method and the `params`.
+    Extension(&'a str, Option<&'a RawValue>),
     /// An elicitation by URL is complete (2025-11-25), as its `params`.
     ElicitationComplete(&'a RawValue),
 }
@@ -123,7 +162,7 @@ pub(crate) enum Notice<'a> {
 impl<'a> Notice<'a> {
     /// Parses a notification; `None` for methods that are not relayed.
     #[must_use]
-    pub(crate) fn read(method: &str, params: Option<&'a RawValue>) -> Option<Self> {
+    pub(crate) fn read(method: &'a str, params: Option<&'a RawValue>) -> Option<Self> {
         match (method, params) {
             ("notifications/tools/list_changed", _) => Some(Self::ToolsChanged),
             ("notifications/prompts/list_changed", _) => Some(Self::PromptsChanged),
@@ -131,10 +170,12 @@ impl<'a> Notice<'a> {
             ("notifications/resources/updated", Some(params)) => {
                 Some(Self::ResourceUpdated(params))
             }
+            ("notifications/tasks", Some(params)) => Some(Self::TaskChanged(params)),
             ("notifications/message", Some(params)) => Some(Self::Message(params)),
             ("notifications/elicitation/complete", Some(params)) => {
                 Some(Self::ElicitationComplete(params))
             }
+            (method, params) if may_notify(method) => Some(Self::Extension(method, params)),
             _ => None,
         }
     }

@@ -141,6 +141,7 @@ impl InboundRouter {
                 }
             }
             _ => match Notice::read(method, params) {
+                Some(Notice::Extension(method, params)) => self.extension(method, params, id),
                 Some(notice) => self.audience.noticed(&self.server, notice),
                 None => tracing::debug!(server = %self.server, method, "notification"),
             },
@@ -219,7 +220,24 @@ impl InboundRouter {
         });
     }
 
-    fn logged(&self, params: &RawValue, id: Option<u64>) {
+    /// Routes a notification of an extension: to the client of the request, or to all if there is none.
+    fn extension(&self, method: &str, params: Option<&RawValue>, id: Option<u64>) {
+        match self.hosts_of(id)[..] {
+            [] => {
+                let notice = Notice::Extension(method, params);
+                self.audience.noticed(&self.server, notice);
+            }
+            [ref host] => host.notified(method, params),
+            // It may contain data that only one of these clients may see.
+            _ => {
+                let server = &self.server;
+                tracing::debug!(%server, method, "a notification of several clients' requests goes to none");
+            }
+        }
+    }
+
+    /// The clients that a message concerns which arrived on the stream of request `id`, each once.
+    fn hosts_of(&self, id: Option<u64>) -> Vec<Arc<dyn Host>> {
         let mut hosts: Vec<Arc<dyn Host>> = {
             let open = self.open();
             match id {
@@ -229,6 +247,11 @@ impl InboundRouter {
         };
         hosts.sort_by_key(|host| host.client());
         hosts.dedup_by_key(|host| host.client());
+        hosts
+    }
+
+    fn logged(&self, params: &RawValue, id: Option<u64>) {
+        let hosts = self.hosts_of(id);
         if hosts.is_empty() {
             self.audience.noticed(&self.server, Notice::Message(params));
         }

@@ -11,6 +11,7 @@ mod connection;
 mod connector;
 mod container;
 mod error;
+mod followed;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod guard;
@@ -55,6 +56,7 @@ use std::time::Duration;
 
 pub(crate) use connection::ServerCall;
 pub(crate) use error::{CallError, ConnectError, ListError, NotListed};
+pub(crate) use followed::Followed;
 #[cfg(unix)]
 pub(crate) use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
 pub(crate) use host::{Asking, Audience, Comparing, Host, Notice, Question};

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::connection::ServerCall;
 use super::error::ListError;
+use super::followed::Followed;
 use super::host::{Audience, Host};
 use super::listing::Listing;
 use super::oauth::Account;
@@ -257,7 +258,7 @@ impl Pool {
                 Err(error) if error.is_lost() && std::mem::take(&mut may_repeat) => error,
                 outcome => return outcome,
             };
-            tracing::info!(%server, method = call.method, name = call.name, %error, "calling once more");
+            tracing::info!(%server, method = call.method, name = call.label(), %error, "calling once more");
             drop(lease);
             lease = self.lease_within(server, call).await?;
             self.check_pins(server, &lease, call).await?;
@@ -330,9 +331,9 @@ impl Pool {
         let _ = urgent.wait_for(|waiting| *waiting == 0).await;
     }
 
-    /// Sets the resources of a server that this session follows, by the server's own URIs. While there are any, the
+    /// Sets the resources and tasks of a server that this session follows. While there are any, the
     /// connection stays open.
-    pub(crate) fn subscribe(&self, server: &ServerName, uris: BTreeSet<String>) {
+    pub(crate) fn subscribe(&self, server: &ServerName, uris: BTreeSet<Followed>) {
         if let Some(joined) = self.servers.read().get(server) {
             joined.slots.follow(joined.user, uris);
         }
@@ -400,9 +401,9 @@ impl Pool {
         server: &ServerName,
         host: Option<&dyn Host>,
     ) -> Result<Lease, Arc<ConnectError>> {
-        let capabilities = host.map_or_else(|| self.audience.capabilities(), Host::capabilities);
+        let declared = host.map_or_else(|| self.audience.capabilities().into(), Host::declared);
         let (slot, user) = self.slot(server, host)?;
-        slot.lease(user, capabilities).await
+        slot.lease(user, declared).await
     }
 
     /// A slot for a request of `host`, and this session's id among the users of the server.
@@ -430,7 +431,7 @@ impl Pool {
                 identity: remote.identity.word(),
             }));
         }
-        let slot = joined.slots.suiting(host.map(Host::capabilities));
+        let slot = joined.slots.suiting(host.map(Host::declared));
         Ok((slot, joined.user))
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::connection::{Connection, ServerCall};
+use super::followed::Followed;
 use super::reply::ServerReply;
 use super::{backoff, message_of};
-use crate::mcp::Frame;
 use crate::mcp::object::quoted;
+use crate::mcp::{Frame, TASKS};
 use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
 
@@ -24,16 +25,16 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// The number of refusals in a row after which the server is not asked again.
 const MOST_REFUSALS: u32 = 3;
 
-/// Keeps the subscription of `connection` open until the connection ends; `followed` are the resources that clients
-/// follow, by the server's own URIs.
+/// Keeps the subscription of `connection` open until the connection ends; `followed` is what clients
+/// follow.
 pub(super) async fn listen(
     server: ServerName,
     connection: Arc<Connection>,
-    mut followed: watch::Receiver<BTreeSet<String>>,
+    mut followed: watch::Receiver<BTreeSet<Followed>>,
 ) {
     let (mut failures, mut refusals) = (0, 0);
     while !connection.is_ended() {
-        let filter = filter(&connection, &followed.borrow_and_update());
+        let (filter, takes_task) = filter(&connection, &followed.borrow_and_update());
         if filter.is_empty() {
             if followed.changed().await.is_err() {
                 return;
@@ -51,6 +52,7 @@ pub(super) async fn listen(
             hop: Hop::default(),
             host: None,
             agreed: None,
+            takes_task,
         };
         let outcome = tokio::select! {
             outcome = connection.call(&subscription) => outcome,
@@ -80,8 +82,8 @@ pub(super) async fn listen(
     }
 }
 
-/// The filter of the subscription: the changes that the server declares, and `followed`.
-fn filter(connection: &Connection, followed: &BTreeSet<String>) -> String {
+/// The filter of the subscription: the changes that the server declares, and `followed`; and whether tasks are among these.
+fn filter(connection: &Connection, followed: &BTreeSet<Followed>) -> (String, bool) {
     let declared = &connection.introduction().capabilities;
     let lists = [
         ("tools", "toolsListChanged"),
@@ -92,9 +94,19 @@ fn filter(connection: &Connection, followed: &BTreeSet<String>) -> String {
         .into_iter()
         .filter(|(feature, _)| declared.has_part(feature, "listChanged"));
     let mut members: Vec<String> = lists.map(|(_, key)| format!(r#""{key}":true"#)).collect();
-    if !followed.is_empty() && declared.has_part("resources", "subscribe") {
-        let uris: Vec<String> = followed.iter().map(|uri| quoted(uri)).collect();
+    let (mut uris, mut tasks) = (Vec::new(), Vec::new());
+    for one in followed {
+        match one {
+            Followed::Resource(uri) => uris.push(quoted(uri)),
+            Followed::Task(id) => tasks.push(quoted(id)),
+        }
+    }
+    if !uris.is_empty() && declared.has_part("resources", "subscribe") {
         members.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
     }
-    members.join(",")
+    let has_tasks = !tasks.is_empty() && declared.has_extension(TASKS);
+    if has_tasks {
+        members.push(format!(r#""taskIds":[{}]"#, tasks.join(",")));
+    }
+    (members.join(","), has_tasks)
 }

@@ -5,11 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
+use super::followed::Followed;
+use super::host::Declared;
 use super::sharing::Users;
 use super::slot::{Idle, ServerState, Slot};
 use super::subscription::Subscriptions;
 use crate::config::Server;
-use crate::mcp::ClientCapabilities;
 use crate::tool::ServerName;
 
 /// The slots of a server, for all sessions that share them.
@@ -45,17 +46,17 @@ impl Slots {
             .collect()
     }
 
-    /// A slot whose connection takes requests for clients with these capabilities; for `None`, the first slot.
-    pub(super) fn suiting(&self, capabilities: Option<ClientCapabilities>) -> Arc<Slot> {
-        let Some(capabilities) = capabilities else {
+    /// A slot whose connection takes requests for clients that declare this; for `None`, the first slot.
+    pub(super) fn suiting(&self, declared: Option<Declared>) -> Arc<Slot> {
+        let Some(declared) = declared else {
             return self.first.clone();
         };
-        if self.first.suits(capabilities) {
+        if self.first.suits(&declared) {
             return self.first.clone();
         }
         let find = |others: &[Arc<Slot>]| {
             let mut others = others.iter();
-            others.find(|slot| slot.suits(capabilities)).cloned()
+            others.find(|slot| slot.suits(&declared)).cloned()
         };
         if let Some(other) = find(&self.others.read()) {
             return other;
@@ -82,8 +83,8 @@ impl Slots {
             .unwrap_or_else(|| self.first.state())
     }
 
-    /// Sets the resources that a session follows. While there are any, the connection stays open.
-    pub(super) fn follow(&self, user: u64, uris: BTreeSet<String>) {
+    /// Sets what a session follows. While there are any, the connection stays open.
+    pub(super) fn follow(&self, user: u64, uris: BTreeSet<Followed>) {
         let uris = self.users.follow(user, uris);
         self.first.follow(&uris);
         if uris.is_empty() && self.subscriptions.get().is_none() {

@@ -1,6 +1,6 @@
-//! The resources of a server that clients follow.
+//! The resources and tasks of a server that clients follow.
 //!
-//! One task per server holds a connection while any resource is followed, so that it does not close for idleness.
+//! One task per server holds a connection while any of them is followed, so that it does not close for idleness.
 //! When the connection is lost, the task subscribes to everything again on the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
 use super::connection::Connection;
+use super::followed::Followed;
 use super::reply::ServerReply;
 use super::slot::{Lease, Slot};
 use super::{CallError, backoff, message_of};
@@ -23,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const NOBODY: u64 = u64::MAX;
 
 /// The outcome of each subscription on the current connection; absent while it is pending.
-type Outcomes = BTreeMap<String, Result<(), SubscribeError>>;
+type Outcomes = BTreeMap<Followed, Result<(), SubscribeError>>;
 
 /// The reason why a resource cannot be followed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -59,7 +60,7 @@ pub(super) struct Subscriptions {
 /// The task.
 struct Keeper {
     slot: Arc<Slot>,
-    wanted: watch::Receiver<BTreeSet<String>>,
+    wanted: watch::Receiver<BTreeSet<Followed>>,
     outcomes: watch::Sender<Outcomes>,
 }
 
@@ -84,8 +85,8 @@ impl Subscriptions {
         }
     }
 
-    /// Sets the URIs to follow.
-    pub(super) fn want(&self, uris: BTreeSet<String>) {
+    /// Sets what to follow.
+    pub(super) fn want(&self, uris: BTreeSet<Followed>) {
         self.slot.followed.send_if_modified(|wanted| {
             let differs = *wanted != uris;
             *wanted = uris;
@@ -99,7 +100,11 @@ impl Subscriptions {
         uri: &str,
         limit: Duration,
     ) -> impl Future<Output = Result<(), SubscribeError>> + use<> {
-        let (slot, mut outcomes, uri) = (self.slot.clone(), self.outcomes.clone(), uri.to_owned());
+        let (slot, mut outcomes, uri) = (
+            self.slot.clone(),
+            self.outcomes.clone(),
+            Followed::Resource(uri.to_owned()),
+        );
         // A confirmation by a connection that has ended does not count; its end clears the outcomes.
         let is_valid = move |outcome: &Result<(), SubscribeError>| {
             outcome.is_err() || slot.connection().is_some()
@@ -130,7 +135,11 @@ impl Keeper {
             .await
             .is_ok()
         {
-            match self.slot.lease(NOBODY, self.slot.capabilities()).await {
+            match self
+                .slot
+                .lease(NOBODY, self.slot.capabilities().into())
+                .await
+            {
                 Ok(lease) => {
                     failures = 0;
                     self.outcomes.send_replace(Outcomes::new());
@@ -183,7 +192,7 @@ impl Keeper {
                             Err(error) => Err(error.into()),
                         };
                         if let Err(error) = &outcome {
-                            tracing::info!(server = %self.slot.server, uri, reason = %error, "not subscribed");
+                            tracing::info!(server = %self.slot.server, ?uri, reason = %error, "not subscribed");
                         }
                         self.outcomes
                             .send_modify(|outcomes| drop(outcomes.insert(uri.clone(), outcome)));
@@ -203,10 +212,16 @@ impl Keeper {
 }
 
 /// Subscribes or unsubscribes on a legacy server. A modern server gets all URIs at once, from `server_events.rs`.
-async fn ask(connection: &Connection, method: &str, uri: &str) -> Result<ServerReply, CallError> {
-    if connection.introduction().revision.is_modern() {
-        return Ok(ServerReply::Result(b"{}"[..].into()));
-    }
+async fn ask(
+    connection: &Connection,
+    method: &str,
+    followed: &Followed,
+) -> Result<ServerReply, CallError> {
+    let uri = match followed {
+        Followed::Resource(uri) if !connection.introduction().revision.is_modern() => uri,
+        // A server with a handshake has no such tasks.
+        _ => return Ok(ServerReply::Result(b"{}"[..].into())),
+    };
     connection
         .request(method, &format!(r#""uri":{}"#, quoted(uri)), LIMIT)
         .await

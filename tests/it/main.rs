@@ -64,6 +64,7 @@ mod logs;
 mod management;
 mod meta_tools;
 mod metrics;
+mod modern_tasks;
 mod names;
 #[cfg(target_os = "linux")]
 mod notifications;
@@ -108,6 +109,7 @@ mod containers;
 mod doctor;
 mod effects;
 mod entries;
+mod extensions;
 mod extract_secrets;
 mod hygiene;
 mod init;

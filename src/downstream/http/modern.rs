@@ -108,6 +108,7 @@ fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
     let named = match request.method.as_ref() {
         "tools/call" | "prompts/get" => params.text("name"),
         "resources/read" => params.text("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => params.text("taskId"),
         _ => None,
     };
     if let Some(named) = named {

@@ -13,7 +13,8 @@ use crate::downstream::exchange::{Exchange, ResponseTarget};
 use crate::downstream::span::{self, Of, Traced};
 use crate::mcp::object::{quoted, text};
 use crate::mcp::{
-    ClientCapabilities, ErrorCode, Frame, LogLevel, Object, Outbox, Request, RequestId, Revision,
+    ClientCapabilities, ErrorCode, Extensions, Frame, LogLevel, Object, Request, RequestId,
+    Revision,
 };
 use crate::proxy::{Caller, Interests, Listener, Reply, Shows};
 use crate::telemetry;
@@ -102,7 +103,6 @@ impl Session {
         line: &Bytes,
         exchange: &Exchange,
     ) -> Frame {
-        let outbox = exchange.outbox();
         // The duration is only logged at this level.
         let start = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
         let meta = span::object(params.get("_meta"));
@@ -120,7 +120,9 @@ impl Session {
             Ok(revision) => {
                 let reply = match method {
                     "subscriptions/listen" if revision.is_modern() => {
-                        Box::pin(self.listen(id, params, outbox)).await
+                        let trace = traced.trace().clone();
+                        let caller = self.caller(revision, &meta, exchange, trace);
+                        Box::pin(self.listen(id, params, &caller)).await
                     }
                     _ => {
                         let caller = self.caller(revision, &meta, exchange, traced.trace().clone());
@@ -158,6 +160,10 @@ impl Session {
         } else {
             (self.client.capabilities(), None)
         };
+        let extensions = match meta.get(CAPABILITIES_KEY) {
+            Some(declared) if revision.is_modern() => Extensions::parse(declared),
+            _ => self.client.extensions(),
+        };
         let shows = if revision.is_modern() {
             let info = meta.get(CLIENT_KEY);
             if let Some(info) = info {
@@ -172,6 +178,8 @@ impl Session {
             revision,
             shows,
             capabilities: capabilities.unwrap_or_default(),
+            extensions,
+            common: Arc::default(),
             outbox: exchange.outbox().clone(),
             log_level,
             params: exchange.params().cloned(),
@@ -236,13 +244,16 @@ impl Session {
             .map(ClientCapabilities::parse)
             .unwrap_or_default();
         self.client.note_interfaces(capabilities);
+        let extensions = params.get("capabilities").map(Extensions::of_handshake);
+        self.client.declare(extensions.unwrap_or_default());
         self.proxy()
             .initialize(&self.client, revision, capabilities)
     }
 
     /// Answers a subscription (2026-07-28, basic/patterns/subscriptions): acknowledges it, and keeps it open until it
     /// is cancelled or the run ends.
-    async fn listen(&self, id: &RequestId, params: &Object<'_>, outbox: &Outbox) -> Reply {
+    async fn listen(&self, id: &RequestId, params: &Object<'_>, caller: &Caller) -> Reply {
+        let outbox = &caller.outbox;
         if let Some(info) = span::object(params.get("_meta")).get(CLIENT_KEY) {
             self.client.note_software(|| software_of(info));
         }
@@ -250,10 +261,15 @@ impl Session {
             .get("notifications")
             .and_then(|raw| Object::parse(raw).ok())
             .unwrap_or_default();
-        let interests = self
-            .proxy()
-            .offered(&self.client, Interests::parse(&filter))
-            .await;
+        let mut tasks = match self.proxy().watch_tasks(caller, &filter) {
+            Ok(tasks) => tasks,
+            Err(refusal) => return refusal,
+        };
+        let interests = Interests {
+            tasks: tasks.followed(),
+            ..Interests::parse(&filter)
+        };
+        let interests = self.proxy().offered(&self.client, interests).await;
         let mark = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
         let acknowledged = format!(
             r#"{{"_meta":{mark},"notifications":{}}}"#,
@@ -268,7 +284,17 @@ impl Session {
             .await;
         let listener = Listener::for_subscription(id.as_json(), interests, outbox.clone());
         self.proxy().listen(&listener);
-        self.tasks.stopped().await;
+        let proxy = self.proxy();
+        let pass_on = async {
+            while let Some(params) = proxy.next_task_change(&mut tasks).await {
+                listener.tell_task(&params);
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = self.tasks.stopped() => {}
+            () = pass_on => {}
+        }
         Reply::Ended {
             meta: format!(r#""io.modelcontextprotocol/subscriptionId":{id}"#),
         }

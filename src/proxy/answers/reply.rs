@@ -34,6 +34,8 @@ pub(crate) enum Reply {
     Relayed(Bytes),
     /// The content of a server's resource, in its own bytes; a modern client may cache it.
     RelayedContent(Bytes),
+    /// The task that a call became, in place of its result: a JSON object.
+    Task(Bytes),
     /// The end of a request without a result, with members for its `_meta`.
     Ended {
         /// The members, without braces.
@@ -85,6 +87,7 @@ impl Reply {
         match self {
             Self::Result(body) => Self::Result(meta_added(&body, key, value)),
             Self::Relayed(body) => Self::Relayed(meta_added(&body, key, value)),
+            Self::Task(body) => Self::Task(meta_added(&body, key, value)),
             other => other,
         }
     }
@@ -178,9 +181,10 @@ impl Reply {
                 };
                 Frame::result(id, &members, body)
             }
-            Self::Result(body) | Self::Relayed(body) | Self::RelayedContent(body) => {
-                Frame::result(id, "", body)
-            }
+            Self::Result(body)
+            | Self::Relayed(body)
+            | Self::RelayedContent(body)
+            | Self::Task(body) => Frame::result(id, "", body),
             Self::Error {
                 code,
                 message,

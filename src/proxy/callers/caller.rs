@@ -1,6 +1,6 @@
 //! The caller of a request, and how servers reach that client with progress, log messages and questions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,8 +9,12 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::client::{Client, Shows, refusal};
+use crate::mcp::extensions::may_notify;
 use crate::mcp::object::quoted;
-use crate::mcp::{ClientCapabilities, Frame, LogLevel, Object, Outbox, Receipt, Revision, headers};
+use crate::mcp::{
+    ClientCapabilities, Extensions, Frame, LogLevel, Object, Others, Outbox, Receipt, Revision,
+    headers,
+};
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
 use crate::upstream::{Asking, Host, Question, ServerReply};
@@ -26,6 +30,10 @@ pub(crate) struct Caller {
     pub shows: Option<Shows>,
     /// The client's capabilities.
     pub capabilities: ClientCapabilities,
+    /// Its extensions that are not among those.
+    pub extensions: Extensions,
+    /// Those of them that it has in common with a server.
+    pub common: Arc<BTreeMap<ServerName, Others>>,
     /// The outbox for notifications and questions that belong to the request.
     pub outbox: Outbox,
     /// The lowest log level that a modern request asks for.
@@ -50,6 +58,8 @@ pub(in crate::proxy) struct PendingQuestion {
 /// A caller, as the server of its call sees it.
 pub(in crate::proxy) struct CallHost {
     capabilities: ClientCapabilities,
+    /// The extensions that it has in common with the server.
+    extensions: Others,
     now: Mutex<CurrentRequest>,
     questions: Questions,
 }
@@ -84,9 +94,24 @@ impl CallHost {
         };
         Arc::new(Self {
             capabilities: caller.capabilities,
+            extensions: Others::new(),
             now: Mutex::new(now),
             questions,
         })
+    }
+
+    /// [`Self::new`] for a request to `server`.
+    pub(in crate::proxy) fn at(
+        server: &ServerName,
+        caller: &Caller,
+        progress_token: Option<&str>,
+        questions: Questions,
+    ) -> Arc<Self> {
+        let mut host = Self::new(caller, progress_token, questions);
+        if let (Some(common), Some(host)) = (caller.common.get(server), Arc::get_mut(&mut host)) {
+            host.extensions.clone_from(common);
+        }
+        host
     }
 
     /// Continues with another request of the same client.
@@ -105,6 +130,18 @@ impl CallHost {
 impl Host for CallHost {
     fn capabilities(&self) -> ClientCapabilities {
         self.capabilities
+    }
+
+    fn extensions(&self) -> Others {
+        self.extensions.clone()
+    }
+
+    fn notified(&self, method: &str, params: Option<&RawValue>) {
+        if !self.extensions.is_empty() && may_notify(method) {
+            let params = params.map_or("{}", RawValue::get);
+            let outbox = self.current().caller.outbox.clone();
+            outbox.offer(Frame::notification(method, params));
+        }
     }
 
     fn is_askable(&self) -> bool {

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OnceCell, oneshot};
 
 use super::listener::Listener;
-use crate::mcp::{ClientCapabilities, ErrorCode, Frame, LogLevel, Outbox, Outcome};
+use crate::mcp::{ClientCapabilities, ErrorCode, Extensions, Frame, LogLevel, Outbox, Outcome};
 use crate::proxy::view::SessionSurface;
 use crate::secret::random_token;
 use crate::upstream::ServerReply;
@@ -52,6 +52,7 @@ pub(in crate::proxy) struct Identity {
 struct State {
     /// The capabilities that the handshake declared; `None` without a handshake.
     capabilities: Option<ClientCapabilities>,
+    extensions: Extensions,
     log_level: Option<LogLevel>,
     /// The part of a result that it shows to its model, if known.
     shows: Option<Shows>,
@@ -154,6 +155,17 @@ impl Client {
     /// Records the capabilities that its handshake declares.
     pub(in crate::proxy) fn introduce(&self, capabilities: ClientCapabilities) {
         self.state().capabilities = Some(capabilities);
+    }
+
+    /// The extensions that its handshake declared, without those of its capabilities.
+    #[must_use]
+    pub(crate) fn extensions(&self) -> Extensions {
+        self.state().extensions.clone()
+    }
+
+    /// Records the extensions that its handshake declares.
+    pub(crate) fn declare(&self, extensions: Extensions) {
+        self.state().extensions = extensions;
     }
 
     /// The part of a result that it shows to its model, if known.

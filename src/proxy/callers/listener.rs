@@ -1,6 +1,6 @@
 //! Change notifications, and the clients that receive them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object, Outbox};
+use crate::tool::ServerName;
 
 /// A receiver of change notifications, as long as it exists.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(crate) struct Interests {
     pub resources: bool,
     /// Changes of these resources, by the clients' URIs.
     pub uris: BTreeSet<String>,
+    /// Changes of these tasks, by the clients' ids: the server, and its own id.
+    pub tasks: BTreeMap<String, (ServerName, String)>,
 }
 
 /// A change.
@@ -60,7 +63,7 @@ impl Listener {
             tools: true,
             prompts: true,
             resources: true,
-            uris: BTreeSet::new(),
+            ..Interests::default()
         };
         Arc::new(Self {
             outbox: Mutex::default(),
@@ -97,7 +100,7 @@ impl Listener {
         self.interests.lock()
     }
 
-    /// Makes its end notify `changed`, if it follows any resource.
+    /// Makes its end notify `changed`, if it follows any resource or task.
     pub(super) fn announce_end_to(&self, changed: &Arc<Notify>) {
         // It may be set already.
         let _ = self.gone.set(changed.clone());
@@ -125,9 +128,19 @@ impl Listener {
                 params.as_str(),
             ),
         };
-        if !wanted {
-            return;
+        if wanted {
+            self.send(&outbox, method, params);
         }
+    }
+
+    /// Sends a change of a task that it follows.
+    pub(crate) fn tell_task(&self, params: &str) {
+        if let Some(outbox) = self.outbox() {
+            self.send(&outbox, "notifications/tasks", params);
+        }
+    }
+
+    fn send(&self, outbox: &Outbox, method: &str, params: &str) {
         let marked = self.subscription.as_deref().map(|id| {
             let raw: &RawValue = serde_json::from_str(params).expect("parameters are JSON");
             let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
@@ -142,8 +155,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let has_uris = !self.interests().uris.is_empty();
-        if let Some(gone) = self.gone.get().filter(|_| has_uris) {
+        let interests = self.interests.get_mut();
+        let follows = !interests.uris.is_empty() || !interests.tasks.is_empty();
+        if let Some(gone) = self.gone.get().filter(|_| follows) {
             gone.notify_one();
         }
     }
@@ -162,6 +176,7 @@ impl Interests {
             prompts: wants("promptsListChanged"),
             resources: wants("resourcesListChanged"),
             uris: uris.unwrap_or_default(),
+            tasks: BTreeMap::new(),
         }
     }
 
@@ -180,6 +195,10 @@ impl Interests {
         if !self.uris.is_empty() {
             let uris: Vec<String> = self.uris.iter().map(|uri| quoted(uri)).collect();
             members.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
+        }
+        if !self.tasks.is_empty() {
+            let ids: Vec<String> = self.tasks.keys().map(|id| quoted(id)).collect();
+            members.push(format!(r#""taskIds":[{}]"#, ids.join(",")));
         }
         format!("{{{}}}", members.join(","))
     }

@@ -16,6 +16,7 @@ use self::listener::{ChangeNotice, Listener};
 use super::view::{View, ViewSource, Workspace};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, LogLevel};
+use crate::tool::ServerName;
 
 /// All clients, with their workspaces, views and listeners.
 #[derive(Debug)]
@@ -133,6 +134,14 @@ impl Callers {
             .iter()
             .flat_map(|listener| listener.interests().uris.clone())
             .collect()
+    }
+
+    /// All tasks that clients follow: their servers, and the servers' own ids.
+    pub(in crate::proxy) fn wanted_tasks(&self) -> BTreeSet<(ServerName, String)> {
+        let tasks = |listener: &Arc<Listener>| -> Vec<(ServerName, String)> {
+            listener.interests().tasks.values().cloned().collect()
+        };
+        self.listeners().iter().flat_map(tasks).collect()
     }
 
     /// The capabilities of the latest client.

@@ -72,6 +72,7 @@ impl Features {
                     params,
                     limit,
                     is_repeatable: true,
+                    takes_task: false,
                 },
                 Some(context),
             )

@@ -1,6 +1,7 @@
 //! Prompts, resources and completions.
 
 mod completion;
+mod extensions;
 mod forward;
 mod not_found;
 pub(in crate::proxy) mod page;
@@ -66,7 +67,7 @@ impl Features {
         features
     }
 
-    /// Answers a request for prompts, resources or completions; `None` for other methods, and if the configuration
+    /// Answers a request for prompts, resources or completions, or of an extension; `None` for other methods, and if the configuration
     /// exposes none of them.
     pub(in crate::proxy) async fn answer(
         &self,
@@ -97,10 +98,16 @@ impl Features {
             "completion/complete" if exposed.prompts || exposed.resources => {
                 self.complete(view, caller, params).await
             }
-            _ if exposed.resources => {
-                return self.answer_skills(view, caller, method, params).await;
+            _ => {
+                let skill = match exposed.resources {
+                    true => self.answer_skills(view, caller, method, params).await,
+                    false => None,
+                };
+                return match skill {
+                    Some(reply) => Some(reply),
+                    None => Box::pin(self.answer_extension(view, caller, method, params)).await,
+                };
             }
-            _ => return None,
         })
     }
 

@@ -20,7 +20,7 @@ use crate::proxy::own_uris;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
-use crate::upstream::code_of;
+use crate::upstream::{Followed, code_of};
 
 pub(in crate::proxy) const RESOURCES: List = List {
     member: "resources",
@@ -246,23 +246,28 @@ impl Features {
         without_held(target, &self.inventory.snapshot(), servers, uri)
     }
 
-    /// The resources that clients follow, by server and the servers' own URIs, if the server supports subscriptions.
-    pub(in crate::proxy) fn all_wanted_resources(
+    /// The resources and tasks that clients follow, by server, if the server supports subscriptions.
+    pub(in crate::proxy) fn all_wanted(
         &self,
         view: &View,
-    ) -> BTreeMap<ServerName, BTreeSet<String>> {
-        let mut wanted: BTreeMap<ServerName, BTreeSet<String>> = BTreeMap::new();
+    ) -> BTreeMap<ServerName, BTreeSet<Followed>> {
+        let mut wanted: BTreeMap<ServerName, BTreeSet<Followed>> = BTreeMap::new();
         for uri in self.callers.wanted_uris() {
             if let Some((server, own)) = self.followed(view, self.target_now(view, &uri), &uri) {
-                wanted.entry(server).or_default().insert(own);
+                let resource = Followed::Resource(own);
+                wanted.entry(server).or_default().insert(resource);
             }
+        }
+        for (server, id) in self.callers.wanted_tasks() {
+            let task = Followed::Task(id);
+            wanted.entry(server).or_default().insert(task);
         }
         wanted
     }
 
-    /// The resources of `server` that clients follow, by its own URIs.
-    pub(in crate::proxy) fn wanted_resources(&self, server: &ServerName) -> BTreeSet<String> {
-        self.all_wanted_resources(&self.callers.unscoped())
+    /// The resources and tasks of `server` that clients follow.
+    pub(in crate::proxy) fn wanted_at(&self, server: &ServerName) -> BTreeSet<Followed> {
+        self.all_wanted(&self.callers.unscoped())
             .remove(server)
             .unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Resource subscriptions: a server gets one subscription for all clients that follow a resource.
+//! Subscriptions: a server gets one for all clients that follow a resource or task.
 
 use std::collections::BTreeSet;
 use std::sync::Weak;
@@ -35,6 +35,7 @@ impl Features {
             prompts: interests.prompts && exposed.prompts,
             resources: interests.resources && exposed.resources,
             uris,
+            tasks: interests.tasks,
         }
     }
 
@@ -105,13 +106,13 @@ impl Features {
 
     /// Updates the subscriptions at a server.
     fn follow(&self, server: &ServerName) {
-        self.pool.subscribe(server, self.wanted_resources(server));
+        self.pool.subscribe(server, self.wanted_at(server));
     }
 
     /// Updates the subscriptions at all servers.
     fn follow_all(&self) {
         let view = self.callers.unscoped();
-        let mut wanted = self.all_wanted_resources(&view);
+        let mut wanted = self.all_wanted(&view);
         for server in view.config().servers.keys() {
             self.pool
                 .subscribe(server, wanted.remove(server).unwrap_or_default());

@@ -60,11 +60,13 @@ impl Inventory {
         self.index.catalog_changed();
     }
 
-    /// Stores the words of the tools that may be shown, for later instructions.
+    /// Stores the words of the tools that may be shown, for later instructions, and the extensions of their servers.
     fn note_topics(&self, config: &Config) {
         // Other sessions read them, and see other tools.
         if !config.has_profile_rules() {
-            self.topics.note(&self.catalog.snapshot());
+            let snapshot = self.catalog.snapshot();
+            self.topics.note(&snapshot);
+            self.extensions.note(&snapshot);
         }
     }
 

@@ -179,7 +179,8 @@ impl Inventory {
     ) -> Result<(), NotListed> {
         let (key, stop) = self.key(server).ok_or(NotListed::NotConfigured)?;
         let (lists, catalog) = (self.lists.clone(), self.catalog.clone());
-        let (topics, pins) = (self.topics.clone(), self.pins.clone());
+        let (topics, extensions) = (self.topics.clone(), self.extensions.clone());
+        let pins = self.pins.clone();
         let (failures, ledger) = (self.failures.clone(), self.ledger.clone());
         let notifier = self.notifier.clone();
         let config = self.callers.unscoped().config();
@@ -237,6 +238,7 @@ impl Inventory {
             // Other sessions read them, and see other tools.
             if !config.has_profile_rules() && !config.has_servers_of_people() {
                 topics.note(&snapshot);
+                extensions.note(&snapshot);
             }
             changes::by_listing(&server, &before, &snapshot)
         });

@@ -9,6 +9,7 @@ mod configuration;
 mod document;
 mod findings;
 mod index;
+mod known_extensions;
 mod listing;
 mod pins;
 mod policy;
@@ -34,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use self::findings::KeptFindings;
 pub(crate) use self::findings::neighbours;
 use self::index::Index;
+use self::known_extensions::KnownExtensions;
 pub(in crate::proxy) use self::pins::{PinState, waiting_text};
 pub(crate) use self::shared::SharedLists;
 pub(in crate::proxy) use self::size::ToolsSize;
@@ -51,6 +53,7 @@ use super::view::{Mode, View};
 use crate::catalog::{Catalog, Failure, Failures, Key, Lists, Pins, ServerTools, Snapshot, Tool};
 use crate::config::{Config, with_options};
 use crate::events::Source;
+use crate::mcp::Others;
 use crate::notify::Notifier;
 use crate::shutdown::Tasks;
 use crate::telemetry;
@@ -84,6 +87,7 @@ pub(crate) struct Inventory {
     events: Source,
     notifier: Arc<Notifier>,
     topics: Arc<Topics>,
+    extensions: Arc<KnownExtensions>,
     /// Creates the built-in server's catalog entry.
     own_tools: fn(&Config) -> ServerTools,
     start: Start,
@@ -153,6 +157,7 @@ impl Inventory {
             pins,
             ledger,
             topics: Arc::new(Topics::load(cache)),
+            extensions: Arc::new(KnownExtensions::load(cache)),
             callers,
             own_tools,
             events,
@@ -213,6 +218,14 @@ impl Inventory {
             None => text,
         };
         with_options(&text).into_owned()
+    }
+
+    /// The extensions of a server that mcpzip does not know: those of its list, or until that is read those of an earlier run.
+    pub(super) fn other_extensions(&self, snapshot: &Snapshot, server: &ServerName) -> Others {
+        match snapshot.server(server) {
+            Some(listed) => listed.capabilities().other_extensions(),
+            None => self.extensions.of(server),
+        }
     }
 
     /// A tool's definition. If the cache has lost it, its server is listed again.

@@ -1,4 +1,4 @@
-//! The requests for prompts and the contents of resources in the audit log: one event each, written before the answer is sent.
+//! The requests for prompts, for the contents of resources and of extensions in the audit log: one event each, written before the answer is sent.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
 
-/// The server that a request went to, and the prompt's name there, once they are known. Of several servers, the last.
+/// The server that a request went to, and the prompt's name there or the method of an extension, once they are known. Of several servers, the last.
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Reached(Mutex<Option<(ServerName, Option<String>)>>);
 
@@ -24,7 +24,7 @@ pub(in crate::proxy) struct RequestEvent<'a> {
     view: &'a View,
     kind: Kind,
     reached: &'a Reached,
-    /// The prompt as the client named it; the URI of a resource is an argument.
+    /// The prompt as the client named it; the URI of a resource and the parameters of an extension are arguments.
     name: Option<String>,
     arguments: Option<String>,
     start: Instant,
@@ -53,6 +53,7 @@ impl<'a> RequestEvent<'a> {
         let raw = |key: &str| params.get(key).map(|raw| raw.get().to_owned());
         let (name, arguments) = match kind {
             Kind::Resource => (None, raw("uri").map(|uri| format!(r#"{{"uri":{uri}}}"#))),
+            Kind::Extension => (None, Some(params.without("_meta"))),
             _ => (params.text("name"), raw("arguments")),
         };
         Ok(Self {

@@ -57,7 +57,7 @@ impl InstrumentedPool {
         trace: &Trace,
         is_repeatable: bool,
     ) -> Result<ServerReply, CallError> {
-        let log = tracing::debug_span!("call", %server, method = call.method, name = call.name);
+        let log = tracing::debug_span!("call", %server, method = call.method, name = call.label());
         call.hop = Hop {
             context: trace.context().map(|context| &**context),
             span: None,
@@ -203,9 +203,11 @@ pub(crate) fn note_reply(span: &mut Span, reply: &Reply) {
         Reply::Result(result) | Reply::Relayed(result) if is_error(result) => {
             span.fail(End::ToolError.as_str(), None);
         }
-        Reply::Result(_) | Reply::Relayed(_) | Reply::RelayedContent(_) | Reply::Ended { .. } => {
-            span.succeed();
-        }
+        Reply::Result(_)
+        | Reply::Relayed(_)
+        | Reply::RelayedContent(_)
+        | Reply::Task(_)
+        | Reply::Ended { .. } => span.succeed(),
     }
 }
 

@@ -24,6 +24,7 @@ use self::consent::{Consents, ScriptConsent};
 use self::login::{LoggedIn, Logins};
 use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
+pub(in crate::proxy) use self::tasks::task_in;
 use crate::approvals::Approvals;
 use crate::catalog::Snapshot;
 use crate::config::Config;
@@ -96,6 +97,8 @@ pub(super) struct Relayed<'a> {
     pub(super) limit: Duration,
     /// Whether it may be repeated if the connection was lost.
     pub(super) is_repeatable: bool,
+    /// Whether the server may answer with a task, or the request is about one.
+    pub(super) takes_task: bool,
 }
 
 impl RequestContext {
@@ -269,7 +272,8 @@ impl Relay {
                     || (context.caller.capabilities.answers_nothing()
                         && context.state.is_none()) =>
             {
-                let host = CallHost::new(
+                let host = CallHost::at(
+                    server,
                     &context.caller,
                     context.progress_token.as_deref(),
                     Questions::Refused,
@@ -289,7 +293,8 @@ impl Relay {
         relayed: Relayed<'_>,
         context: &RequestContext,
     ) -> Result<ServerReply, CallError> {
-        let host = CallHost::new(
+        let host = CallHost::at(
+            server,
             &context.caller,
             context.progress_token.as_deref(),
             Questions::Requested,
@@ -369,6 +374,7 @@ impl Relay {
             name,
             limit,
             is_repeatable,
+            takes_task,
             ..
         } = *relayed;
         let host = host.map(|host| host as Arc<dyn Host>);
@@ -384,6 +390,7 @@ impl Relay {
             hop: Hop::default(),
             host,
             agreed: context.and_then(|context| context.agreed),
+            takes_task,
         };
         let reply = self
             .instrumented()
@@ -494,6 +501,8 @@ fn relayed_meta(meta: &Object<'_>, wanted: impl Fn(&str) -> bool) -> String {
                         | "io.modelcontextprotocol/clientInfo"
                         | "io.modelcontextprotocol/clientCapabilities"
                         | "io.modelcontextprotocol/logLevel"
+                        // Ids of tasks as the client knows them.
+                        | "io.modelcontextprotocol/relatedTaskIds"
                 )
                 && wanted(key)
         });

@@ -49,7 +49,7 @@ struct Named {
 
 impl NamedUris {
     /// Stores the URIs in a result of `server`, and returns the result as clients see it if that differs.
-    pub(super) fn note(&self, server: &ServerName, result: &[u8]) -> Option<Bytes> {
+    pub(in crate::proxy) fn note(&self, server: &ServerName, result: &[u8]) -> Option<Bytes> {
         if !may_name(result) {
             return None;
         }

@@ -107,7 +107,8 @@ impl Relay {
         let (asked, questions) = mpsc::unbounded_channel();
         let (answer, outcome) = oneshot::channel();
         let call = CancellationToken::new();
-        let host = CallHost::new(
+        let host = CallHost::at(
+            server,
             &context.caller,
             context.progress_token.as_deref(),
             Questions::Answered(asked),
@@ -126,6 +127,7 @@ impl Relay {
             params,
             limit,
             is_repeatable,
+            takes_task,
         } = relayed;
         let (method, name) = (method.to_owned(), name.map(str::to_owned));
         let (meta, trace) = (context.meta.clone(), context.trace.clone());
@@ -152,6 +154,7 @@ impl Relay {
                 hop,
                 host,
                 agreed,
+                takes_task,
             };
             let outcome = tokio::select! {
                 outcome = pool.call(&server, request, &trace, is_repeatable) => outcome,

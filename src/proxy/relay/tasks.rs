@@ -1,21 +1,35 @@
-//! Tools that servers of revision 2025-11-25 run as tasks only (`execution.taskSupport: "required"`): the call makes a task, and
-//! its result is waited for. A client needs to know nothing of it.
+//! Calls that their servers make only as tasks, for clients that need to know nothing of it: the task is made, and its result waited
+//! for. Servers of revision 2025-11-25 say so in the definition of a tool (`execution.taskSupport: "required"`), later ones in the
+//! answer to a call (extension `io.modelcontextprotocol/tasks`).
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use super::instrument::InstrumentedPool;
-use super::{Relay, Relayed, RequestContext};
+use super::{Relay, Relayed, RequestContext, error};
 use crate::catalog::Tool;
-use crate::mcp::{Frame, Object};
+use crate::mcp::object::text;
+use crate::mcp::{ErrorCode, Frame, Object, Revision, TASKS};
+use crate::proxy::callers::caller::{CallHost, Questions};
 use crate::shutdown::Tasks;
 use crate::telemetry::trace::{Hop, Trace};
 use crate::tool::ServerName;
-use crate::upstream::{CallError, ServerCall, ServerReply};
+use crate::upstream::{CallError, Host as _, Question, ServerCall, ServerReply, code_of};
 
 /// The time limit for cancelling a task whose call was given up.
 const CANCELLING: Duration = Duration::from_secs(5);
+
+/// The limits of the pause between two questions for the state of a task.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The pause if the server proposes none.
+const USUAL_PAUSE: Duration = Duration::from_secs(1);
 
 impl Relay {
     /// [`Self::request`] for a call of `tool`, which may have to be a task.
@@ -26,9 +40,19 @@ impl Relay {
         context: Option<&RequestContext>,
     ) -> Result<ServerReply, CallError> {
         let server = tool.server().name();
-        match tool.needs_task() {
-            false => self.request(server, relayed, context).await,
-            true => Box::pin(self.call_as_task(server, relayed, context)).await,
+        if tool.needs_task() {
+            return Box::pin(self.call_as_task(server, relayed, context)).await;
+        }
+        // Only servers of this revision refuse a call for the lack of tasks.
+        let is_modern = tool.server().revision().is_some_and(Revision::is_modern);
+        if relayed.takes_task || !is_modern {
+            return self.request(server, relayed, context).await;
+        }
+        match self.request(server, relayed.clone(), context).await? {
+            ServerReply::Error(refusal) if needs_tasks(&refusal) => {
+                Box::pin(self.call_and_wait(server, relayed, context)).await
+            }
+            reply => Ok(reply),
         }
     }
 
@@ -42,27 +66,175 @@ impl Relay {
         let wish = format!(r#","task":{{"ttl":{}}}"#, limit.as_millis());
         relayed.params.tail.extend_from_slice(wish.as_bytes());
         let reply = self.request(server, relayed, context).await?;
-        let Some(id) = task_of(&reply) else {
+        let Some(id) = legacy_task_of(&reply) else {
             return Ok(reply);
         };
-        let params = Frame::from(format!(r#"{{"taskId":{id}"#));
-        let mut task = Task {
-            pool: self.instrumented(),
-            tasks: self.tasks.clone(),
-            server: server.clone(),
-            params: params.clone(),
-            is_over: false,
-        };
+        let mut task = self.waited_for(server, &id, None);
         let result = Relayed {
             method: "tasks/result",
             name: None,
-            params,
+            params: task.params.clone(),
             limit: limit.saturating_sub(start.elapsed()),
             is_repeatable: false,
+            takes_task: false,
         };
         let reply = self.request(server, result, context).await?;
         task.is_over = true;
         Ok(reply)
+    }
+
+    /// Makes a call as a task of the extension, and asks for its state until it has ended.
+    async fn call_and_wait(
+        &self,
+        server: &ServerName,
+        relayed: Relayed<'_>,
+        context: Option<&RequestContext>,
+    ) -> Result<ServerReply, CallError> {
+        let (start, limit) = (Instant::now(), relayed.limit);
+        let mut asking = Duration::ZERO;
+        let made = Relayed {
+            takes_task: true,
+            ..relayed
+        };
+        let reply = self.request(server, made, context).await?;
+        let ServerReply::Result(made) = &reply else {
+            return Ok(reply);
+        };
+        let Some((id, mut pause)) = task_in(made).and_then(|task| {
+            let id = task.get("taskId")?;
+            Some((id.get().to_owned(), pause_of(&task)))
+        }) else {
+            return Ok(reply);
+        };
+        let raw: Option<&RawValue> = serde_json::from_str(&id).ok();
+        let name = raw.and_then(text).unwrap_or_default();
+        let mut task = self.waited_for(server, &id, Some(name.clone()));
+        let mut answered = BTreeSet::new();
+        loop {
+            let left = (limit + asking).saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Err(CallError::Timeout {
+                    server: server.clone(),
+                    limit,
+                });
+            }
+            tokio::time::sleep(pause.min(left)).await;
+            let get = task.request("tasks/get", &name, left);
+            let reply = self.about(server, &get, context).await?;
+            let ServerReply::Result(result) = &reply else {
+                return Ok(reply);
+            };
+            let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
+            let state = raw.and_then(|raw| Object::parse(raw).ok());
+            let state = state.unwrap_or_default();
+            let part = |key: &str| {
+                let raw = state.get(key)?.get().as_bytes();
+                Some(Bytes::copy_from_slice(raw))
+            };
+            pause = pause_of(&state);
+            let status = state.text("status").unwrap_or_default();
+            match status.as_str() {
+                "working" => continue,
+                "input_required" => {
+                    let since = Instant::now();
+                    let questions = state.get("inputRequests");
+                    let questions = questions.and_then(|raw| Object::parse(raw).ok());
+                    let questions = questions.unwrap_or_default();
+                    let answers = self.answers(server, context, &questions, &mut answered);
+                    let answers = match answers.await {
+                        Ok(answers) => answers,
+                        Err(refusal) => return Ok(refusal),
+                    };
+                    asking += since.elapsed();
+                    if answers.is_empty() {
+                        continue;
+                    }
+                    let mut update = task.request("tasks/update", &name, limit);
+                    let answers = format!(r#","inputResponses":{{{}}}"#, answers.join(","));
+                    update.params.tail.extend_from_slice(answers.as_bytes());
+                    update.is_repeatable = false;
+                    if let refusal @ ServerReply::Error(_) =
+                        self.about(server, &update, context).await?
+                    {
+                        return Ok(refusal);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            task.is_over = true;
+            let gone = |message: &str| error(ErrorCode::INTERNAL, message);
+            return Ok(match status.as_str() {
+                "completed" => part("result").map(ServerReply::Result),
+                "failed" => part("error").map(ServerReply::Error),
+                "cancelled" => Some(gone("the server cancelled the task of this call")),
+                _ => None,
+            }
+            .unwrap_or_else(|| gone("the server's task has no state that is known")));
+        }
+    }
+
+    /// The client's answers to those questions of a task that it has not answered: members of `inputResponses`.
+    async fn answers(
+        &self,
+        server: &ServerName,
+        context: Option<&RequestContext>,
+        questions: &Object<'_>,
+        answered: &mut BTreeSet<String>,
+    ) -> Result<Vec<String>, ServerReply> {
+        let unable = "the task of this call has a question that this client cannot be asked";
+        let unable = || error(ErrorCode::METHOD_NOT_FOUND, unable);
+        // A later client could be asked in the answer to its call, but that has been sent already.
+        let context = context.filter(|context| !context.caller.revision.is_modern());
+        let context = context.ok_or_else(unable)?;
+        let host = CallHost::new(&context.caller, None, Questions::Requested);
+        let mut answers = Vec::new();
+        for (key, raw) in questions.members() {
+            if !answered.insert(key.get().to_owned()) {
+                continue;
+            }
+            let request = Object::parse(raw).unwrap_or_default();
+            let method = request.text("method").unwrap_or_default();
+            if !host.capabilities().allow(&method) {
+                return Err(unable());
+            }
+            let params = request.get("params");
+            let question = Question {
+                server: server.clone(),
+                method,
+                params: params.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes())),
+            };
+            match host.ask(question).await {
+                ServerReply::Result(answer) => {
+                    answers.push(format!("{key}:{}", String::from_utf8_lossy(&answer)));
+                }
+                refusal @ ServerReply::Error(_) => return Err(refusal),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Sends a request about a task, during which the client is not asked anything.
+    async fn about(
+        &self,
+        server: &ServerName,
+        relayed: &Relayed<'_>,
+        context: Option<&RequestContext>,
+    ) -> Result<ServerReply, CallError> {
+        let host = context.map(|context| CallHost::new(&context.caller, None, Questions::Refused));
+        self.send(server, relayed, context, host).await
+    }
+
+    /// A task that is cancelled unless its end is noted. `id` is its id as JSON, `name` the same for a header.
+    fn waited_for(&self, server: &ServerName, id: &str, name: Option<String>) -> Task {
+        Task {
+            pool: self.instrumented(),
+            tasks: self.tasks.clone(),
+            server: server.clone(),
+            params: Frame::from(format!(r#"{{"taskId":{id}"#)),
+            name,
+            is_over: false,
+        }
     }
 }
 
@@ -73,7 +245,22 @@ struct Task {
     server: ServerName,
     /// The parameters of requests about it.
     params: Frame,
+    /// Its id, if it is a task of the extension.
+    name: Option<String>,
     is_over: bool,
+}
+
+impl Task {
+    fn request<'a>(&self, method: &'a str, name: &'a str, limit: Duration) -> Relayed<'a> {
+        Relayed {
+            method,
+            name: Some(name),
+            params: self.params.clone(),
+            limit,
+            is_repeatable: true,
+            takes_task: true,
+        }
+    }
 }
 
 impl Drop for Task {
@@ -82,17 +269,18 @@ impl Drop for Task {
             return;
         }
         let (pool, server) = (self.pool.clone(), self.server.clone());
-        let params = std::mem::take(&mut self.params);
+        let (params, name) = (std::mem::take(&mut self.params), self.name.take());
         self.tasks.spawn(async move {
             let call = ServerCall {
                 method: "tasks/cancel",
-                name: None,
+                name: name.as_deref(),
                 params: &params,
                 meta: "",
                 limit: CANCELLING,
                 hop: Hop::default(),
                 host: None,
                 agreed: None,
+                takes_task: name.is_some(),
             };
             if let Err(error) = pool.call(&server, call, &Trace::None, false).await {
                 tracing::debug!(%server, %error, "a task could not be cancelled");
@@ -101,8 +289,18 @@ impl Drop for Task {
     }
 }
 
-/// The id of the task that a call has made, as JSON.
-fn task_of(reply: &ServerReply) -> Option<String> {
+/// The task that `result` is in place of the result of a call; `None` for other results.
+pub(in crate::proxy) fn task_in(result: &[u8]) -> Option<Object<'_>> {
+    // Results may be large, and tasks are rare.
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"task\""));
+    WORD.find(result)?;
+    let raw: &RawValue = serde_json::from_slice(result).ok()?;
+    let object = Object::parse(raw).ok()?;
+    (object.text("resultType").as_deref() == Some("task")).then_some(object)
+}
+
+/// The id of the task that a call of revision 2025-11-25 has made, as JSON.
+fn legacy_task_of(reply: &ServerReply) -> Option<String> {
     let ServerReply::Result(result) = reply else {
         return None;
     };
@@ -110,4 +308,28 @@ fn task_of(reply: &ServerReply) -> Option<String> {
     let task = Object::parse(raw).ok()?.get("task")?;
     let id = Object::parse(task).ok()?.get("taskId")?;
     Some(id.get().to_owned())
+}
+
+/// Whether a server refuses a call because its client does not declare the extension for tasks.
+fn needs_tasks(refusal: &[u8]) -> bool {
+    if code_of(refusal) != Some(ErrorCode::MISSING_CAPABILITY) {
+        return false;
+    }
+    let required = |raw| {
+        let data = Object::parse(Object::parse(raw).ok()?.get("data")?).ok()?;
+        let required = Object::parse(data.get("requiredCapabilities")?).ok()?;
+        let extensions = Object::parse(required.get("extensions")?).ok()?;
+        Some(extensions.get(TASKS).is_some())
+    };
+    let raw: Option<&RawValue> = serde_json::from_slice(refusal).ok();
+    raw.and_then(required).unwrap_or(false)
+}
+
+/// The pause before the next question for the state of a task.
+fn pause_of(task: &Object<'_>) -> Duration {
+    let proposed = task.get("pollIntervalMs");
+    let proposed = proposed.and_then(|raw| raw.get().parse().ok());
+    proposed.map_or(USUAL_PAUSE, |milliseconds: u64| {
+        Duration::from_millis(milliseconds).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+    })
 }

@@ -49,6 +49,17 @@ pub(crate) struct Call<'a> {
     pub agreement: Agreement,
     /// Whether only a tool that declares to be read-only may be called.
     pub is_read_only: bool,
+    /// How the result is shown later, if the call may become a task.
+    pub task: Option<TaskWish<'a>>,
+}
+
+/// How the result of a task is shown once it is there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskWish<'a> {
+    /// The caller's selection.
+    pub select: Option<&'a str>,
+    /// Whether the tool was called by its own name.
+    pub is_direct: bool,
 }
 
 /// The reply to a call.
@@ -201,7 +212,10 @@ impl Tools {
                     .call_server(&call, &tool, (arguments, completed.as_deref()), &consent)
                     .await;
                 permit.count_bytes(arguments.get().len() + size_of_answer(&answered));
-                reply_of(&name, answered, consent.context(context))?
+                match self.made_task(view, context, (&tool, arguments), call.task, &answered) {
+                    Some(made) => made?,
+                    None => reply_of(&name, answered, consent.context(context))?,
+                }
             }
         };
         Ok(CallOutcome {
@@ -341,6 +355,7 @@ impl Tools {
             },
             limit: limit.unwrap_or_else(|| self.relay.limit(call.view, &name.server)),
             is_repeatable: tool.entry().hints.is_repeatable(),
+            takes_task: self.takes_task(call.context, call.task),
         };
         let (sent, start) = (relayed.params.body.len(), Instant::now());
         let context = consent.context(call.context);
@@ -379,23 +394,13 @@ pub(super) fn has_scopes(
     context: Option<&RequestContext>,
     tool: &Tool,
 ) -> Result<(), Failure> {
-    let Some(scopes) = context.and_then(|context| context.caller.scopes.as_ref()) else {
-        return Ok(());
-    };
-    let (config, name) = (view.config(), tool.own_name());
-    let auth = config
-        .http
-        .as_ref()
-        .ok()
-        .and_then(|http| http.auth.as_ref());
-    let written = config.renamed.get(&name.server).map(String::as_str);
-    let needed = auth.map(|auth| auth.tool_scopes.needed(&name, written, tool.entry().hints));
-    let needed = needed.unwrap_or_default();
-    match needed.iter().all(|scope| scopes.contains(*scope)) {
+    let scopes = context.and_then(|context| context.caller.scopes.as_deref());
+    let needed = view.lacking_scopes(scopes, &tool.own_name(), tool.entry().hints);
+    match needed.is_empty() {
         true => Ok(()),
         false => Err(Failure::Scopes {
             name: tool.qualified_name(),
-            needed: needed.into_iter().map(str::to_owned).collect(),
+            needed,
         }),
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::config::Config;
 use crate::mcp::object::quoted;
-use crate::mcp::{INTERFACES, Revision};
+use crate::mcp::{INTERFACES, Revision, TASKS};
 use crate::proxy::answers::reply::server_info;
+use crate::proxy::extensions::Offered;
 use crate::proxy::view::View;
 use crate::upstream::SKILLS;
 
@@ -61,7 +62,7 @@ fn servers(config: &Config) -> String {
 }
 
 /// The capabilities that mcpzip declares (specification, `ServerCapabilities`): exactly what it relays.
-fn capabilities(view: &View, is_modern: bool) -> String {
+fn capabilities(view: &View, is_modern: bool, others: &Offered) -> String {
     let exposed = view.config().exposes_any();
     let tools = match view.surface().lists_tools_of_servers() {
         // The three constants never change.
@@ -94,8 +95,14 @@ fn capabilities(view: &View, is_modern: bool) -> String {
             format!(r#""{SKILLS}":{{"directoryRead":true}}"#),
         ),
     ];
+    let others = others
+        .iter()
+        .map(|(name, (_, settings))| (true, format!("{}:{settings}", quoted(name))));
+    let tasks = (is_modern, format!(r#""{TASKS}":{{}}"#));
     let extensions: Vec<String> = extensions
         .into_iter()
+        .chain([tasks])
+        .chain(others)
         .filter_map(|(is_there, part)| is_there.then_some(part))
         .collect();
     let extensions = match extensions.is_empty() {
@@ -106,21 +113,26 @@ fn capabilities(view: &View, is_modern: bool) -> String {
 }
 
 /// The result of `initialize` (up to 2025-11-25, basic/lifecycle).
-pub(in crate::proxy) fn initialize(revision: Revision, view: &View, instructions: &str) -> String {
+pub(in crate::proxy) fn initialize(
+    revision: Revision,
+    view: &View,
+    instructions: &str,
+    others: &Offered,
+) -> String {
     format!(
         r#"{{"protocolVersion":"{revision}","capabilities":{},"serverInfo":{},"instructions":{}}}"#,
-        capabilities(view, false),
+        capabilities(view, false, others),
         server_info(),
         quoted(instructions)
     )
 }
 
 /// The result of `server/discover` (2026-07-28, server/discover), without the members of every modern result.
-pub(in crate::proxy) fn discover(view: &View, instructions: &str) -> String {
+pub(in crate::proxy) fn discover(view: &View, instructions: &str, others: &Offered) -> String {
     format!(
         r#"{{"supportedVersions":["{}"],"capabilities":{},"instructions":{}}}"#,
         Revision::V2026_07_28,
-        capabilities(view, true),
+        capabilities(view, true, others),
         quoted(instructions)
     )
 }

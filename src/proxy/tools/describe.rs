@@ -147,6 +147,7 @@ impl Tools {
                 },
                 limit: self.relay.limit(view, &name.server),
                 is_repeatable: true,
+                takes_task: false,
             };
             match self.relay.request(&name.server, relayed, None).await {
                 Ok(ServerReply::Result(part)) => Ok(String::from_utf8_lossy(&part).into_owned()),

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::Tools;
-use super::call::{Call, completed, has_scopes, size_of_answer, without_secrets};
+use super::call::{Call, TaskWish, completed, has_scopes, size_of_answer, without_secrets};
 use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, Server};
@@ -285,6 +285,7 @@ impl Tools {
                 context: Some(&context),
                 agreement: Agreement::Missing,
                 is_read_only: false,
+                task: None,
             };
             let own = consent.context(Some(&context));
             let reply = self.run_saved(&call, own, &tool, arguments).await?;
@@ -309,12 +310,17 @@ impl Tools {
                 tail: Vec::new(),
             },
         };
+        let wish = Some(TaskWish {
+            select: None,
+            is_direct: true,
+        });
         let relayed = Relayed {
             method: "tools/call",
             name: Some(name.tool.as_str()),
             params: frame,
             limit: self.relay.limit(view, &name.server),
             is_repeatable: tool.entry().hints.is_repeatable(),
+            takes_task: self.takes_task(Some(&context), wish),
         };
         let permit = self.permit(view, Some(&context), &name).await?;
         let (bytes, start) = (sent.len(), Instant::now());
@@ -335,6 +341,9 @@ impl Tools {
             self.inventory.poke(server);
         }
         let outcome = outcome.map(|reply| without_secrets(view, &tool, reply));
+        if let Some(made) = self.made_task(view, context, (&tool, raw), wish, &outcome) {
+            return made;
+        }
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
                 Ok(self.answers.direct(result, &asked).await)

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
 use super::Tools;
-use super::call::{Call, CallOutcome};
+use super::call::{Call, CallOutcome, TaskWish};
 use crate::catalog::Adapted;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
@@ -150,6 +150,10 @@ impl Tools {
             context: Some(&shared.context),
             agreement: Agreement::Missing,
             is_read_only: shared.is_read_only,
+            task: Some(TaskWish {
+                select: select.as_deref(),
+                is_direct: false,
+            }),
         };
         let CallOutcome {
             tool,
@@ -236,7 +240,9 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
             Reply::RelayedError(body) => error_as_result(&body),
             Reply::Error { message, .. } => tool_error(&message),
             // No tool call ends like that.
-            Reply::RelayedContent(_) | Reply::Ended { .. } => tool_error("the call has no result"),
+            Reply::RelayedContent(_) | Reply::Task(_) | Reply::Ended { .. } => {
+                tool_error("the call has no result")
+            }
         };
         let raw: &RawValue = serde_json::from_slice(&body).expect("a result is JSON");
         let result = Object::parse(raw).unwrap_or_default();

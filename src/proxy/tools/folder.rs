@@ -50,6 +50,7 @@ impl Tools {
             },
             limit: self.relay.limit(call.view, &own.server),
             is_repeatable: true,
+            takes_task: false,
         };
         // Nothing of the caller's request, such as an answer to a question, is about this one.
         let answered = self.relay.request(&own.server, relayed, None).await;

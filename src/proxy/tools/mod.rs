@@ -13,6 +13,7 @@ mod script;
 pub(in crate::proxy) mod search;
 mod shown;
 mod skill;
+mod tasks;
 mod types;
 
 use std::sync::{Arc, Weak};
@@ -23,6 +24,7 @@ use self::builtin::Builtin;
 use self::call::Schemas;
 use self::direct::DirectNames;
 use self::reranking::Reranking;
+use self::tasks::{TaskIds, Watches};
 use super::answers::{Answers, counting};
 use super::callers::caller::Caller;
 use super::inventory::Inventory;
@@ -39,6 +41,7 @@ use crate::statistics::Statistics;
 use crate::tool::tokens_of;
 
 pub(in crate::proxy) use self::builtin::tools as own_tools;
+pub(crate) use self::tasks::TaskWatch;
 
 /// Lists and calls tools.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub(crate) struct Tools {
     /// The audit log of calls and related events.
     pub(crate) ledger: Arc<Ledger>,
     limits: Arc<Limits>,
+    task_ids: TaskIds,
+    watches: Watches,
     tasks: Tasks,
 }
 
@@ -68,6 +73,8 @@ pub(super) struct Parts<'a> {
     pub(super) scripts: Arc<crate::scripts::Figures>,
     pub(super) directories: &'a Directories,
     pub(super) variables: Environment,
+    /// Whether the clients come over HTTP.
+    pub(super) is_over_http: bool,
     /// Applies a configuration that an agent has changed.
     pub(super) proxy: Weak<Proxy>,
     pub(super) tasks: Tasks,
@@ -85,6 +92,7 @@ impl Tools {
             scripts,
             directories,
             variables,
+            is_over_http,
             proxy,
             tasks,
         } = parts;
@@ -95,6 +103,8 @@ impl Tools {
             scripts: Running::new(scripts),
             ledger,
             limits,
+            task_ids: TaskIds::new(directories.tasks.clone(), &variables, is_over_http),
+            watches: Watches::default(),
             builtin: Builtin {
                 inventory: inventory.clone(),
                 answers: answers.clone(),

@@ -204,6 +204,7 @@ impl ScriptCalls<'_> {
             context: Some(&self.context),
             agreement: Agreement::Missing,
             is_read_only: self.is_read_only,
+            task: None,
         };
         let reply = self.tools.call_unshaped(call).await;
         // After the call, when its server is listed; the user is asked only while no call is in progress.

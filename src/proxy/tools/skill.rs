@@ -92,6 +92,7 @@ impl Tools {
             params: Frame::from(format!(r#"{{"uri":{}"#, quoted(&uri))),
             limit: relayed.limit,
             is_repeatable: true,
+            takes_task: false,
         };
         let result = match self.relay.request(server, reading, context).await? {
             ServerReply::Result(result) => result,

@@ -16,6 +16,7 @@ use crate::mcp::{ClientCapabilities, LogLevel};
 use crate::secret::Secret;
 use crate::shutdown::LogLines;
 use crate::tool::{ServerName, ToolHash};
+use crate::upstream::followed::Followed;
 use crate::upstream::host::{Audience, Comparing, Host, Notice};
 use crate::upstream::{Listing, NotListed, UpstreamContext};
 
@@ -38,8 +39,8 @@ struct User {
     number: u64,
     session: Arc<UpstreamContext>,
     audience: Arc<dyn Audience>,
-    /// The resources that it follows.
-    followed: BTreeSet<String>,
+    /// The resources and tasks that it follows.
+    followed: BTreeSet<Followed>,
 }
 
 impl std::fmt::Debug for Users {
@@ -130,8 +131,8 @@ impl Users {
     pub(in crate::upstream) fn follow(
         &self,
         number: u64,
-        uris: BTreeSet<String>,
-    ) -> BTreeSet<String> {
+        uris: BTreeSet<Followed>,
+    ) -> BTreeSet<Followed> {
         let mut all = self.all.write();
         if let Some(user) = all.iter_mut().find(|user| user.number == number) {
             user.followed = uris;

@@ -100,9 +100,9 @@ impl Slot {
     }
 
     async fn connect(&self, context: &Arc<UpstreamContext>) -> Result<Connection, ConnectError> {
-        let (is_modern, capabilities) = {
+        let (is_modern, declared) = {
             let inner = self.lock();
-            (inner.is_modern, inner.capabilities)
+            (inner.is_modern, inner.declared.clone())
         };
         let transport = self.users.renewed(&self.entry.transport);
         let audience: Arc<dyn Audience> = self.users.clone();
@@ -112,7 +112,7 @@ impl Slot {
             era: self.entry.era,
             mirrors: &self.mirrors,
             context,
-            capabilities,
+            declared,
             may_ask: MayAsk {
                 after_handshake: self.declares,
                 in_requests: self.entry.client_capabilities != Some(false),

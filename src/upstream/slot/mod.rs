@@ -17,7 +17,8 @@ pub(in crate::upstream) use self::idle::Idle;
 pub(in crate::upstream) use self::lease::Lease;
 use super::concurrency::ConcurrencyLimit;
 use super::connection::Connection;
-use super::host::Audience as _;
+use super::followed::Followed;
+use super::host::{Audience as _, Declared};
 use super::sharing::Users;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, UpstreamContext};
@@ -60,16 +61,16 @@ pub(in crate::upstream) struct Slot {
     /// The sessions that use it.
     users: Arc<Users>,
     mirrors: Arc<Mirrors>,
-    /// The resources that clients follow, by the server's own URIs.
-    pub(in crate::upstream) followed: watch::Sender<BTreeSet<String>>,
+    /// The resources and tasks that clients follow.
+    pub(in crate::upstream) followed: watch::Sender<BTreeSet<Followed>>,
 }
 
 /// The part of a slot that changes.
 #[derive(Debug)]
 struct Inner {
     phase: Phase,
-    /// The client capabilities that the connection's handshake declares.
-    capabilities: ClientCapabilities,
+    /// The part of the client that the connection's handshake declares.
+    declared: Declared,
     failures: u32,
     /// Whether the server was found to speak the modern era, now or in an earlier run. Then that era is tried first.
     is_modern: bool,
@@ -166,7 +167,7 @@ impl Slot {
     ) -> Arc<Self> {
         let inner = Inner {
             phase: Phase::Disconnected,
-            capabilities: ClientCapabilities::NONE,
+            declared: Declared::default(),
             failures: 0,
             is_modern: false,
             in_use: 0,
@@ -224,8 +225,8 @@ impl Slot {
         self.users.capabilities()
     }
 
-    /// Sets the resources that clients follow; a modern server gets all of them at once.
-    pub(in crate::upstream) fn follow(&self, uris: &BTreeSet<String>) {
+    /// Sets the resources and tasks that clients follow; a modern server gets all of them at once.
+    pub(in crate::upstream) fn follow(&self, uris: &BTreeSet<Followed>) {
         self.followed.send_if_modified(|followed| {
             let differs = followed != uris;
             if differs {
@@ -258,9 +259,9 @@ impl Slot {
         }
     }
 
-    /// Whether a request for a client with these capabilities can use this slot's connection. A handshake declares
-    /// capabilities once; a modern server gets them with each request.
-    pub(in crate::upstream) fn suits(&self, capabilities: ClientCapabilities) -> bool {
+    /// Whether a request for a client that declares this can use this slot's connection. A handshake declares
+    /// it once; a modern server gets them with each request.
+    pub(in crate::upstream) fn suits(&self, declared: &Declared) -> bool {
         if !self.declares || self.entry.era == Era::Modern {
             return true;
         }
@@ -268,14 +269,14 @@ impl Slot {
         match &inner.phase {
             Phase::Ready(connection) if connection.is_ended() => true,
             Phase::Ready(connection) => {
-                connection.introduction().revision.is_modern() || inner.capabilities == capabilities
+                connection.introduction().revision.is_modern() || inner.declared == *declared
             }
-            Phase::Connecting(..) => inner.is_modern || inner.capabilities == capabilities,
+            Phase::Connecting(..) => inner.is_modern || inner.declared == *declared,
             Phase::Disconnected | Phase::Failed { .. } => true,
         }
     }
 
-    /// The connection for the session `user`; opens one that declares `capabilities` if there is none. Concurrent
+    /// The connection for the session `user`; opens one that declares `declared` if there is none. Concurrent
     /// callers share one attempt.
     ///
     /// # Cancel safety
@@ -283,7 +284,7 @@ impl Slot {
     pub(in crate::upstream) async fn lease(
         self: &Arc<Self>,
         user: u64,
-        capabilities: ClientCapabilities,
+        declared: Declared,
     ) -> Result<Lease, Arc<ConnectError>> {
         if self.entry.disabled {
             return Err(Arc::new(ConnectError::Disabled {
@@ -291,7 +292,7 @@ impl Slot {
             }));
         }
         loop {
-            let mut attempt = match self.lease_or_attempt(user, capabilities) {
+            let mut attempt = match self.lease_or_attempt(user, &declared) {
                 Ok(lease) => return Ok(lease),
                 Err(attempt) => attempt,
             };
@@ -313,7 +314,7 @@ impl Slot {
     fn lease_or_attempt(
         self: &Arc<Self>,
         user: u64,
-        capabilities: ClientCapabilities,
+        declared: &Declared,
     ) -> Result<Lease, watch::Receiver<Attempt>> {
         let mut inner = self.lock();
         if let Some(lease) = inner.used(self, user) {
@@ -325,9 +326,9 @@ impl Slot {
                 let (outcome, attempt) = watch::channel(None);
                 let stopped = CancellationToken::new();
                 inner.phase = Phase::Connecting(attempt.clone(), stopped.clone());
-                inner.capabilities = match self.declares {
-                    true => capabilities,
-                    false => ClientCapabilities::NONE,
+                inner.declared = match self.declares {
+                    true => declared.clone(),
+                    false => Declared::default(),
                 };
                 drop(inner);
                 let (slot, context) = (self.clone(), self.users.context());
