@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use tokio::process::Command;
 
 use super::mounts::{Access, Mounts};
@@ -215,6 +215,11 @@ pub(super) fn launch(
         descriptors.push((PASSWD, memory(passwd.as_bytes())?));
         descriptors.push((GROUP, memory(group.as_bytes())?));
     }
+    for number in inherited()? {
+        if descriptors.iter().all(|(own, _)| *own != number) {
+            descriptors.push((number, memory(b"")?));
+        }
+    }
     let mut args: Vec<OsString> = vec!["--args".into(), OPTIONS.to_string().into(), "--".into()];
     args.push(program.into());
     args.extend(start.stdio.args.iter().map(OsString::from));
@@ -284,6 +289,31 @@ impl Options {
         self.0.extend(word.as_bytes());
         self.0.push(0);
     }
+}
+
+/// The descriptors that a child of this process inherits. An open directory is a way out of every sandbox, so the server gets an empty file
+/// in place of each. The program has none; another one with this library may.
+pub(super) fn inherited() -> io::Result<Vec<i32>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        let Some(number) = number.filter(|number| *number > 2) else {
+            continue;
+        };
+        let state = match std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")) {
+            Ok(state) => state,
+            // It was closed in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let flags = state.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        if flags.is_none_or(|flags| flags & OFlags::CLOEXEC.bits() == 0) {
+            found.push(number);
+        }
+    }
+    Ok(found)
 }
 
 /// A file in memory with these bytes, read from its start.
