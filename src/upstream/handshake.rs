@@ -12,6 +12,7 @@ use super::opening::{initialize_params, modern_meta};
 use super::reply::ServerReply;
 use super::wire::Wire;
 use crate::mcp::{ClientCapabilities, ErrorCode, Frame, Object, Revision, ServerCapabilities};
+use crate::telemetry;
 
 /// The reason why a connection could not be opened.
 #[derive(Debug)]
@@ -117,7 +118,9 @@ impl Introduction {
                     .text("version")
                     .map(|version| format!(" {version}"))
                     .unwrap_or_default();
-                Some(format!("{}{version}", info.text("name")?))
+                let software = format!("{}{version}", info.text("name")?);
+                // People see it, and a server may put the secrets of its variables there.
+                Some(telemetry::masked(&software).into_owned())
             });
         let instructions = result
             .text("instructions")
