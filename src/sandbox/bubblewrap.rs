@@ -150,7 +150,9 @@ pub(super) async fn check(tool: &Path) -> Result<(), Refusal> {
 
 /// How a path of the sandbox comes to be.
 enum Mount {
-    Bind(Access),
+    Open,
+    Change,
+    Hidden,
     Link(PathBuf),
     Proc,
     Dev,
@@ -172,10 +174,16 @@ pub(super) fn launch(
     if !sandbox.has_network {
         options.words(&["--unshare-net"]);
     }
+    let mut hidden = Vec::new();
     for (path, mount) in layout(sandbox, mounts) {
         match mount {
-            Mount::Bind(Access::Read) => options.two("--ro-bind", &path, &path),
-            Mount::Bind(Access::Write) => options.two("--bind", &path, &path),
+            Mount::Open => options.two("--ro-bind", &path, &path),
+            Mount::Change => options.two("--bind", &path, &path),
+            Mount::Hidden if path.is_dir() => {
+                options.one("--tmpfs", &path);
+                hidden.push(path);
+            }
+            Mount::Hidden => options.two("--ro-bind", Path::new("/dev/null"), &path),
             Mount::Link(target) => options.two("--symlink", &target, &path),
             Mount::Proc => options.one("--proc", &path),
             Mount::Dev => options.one("--dev", &path),
@@ -195,6 +203,9 @@ pub(super) fn launch(
     // Root may change the kernel's settings in `/proc/sys` without any capability, and with them the machine. And a sandbox could write
     // to directories that exist for a mount only.
     options.words(&["--remount-ro", "/proc", "--remount-ro", "/"]);
+    for path in hidden {
+        options.one("--remount-ro", &path);
+    }
     options.words(&["--seccomp", &FILTER.to_string()]);
     options.one("--chdir", directory);
     for (name, value) in variables {
@@ -242,7 +253,7 @@ fn layout(sandbox: &Sandbox, mounts: &Mounts<'_>) -> BTreeMap<PathBuf, Mount> {
         for system in SYSTEM.iter().map(PathBuf::from) {
             match std::fs::read_link(&system) {
                 Ok(target) => layout.insert(system, Mount::Link(target)),
-                Err(_) if system.is_dir() => layout.insert(system, Mount::Bind(Access::Read)),
+                Err(_) if system.is_dir() => layout.insert(system, Mount::Open),
                 Err(_) => None,
             };
         }
@@ -251,7 +262,7 @@ fn layout(sandbox: &Sandbox, mounts: &Mounts<'_>) -> BTreeMap<PathBuf, Mount> {
             let path = Path::new("/etc").join(name);
             // A link cannot be mounted over, as that in an open directory.
             if path.exists() && !mounts.opens(&path) {
-                layout.insert(path, Mount::Bind(Access::Read));
+                layout.insert(path, Mount::Open);
             }
         }
     }
@@ -259,7 +270,12 @@ fn layout(sandbox: &Sandbox, mounts: &Mounts<'_>) -> BTreeMap<PathBuf, Mount> {
     layout.insert("/dev".into(), Mount::Dev);
     layout.insert("/tmp".into(), Mount::Temporary);
     for (path, access) in opened {
-        layout.insert(path.clone(), Mount::Bind(*access));
+        let mount = match access {
+            Access::None => Mount::Hidden,
+            Access::Read => Mount::Open,
+            Access::Write => Mount::Change,
+        };
+        layout.insert(path.clone(), mount);
     }
     layout
 }

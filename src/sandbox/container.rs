@@ -138,12 +138,15 @@ pub(super) fn launch(
                 problem: "has a comma, which a mount of a container cannot have",
             });
         }
-        let read_only = match access {
-            Access::Read => ",readonly",
-            Access::Write => "",
+        let mount = match access {
+            Access::None if Path::new(&*path).is_dir() => {
+                format!("type=tmpfs,target={inside},readonly")
+            }
+            Access::None => format!("type=bind,source=/dev/null,target={inside},readonly"),
+            Access::Read => format!("type=bind,source={path},target={inside},readonly"),
+            Access::Write => format!("type=bind,source={path},target={inside}"),
         };
-        args.push("--mount".into());
-        args.push(format!("type=bind,source={path},target={inside}{read_only}").into());
+        args.extend(["--mount".into(), mount.into()]);
     }
     let own = start.stdio.env.iter();
     let own = own.map(|(name, value)| (name.clone(), value.expose().clone()));
