@@ -31,7 +31,7 @@ use crate::config::env::Environment;
 use crate::config::{Config, Sandbox, SandboxPreset, SessionEnv, Stdio, Transport};
 use crate::files::create_private_directory;
 
-pub(crate) use container::Container;
+pub(crate) use container::{Container, of_engine};
 #[cfg(feature = "cli")]
 pub(crate) use known::known;
 use mounts::Mounts;
