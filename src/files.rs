@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -147,12 +147,20 @@ fn never_block(options: &mut OpenOptions) {
 /// # Errors
 /// When it cannot be written. The old file is then unchanged.
 pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    prepare(path, parts)?.commit()
+}
+
+/// The first half of [`replace`]: all that needs space.
+///
+/// # Errors
+/// Those of [`replace`].
+pub(crate) fn prepare(path: &Path, parts: &[&[u8]]) -> io::Result<Replacement> {
     let directory = directory_of(path)?;
     create_private_directory(directory)?;
     remove_abandoned(directory, |name| {
         name.starts_with('.') && name.ends_with(".tmp")
     });
-    swap(path, parts, None)
+    Replacement::write(path, parts, None)
 }
 
 /// Replaces a file in a directory that is not mcpzip's. The file keeps its permissions and, if the system permits it,
@@ -161,7 +169,7 @@ pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 /// # Errors
 /// When it cannot be written. The old file is then unchanged.
 pub(crate) fn replace_in_place(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace_there(path, content, u32::MAX)
+    prepare_there(path, content, u32::MAX)?.commit()
 }
 
 /// As [`replace_in_place`], but only the owner may read and write the new file.
@@ -169,11 +177,19 @@ pub(crate) fn replace_in_place(path: &Path, content: &[u8]) -> io::Result<()> {
 /// # Errors
 /// Those of [`replace_in_place`].
 pub(crate) fn replace_in_place_for_owner(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace_there(path, content, 0o600)
+    prepare_in_place_for_owner(path, content)?.commit()
+}
+
+/// The first half of [`replace_in_place_for_owner`]: all that needs space.
+///
+/// # Errors
+/// Those of [`replace_in_place`].
+pub(crate) fn prepare_in_place_for_owner(path: &Path, content: &[u8]) -> io::Result<Replacement> {
+    prepare_there(path, content, 0o600)
 }
 
 /// The new file gets those permissions of the old one that are in `mask`.
-fn replace_there(path: &Path, content: &[u8], mask: u32) -> io::Result<()> {
+fn prepare_there(path: &Path, content: &[u8], mask: u32) -> io::Result<Replacement> {
     let before = match fs::metadata(path) {
         Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -184,11 +200,15 @@ fn replace_there(path: &Path, content: &[u8], mask: u32) -> io::Result<()> {
     let own = path.file_name().unwrap_or_default().to_string_lossy();
     // Others may have temporary files there, so only those of this file are removed.
     remove_abandoned(directory, |name| is_temporary_of(&own, name));
-    swap(
-        path,
-        &[content],
-        before.as_ref().map(|before| (before, mask)),
-    )
+    let before = before.as_ref().map(|before| (before, mask));
+    Replacement::write(path, &[content], before)
+}
+
+/// A complete new file next to the one that it replaces. Dropping it removes the new one.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    temporary: PathBuf,
+    path: PathBuf,
 }
 
 fn directory_of(path: &Path) -> io::Result<&Path> {
@@ -196,25 +216,46 @@ fn directory_of(path: &Path) -> io::Result<&Path> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))
 }
 
-fn swap(path: &Path, parts: &[&[u8]], before: Option<(&fs::Metadata, u32)>) -> io::Result<()> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let directory = directory_of(path)?;
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let temporary = directory.join(format!(".{name}.{}.{number}.tmp", std::process::id()));
-    let written = write_synced(&temporary, parts)
-        .and_then(|()| before.map_or(Ok(()), |(before, mask)| take_over(&temporary, before, mask)))
-        .and_then(|()| rename(&temporary, path));
-    if written.is_err() {
-        // The temporary file may not exist.
-        let _ = fs::remove_file(&temporary);
+impl Replacement {
+    fn write(
+        path: &Path,
+        parts: &[&[u8]],
+        before: Option<(&fs::Metadata, u32)>,
+    ) -> io::Result<Self> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let name = format!(".{name}.{}.{number}.tmp", std::process::id());
+        let replacement = Self {
+            temporary: directory_of(path)?.join(name),
+            path: path.to_owned(),
+        };
+        write_synced(&replacement.temporary, parts)?;
+        if let Some((before, mask)) = before {
+            take_over(&replacement.temporary, before, mask)?;
+        }
+        Ok(replacement)
     }
-    written?;
-    sync_directory(directory)
+
+    /// Puts the new file in the place of the old one.
+    ///
+    /// # Errors
+    /// When the system refuses. The old file is then unchanged.
+    pub(crate) fn commit(self) -> io::Result<()> {
+        rename(&self.temporary, &self.path)?;
+        sync_directory(directory_of(&self.path)?)
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        // After a rename it does not exist.
+        let _ = fs::remove_file(&self.temporary);
+    }
 }
 
 #[cfg(not(windows))]
@@ -261,7 +302,7 @@ fn take_over(path: &Path, other: &fs::Metadata, _: u32) -> io::Result<()> {
     fs::set_permissions(path, other.permissions())
 }
 
-/// Whether `name` is that of a temporary file of [`swap`] for the file `own`.
+/// Whether `name` is that of a temporary file of a [`Replacement`] for the file `own`.
 fn is_temporary_of(own: &str, name: &str) -> bool {
     let rest = name.strip_prefix('.').and_then(|it| it.strip_prefix(own));
     let numbers = rest.and_then(|it| it.strip_prefix('.')?.strip_suffix(".tmp"));

@@ -128,6 +128,10 @@ pub use runner::{
 #[cfg(feature = "cli")]
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
+    // Descriptors that the client left open are for no program that this one starts: a directory among them would be a way out of a
+    // sandbox, and a daemon would keep them open.
+    #[cfg(unix)]
+    close_fds::set_fds_cloexec(3, &[]);
     executable::remember();
     cli::run(arguments)
 }

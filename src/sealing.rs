@@ -21,6 +21,7 @@ pub(crate) struct Key {
 
 /// Encrypted data.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Sealed {
     key: String,
     nonce: String,

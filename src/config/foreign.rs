@@ -33,6 +33,7 @@ const FROM_RUNNER: &str =
     "`mcpzip migrate --from mcp-runner FILE` carries it over, or stops if it has no counterpart";
 const AS_RULES: &str = "write it as rules: `\"tools\": {\"allow\": [...], \"deny\": [...]}`";
 const AS_DISABLED: &str = "write `\"disabled\": true`";
+const AS_SANDBOX: &str = "write it as a sandbox: `\"sandbox\": \"strict\"`";
 const AS_READ: &str = "write it as a rule: `\"tools\": {\"allow\": [\"@read\"]}`";
 const AS_AUTH: &str = "write `\"auth\": {\"tokens\": true}` or another way of `http.auth`";
 const AS_ORIGINS: &str = "`origins`, `auth` and `limits` restrict who calls";
@@ -88,6 +89,7 @@ pub(super) const ENTRY: &[Foreign] = &[
     foreign("quarantined", MCPPROXY, is_true, AS_DISABLED),
     foreign("isolation", MCPPROXY, is_enabled, FROM_MCPPROXY),
     foreign("enabled", CLIENTS, is_false, AS_DISABLED),
+    foreign("sandboxEnabled", CLIENTS, is_true, AS_SANDBOX),
     foreign("enabled_tools", CLIENTS, always, AS_RULES),
     foreign("disabled_tools", CLIENTS, always, AS_RULES),
     foreign("include_tools", CLIENTS, always, AS_RULES),

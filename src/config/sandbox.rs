@@ -169,6 +169,8 @@ impl SandboxEntry {
                 "is an unknown key; `sandbox` has `preset`, `read`, `write`, `network`, `env` and `image`"
             } else if seen.contains(&name) {
                 "is there twice"
+            } else if matches!(property.value, Written::NullKeyword(_)) {
+                "is null"
             } else {
                 seen.push(name);
                 continue;

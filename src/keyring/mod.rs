@@ -262,16 +262,9 @@ impl Store {
         location: Location,
         key: Option<&Key>,
     ) -> Result<(), KeyringError> {
-        self.change(|written| {
+        let change = |written: &mut Written| {
             let entry = match location {
-                Location::Keychain => {
-                    let keychain = self.keychain.as_ref().ok_or(KeyringError::NoKeychain)?;
-                    let label = format!("mcpzip: {name}");
-                    keychain
-                        .set(&keychain_name(name), &label, value.expose().as_bytes())
-                        .map_err(KeyringError::Keychain)?;
-                    Entry::in_keychain()
-                }
+                Location::Keychain => Entry::in_keychain(),
                 Location::File => {
                     let key = key.ok_or(KeyringError::Locked)?;
                     // Another process may have made a key in the meantime.
@@ -283,31 +276,47 @@ impl Store {
             };
             written.secrets.insert(name.to_string(), entry);
             Ok(())
+        };
+        self.change_with_keychain(change, |(), keychain| match location {
+            Location::Keychain => {
+                let keychain = keychain.ok_or(KeyringError::NoKeychain)?;
+                let label = format!("mcpzip: {name}");
+                let value = value.expose().as_bytes();
+                Ok(keychain.set(&keychain_name(name), &label, value)?)
+            }
+            Location::File => Ok(()),
         })
     }
 
     /// Removes a secret. Returns false if there is none. The file needs no key for that.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// When it cannot be removed. It is then unchanged.
     pub(crate) fn remove(&self, name: &SecretName) -> Result<bool, KeyringError> {
-        self.change(|written| {
-            let Some(entry) = written.secrets.remove(name.as_str()) else {
-                return Ok(false);
-            };
-            if entry.location() == Location::Keychain {
-                let keychain = self.keychain.as_ref().ok_or(KeyringError::NoKeychain)?;
-                keychain
-                    .remove(&keychain_name(name))
-                    .map_err(KeyringError::Keychain)?;
+        let change = |written: &mut Written| Ok(written.secrets.remove(name.as_str()));
+        let removed = self.change_with_keychain(change, |removed, keychain| {
+            if removed.as_ref().map(Entry::location) != Some(Location::Keychain) {
+                return Ok(());
             }
-            Ok(true)
-        })
+            let keychain = keychain.ok_or(KeyringError::NoKeychain)?;
+            Ok(keychain.remove(&keychain_name(name))?)
+        });
+        Ok(removed?.is_some())
     }
 
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Written) -> Result<T, KeyringError>,
+    ) -> Result<T, KeyringError> {
+        self.change_with_keychain(change, |_, _| Ok(()))
+    }
+
+    /// Changes the file and the keychain, or neither: the new file is complete before the keychain changes, and replaces the old one
+    /// afterwards, when a value that is read by its new list is there.
+    fn change_with_keychain<T>(
+        &self,
+        change: impl FnOnce(&mut Written) -> Result<T, KeyringError>,
+        change_keychain: impl FnOnce(&T, Option<&Keychain>) -> Result<(), KeyringError>,
     ) -> Result<T, KeyringError> {
         let failed = |source| KeyringError::Write {
             path: self.path.clone(),
@@ -320,7 +329,9 @@ impl Store {
             })?;
         let mut written = Written::read(&self.path)?;
         let outcome = change(&mut written)?;
-        written.write(&self.path).map_err(failed)?;
+        let replacement = written.prepare(&self.path).map_err(failed)?;
+        change_keychain(&outcome, self.keychain.as_ref())?;
+        replacement.commit().map_err(failed)?;
         Ok(outcome)
     }
 

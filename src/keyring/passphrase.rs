@@ -8,6 +8,7 @@ use crate::secret::Secret;
 
 /// The cost of a key, as it stands in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Cost {
     memory_kib: u32,
     passes: u32,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::passphrase::Cost;
 use super::{KeyringError, Location};
 use crate::config::SecretName;
-use crate::files;
+use crate::files::{self, Replacement};
 use crate::sealing::{Key, Sealed};
 use crate::secret::{Secret, random_bytes};
 
@@ -120,14 +120,14 @@ impl Written {
         }
     }
 
-    /// Replaces the file at `path`.
-    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+    /// Prepares the replacement of the file at `path`.
+    pub(super) fn prepare(&self, path: &Path) -> io::Result<Replacement> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
         // A link leads to the place that the user wants: the file there is replaced, not the link.
         match path.is_symlink() {
-            true => files::replace_in_place_for_owner(&path.canonicalize()?, &bytes),
-            false => files::replace(path, &[&bytes]),
+            true => files::prepare_in_place_for_owner(&path.canonicalize()?, &bytes),
+            false => files::prepare(path, &[&bytes]),
         }
     }
 }

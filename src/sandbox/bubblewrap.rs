@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use tokio::process::Command;
 
 use super::mounts::{Access, Mounts};
@@ -150,7 +150,9 @@ pub(super) async fn check(tool: &Path) -> Result<(), Refusal> {
 
 /// How a path of the sandbox comes to be.
 enum Mount {
-    Bind(Access),
+    Open,
+    Change,
+    Hidden,
     Link(PathBuf),
     Proc,
     Dev,
@@ -172,10 +174,16 @@ pub(super) fn launch(
     if !sandbox.has_network {
         options.words(&["--unshare-net"]);
     }
+    let mut hidden = Vec::new();
     for (path, mount) in layout(sandbox, mounts) {
         match mount {
-            Mount::Bind(Access::Read) => options.two("--ro-bind", &path, &path),
-            Mount::Bind(Access::Write) => options.two("--bind", &path, &path),
+            Mount::Open => options.two("--ro-bind", &path, &path),
+            Mount::Change => options.two("--bind", &path, &path),
+            Mount::Hidden if path.is_dir() => {
+                options.one("--tmpfs", &path);
+                hidden.push(path);
+            }
+            Mount::Hidden => options.two("--ro-bind", Path::new("/dev/null"), &path),
             Mount::Link(target) => options.two("--symlink", &target, &path),
             Mount::Proc => options.one("--proc", &path),
             Mount::Dev => options.one("--dev", &path),
@@ -195,6 +203,9 @@ pub(super) fn launch(
     // Root may change the kernel's settings in `/proc/sys` without any capability, and with them the machine. And a sandbox could write
     // to directories that exist for a mount only.
     options.words(&["--remount-ro", "/proc", "--remount-ro", "/"]);
+    for path in hidden {
+        options.one("--remount-ro", &path);
+    }
     options.words(&["--seccomp", &FILTER.to_string()]);
     options.one("--chdir", directory);
     for (name, value) in variables {
@@ -214,6 +225,11 @@ pub(super) fn launch(
     if is_own_etc {
         descriptors.push((PASSWD, memory(passwd.as_bytes())?));
         descriptors.push((GROUP, memory(group.as_bytes())?));
+    }
+    for number in inherited()? {
+        if descriptors.iter().all(|(own, _)| *own != number) {
+            descriptors.push((number, memory(b"")?));
+        }
     }
     let mut args: Vec<OsString> = vec!["--args".into(), OPTIONS.to_string().into(), "--".into()];
     args.push(program.into());
@@ -237,7 +253,7 @@ fn layout(sandbox: &Sandbox, mounts: &Mounts<'_>) -> BTreeMap<PathBuf, Mount> {
         for system in SYSTEM.iter().map(PathBuf::from) {
             match std::fs::read_link(&system) {
                 Ok(target) => layout.insert(system, Mount::Link(target)),
-                Err(_) if system.is_dir() => layout.insert(system, Mount::Bind(Access::Read)),
+                Err(_) if system.is_dir() => layout.insert(system, Mount::Open),
                 Err(_) => None,
             };
         }
@@ -246,7 +262,7 @@ fn layout(sandbox: &Sandbox, mounts: &Mounts<'_>) -> BTreeMap<PathBuf, Mount> {
             let path = Path::new("/etc").join(name);
             // A link cannot be mounted over, as that in an open directory.
             if path.exists() && !mounts.opens(&path) {
-                layout.insert(path, Mount::Bind(Access::Read));
+                layout.insert(path, Mount::Open);
             }
         }
     }
@@ -254,7 +270,12 @@ fn layout(sandbox: &Sandbox, mounts: &Mounts<'_>) -> BTreeMap<PathBuf, Mount> {
     layout.insert("/dev".into(), Mount::Dev);
     layout.insert("/tmp".into(), Mount::Temporary);
     for (path, access) in opened {
-        layout.insert(path.clone(), Mount::Bind(*access));
+        let mount = match access {
+            Access::None => Mount::Hidden,
+            Access::Read => Mount::Open,
+            Access::Write => Mount::Change,
+        };
+        layout.insert(path.clone(), mount);
     }
     layout
 }
@@ -284,6 +305,31 @@ impl Options {
         self.0.extend(word.as_bytes());
         self.0.push(0);
     }
+}
+
+/// The descriptors that a child of this process inherits. An open directory is a way out of every sandbox, so the server gets an empty file
+/// in place of each. The program has none; another one with this library may.
+pub(super) fn inherited() -> io::Result<Vec<i32>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        let Some(number) = number.filter(|number| *number > 2) else {
+            continue;
+        };
+        let state = match std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")) {
+            Ok(state) => state,
+            // It was closed in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let flags = state.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        if flags.is_none_or(|flags| flags & OFlags::CLOEXEC.bits() == 0) {
+            found.push(number);
+        }
+    }
+    Ok(found)
 }
 
 /// A file in memory with these bytes, read from its start.

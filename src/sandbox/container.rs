@@ -41,6 +41,29 @@ impl std::fmt::Display for Container {
 
 const ENGINES: [&str; 2] = ["podman", "docker"];
 
+/// The beginnings of the names of variables that configure an engine.
+const OF_ENGINES: &[&str] = &[
+    "BUILDAH_",
+    "CONTAINER",
+    "DOCKER_",
+    "DYLD_",
+    "GODEBUG",
+    "LD_",
+    "PODMAN_",
+    "REGISTRY_AUTH_FILE",
+    "STORAGE_",
+    "TMPDIR",
+    "XDG_",
+    "_CONTAINERS_",
+];
+
+/// The variables of the session for an engine: all but mcpzip's own, which have the keys of its secrets.
+pub(crate) fn of_engine(session: &Environment) -> impl Iterator<Item = (&str, &str)> {
+    session
+        .iter()
+        .filter(|(name, _)| !name.starts_with("MCPZIP_"))
+}
+
 /// The data directory in a container.
 const HOME: &str = "/data";
 
@@ -65,7 +88,7 @@ pub(super) async fn check(engine: &Engine, session: &Environment) -> Result<(), 
     command
         .arg("info")
         .env_clear()
-        .envs(session.iter())
+        .envs(of_engine(session))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -124,6 +147,10 @@ pub(super) fn launch(
         args.extend(["--network".into(), "none".into()]);
     }
     args.extend(user(engine.name));
+    if engine.name == "podman" {
+        // It would give the session's own to the server, with the passwords in them.
+        args.push("--http-proxy=false".into());
+    }
     for (path, access) in &mounts.opened {
         let inside = if *path == mounts.data {
             PathBuf::from(HOME)
@@ -138,12 +165,15 @@ pub(super) fn launch(
                 problem: "has a comma, which a mount of a container cannot have",
             });
         }
-        let read_only = match access {
-            Access::Read => ",readonly",
-            Access::Write => "",
+        let mount = match access {
+            Access::None if Path::new(&*path).is_dir() => {
+                format!("type=tmpfs,target={inside},readonly")
+            }
+            Access::None => format!("type=bind,source=/dev/null,target={inside},readonly"),
+            Access::Read => format!("type=bind,source={path},target={inside},readonly"),
+            Access::Write => format!("type=bind,source={path},target={inside}"),
         };
-        args.push("--mount".into());
-        args.push(format!("type=bind,source={path},target={inside}{read_only}").into());
+        args.extend(["--mount".into(), mount.into()]);
     }
     let own = start.stdio.env.iter();
     let own = own.map(|(name, value)| (name.clone(), value.expose().clone()));
@@ -155,15 +185,12 @@ pub(super) fn launch(
     let inside: BTreeMap<String, String> =
         std::iter::once(home).chain(session).chain(own).collect();
     // The engine itself is found and configured by these.
-    let mut variables: BTreeMap<String, String> = start
-        .session
-        .iter()
+    let mut variables: BTreeMap<String, String> = of_engine(start.session)
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     for (name, value) in inside {
         args.push("--env".into());
-        let mut engines = ["LD_", "DYLD_", "DOCKER_", "CONTAINER", "XDG_"].iter();
-        if engines.any(|start| name.starts_with(start)) {
+        if OF_ENGINES.iter().any(|start| name.starts_with(start)) {
             return Err(Refusal::Variable(name));
         }
         if ["PATH", "HOME"].contains(&name.as_str()) {
@@ -179,7 +206,9 @@ pub(super) fn launch(
         other => other,
     };
     args.extend(["--workdir".into(), directory.into_os_string()]);
-    args.extend([image.into(), start.stdio.command.clone().into()]);
+    // An image may have an entry point, which would get the command as its argument.
+    args.extend(["--entrypoint".into(), start.stdio.command.clone().into()]);
+    args.push(image.into());
     args.extend(start.stdio.args.iter().map(OsString::from));
     variables.extend(start.mark.cloned());
     Ok(Launch {

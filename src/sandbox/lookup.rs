@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use crate::files::is_program;
 
-/// The file of `command`, absolute.
-pub(super) fn find(command: &str, path: &str) -> Option<PathBuf> {
+/// The file of `command`, absolute: of those in `path`, the first that no server may change.
+pub(super) fn find(
+    command: &str,
+    path: &str,
+    changeable: impl Fn(&Path) -> bool,
+) -> Option<PathBuf> {
     if command.contains('/') {
         let path = PathBuf::from(command);
         return (path.is_absolute() && is_program(&path)).then_some(path);
     }
-    std::env::split_paths(path)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(command))
-        .find(|file| is_program(file))
+    chosen(command, path, changeable)
 }
 
 /// The directories of the system's programs.
@@ -21,7 +22,7 @@ const SYSTEM: &str = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin";
 
 /// A tool that runs outside of every sandbox: that of the system, otherwise the first of `path` that no server may change.
 pub(super) fn tool(name: &str, path: &str, changeable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
-    find(name, SYSTEM).or_else(|| chosen(name, path, changeable))
+    chosen(name, SYSTEM, |_| false).or_else(|| chosen(name, path, changeable))
 }
 
 /// A tool of which people have several: the first of `path` that no server may change, otherwise that of the system.
@@ -30,7 +31,7 @@ pub(super) fn chosen_tool(
     path: &str,
     changeable: impl Fn(&Path) -> bool,
 ) -> Option<PathBuf> {
-    chosen(name, path, changeable).or_else(|| find(name, SYSTEM))
+    chosen(name, path, changeable).or_else(|| chosen(name, SYSTEM, |_| false))
 }
 
 fn chosen(name: &str, path: &str, changeable: impl Fn(&Path) -> bool) -> Option<PathBuf> {

@@ -28,10 +28,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::config::env::Environment;
-use crate::config::{Config, Sandbox, SessionEnv, Stdio, Transport};
+use crate::config::{Config, Sandbox, SandboxPreset, SessionEnv, Stdio, Transport};
 use crate::files::create_private_directory;
 
-pub(crate) use container::Container;
+pub(crate) use container::{Container, of_engine};
 #[cfg(feature = "cli")]
 pub(crate) use known::known;
 use mounts::Mounts;
@@ -70,6 +70,11 @@ pub(crate) enum Refusal {
     /// The program is not there.
     #[error("`{0}` is not on the PATH")]
     Program(String),
+    /// The program is in a directory that another server may change.
+    #[error(
+        "its program `{0}` is in a directory that another server may change, which could put another one there"
+    )]
+    Changeable(PathBuf),
     /// A path of the entry cannot be opened to the server.
     #[error("`{path}` in its `sandbox` {problem}")]
     Path {
@@ -102,10 +107,9 @@ pub(crate) const DIRECTORY: &str = "sandboxes";
 pub(crate) struct Sandboxes {
     /// The directory of the servers' data directories; `None` refuses sandboxes.
     pub(crate) data: Option<PathBuf>,
-    /// Files and directories of mcpzip that no server may change.
-    pub(crate) closed: Vec<PathBuf>,
-    /// Directories that a server of the session may change, by all names: no tool that runs outside is taken from there.
-    changeable: Vec<PathBuf>,
+    around: mounts::Around,
+    /// The session's project, by all names: no tool that runs outside is taken from there, as from directories that a server may change.
+    project: Vec<PathBuf>,
     /// The tools, once they have worked. They are looked up once, so that no server can put others in their place later.
     #[cfg(target_os = "linux")]
     bubblewrap: OnceLock<PathBuf>,
@@ -155,28 +159,46 @@ impl Sandboxes {
         session: &SessionEnv,
     ) -> Self {
         let home = session.environment.home();
-        let project = session.directory.iter();
-        let project = project.filter(|at| mounts::project(at, home.as_deref()).is_ok());
-        let written = config.servers.values();
-        let written = written.filter_map(|entry| match &entry.transport {
-            Transport::Stdio(stdio) => stdio.sandbox.as_ref(),
-            _ => None,
+        let project = session.directory.as_ref();
+        // One with the home directory in it has programs of the user's own, and is opened to no server.
+        let project = project.filter(|at| match &home {
+            Some(home) => mounts::project(at, Some(home)).is_ok(),
+            None => !mounts::is_of_system(at),
         });
-        let written = written.flat_map(|sandbox| &sandbox.write);
-        let changeable = project.chain(written).chain(&data);
-        let changeable = changeable.flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]);
-        let changeable = changeable.flatten().collect();
+        let boxed: Vec<&Sandbox> = config
+            .servers
+            .values()
+            .filter_map(|entry| match &entry.transport {
+                Transport::Stdio(stdio) => stdio.sandbox.as_deref(),
+                _ => None,
+            })
+            .collect();
+        let has_project = boxed.iter().any(|one| one.preset == SandboxPreset::Project);
+        let written = boxed.iter().flat_map(|sandbox| &sandbox.write);
+        // A path with files of mcpzip refuses its server.
+        let written = written.filter(|path| {
+            let real = path.canonicalize().unwrap_or_else(|_| (*path).clone());
+            !mounts::has_closed(&real, &closed)
+        });
+        let changeable = written.chain(project.filter(|_| has_project)).chain(&data);
+        let by_all_names = |path: &PathBuf| [Some(path.clone()), path.canonicalize().ok()];
+        let changeable = changeable.flat_map(by_all_names).flatten().collect();
         Self {
             data,
-            closed,
-            changeable,
+            project: project
+                .into_iter()
+                .flat_map(by_all_names)
+                .flatten()
+                .collect(),
+            around: mounts::Around { closed, changeable },
             ..Self::default()
         }
     }
 
     /// Whether a server could have put the file of `path` there.
     fn is_changeable(&self, path: &Path) -> bool {
-        let is_in = |step: &PathBuf| self.changeable.iter().any(|at| step.starts_with(at));
+        let changeable = || self.around.changeable.iter().chain(&self.project);
+        let is_in = |step: &PathBuf| changeable().any(|at| step.starts_with(at));
         mounts::steps(path).iter().any(is_in)
     }
 
@@ -254,8 +276,8 @@ impl Sandboxes {
     pub(crate) fn launch(&self, sandbox: &Sandbox, start: &Start<'_>) -> Result<Launch, Refusal> {
         let not_checked = || io::Error::other("its tool was not looked for");
         let data = self.data_of(start.name)?;
-        let mut mounts = Mounts::new(&data, &self.closed);
-        if sandbox.preset == crate::config::SandboxPreset::Project {
+        let mut mounts = Mounts::new(&data, &self.around);
+        if sandbox.preset == SandboxPreset::Project {
             mounts.project(start.directory, start.session.home().as_deref())?;
         }
         mounts.named(sandbox)?;
@@ -264,8 +286,12 @@ impl Sandboxes {
             return container::launch(engine, sandbox, start, &mounts);
         }
         let path = start.variables.get("PATH").unwrap_or_default();
-        let program = lookup::find(&start.stdio.command, path)
-            .ok_or_else(|| Refusal::Program(start.stdio.command.clone()))?;
+        let command = &start.stdio.command;
+        let program = lookup::find(command, path, |file| mounts.is_foreign(file))
+            .ok_or_else(|| Refusal::Program(command.clone()))?;
+        if mounts.is_foreign(&program) {
+            return Err(Refusal::Changeable(program));
+        }
         if let Some(package) = start.package {
             mounts.runtime(package.to_owned());
         }

@@ -9,6 +9,8 @@ use crate::config::Sandbox;
 /// The access of a server to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Access {
+    /// It is in a directory that is open, and not open itself.
+    None,
     Read,
     Write,
 }
@@ -22,21 +24,30 @@ pub(super) struct Mounts<'a> {
     project: Option<PathBuf>,
     /// The paths that the server may change, by all names.
     writable: BTreeSet<PathBuf>,
-    closed: &'a [PathBuf],
+    around: &'a Around,
+}
+
+/// What the sandbox of each server has to respect.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    /// Files and directories of mcpzip that no server may change.
+    pub(super) closed: Vec<PathBuf>,
+    /// Directories that a server of the session may change, by all names.
+    pub(super) changeable: Vec<PathBuf>,
 }
 
 /// Directories that a sandbox makes itself.
 const OWN: &[&str] = &["/proc", "/dev", "/sys"];
 
 impl<'a> Mounts<'a> {
-    /// A sandbox with a data directory alone. Nothing that it may change may have one of `closed` in it.
-    pub(super) fn new(data: &Path, closed: &'a [PathBuf]) -> Self {
+    /// A sandbox with a data directory alone.
+    pub(super) fn new(data: &Path, around: &'a Around) -> Self {
         Self {
             data: data.to_owned(),
             opened: BTreeMap::from([(data.to_owned(), Access::Write)]),
             project: None,
             writable: BTreeSet::from([data.to_owned()]),
-            closed,
+            around,
         }
     }
 
@@ -51,6 +62,10 @@ impl<'a> Mounts<'a> {
             return Err(Refusal::Project(problem));
         };
         let real = project(directory, home)?;
+        if self.is_changeable(&real) {
+            let problem = "the session's directory is in one that a server may change, which could put a link there";
+            return Err(Refusal::Project(problem.to_owned()));
+        }
         self.check_closed(&real, directory)?;
         self.opened.insert(real.clone(), Access::Write);
         self.writable.extend([directory.to_owned(), real.clone()]);
@@ -72,7 +87,21 @@ impl<'a> Mounts<'a> {
                 self.open(path, access)?;
             }
         }
+        self.hide_closed();
         Ok(())
+    }
+
+    /// Takes the files of mcpzip out of directories that are open: they have its secrets, and those of other servers. One that the entry names
+    /// itself stays open.
+    fn hide_closed(&mut self) {
+        for closed in &self.around.closed {
+            let Ok(closed) = closed.canonicalize() else {
+                continue;
+            };
+            if self.opens(&closed) {
+                self.opened.entry(closed).or_insert(Access::None);
+            }
+        }
     }
 
     fn open(&mut self, path: &Path, access: Access) -> Result<(), Refusal> {
@@ -82,7 +111,7 @@ impl<'a> Mounts<'a> {
                 problem,
             })
         };
-        // A server could have put a link there when it last ran, and would now get what the link leads to.
+        // A server could have put a link there when it last ran, and this one would now get what the link leads to.
         if self.is_changeable(path) {
             let is_below = self
                 .writable
@@ -92,7 +121,9 @@ impl<'a> Mounts<'a> {
                 // It is open already.
                 Ok(())
             } else {
-                refuse("is in a directory that the server may change, which could put a link there")
+                refuse(
+                    "is in a directory that this or another server may change, which could put a link there",
+                )
             };
         }
         let Ok(real) = path.canonicalize() else {
@@ -125,23 +156,31 @@ impl<'a> Mounts<'a> {
         Ok(())
     }
 
-    /// Whether the server may change where `path` leads: a step of its way is in a directory that the server may change.
+    /// Whether a server may change where `path` leads: a step of its way is in a directory that this or another server may change.
     pub(super) fn is_changeable(&self, path: &Path) -> bool {
-        let is_in = |step: &PathBuf| {
-            let mut outer = self.writable.iter();
-            outer.any(|outer| step != outer && step.starts_with(outer))
-        };
-        steps(path).iter().any(is_in)
+        let mut steps = steps(path).into_iter();
+        steps.any(|step| self.is_own(&step) || self.is_of_others(&step))
+    }
+
+    /// Whether a server may change where `path` leads that gets nothing by it in this sandbox: a step of its way is in a directory that another
+    /// server may change, and not this one.
+    pub(super) fn is_foreign(&self, path: &Path) -> bool {
+        let mut steps = steps(path).into_iter();
+        steps.any(|step| self.is_of_others(&step) && !self.is_own(&step))
+    }
+
+    fn is_own(&self, step: &Path) -> bool {
+        self.writable.iter().any(|outer| is_inside(step, outer))
+    }
+
+    fn is_of_others(&self, step: &Path) -> bool {
+        let mut others = self.around.changeable.iter();
+        others.any(|outer| is_inside(step, outer))
     }
 
     /// Refuses to let a server change the files of mcpzip, or a link on the way to them.
     fn check_closed(&self, real: &Path, path: &Path) -> Result<(), Refusal> {
-        let is_inside = self.closed.iter().any(|closed| {
-            let is_way = steps(closed).iter().any(|step| step.starts_with(real));
-            let closed = closed.canonicalize().unwrap_or_else(|_| closed.clone());
-            is_way || closed.starts_with(real) || real.starts_with(&closed)
-        });
-        if is_inside {
+        if has_closed(real, &self.around.closed) {
             return Err(Refusal::Path {
                 path: path.to_owned(),
                 problem: "has files of mcpzip in it, so that the server could change its own sandbox",
@@ -160,10 +199,10 @@ impl<'a> Mounts<'a> {
     /// Whether `path` is open already. `/tmp` is the sandbox's own, also with all of `/`.
     pub(super) fn opens(&self, path: &Path) -> bool {
         let own = Path::new("/tmp");
-        let mut outer = self.opened.keys();
-        outer.any(|outer| {
+        let outer = self.opened.iter().rev().find(|(outer, _)| {
             path.starts_with(outer) && (!path.starts_with(own) || outer.starts_with(own))
-        })
+        });
+        outer.is_some_and(|(_, access)| *access != Access::None)
     }
 
     /// Opens certificates that are outside of the system's directories.
@@ -191,19 +230,108 @@ impl<'a> Mounts<'a> {
     }
 }
 
-/// Directories of the home directory that have keys.
+/// Whether one of `closed` or a link on the way to it is in `real`, or `real` in one of them.
+pub(super) fn has_closed(real: &Path, closed: &[PathBuf]) -> bool {
+    closed.iter().any(|closed| {
+        let is_way = steps(closed).iter().any(|step| step.starts_with(real));
+        let closed = closed.canonicalize().unwrap_or_else(|_| closed.clone());
+        is_way || closed.starts_with(real) || real.starts_with(&closed)
+    })
+}
+
+/// Whether `path` is in the directory `outer`, and not the directory itself.
+fn is_inside(path: &Path, outer: &Path) -> bool {
+    path != outer && path.starts_with(outer)
+}
+
+/// Directories of the home directory that have keys, or what programs know of a user.
 const KEYS: &[&str] = &[
     ".aws",
     ".azure",
+    ".cargo",
+    ".config/1Password",
+    ".config/BraveSoftware",
+    ".config/chromium",
+    ".config/containers",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git",
+    ".config/github-copilot",
+    ".config/google-chrome",
+    ".config/op",
+    ".config/rclone",
+    ".config/sops",
     ".docker",
     ".gnupg",
     ".kube",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".mozilla",
     ".password-store",
     ".ssh",
+    ".terraform.d",
+    ".thunderbird",
+    "Library/Application Support",
+    "Library/Keychains",
 ];
 
-/// The directory of a project, if it is one: it is not that of the user's keys, and it was not replaced by a link since the session
-/// began, which had its directory from the system, without links.
+/// Directories of the system, with all in them.
+const OF_SYSTEM: &[&str] = &[
+    "/Library",
+    "/System",
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/private/etc",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/sbin",
+];
+
+/// Directories that belong to many programs or users. One in them may be a project.
+const OF_MANY: &[&str] = &[
+    "/",
+    "/Applications",
+    "/Users",
+    "/Volumes",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/private",
+    "/private/tmp",
+    "/private/var",
+    "/root",
+    "/run",
+    "/run/user",
+    "/srv",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/usr/share",
+    "/var",
+    "/var/lib",
+    "/var/tmp",
+];
+
+/// Whether a directory is one of the system, in which no project is.
+pub(super) fn is_of_system(directory: &Path) -> bool {
+    OF_SYSTEM.iter().any(|system| directory.starts_with(system))
+        || OF_MANY.iter().any(|many| directory == Path::new(many))
+}
+
+/// The directory of a project, if it is one: it is not that of the system or of the user's keys, and it was not replaced by a link since the
+/// session began, which had its directory from the system, without links.
 pub(super) fn project(directory: &Path, home: Option<&Path>) -> Result<PathBuf, Refusal> {
     let real = directory.canonicalize()?;
     let refuse = |problem: &str| {
@@ -214,17 +342,25 @@ pub(super) fn project(directory: &Path, home: Option<&Path>) -> Result<PathBuf, 
     if real != directory {
         return refuse("leads through a link now");
     }
-    let home = home.and_then(|home| home.canonicalize().ok());
-    let has_home = |home: &PathBuf| home.starts_with(&real);
-    if real.parent().is_none() || home.as_ref().is_some_and(has_home) {
+    if is_of_system(&real) {
+        return refuse("belongs to the system: start the client in a project");
+    }
+    let Some(home) = home.and_then(|home| home.canonicalize().ok()) else {
+        return refuse(
+            "may have the home directory in it, as that is not known: set HOME where the client is started",
+        );
+    };
+    if home.starts_with(&real) {
         return refuse("has the home directory in it: start the client in a project");
     }
-    let below = home.and_then(|home| real.strip_prefix(home).ok().map(Path::to_owned));
-    let has_keys = below.is_some_and(|below| {
-        let is_dot = below.as_os_str().as_encoded_bytes().starts_with(b".");
-        is_dot && (below.components().count() == 1 || KEYS.iter().any(|at| below.starts_with(at)))
-    });
-    if has_keys {
+    let Ok(below) = real.strip_prefix(&home) else {
+        return Ok(real);
+    };
+    let is_dot = below.as_os_str().as_encoded_bytes().starts_with(b".");
+    let mut keys = KEYS.iter().map(Path::new);
+    if is_dot && below.components().count() == 1
+        || keys.any(|keys| below.starts_with(keys) || keys.starts_with(below))
+    {
         return refuse("has settings or keys of your programs: start the client in a project");
     }
     Ok(real)

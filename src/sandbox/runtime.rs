@@ -31,7 +31,7 @@ pub(super) struct Needs<'a> {
 }
 
 impl Needs<'_> {
-    /// The files and directories outside of the system that `program` needs. A file that is `changeable` by the server is not followed: it
+    /// The files and directories outside of the system that `program` needs. A file that is `changeable` by a server is not followed: it
     /// could name any file as its interpreter. Nor is one of a fetched package that names a file outside of it.
     pub(super) fn of(
         &self,
@@ -56,7 +56,7 @@ impl Needs<'_> {
                     let target = file.parent().map_or(target.clone(), |at| at.join(&target));
                     ahead.push(without_dots(&target));
                 }
-                Err(_) => ahead.extend(self.interpreter(&real)),
+                Err(_) => ahead.extend(self.interpreter(&real, &changeable)),
             }
         }
         found
@@ -88,13 +88,13 @@ impl Needs<'_> {
     }
 
     /// The program that the first line of a script names.
-    fn interpreter(&self, file: &Path) -> Option<PathBuf> {
+    fn interpreter(&self, file: &Path, changeable: impl Fn(&Path) -> bool) -> Option<PathBuf> {
         let (program, named) = first_line(file)?;
         if program.file_name()? == "env" {
             // A file that it names by its path would be opened.
             return named
                 .filter(|named| !named.contains('/'))
-                .and_then(|named| lookup::find(&named, self.path));
+                .and_then(|named| lookup::find(&named, self.path, changeable));
         }
         let is_own = |path: &Path| {
             self.package

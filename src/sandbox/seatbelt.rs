@@ -52,12 +52,14 @@ pub(super) fn profile(sandbox: &Sandbox, mounts: &Mounts<'_>) -> String {
         profile.push_str(NETWORK);
     }
     for (path, access) in &mounts.opened {
+        // Of several rules for a path the last one counts, and a directory comes before what is in it.
         let action = match access {
-            Access::Read => "file-read*",
-            Access::Write => "file-read* file-write*",
+            Access::None => "deny file-read*",
+            Access::Read => "allow file-read*",
+            Access::Write => "allow file-read* file-write*",
         };
         let kind = if path.is_dir() { "subpath" } else { "literal" };
-        profile.push_str(&format!("(allow {action} ({kind} {}))\n", quoted(path)));
+        profile.push_str(&format!("({action} ({kind} {}))\n", quoted(path)));
     }
     profile
 }

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::mounts::{Mounts, project};
+use super::mounts::{Around, Mounts, project};
 use super::runtime::Needs;
 use super::{Sandboxes, lookup, seatbelt};
 use crate::config::{Config, Sandbox, SessionEnv};
@@ -15,7 +15,15 @@ fn sandbox(read: &[&Path], write: &[&Path]) -> Sandbox {
 }
 
 fn opened(data: &Path, closed: &[PathBuf], sandbox: &Sandbox) -> Result<Vec<PathBuf>, String> {
-    let mut mounts = Mounts::new(data, closed);
+    let around = Around {
+        closed: closed.to_vec(),
+        changeable: Vec::new(),
+    };
+    opened_around(data, &around, sandbox)
+}
+
+fn opened_around(data: &Path, around: &Around, sandbox: &Sandbox) -> Result<Vec<PathBuf>, String> {
+    let mut mounts = Mounts::new(data, around);
     mounts.named(sandbox).map_err(|error| error.to_string())?;
     Ok(mounts.opened.into_keys().collect())
 }
@@ -228,7 +236,16 @@ fn no_link_on_the_way_to_a_file_of_mcpzip_can_be_changed() {
 fn a_project_is_no_directory_of_keys_and_not_a_link_to_one() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path().canonicalize().unwrap();
-    for name in ["work", ".ssh/deep", ".config/tool", ".worktrees/x"] {
+    for name in [
+        "work",
+        ".ssh/deep",
+        ".config/tool",
+        ".config/gh/deep",
+        ".config/gcloud",
+        ".local/share/keyrings",
+        ".local/share/tool",
+        ".worktrees/x",
+    ] {
         std::fs::create_dir_all(home.join(name)).unwrap();
     }
     std::os::unix::fs::symlink(home.join(".ssh"), home.join("swapped")).unwrap();
@@ -237,12 +254,125 @@ fn a_project_is_no_directory_of_keys_and_not_a_link_to_one() {
         refusal.to_string()
     };
     assert!(refused("swapped").contains("through a link"));
-    for name in [".ssh", ".ssh/deep", ".config"] {
+    for name in [
+        ".ssh",
+        ".ssh/deep",
+        ".config",
+        ".config/gh",
+        ".config/gh/deep",
+        ".config/gcloud",
+        ".local/share",
+        ".local/share/keyrings",
+    ] {
         assert!(refused(name).contains("settings or keys"), "{name}");
     }
-    for name in ["work", ".config/tool", ".worktrees/x"] {
+    for name in ["work", ".config/tool", ".local/share/tool", ".worktrees/x"] {
         assert!(project(&home.join(name), Some(&home)).is_ok(), "{name}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_project_is_no_directory_of_the_system_and_needs_a_known_home() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    for path in ["/", "/etc", "/usr", "/var", "/home", "/usr/bin", "/dev"] {
+        let refusal = project(Path::new(path), Some(&home)).expect_err(path);
+        let refusal = refusal.to_string();
+        // One of them may be a link.
+        let words = ["belongs to the system", "through a link"];
+        assert!(words.iter().any(|word| refusal.contains(word)), "{refusal}");
+    }
+    let work = home.join("work");
+    std::fs::create_dir(&work).unwrap();
+    for unknown in [None, Some(home.join("missing"))] {
+        let refusal = project(&work, unknown.as_deref()).expect_err("no home");
+        assert!(refusal.to_string().contains("is not known"), "{refusal}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_another_server_could_have_made_is_never_followed() {
+    use std::os::unix::fs::symlink;
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    let at = |name: &str| home.join(name);
+    for name in ["data/own", "data/other", "others/part", "secret", "both"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    symlink(at("secret"), at("others/planted")).unwrap();
+    symlink(at("others"), at("alias")).unwrap();
+    let around = Around {
+        closed: Vec::new(),
+        changeable: vec![at("data"), at("others"), at("both")],
+    };
+    let own = at("data/own");
+    let open =
+        |read: &[&Path], write: &[&Path]| opened_around(&own, &around, &sandbox(read, write));
+    for path in [
+        "others/planted",
+        "others/part",
+        "alias/planted",
+        "data/other/x",
+    ] {
+        for refusal in [open(&[&at(path)], &[]), open(&[], &[&at(path)])] {
+            let refusal = refusal.expect_err(path);
+            assert!(refusal.contains("could put a link"), "{path}: {refusal}");
+        }
+    }
+    // The directory itself is no place of another server's links, and below one that both may change nothing is followed.
+    assert_eq!(
+        open(&[&at("others")], &[]).unwrap(),
+        [own.clone(), at("others")]
+    );
+    let both = open(&[], &[&at("both"), &at("both/x")]).unwrap();
+    assert_eq!(both, [at("both"), own.clone()]);
+    let mut mounts = Mounts::new(&own, &around);
+    let refusal = mounts.project(Some(&at("others/part")), Some(&at("secret")));
+    let refusal = refusal.unwrap_err().to_string();
+    assert!(refusal.contains("could put a link"), "{refusal}");
+    // A program there is another server's as well, unless this one may change it itself.
+    let (foreign, shared) = (at("others/tool"), at("both/tool"));
+    mounts.named(&sandbox(&[], &[&at("both")])).unwrap();
+    assert!(mounts.is_foreign(&foreign) && !mounts.is_foreign(&shared));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_directories_that_servers_may_change_are_those_of_all_entries() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    for name in ["state/sandboxes", "write", "project"] {
+        std::fs::create_dir_all(home.join(name)).unwrap();
+    }
+    let session = SessionEnv {
+        directory: Some(home.join("project")),
+        environment: [("HOME", home.to_str().unwrap())].into_iter().collect(),
+        open_files: None,
+    };
+    let changeable = |preset: &str| {
+        let path = home.join("write");
+        let text = serde_json::json!({ "mcpServers": {
+            "a": { "command": "x", "sandbox": { "preset": preset, "write": [path, home] } },
+        } });
+        let config = Config::parse(
+            &text.to_string(),
+            &home.join("config.json"),
+            &session.environment,
+        );
+        let config = config.unwrap();
+        let data = Some(home.join("state/sandboxes"));
+        let sandboxes = Sandboxes::new(data, vec![home.join("state")], &config, &session);
+        let mut paths = sandboxes.around.changeable;
+        paths.sort();
+        paths.dedup();
+        paths
+    };
+    // The home directory has files of mcpzip, so no server may change it.
+    let (data, write) = (home.join("state/sandboxes"), home.join("write"));
+    assert_eq!(changeable("strict"), [data.clone(), write.clone()]);
+    assert_eq!(changeable("project"), [home.join("project"), data, write]);
 }
 
 #[cfg(target_os = "linux")]
@@ -323,14 +453,77 @@ fn a_profile_of_macos_opens_what_is_named_and_denies_the_rest() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("da\"ta");
     std::fs::create_dir(&data).unwrap();
-    let mounts = Mounts::new(&data, &[]);
+    let around = Around::default();
+    let mounts = Mounts::new(&data, &around);
     let none = seatbelt::profile(&Sandbox::default(), &mounts);
     assert!(none.starts_with("(version 1)\n(deny default)\n"));
     assert!(none.contains(r#"da\"ta"))"#), "{none}");
     assert!(!none.contains("network"), "{none}");
+    // Files of mcpzip in a directory that is open are not; those of the server come after them.
+    let root = home.path().canonicalize().unwrap();
+    let closed = Around {
+        closed: vec![root.clone()],
+        changeable: Vec::new(),
+    };
+    let mut mounts_of_all = Mounts::new(&root.join("da\"ta"), &closed);
+    let above = root.parent().unwrap();
+    mounts_of_all.named(&sandbox(&[above], &[])).unwrap();
+    let profile = seatbelt::profile(&Sandbox::default(), &mounts_of_all);
+    let hidden = profile.find(&format!(
+        "(deny file-read* (subpath \"{}\"))",
+        root.display()
+    ));
+    let own = profile.find("(allow file-read* file-write* (subpath");
+    assert!(hidden.unwrap() < own.unwrap(), "{profile}");
     let all = Sandbox {
         has_network: true,
         ..Sandbox::default()
     };
     assert!(seatbelt::profile(&all, &mounts).contains("(allow network-outbound (remote ip)"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_descriptor_that_children_inherit_becomes_an_empty_file() {
+    use std::os::fd::AsRawFd as _;
+    let home = tempfile::tempdir().unwrap();
+    let open = |is_inherited: bool| {
+        let directory = std::fs::File::open("/").unwrap();
+        if is_inherited {
+            rustix::io::fcntl_setfd(&directory, rustix::io::FdFlags::empty()).unwrap();
+        }
+        directory
+    };
+    let (left_open, own) = (open(true), open(false));
+    let sandboxes = Sandboxes {
+        data: Some(home.path().join("sandboxes")),
+        ..Sandboxes::default()
+    };
+    let tool = sandboxes.bubblewrap.get_or_init(|| "/usr/bin/bwrap".into());
+    assert!(tool.is_absolute());
+    let sandbox = Sandbox::default();
+    let stdio = crate::config::Stdio {
+        command: "/bin/sh".to_owned(),
+        args: Vec::new(),
+        env: std::collections::BTreeMap::new(),
+        cwd: None,
+        command_line: None,
+        sandbox: Some(Box::new(sandbox.clone())),
+        fetch: None,
+    };
+    let session = crate::config::Environment::default();
+    let start = super::Start {
+        name: "a",
+        stdio: &stdio,
+        package: None,
+        variables: &session,
+        session: &session,
+        directory: None,
+        mark: None,
+    };
+    let launch = sandboxes.launch(&sandbox, &start).unwrap();
+    let number = left_open.as_raw_fd();
+    assert!(launch.descriptors.iter().any(|(own, _)| *own == number));
+    let inherited = super::bubblewrap::inherited().unwrap();
+    assert!(inherited.contains(&number) && !inherited.contains(&own.as_raw_fd()));
 }

@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::UpstreamContext;
 use super::guard::Guard;
 use crate::config::env::Environment;
-use crate::sandbox::Container;
+use crate::sandbox::{Container, of_engine};
 
 /// The time limit of removing a container; the engine goes on without us.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ impl RunningContainer {
         command
             .args(["rm", "--force", &container.name])
             .env_clear()
-            .envs(self.session.iter())
+            .envs(of_engine(&self.session))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());

@@ -14,6 +14,7 @@ use super::wire::Wire;
 use crate::mcp::{
     ClientCapabilities, ErrorCode, Frame, Object, Revision, ServerCapabilities, TASKS,
 };
+use crate::telemetry;
 
 /// The reason why a connection could not be opened.
 #[derive(Debug)]
@@ -133,7 +134,9 @@ impl Introduction {
                     .text("version")
                     .map(|version| format!(" {version}"))
                     .unwrap_or_default();
-                Some(format!("{}{version}", info.text("name")?))
+                let software = format!("{}{version}", info.text("name")?);
+                // People see it, and a server may put the secrets of its variables there.
+                Some(telemetry::masked(&software).into_owned())
             });
         let instructions = result
             .text("instructions")

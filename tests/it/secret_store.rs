@@ -234,6 +234,10 @@ fn a_wrong_key_or_a_damaged_file_costs_the_servers_that_use_it() {
             &good.replace("\"changed\"", "\"odd\": 1, \"changed\""),
             "are damaged",
         ),
+        (
+            &good.replace("\"nonce\"", "\"odd\": 1, \"nonce\""),
+            "are damaged",
+        ),
     ] {
         write(text);
         fails(&setup, words);
@@ -257,6 +261,10 @@ fn a_wrong_key_or_a_damaged_file_costs_the_servers_that_use_it() {
         "argon2id": { "memory_kib": 4_000_000_000_u32, "passes": 1, "lanes": 1 } });
     write(&costly.to_string());
     fails(&setup, "would cost too much");
+    costly["key"]["argon2id"] =
+        json!({ "memory_kib": 8192, "passes": 1, "lanes": 1, "threads": 1 });
+    write(&costly.to_string());
+    fails(&setup, "does not have the form of its version");
 }
 
 #[cfg(target_os = "linux")]
@@ -540,6 +548,45 @@ fn a_locked_keychain_costs_those_servers_only() {
         given(&run(&setup, &["call", "with__look"], "").code(0).stdout)["GIVEN"],
         VALUE
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_secret_that_cannot_be_stored_is_unchanged_in_the_keychain_and_in_the_file() {
+    use crate::support::keyring::Keyring;
+
+    let Some(mut keyring) = Keyring::start() else {
+        return;
+    };
+    let setup = keyring.around(&setup());
+    assert_eq!(set(&setup, "git/hub", VALUE).json()["store"], "keychain");
+    // No file can grow, as on a disk that is full.
+    let full = |arguments: &[&str], input: &str| {
+        let plain = setup.command(arguments);
+        let mut command = command::through("sh", &plain);
+        command
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(plain.get_current_dir().unwrap());
+        command::run(command, input).code(1)
+    };
+    let value = || given(&run(&setup, &["call", "with__look"], "").code(0).stdout)["GIVEN"].clone();
+    for (arguments, input) in [
+        (["secret", "set", "git/hub"], NEXT),
+        (["secret", "rm", "git/hub"], ""),
+    ] {
+        let said = full(&arguments, input);
+        assert!(said.stderr.contains("cannot be written"), "{said}");
+        assert_eq!(value(), VALUE, "{arguments:?}");
+    }
+    keyring.open(false);
+    let before = read(&setup);
+    let _ = run(&setup, &["secret", "set", "git/hub"], NEXT).code(1);
+    let _ = run(&setup, &["secret", "rm", "git/hub"], "").code(1);
+    assert_eq!(read(&setup), before);
+    keyring.open(true);
+    assert_eq!(value(), VALUE);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::script::{answer, echo, exit, say};
+use crate::support::script::{answer, echo, exit, result, say};
 use crate::support::{Server, Setup, until};
 
 fn log(setup: &Setup, name: &str) -> String {
@@ -270,4 +270,38 @@ fn a_faulty_entry_shows_no_secret() {
             "{outcome}"
         );
     }
+}
+
+#[test]
+fn a_secret_in_a_servers_name_of_itself_is_not_shown() {
+    let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"it hunter2-secret","version":"hunter2-secret"}}"#;
+    let script = Server::new()
+        .on("initialize", [result(hello)])
+        .tool("t", [answer("fine")]);
+    let setup = Setup::new().server_with(
+        "a",
+        script,
+        json!({ "env": { "API_KEY": "hunter2-secret" } }),
+    );
+    let _ = setup.run(&["call", "a__t"]).code(0);
+    let mut named = 0;
+    for command in [
+        &["servers", "--json"][..],
+        &["status", "--json"],
+        &["doctor", "--json"],
+        &["servers"],
+    ] {
+        let outcome = setup.run(command);
+        let told = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(!told.contains("hunter2"), "{command:?}: {told}");
+        named += usize::from(told.contains("it ***"));
+    }
+    assert!(named > 0, "it has a name");
+    // Nor is it in the catalog on disk.
+    let found = std::process::Command::new("grep")
+        .args(["-rl", "hunter2-secret"])
+        .arg(setup.cache_path())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
 }

@@ -18,9 +18,6 @@ pub(in crate::daemon) fn start(
         path: location.address(),
         source,
     })?;
-    // Descriptors that the client left open would otherwise stay open as long as the daemon.
-    #[cfg(target_os = "linux")]
-    close_fds::set_fds_cloexec(3, &[]);
     let mut command = super::command(paths, environment)?;
     command.stdin(OwnedFd::from(listener));
     // The runtime reaps it when it ends.

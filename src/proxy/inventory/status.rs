@@ -411,7 +411,9 @@ impl Inventory {
                 .filter(|_| reader == Reader::Person)
                 .map(|known| override_faults(known))
                 .unwrap_or_default(),
-            software: shown.and_then(|known| known.software().map(str::to_owned)),
+            software: shown
+                .and_then(|known| known.software())
+                .map(|software| config.masker.mask(software).into_owned()),
             sharing: None,
             sandbox: entry.and_then(|entry| {
                 let Transport::Stdio(stdio) = &entry.transport else {

@@ -17,6 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::config::env::{LOGIN_KEY, SECRET_KEY, TOKEN};
 use crate::executable;
 use crate::sandbox::Container;
 use crate::upstream::process_group::GroupId;
@@ -172,6 +173,10 @@ impl Running {
             .arg(mark)
             // This mcpzip may itself be a server of another one, whose guard must not end this guard.
             .env_remove(MARK)
+            // The engine that removes a container inherits its variables.
+            .env_remove(SECRET_KEY.name)
+            .env_remove(LOGIN_KEY.name)
+            .env_remove(TOKEN.name)
             .stdin(stdin)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -36,11 +36,15 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(300);
 /// How long a version that is not started any more is kept.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Settings of npm by which no code of a package runs while it is fetched for a sandbox. They go before the files of settings, also those
-/// in the repository of a dependency: npm would run its `git` there, and the scripts of the dependency itself.
+/// Settings of npm by which no code of a package runs while it is fetched for a sandbox, and no file of this machine or of another host than
+/// the registry's becomes a part of it. They go before the files of settings, also those in the repository of a dependency: npm would run
+/// its `git` there, and the scripts of the dependency itself.
 const WITHOUT_CODE: &[(&str, &str)] = &[
     ("npm_config_ignore_scripts", "true"),
+    ("npm_config_allow_directory", "none"),
+    ("npm_config_allow_file", "none"),
     ("npm_config_allow_git", "none"),
+    ("npm_config_allow_remote", "none"),
     ("npm_config_git", NO_GIT),
 ];
 
@@ -68,6 +72,10 @@ enum FetchError {
     Failed { command: String, said: String },
     #[error("`{command}` did not end within {limit:?}")]
     Timeout { command: String, limit: Duration },
+    #[error(
+        "the package `{package}` depends on `{dependency}`, which is not of the registry: a sandbox gets none of it"
+    )]
+    Outside { package: String, dependency: String },
     #[error("the package `{package}` has no program `{program}`")]
     NoEntryPoint { package: String, program: String },
     #[error("the package `{0}` has several programs: name one, as in `npx --package {0} PROGRAM`")]

@@ -4,19 +4,22 @@ use serde_json::{Value, json};
 
 use super::refusals::script;
 use crate::support::script::{answer, surroundings};
-use crate::support::{Server, Setup, until};
+use crate::support::{Server, Setup, program, until};
 
 /// A stand-in: `info` succeeds, `run` becomes the command after the image, `rm` is noted.
 const STAND_IN: &str = r#"
 echo "$(basename "$0") $*" >> "$(dirname "$0")/calls"
-env | grep '^API_KEY=' >> "$(dirname "$0")/variables"
+env | grep '^API_KEY=\|^MCPZIP_' >> "$(dirname "$0")/variables"
 case $1 in
   info) exit 0 ;;
   rm) exit 0 ;;
 esac
-while [ "$1" != example.com/image:1 ]; do shift; done
+while [ "$1" != example.com/image:1 ]; do
+  [ "$1" = --entrypoint ] && command=$2
+  shift
+done
 shift
-exec "$@""#;
+exec "$command" "$@""#;
 
 fn setup(engine: &str, text: &str) -> Setup {
     let setup = Setup::new().alone();
@@ -28,7 +31,18 @@ fn setup(engine: &str, text: &str) -> Setup {
         std::os::unix::fs::symlink(target, programs.join(name)).unwrap();
     }
     let path = programs.to_str().unwrap().to_owned();
-    setup.variable("PATH", &path)
+    setup
+        .variable("PATH", &path)
+        .variable("MCPZIP_SECRET_KEY", "a-key-of-secrets")
+        .variable("MCPZIP_LOGIN_KEY", "a-key-of-logins")
+}
+
+/// The variables that the engine got.
+#[track_caller]
+fn variables(setup: &Setup) -> String {
+    let variables = std::fs::read_to_string(setup.home().path("programs/variables")).unwrap();
+    assert!(!variables.contains("a-key-of"), "{variables}");
+    variables
 }
 
 fn members(sandbox: Value) -> Value {
@@ -59,7 +73,11 @@ fn a_container_is_started_with_what_the_sandbox_permits_and_removed_at_the_end()
         " --security-opt no-new-privileges",
         " --env API_KEY ",
         " --env HOME=/data",
-        " --workdir /data example.com/image:1 ",
+        " --http-proxy=false ",
+        &format!(
+            " --workdir /data --entrypoint {} example.com/image:1 ",
+            program::fake_server().display()
+        ),
     ] {
         assert!(run.contains(part), "{part}: {run}");
     }
@@ -67,10 +85,10 @@ fn a_container_is_started_with_what_the_sandbox_permits_and_removed_at_the_end()
     assert!(run.contains(&mount), "{run}");
     assert!(run.contains("/sandboxes/a,target=/data "), "{run}");
     assert!(!run.contains("s3cret"), "{run}");
-    let variables = std::fs::read_to_string(setup.home().path("programs/variables")).unwrap();
+    let given = variables(&setup);
     assert!(
-        variables.contains("API_KEY=s3cret"),
-        "the engine gets it: {variables}"
+        given.contains("API_KEY=s3cret"),
+        "the engine gets it: {given}"
     );
     let name = run
         .split(" --name ")
@@ -83,6 +101,33 @@ fn a_container_is_started_with_what_the_sandbox_permits_and_removed_at_the_end()
     assert!(!text.contains(&removed), "{text}");
     client.finish();
     assert!(calls().contains(&removed), "{}", calls());
+    variables(&setup);
+}
+
+#[test]
+fn a_variable_that_configures_an_engine_is_not_given_to_a_container() {
+    for name in [
+        "CONTAINER_HOST",
+        "DOCKER_HOST",
+        "GODEBUG",
+        "PODMAN_USERNS",
+        "REGISTRY_AUTH_FILE",
+        "STORAGE_DRIVER",
+        "TMPDIR",
+        "_CONTAINERS_USERNS_CONFIGURED",
+    ] {
+        let script = Server::new().tool("t", [answer("done")]);
+        let members =
+            json!({ "env": { name: "x" }, "sandbox": { "image": "example.com/image:1" } });
+        let setup = setup("podman", STAND_IN).server_with("a", script, members);
+        let mut client = setup.connect();
+        let said = client.execute("a__t").as_str().to_owned();
+        client.finish();
+        assert!(
+            said.contains("cannot be given to a container"),
+            "{name}: {said}"
+        );
+    }
 }
 
 #[test]
@@ -98,6 +143,7 @@ fn the_guard_removes_the_container_of_a_mcpzip_that_was_killed() {
     until("the container is removed", || {
         calls().contains("docker rm --force mcpzip-").then_some(())
     });
+    variables(&setup);
 }
 
 #[test]

@@ -7,14 +7,16 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{attempts, for_nobody, has_bubblewrap, text, with_hostile};
+use crate::support::command::through;
 use crate::support::process::Process;
-use crate::support::{Client, Setup, tool, until};
+use crate::support::{Client, Setup, program, tool, until};
 
 /// The targets that the server tries to reach: each of these listens.
 struct Outside {
@@ -348,4 +350,128 @@ fn a_project_is_open_and_what_is_around_it_is_not() {
         answer.as_str().contains("start the client in a project"),
         "{answer:?}"
     );
+}
+
+/// Starts `plain` with the directory `/` open as the descriptor 9.
+fn with_an_open_directory(plain: &Command) -> Command {
+    let mut command = through("sh", plain);
+    command
+        .args(["-c", "exec 9</; exec \"$0\" \"$@\""])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(plain.get_current_dir().unwrap());
+    command
+}
+
+#[test]
+fn a_descriptor_that_the_client_left_open_reaches_no_server() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    let as_nobody = is_root && tool::has("setpriv", "util-linux");
+    for is_nobody in [false, true] {
+        if is_nobody && !as_nobody {
+            continue;
+        }
+        for sandbox in [None, Some(json!("strict"))] {
+            let setup = with_hostile(Setup::new().alone(), sandbox.as_ref());
+            setup.save();
+            let key = setup.home().path("home/key");
+            std::fs::write(&key, "a key").unwrap();
+            let command = match is_nobody {
+                true => for_nobody(&setup),
+                false => setup.command(&["serve"]),
+            };
+            let mut client = setup.start_command(with_an_open_directory(&command));
+            client.shake_hands("2025-11-25");
+            let through = format!("/proc/self/fd/9{}", text(&key));
+            let worked = attempts(&mut client, &json!({ "read": [through] }));
+            assert!(worked.is_empty(), "{sandbox:?}, nobody: {is_nobody}");
+            client.finish();
+        }
+    }
+}
+
+#[test]
+fn a_link_that_one_server_left_leads_another_one_nowhere() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = Setup::new().alone();
+    let home = setup.home().path("home");
+    for name in [".ssh", "work"] {
+        std::fs::create_dir_all(home.join(name)).unwrap();
+    }
+    std::fs::write(home.join(".ssh/key"), "a key").unwrap();
+    let (work, planted) = (home.join("work"), home.join("work/planted"));
+    let program = program::hostile_server();
+    let entry = |command: &Path, sandbox: Value| {
+        json!({ "command": command, "sandbox": sandbox }).to_string()
+    };
+    let setup = with_hostile(setup, Some(&json!({ "write": [work] })))
+        .entry("reads", &entry(&program, json!({ "read": [planted] })))
+        .entry("writes", &entry(&program, json!({ "write": [planted] })))
+        .entry("runs", &entry(&work.join("tool"), json!("strict")))
+        .entry("beside", &entry(&program, json!({ "read": [work] })));
+    let mut client = setup.connect();
+    let link = format!("{} to {}", text(&planted), text(&home.join(".ssh")));
+    let made =
+        json!({ "link": [link], "run": [format!("cp /bin/true {}", text(&work.join("tool")))] });
+    assert_eq!(attempts(&mut client, &made).len(), 2);
+    let key = json!({ "read": [planted.join("key")] }).to_string();
+    for (server, words) in [
+        ("reads", "could put a link there"),
+        ("writes", "could put a link there"),
+        ("runs", "could put another one there"),
+    ] {
+        let answer = client.execute_with(&format!("{server}__attempt"), &key);
+        let said = answer.as_str();
+        assert!(
+            said.contains(words) && said.contains("did not start"),
+            "{server}: {said}"
+        );
+    }
+    // The directory as a whole is opened; the link in it leads nowhere.
+    let said = client.execute_with("beside__attempt", &key).text();
+    assert!(said.contains("false"), "{said}");
+    client.finish();
+}
+
+#[test]
+fn an_open_directory_shows_none_of_the_files_of_mcpzip_in_it() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = Setup::new().alone();
+    let home = setup.home().path("");
+    std::fs::write(home.join("plain"), "text").unwrap();
+    std::fs::create_dir_all(home.join("state")).unwrap();
+    std::fs::write(home.join("state/secrets.json"), "{}").unwrap();
+    let setup = with_hostile(setup, Some(&json!({ "read": [home] })));
+    let mut client = setup.connect();
+    let data = home.join("state/sandboxes/h/note");
+    let worked = attempts(
+        &mut client,
+        &json!({
+            "read": [home.join("plain"), home.join("config.json"), home.join("state/secrets.json")],
+            "list": [home.join("state/logs"), home.join("cache")],
+            "write": [data, home.join("state/planted")],
+        }),
+    );
+    let expected = [
+        format!("read {}", text(&home.join("plain"))),
+        format!("write {}", text(&data)),
+    ];
+    assert_eq!(worked, expected);
+    client.finish();
+    // A part that the entry names is open.
+    let secrets = home.join("state/secrets.json");
+    let setup = with_hostile(setup, Some(&json!({ "read": [home, secrets] })));
+    let mut client = setup.connect();
+    assert_eq!(
+        attempts(&mut client, &json!({ "read": [secrets] })).len(),
+        1
+    );
+    client.finish();
 }

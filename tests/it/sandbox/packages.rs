@@ -15,16 +15,23 @@ case $1 in
   install)
     mkdir -p node_modules/.bin node_modules/pkg
     echo '{"bin":{"pkg":"x"}}' > node_modules/pkg/package.json
+    echo '{"packages":{"node_modules/pkg":{"version":"1.0.0"LOCKED}}}' > node_modules/.package-lock.json
     cp SERVER node_modules/.bin/pkg ;;
 esac"#;
 
 /// A home with npm's stand-ins; a real `npx` is a link to npm's script.
 fn setup() -> Setup {
+    setup_of("")
+}
+
+/// That with further members in npm's list of what it installed.
+fn setup_of(locked: &str) -> Setup {
     let setup = Setup::new().alone();
     let home = setup.home().path("");
     let programs = home.join("programs");
     let text = NPM
         .replace("NOTES", home.join("notes").to_str().unwrap())
+        .replace("LOCKED", locked)
         .replace("OFFLINE", home.join("offline").to_str().unwrap())
         .replace("SERVER", program::hostile_server().to_str().unwrap());
     script(&programs.join("npm"), &text);
@@ -192,7 +199,15 @@ fn a_sandbox_fetches_without_running_scripts_and_never_falls_back() {
     assert!(called(&works).contains("{}"));
     let seen = notes(&works);
     // A dependency from git would run its scripts, and a program that its `.npmrc` names as git.
-    for option in ["--ignore-scripts", "--allow-git=none", "--git=/bin/false"] {
+    // And one from a file or a URL would bring private files of this machine and its network to the server.
+    for option in [
+        "--ignore-scripts",
+        "--allow-git=none",
+        "--git=/bin/false",
+        "--allow-directory=none",
+        "--allow-file=none",
+        "--allow-remote=none",
+    ] {
         assert!(seen[0].contains(option), "{seen:?}");
     }
     let offline = boxed(setup(), &["pkg@1.0.0"], json!({}));
@@ -208,6 +223,44 @@ fn a_sandbox_fetches_without_running_scripts_and_never_falls_back() {
         assert!(said.contains("its sandbox has no network"), "{said}");
         assert!(notes(&setup).is_empty());
     }
+}
+
+#[test]
+fn a_package_with_parts_that_are_not_of_the_registry_is_not_started_in_a_sandbox() {
+    if !has_bubblewrap() {
+        return;
+    }
+    for (locked, words) in [
+        (r#","resolved":"file:/home/me/private.tgz""#, "private.tgz"),
+        (r#","link":true"#, "a link"),
+        (
+            r#","dependencies":{"zz":"http://127.0.0.1:9/zz"}"#,
+            "zz@http",
+        ),
+        (r#","optionalDependencies":{"zz":"../zz"}"#, "zz@../zz"),
+    ] {
+        let boxed = entry(
+            setup_of(locked),
+            &["pkg@1.0.0"],
+            json!({ "sandbox": "strict" }),
+        );
+        let said = called(&boxed);
+        assert!(
+            said.contains("not of the registry") && said.contains(words),
+            "{said}"
+        );
+        assert!(said.contains("did not start"), "{said}");
+        // `npx` would install it, too.
+        let plain = entry(setup_of(locked), &["pkg@1.0.0"], json!({}));
+        assert!(called(&plain).contains(r#""text":"{}""#));
+    }
+    let good = r#","resolved":"https://registry.example/pkg.tgz","dependencies":{"a":"^1","b":"npm:@c/d@2"}"#;
+    let boxed = entry(
+        setup_of(good),
+        &["pkg@1.0.0"],
+        json!({ "sandbox": "strict" }),
+    );
+    assert!(called(&boxed).contains(r#""text":"{}""#));
 }
 
 /// A stand-in for uv that installs the hostile server as a program. Each call is noted, with the settings that it got.

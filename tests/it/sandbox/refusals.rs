@@ -164,7 +164,20 @@ fn what_is_not_understood_in_a_sandbox_denies_the_server() {
             json!({ "command": "x", "sandbox": { "preset": "x" } }),
             "preset",
         ),
+        (
+            json!({ "command": "x", "sandbox": { "network": null } }),
+            "`sandbox.network` is null",
+        ),
+        (
+            json!({ "command": "x", "sandbox": { "preset": null } }),
+            "`sandbox.preset` is null",
+        ),
         (json!({ "command": "x", "sandbx": "strict" }), "sandbx"),
+        (json!({ "command": "x", "sandboxed": true }), "sandboxed"),
+        (
+            json!({ "command": "x", "sandboxEnabled": true }),
+            "sandboxEnabled",
+        ),
         (
             json!({ "url": "http://127.0.0.1:1", "sandbox": "strict" }),
             "is for a server with a `command`",
