@@ -107,7 +107,7 @@ pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
 pub(crate) use error::{ConfigWarning, EntryError, Error, ProfileRefusal, SYNTAX_HINT};
 pub(crate) use folder::{Folder, Holds};
-pub(crate) use hash::ConfigHash;
+pub(crate) use hash::{ConfigHash, address_of, program_of};
 pub(crate) use http::HttpOptions;
 pub(crate) use http_auth::{Forwarded, HttpAuth};
 pub(crate) use keyring::{Keyring, NAME_RULE, SecretFault, SecretName};
