@@ -1,5 +1,6 @@
 //! `mcpzip add`: writes a server's entry to the configuration and connects to the server once.
 
+use std::cell::RefCell;
 use std::path::{Path, is_separator};
 
 use clap::{Args, ValueEnum};
@@ -14,7 +15,7 @@ use super::trial::Trial;
 use crate::clients::starts_mcpzip;
 use crate::config::{
     Change, Config, Document, EntryText, Environment, PackageRun, Paths, Refusal, Trust,
-    change_servers, secret_arguments, secret_parameters,
+    change_servers, restrictions, secret_arguments, secret_parameters,
 };
 use crate::files;
 use crate::sandbox::known;
@@ -191,11 +192,12 @@ impl Addition<'_> {
             )));
         }
         let change = if self.force {
-            Change::Put(self.entry)
+            Change::Put(self.entry.clone())
         } else {
-            Change::Add(self.entry)
+            Change::Add(self.entry.clone())
         };
         let changes = [(name.to_owned(), change)];
+        let before = RefCell::new(Vec::new());
         let changed = change_servers(
             file,
             &changes,
@@ -203,6 +205,7 @@ impl Addition<'_> {
             true,
             |change, name, document| {
                 let is_taken = document.keys(&["mcpServers"]).iter().any(|key| key == name);
+                *before.borrow_mut() = restrictions(document, name);
                 match change {
                     Change::Add(_) if is_taken => Err(Refusal::NotPermitted(
                         "there is a server of this name already; `--force` replaces it".into(),
@@ -225,6 +228,7 @@ impl Addition<'_> {
             ));
         }
         let mut hints = self.hints;
+        hints.extend(kept_hint(name, &before.into_inner(), &self.entry, file));
         hints.extend(changed.config.warnings_about(name));
         hints.extend(approval_hint(name, &changed.config));
         hints.extend(older);
@@ -251,6 +255,31 @@ impl Addition<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Tells which restrictions of the replaced entry stay, and which one goes.
+fn kept_hint(
+    name: &str,
+    before: &[(&'static str, String)],
+    entry: &str,
+    file: &Path,
+) -> Option<String> {
+    let new = Document::parse(entry).ok()?;
+    let missing = before.iter().map(|(key, _)| *key);
+    let missing = missing.filter(|key| new.get(&[*key]).is_none());
+    let is_program = new.get(&["command"]).is_some();
+    let (kept, gone): (Vec<&str>, Vec<&str>) =
+        missing.partition(|key| is_program || *key != "sandbox");
+    let kept = (!kept.is_empty()).then(|| {
+        format!(
+            "`{}` of the replaced entry still count; remove them in {} if `{name}` needs them no more",
+            kept.join("`, `"),
+            file.display()
+        )
+    });
+    let gone = (!gone.is_empty()).then(|| "its `sandbox` is gone, as a URL has none".to_owned());
+    let hints: Vec<String> = kept.into_iter().chain(gone).collect();
+    (!hints.is_empty()).then(|| hints.join("; "))
 }
 
 /// A hint if tools of the server `name` wait for a person.

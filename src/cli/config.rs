@@ -8,9 +8,11 @@ use serde_json::json;
 
 use super::diagnostics::Exit;
 use super::extract_secrets;
+use super::migrate::older_note;
 use super::output::{Output, caution, good};
 use crate::config::{Config, EditError, Environment, Error, Paths, env, is_inline, json_schema};
 use crate::files;
+use crate::upstream::find_program;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -32,7 +34,7 @@ pub(super) struct PathArguments {}
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The editor is the command in VISUAL, else the one in EDITOR.
+    after_help = "The editor is the command in VISUAL, else the one in EDITOR, else `editor`, `nano` or `vi`.
 
 Examples:
   mcpzip config edit
@@ -92,7 +94,10 @@ fn edit(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
     if is_inline(file) {
         return Err(anyhow::Error::from(EditError::Inline).into());
     }
-    let editor = editor(environment)?;
+    let editor = editor(environment, output.can_ask())?;
+    if let Some(note) = older_note(file, environment) {
+        output.note(&note);
+    }
     if !file.exists() {
         files::create_private_directory(file.parent().unwrap_or(Path::new("")))?;
         files::replace(file, &[EMPTY])?;
@@ -143,8 +148,8 @@ fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<()
     Ok(())
 }
 
-/// The command of the user's editor: `VISUAL`, else `EDITOR`.
-fn editor(environment: &Environment) -> Result<String, Exit> {
+/// The command of the user's editor: `VISUAL`, else `EDITOR`, else the first of the usual ones that is there.
+fn editor(environment: &Environment, is_terminal: bool) -> Result<String, Exit> {
     let named = [env::VISUAL, env::EDITOR].into_iter().find_map(|variable| {
         environment
             .get(variable.name)
@@ -153,9 +158,17 @@ fn editor(environment: &Environment) -> Result<String, Exit> {
     match named {
         Some(command) => Ok(command.to_owned()),
         None if cfg!(windows) => Ok("notepad".to_owned()),
-        None => Err(Exit::failed(
-            "no editor is set: set VISUAL or EDITOR, or open the file that `mcpzip config path` prints",
-        )),
+        None => {
+            let path = environment.get("PATH").unwrap_or_default();
+            // They need a terminal.
+            let mut usual = ["editor", "nano", "vi"].into_iter().filter(|_| is_terminal);
+            let found = usual.find(|name| find_program(name, path, environment).is_some());
+            found.map(str::to_owned).ok_or_else(|| {
+                Exit::failed(
+                    "no editor is set: set VISUAL or EDITOR, or open the file that `mcpzip config path` prints",
+                )
+            })
+        }
     }
 }
 

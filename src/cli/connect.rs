@@ -73,10 +73,19 @@ pub(super) fn run_connect(
     let mut launch = machine.launch()?;
     let config_file = &machine.paths.config_file;
     if !config::is_inline(config_file) && !config_file.exists() {
-        output.note(&format!(
-            "there is no configuration at {} yet; until `mcpzip add` or `mcpzip init` makes one, the client finds no servers",
-            config_file.display()
-        ));
+        let older = config::older_config_file(&machine.around.environment);
+        output.note(&match older.filter(|_| !machine.has_own_config()) {
+            Some(older) => format!(
+                "until there is a configuration at {}, the client gets the servers of mcpzip 0.1 in {}; `mcpzip migrate --from mcpzip-0.1` \
+                 imports them",
+                config_file.display(),
+                older.display()
+            ),
+            None => format!(
+                "there is no configuration at {} yet; until `mcpzip add` or `mcpzip init` makes one, the client finds no servers",
+                config_file.display()
+            ),
+        });
     }
     if let Some(profile) = &arguments.profile {
         let config = Config::load(&machine.paths, &machine.around.environment)?;

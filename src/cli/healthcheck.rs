@@ -59,7 +59,7 @@ pub(super) async fn run(
     let status = ask(&url).await.map_err(|error| {
         let cause = error.root_cause();
         Exit::unavailable(format!(
-            "{url} does not answer: {cause}; `mcpzip serve --http` starts a server there"
+            "{url} does not answer: {cause}; `mcpzip serve --http {address}` starts a server there"
         ))
     })?;
     if !status.is_success() {

@@ -128,7 +128,7 @@ impl Accounts {
                 "server `{name}` needs no login: {}; `mcpzip auth status` shows the servers that take one",
                 match entry.transport {
                     Transport::Stdio(_) => "it is a local program",
-                    _ => "its `headers` have an `Authorization`",
+                    _ => "its `headers` have an `Authorization`, which goes before a login; remove it first if the server refuses it",
                 }
             ))
         })

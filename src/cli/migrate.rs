@@ -292,7 +292,7 @@ fn carry_out(
             .collect();
         return Err(Exit::failed(format!(
             "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\
-             Move other servers alone with `--only NAME`, or these without their rules with `--drop-rules`",
+             `mcpzip migrate --only NAME` moves other servers alone, `mcpzip migrate --drop-rules` moves these without their rules",
             names(&servers)
         )));
     }
@@ -709,12 +709,8 @@ impl Screen<'_> {
 
     /// Prints the rules that are lost, and what other clients lose by the rules of one.
     fn stops_working(&self, plan: &Plan) {
-        const TITLE: &str = "These stop working:";
-        self.rules(TITLE, &plan.lost);
-        match plan.lost.is_empty() {
-            true => self.notes(TITLE, &plan.tightened),
-            false => (plan.tightened.iter()).for_each(|line| self.say(2, &format!("- {line}"))),
-        }
+        self.rules("These stop working:", &plan.lost);
+        self.notes("These limits count for all clients:", &plan.tightened);
     }
 
     fn notes(&self, title: &str, notes: &[String]) {

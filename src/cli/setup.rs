@@ -54,6 +54,11 @@ impl Machine {
         })
     }
 
+    /// Whether `--config` was given.
+    pub(super) const fn has_own_config(&self) -> bool {
+        self.has_own_config
+    }
+
     /// Checks that new servers can be added to mcpzip's configuration.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::cache::FileCache;
-use super::rules::{is_hidden_at_cursor, is_hidden_at_opencode};
+use super::rules::{is_hidden_at_cursor, is_hidden_at_opencode, refused_access};
 use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
 };
@@ -85,9 +85,16 @@ pub(crate) fn barrier(
                 own.name
             ))
         }
+        Client::VsCode => {
+            let path = location.path.with_file_name("settings.json");
+            let (key, value) = refused_access(&cache.json(&path)?)?;
+            Some(format!(
+                "`{key}` in {} is {value}, with which VS Code does not start it",
+                path.display()
+            ))
+        }
         // These clients have no known settings that would keep mcpzip out.
         Client::ClaudeDesktop
-        | Client::VsCode
         | Client::Windsurf
         | Client::Codex
         | Client::Zed

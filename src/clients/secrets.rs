@@ -18,6 +18,14 @@ const GIVEN: &[&str] = &[
     "requestOptions",
 ];
 
+/// The keys whose values are names of variables.
+const NAMES: &[&str] = &[
+    "bearer_token_env_var",
+    "env_http_headers",
+    "env_keys",
+    "env_vars",
+];
+
 /// Shorter values of variables are not secret.
 const SHORTEST: usize = 8;
 
@@ -59,6 +67,9 @@ fn collect(
     match node {
         Node::Map(members) => {
             for (at, (key, value)) in members.iter().enumerate() {
+                if NAMES.contains(&key.as_str()) {
+                    continue;
+                }
                 let is_repeated = members[at + 1..].iter().any(|(later, _)| later == key);
                 let path = match path {
                     "" => key.clone(),

@@ -7,7 +7,7 @@ use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::stored::{Difference, Stored};
 use super::{Entry, Found, Known, Node, Text, TextError, Verdict, names, references, stored};
-use crate::config::safe_name;
+use crate::config::{address_of, program_of, safe_name};
 
 /// The servers of `mcpzip`, including new ones.
 pub(super) struct Servers {
@@ -343,21 +343,24 @@ impl Servers {
         }
     }
 
-    /// Gives equal servers with different names the tool rules of each other, if one of them is new: otherwise a rule of one would
-    /// be avoided by the other's name. The directory that a program runs in does not make it another one. Returns notes for the user,
-    /// also about servers that are not equal and were written under one name.
+    /// Gives servers with different names that run the same program or URL the tool rules of each other, if one of them is new: otherwise
+    /// a rule of one would be avoided by the other's name. As for `trust`, variables, headers, versions and the directory do not make it
+    /// another one, nor does a secret. Returns notes for the user, also about servers that are not equal and were written under one name.
     pub(super) fn share_rules(&mut self) -> Vec<String> {
         let mut notes = Vec::new();
         let before = self.all.clone();
+        let programs: Vec<Option<String>> = before.iter().map(|(_, it)| self.same(it)).collect();
         for (at, (name, node)) in before.iter().enumerate() {
             let own = Rights::read(node);
             let mut both = own.clone();
             let mut others = Vec::new();
             for (other, (other_name, other_node)) in before.iter().enumerate() {
                 let is_new = self.new.contains(name) || self.new.contains(other_name);
-                let difference = self.difference_in(other, node, program);
-                if other == at || !is_new || difference.is_none_or(|difference| difference.is_open)
-                {
+                if other == at || !is_new {
+                    continue;
+                }
+                let is_same = programs[at].is_some() && programs[at] == programs[other];
+                if !is_same && self.difference_in(other, node, program).is_none() {
                     continue;
                 }
                 let joined = both.with_tools_of(&Rights::read(other_node));
@@ -370,13 +373,24 @@ impl Servers {
                 self.all[at].1 = both.write(node);
                 self.changed.insert(name.clone());
                 notes.push(format!(
-                    "`{name}` also gets the rules of {}, which is the same server under another name",
+                    "`{name}` also gets the rules of {}, which runs the same program or URL",
                     others.join(" and ")
                 ));
             }
         }
         notes.extend(self.unlike_namesakes());
         notes
+    }
+
+    /// The program or URL of an entry, by which `trust` compares entries, too.
+    fn same(&self, node: &Node) -> Option<String> {
+        let text = |key: &str| Some(self.stored.filled(node.get(key)?.as_text()?));
+        if let Some(url) = text("url") {
+            return Some(address_of(&url));
+        }
+        let args = node.get("args").map(Node::items).unwrap_or_default().iter();
+        let args = args.map(|arg| self.stored.filled(arg.as_text().unwrap_or_default()));
+        Some(program_of(&text("command")?, &args.collect::<Vec<_>>()))
     }
 
     /// Notes about servers that have one name in the clients, but not the same tool rules.

@@ -104,6 +104,9 @@ impl Difference {
             (false, Some((name, _))) => {
                 format!("its {first} becomes the value of `${{{name}}}` there")
             }
+            (false, None) if self.is_open => {
+                format!("its {keys} refers to a variable that is not set; the value there counts")
+            }
             (false, None) => format!("its {keys} has the same value there"),
         })
     }
@@ -186,6 +189,14 @@ impl Stored {
         let stored = self.before.iter().chain(added);
         self.around
             .with(stored.map(|(name, value)| (name.clone(), value.clone())))
+    }
+
+    /// `text` with its variables filled in, as far as they are set.
+    pub(super) fn filled(&self, text: &str) -> String {
+        match text.contains('$') {
+            true => filled_in(text, &self.environment()).unwrap_or_else(|| text.to_owned()),
+            false => text.to_owned(),
+        }
     }
 
     /// The secrets in which two entries differ. `None` if they differ in anything else.

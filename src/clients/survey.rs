@@ -1,10 +1,11 @@
 //! Reads all clients' files once and collects their servers.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::approval::{self, Approval};
 use super::cache::{FileCache, FileError};
+use super::model::Unmovable;
 use super::{
     Client, ConfigLocation, Entry, Found, Node, Scope, Surroundings, Survey, Text, fixed, reading,
     rules,
@@ -19,6 +20,7 @@ impl Survey {
             rules: Vec::new(),
             elsewhere: Vec::new(),
             fixed: Vec::new(),
+            projects: Vec::new(),
             unreadable: Vec::new(),
             files: BTreeMap::new(),
             locations: Vec::new(),
@@ -45,6 +47,7 @@ impl Survey {
                 survey.read(location, around, &cache);
             }
         }
+        survey.projects = survey.known_projects(around);
         survey.fixed = fixed::find(&survey, clients, around, &cache);
         survey.rules = rules::find(&survey, clients, around, &cache);
         survey.elsewhere = rules::elsewhere(&survey, clients, around, &cache);
@@ -54,6 +57,28 @@ impl Survey {
             }
         }
         survey
+    }
+
+    /// The directories of the projects that Claude Code's and Codex's files name, and those from the root of the current project down to
+    /// the current directory.
+    fn known_projects(&self, around: &Surroundings) -> Vec<PathBuf> {
+        let root = around.project().unwrap_or_default();
+        let inside = around.directory.iter().flat_map(|here| here.ancestors());
+        let inside = inside.take_while(|directory| directory.starts_with(&root));
+        let mut projects: Vec<PathBuf> = inside.map(Path::to_owned).collect();
+        for client in [Client::ClaudeCode, Client::Codex] {
+            let location = client.user_location(around);
+            let text = match self.files.get(&location.path) {
+                Some(source) => Some(source.text.clone()),
+                None => location.source().ok().map(|source| source.text),
+            };
+            let named = text.as_ref().and_then(|text| text.node().get("projects"));
+            let named = named.map(Node::members).unwrap_or_default();
+            projects.extend(named.into_iter().map(|(key, _)| PathBuf::from(key)));
+        }
+        projects.sort();
+        projects.dedup();
+        projects
     }
 
     /// The files of the project's servers, without files (or links to files) of the user's own servers: a migration
@@ -120,6 +145,20 @@ impl Survey {
                 && let Ok(entry) = &mut entry
             {
                 entry.is_disabled = true;
+            }
+            let is_of_user = |found: &Found| {
+                found.location.client == location.client
+                    && found.scope() == Scope::User
+                    && found.name == name
+            };
+            if entry == Err(Unmovable::NoTarget)
+                && location.project.is_some()
+                && self.found.iter().any(is_of_user)
+            {
+                entry = Err(Unmovable::Part {
+                    name: name.to_owned(),
+                    client: location.client,
+                });
             }
             let is_mcpzip = entry.as_ref().is_ok_and(Entry::is_mcpzip);
             let mut found = Found {

@@ -15,12 +15,15 @@ use crate::tool::{NameError, ServerName};
 
 const SERVERS: &str = "mcpServers";
 
+/// Keys that restrict a server. An entry that replaces another one keeps them.
+pub(crate) const RESTRICTING: [&str; 5] = ["disabled", "projects", "sandbox", "tools", "trust"];
+
 /// A change of one server's entry; entries are JSON texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A new server.
     Add(String),
-    /// Adds or replaces a server.
+    /// Adds or replaces a server. The keys that restrict it ([`RESTRICTING`]) stay, unless the new entry has them itself.
     Put(String),
     /// Sets members of the entry, each by its path of keys; `null` removes a member.
     Update(Vec<(Vec<String>, String)>),
@@ -113,7 +116,19 @@ impl Change {
             (_, false) => return Err(Refusal::Absent),
         }
         match self {
-            Self::Add(entry) | Self::Put(entry) => document.set(&path, entry)?,
+            Self::Add(entry) => document.set(&path, entry)?,
+            Self::Put(entry) => {
+                let restrictions = restrictions(document, name);
+                document.set(&path, entry)?;
+                // Only a program runs in a sandbox.
+                let has_program = document.get(&[SERVERS, name, "command"]).is_some();
+                for (key, value) in restrictions {
+                    let path = [SERVERS, name, key];
+                    if document.get(&path).is_none() && (has_program || key != "sandbox") {
+                        document.set(&path, &value)?;
+                    }
+                }
+            }
             Self::Update(members) => members.iter().try_for_each(|(keys, value)| {
                 let path: Vec<&str> = path
                     .into_iter()
@@ -197,6 +212,12 @@ pub(crate) fn change_servers(
             Err(ChangeError::Refused(refusals))
         }
     })
+}
+
+/// The keys of a server that restrict it, with their values.
+pub(crate) fn restrictions(document: &Document, name: &str) -> Vec<(&'static str, String)> {
+    let value = |key| Some((key, document.get(&[SERVERS, name, key])?));
+    RESTRICTING.into_iter().filter_map(value).collect()
 }
 
 fn is_there(document: &Document, name: &str) -> bool {

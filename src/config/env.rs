@@ -10,8 +10,13 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use directories::BaseDirs;
+
 use super::keyring::Keyring;
 use crate::secret::Secret;
+
+/// The variable that has the user's home directory.
+const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
 
 /// A variable and what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -604,12 +609,12 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Reads the variables of this process. One whose value is a reference to itself is unset: Gemini CLI passes `${NAME}` on as it
+    /// Reads the variables of this process, with the account's home directory if none is set. One whose value is a reference to itself is unset: Gemini CLI passes `${NAME}` on as it
     /// is written if it has no value for it. Invalid Unicode in a value becomes `U+FFFD`, so that one odd directory in
     /// `PATH` does not hide the others.
     #[must_use]
     pub(crate) fn process() -> Self {
-        std::env::vars_os()
+        let variables: Self = std::env::vars_os()
             .map(|(name, value)| {
                 (
                     name.to_string_lossy().into_owned(),
@@ -617,7 +622,14 @@ impl Environment {
                 )
             })
             .filter(|(name, value)| *value != format!("${{{name}}}"))
-            .collect()
+            .collect();
+        match (variables.home(), BaseDirs::new()) {
+            (None, Some(account)) => {
+                let home = account.home_dir().to_string_lossy().into_owned();
+                variables.with([(HOME.to_owned(), home)])
+            }
+            _ => variables,
+        }
     }
 
     /// The value of `name`; on Windows in any letter case.
@@ -680,8 +692,7 @@ impl Environment {
     /// The user's home directory, if it is known.
     #[must_use]
     pub(crate) fn home(&self) -> Option<PathBuf> {
-        let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        self.get(name)
+        self.get(HOME)
             .filter(|home| !home.is_empty())
             .map(PathBuf::from)
     }

@@ -106,7 +106,8 @@ impl Error {
     #[must_use]
     pub(crate) const fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Syntax { .. } | Self::Shape { .. } => Some(SYNTAX_HINT),
+            Self::Syntax { .. } => Some(SYNTAX_HINT),
+            Self::Shape { .. } => Some("`mcpzip config edit` opens the file and checks it again"),
             Self::Secrets { .. } => Some(
                 "correct the file, or move it away; servers that need a value from it then say which",
             ),

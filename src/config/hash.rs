@@ -6,7 +6,7 @@ use std::fmt;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::runner::program_name;
+use super::runner::{may_install, program_name};
 use super::{DescriptionLocation, Folder, Remote, Stdio, Transport};
 use crate::secret::Secret;
 
@@ -66,33 +66,49 @@ impl Transport {
     /// packages, plain flags, or the directory. For an interface with a description it is the place of that, which has all texts.
     #[must_use]
     pub(crate) fn program(&self) -> String {
-        let mut parts = Parts(Sha256::new());
         match self {
-            Self::Stdio(stdio) => {
-                parts.text("stdio");
-                parts.text(&program_name(&stdio.command).to_lowercase());
-                let is_package = stdio.may_install();
-                let is_flag = |arg: &&String| arg.starts_with('-') && !arg.contains('=');
-                for arg in stdio.args.iter().filter(|arg| !is_flag(arg)) {
-                    parts.text(if is_package { versionless(arg) } else { arg });
-                }
-            }
+            Self::Stdio(stdio) => program_of(&stdio.command, &stdio.args),
             Self::Http(remote) | Self::Sse(remote) => {
-                parts.text("url");
                 let description = remote.openapi.as_ref().map(|it| &it.description);
                 let url = match description {
                     Some(DescriptionLocation::Url(url)) => url.clone(),
                     Some(DescriptionLocation::File(path)) => path.display().to_string(),
                     Some(DescriptionLocation::Introspection) | None => remote.url.clone(),
                 };
-                let url = url.to_lowercase();
-                let address = url.split(['?', '#']).next().unwrap_or_default();
-                parts.text(address.trim_end_matches('/'));
+                address_of(&url)
             }
-            Self::Folder(folder) => parts.folder(folder),
+            Self::Folder(folder) => {
+                let mut parts = Parts(Sha256::new());
+                parts.folder(folder);
+                parts.short()
+            }
         }
-        HEXLOWER.encode(&parts.0.finalize()[..16])
     }
+}
+
+/// The value of [`Transport::program`] for a command line.
+#[must_use]
+pub(crate) fn program_of(command: &str, args: &[String]) -> String {
+    let mut parts = Parts(Sha256::new());
+    parts.text("stdio");
+    parts.text(&program_name(command).to_lowercase());
+    let is_package = may_install(command, args);
+    let is_flag = |arg: &&String| arg.starts_with('-') && !arg.contains('=');
+    for arg in args.iter().filter(|arg| !is_flag(arg)) {
+        parts.text(if is_package { versionless(arg) } else { arg });
+    }
+    parts.short()
+}
+
+/// The value of [`Transport::program`] for a URL.
+#[must_use]
+pub(crate) fn address_of(url: &str) -> String {
+    let url = url.to_lowercase();
+    let address = url.split(['?', '#']).next().unwrap_or_default();
+    let mut parts = Parts(Sha256::new());
+    parts.text("url");
+    parts.text(address.trim_end_matches('/'));
+    parts.short()
 }
 
 /// A package without its version: `@scope/name@1.2`, `name==1.2`.
@@ -112,6 +128,10 @@ impl fmt::Display for ConfigHash {
 struct Parts(Sha256);
 
 impl Parts {
+    fn short(self) -> String {
+        HEXLOWER.encode(&self.0.finalize()[..16])
+    }
+
     fn count(&mut self, count: usize) {
         self.0.update((count as u64).to_le_bytes());
     }

@@ -12,16 +12,7 @@ impl Stdio {
     /// Whether the server may have to be downloaded before it starts, as package runners do at first.
     #[must_use]
     pub(crate) fn may_install(&self) -> bool {
-        let program = match &self.args[..] {
-            // Runners are scripts on Windows.
-            [flag, program, ..]
-                if program_name(&self.command) == "cmd" && flag.eq_ignore_ascii_case("/c") =>
-            {
-                program
-            }
-            _ => &self.command,
-        };
-        RUNNERS.contains(&program_name(program))
+        may_install(&self.command, &self.args)
     }
 
     /// Whether its tools come from the help of a program, which may have hundreds of pages.
@@ -30,6 +21,20 @@ impl Stdio {
         let command_line = self.command_line.as_ref();
         command_line.is_some_and(|command_line| command_line.tools.is_empty())
     }
+}
+
+/// Whether a command line starts a package runner.
+pub(super) fn may_install(command: &str, args: &[String]) -> bool {
+    let program = match args {
+        // Runners are scripts on Windows.
+        [flag, program, ..]
+            if program_name(command) == "cmd" && flag.eq_ignore_ascii_case("/c") =>
+        {
+            program.as_str()
+        }
+        _ => command,
+    };
+    RUNNERS.contains(&program_name(program))
 }
 
 /// The program's name in a path or package: without directory, extension and version.

@@ -412,6 +412,9 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
     let login = format!("; login needed: run `mcpzip login {server}`");
     match need {
         AuthRequired::Credentials => String::new(),
+        AuthRequired::Header => {
+            format!("; renew the token there, or remove it and run `mcpzip login {server}`")
+        }
         AuthRequired::Command => {
             "; it does not accept the headers of its `headers_command`".to_owned()
         }

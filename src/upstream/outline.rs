@@ -103,7 +103,7 @@ fn of_http(server: &ServerName, error: &HttpError) -> String {
         HttpError::Login { status, .. } if error.wants_login() => {
             format!("requires a login (HTTP {status}): run `mcpzip login {server}`")
         }
-        HttpError::Login { status, .. } => format!("requires a login (HTTP {status})"),
+        HttpError::Login { status, need, .. } => format!("{} (HTTP {status})", need.demand()),
         HttpError::Identity(_) => "was not asked in the name of this person".to_owned(),
         HttpError::Command(_) => "cannot be called: its `headers_command` failed".to_owned(),
         HttpError::Redirect { .. } => "redirects to another address".to_owned(),

@@ -498,6 +498,26 @@ fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
 }
 
 #[test]
+fn rules_for_people_say_that_a_client_over_stdio_is_none_of_them() {
+    let file = with_people(
+        r#"{"provider": "bearer", "bearer": {"tokens": {"t": "alice"}},
+            "acl": {"default": "deny", "rules": [{"subjects": ["alice"], "tools": ["*"], "policy": "allow"}]}}"#,
+    );
+    let home = Home::with(AVELINO, &file);
+    let notes = home.migrate(&["avelino"])["notes"].to_string();
+    assert!(
+        notes.contains("a client over stdio does not have"),
+        "{notes}"
+    );
+    let checked = home.run(&["rules", "check", "--json", "github__list"]);
+    let told = checked.json().to_string();
+    assert!(
+        told.contains("for users and roles that this client is not"),
+        "{checked}"
+    );
+}
+
+#[test]
 fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
     let bearer = |acl: &str| {
         format!(
@@ -929,6 +949,15 @@ fn a_new_configuration_says_that_the_servers_of_mcpzip_0_1_are_not_in_it() {
         "{missing}"
     );
     says(&home, &["init", "--yes", "--dry-run", "--no-test"]);
+    // Without a new server the old ones stay in use.
+    says(&home, &["init", "--yes", "--no-test", "--client", "cursor"]);
+    assert!(!home.0.config_path().exists());
+    says(&home, &["connect", "windsurf"]);
+    let edited = Home::with(older, servers);
+    says(
+        &Home(edited.0.variable("EDITOR", "true")),
+        &["config", "edit"],
+    );
     says(&home, &["add", "new", "--no-check", "--", "new-mcp"]);
     assert!(home.config()["mcpServers"]["new"].is_object());
     // Once there is a configuration, nothing more is lost.

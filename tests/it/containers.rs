@@ -5,6 +5,8 @@ use serde_json::json;
 use crate::support::closed_port::ClosedPort;
 use crate::support::http::HttpServer;
 use crate::support::script::answer;
+#[cfg(unix)]
+use crate::support::terminal::Terminal;
 use crate::support::{Server, Setup, command, until};
 
 fn setup() -> Setup {
@@ -260,6 +262,28 @@ fn config_edit_opens_the_editor_and_checks_what_it_left() {
     assert!(failed.stderr.contains("`false` failed"), "{failed}");
     let none = command::run(setup.command(&["config", "edit"]), "").code(1);
     assert!(none.stderr.contains("set VISUAL or EDITOR"), "{none}");
+}
+
+#[cfg(unix)]
+#[test]
+fn config_edit_at_a_terminal_opens_one_of_the_usual_editors() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let setup = setup();
+    let bin = setup.home().path("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let nano = bin.join("nano");
+    std::fs::write(
+        &nano,
+        "#!/bin/sh\necho '{\"mcpServers\": {}}' > \"$1\"\necho opened\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&nano, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = setup.command(&["config", "edit"]);
+    command.env("PATH", &bin);
+    let Some(terminal) = Terminal::run(&command) else {
+        return;
+    };
+    terminal.shows("is valid");
 }
 
 #[test]

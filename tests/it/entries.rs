@@ -217,6 +217,45 @@ fn a_server_of_the_same_name_is_replaced_in_its_place_when_told_so() {
 }
 
 #[test]
+fn an_entry_that_replaces_another_one_keeps_its_restrictions() {
+    let before = r#"{"mcpServers": {"a": {"command": "x", "tools": {"deny": ["rm"]}, "trust": "pin", "sandbox": "strict",
+        "projects": ["/work"], "disabled": true, "timeout": 5}}}"#;
+    let entry = |setup: &Setup| {
+        let config: Value = serde_json::from_str(&text(setup)).unwrap();
+        config["mcpServers"]["a"].clone()
+    };
+    let setup = home(before);
+    let told = run(&setup, &["add", "a", "--force", "--no-check", "--", "y"]).code(0);
+    let mut kept = json!({
+        "command": "y", "tools": { "deny": ["rm"] }, "trust": "pin", "sandbox": "strict", "projects": ["/work"], "disabled": true,
+    });
+    assert_eq!(entry(&setup), kept, "{told}");
+    let hints = told.json()["hints"].to_string();
+    for key in ["disabled", "projects", "sandbox", "tools", "trust"] {
+        assert!(hints.contains(&format!("`{key}`")), "{key}: {hints}");
+    }
+    // A key of the new entry is the user's decision.
+    let new = r#"{"command": "z", "tools": {"ask": ["rm"]}, "disabled": false}"#;
+    let _ = run(
+        &setup,
+        &["add", "a", "--force", "--no-check", "--json", new],
+    )
+    .code(0);
+    (kept["command"], kept["tools"]) = (json!("z"), json!({ "ask": ["rm"] }));
+    kept["disabled"] = json!(false);
+    assert_eq!(entry(&setup), kept);
+    // Nothing of a URL runs in a sandbox.
+    let url = "https://a.example/mcp";
+    let told = run(&setup, &["add", "a", "--force", "--no-check", url]).code(0);
+    assert_eq!(entry(&setup)["sandbox"], Value::Null);
+    assert_eq!(entry(&setup)["trust"], "pin");
+    assert!(
+        told.json()["hints"].to_string().contains("a URL has none"),
+        "{told}"
+    );
+}
+
+#[test]
 fn where_there_is_no_configuration_one_is_made_for_the_user_alone() {
     let setup = Setup::new().log_level("error");
     let _ = run(&setup, &["add", "a", "--no-check", "--", "x"]).code(0);

@@ -112,7 +112,8 @@ fn configured_headers_go_before_every_login() {
     let mut client = setup.connect();
     let text = client.execute("web__t").tool_error();
     assert!(
-        text.contains("requires a login") && !text.contains("login needed"),
+        text.contains("refused the `Authorization` of its `headers` (HTTP 401)")
+            && text.contains("renew the token there, or remove it and run `mcpzip login web`"),
         "{text}"
     );
     client.finish();

@@ -104,6 +104,25 @@ fn under_pins_a_new_and_a_renamed_tool_wait_for_a_person() {
 }
 
 #[test]
+fn a_difference_that_is_only_reported_does_not_wait() {
+    let renamed = tool("fetch", &format!("{READ} Also PDF."));
+    let extra = tool("send", "Sends a mail to anybody.");
+    let lists = listing(&[tool("read", READ)], &[renamed, extra]);
+    let setup = under("report", lists);
+    let mut client = listed_twice(&setup);
+    client.execute_with("web__fetch", "{}").value();
+    client.finish();
+    let told = setup.run(&["status"]).stdout + &setup.run(&["servers"]).stdout;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("renamed since first seen: fetch (was read)"),
+        "{told}"
+    );
+    assert!(told.contains("agents can call them"), "{told}");
+    assert!(!told.contains("wait for a person"), "{told}");
+}
+
+#[test]
 fn an_edit_of_its_entry_lifts_no_hold() {
     let setup = under("pin", turning());
     hold_back(&setup);

@@ -28,6 +28,34 @@ fn put(path: &std::path::Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
+#[test]
+fn faulty_and_disabled_servers_are_not_taken_for_none() {
+    for (entry, told) in [
+        (json!({ "command": 5 }), "have faults"),
+        (json!({ "command": "x", "disabled": true }), "switched off"),
+    ] {
+        let setup = Setup::new();
+        let file = json!({ "mcpServers": { "a": entry } });
+        setup.save_text(&file.to_string());
+        let mut client = setup.start_command(setup.command(&["serve"]));
+        let answer = client.shake_hands("2025-11-25").value();
+        let instructions = answer["instructions"].as_str().unwrap_or_default();
+        assert!(instructions.contains(told), "{instructions}");
+        client.finish();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn without_a_home_in_the_environment_the_accounts_home_counts() {
+    // A command that reads nothing in the home.
+    let setup = Setup::new();
+    let mut command = setup.command(&["undo"]);
+    command.env_remove("HOME");
+    let told = crate::support::command::run(command, "").code(1);
+    assert!(told.stderr.contains("nothing to undo"), "{told}");
+}
+
 /// The text of a configuration with one scripted server.
 fn configuration(setup: &Setup) -> String {
     setup.save();

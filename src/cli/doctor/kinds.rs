@@ -65,7 +65,7 @@ kinds! {
         advice "Look at the line and column that are named. The file is JSON; comments and trailing commas are permitted.";
     CONFIG_UNKNOWN_KEY: Warning "config-unknown-key", "the configuration has an unknown key",
         why "This setting has no effect.",
-        advice "Correct the key to the one that is suggested, or remove it.";
+        advice "Correct the key, as the message suggests if it knows a similar one, or remove it.";
     CONFIG_ODD: Warning "config-odd", "something in the configuration is not used as it is written",
         why "The line does not hold: a default is used, another entry counts, or something is missing that it needs.",
         advice "Go to the line named, and follow the message.";
@@ -101,7 +101,7 @@ kinds! {
         advice "Set the variable where the client is started, or write `${NAME:-default}`.";
     COMMAND_MISSING: Error "command-missing", "a server's command was not found",
         why "The server cannot start.",
-        advice "Install the program, or write its whole path as `command`.";
+        advice "Split a whole command line as the message says. Otherwise install the program, or write its whole path as `command`.";
     COMMAND_DESKTOP_PATH: Warning "command-desktop-path", "a server's command is found in this shell only",
         why "A client that is started from the desktop has a shorter PATH, and the server does not start there.",
         advice "Write the whole path of the program as `command`.";

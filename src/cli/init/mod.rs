@@ -544,7 +544,10 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
         })
         .collect();
     let connects = selection.clients.len() > barriers.len();
-    if !popular.is_empty() || !config_file.exists() && new.is_empty() && connects {
+    // The servers of mcpzip 0.1 are served as long as there is no other configuration.
+    let has_older = migrate::older_note(config_file, &machine.around.environment).is_some();
+    let is_first = !config_file.exists() && new.is_empty() && connects && !has_older;
+    if !popular.is_empty() || is_first {
         new.extend(
             plan.add_servers(config_file, &popular)
                 .map_err(anyhow::Error::from)?,

@@ -440,14 +440,29 @@ impl DraftServer {
                 servers.add((name, title), node, &mut self.notes, (is_merged, twins))
             }
         };
+        let ours = match &verdict {
+            Verdict::Moves { name, .. } | Verdict::Conflicts { name } => name,
+            Verdict::Stays(_) => &self.name,
+        };
+        // Notes are written before the name here is known.
+        let notes = self.notes.iter().map(|note| {
+            ["enable", "approve"]
+                .iter()
+                .fold(note.clone(), |note, command| {
+                    note.replace(
+                        &format!("`mcpzip {command}`"),
+                        &format!("`mcpzip {command} {ours}`"),
+                    )
+                })
+        });
         Item {
             client: Client::ClaudeDesktop,
             scope: Scope::User,
             path: wanted.file.to_owned(),
+            notes: notes.collect(),
             server: self.name,
             verdict,
             left_behind: self.left_behind,
-            notes: self.notes,
             is_off,
         }
     }

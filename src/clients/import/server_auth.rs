@@ -395,6 +395,7 @@ impl Rights {
         // A role without any profile would be a fault, and gives nothing.
         self.roles.retain(|_, role| !role.profiles.is_empty());
         draft.notes.extend(self.notes());
+        let mut draft_notes = Vec::new();
         let mut set = |path: &[&'static str], value: Node| {
             draft.settings.push(Setting {
                 path: path.to_vec(),
@@ -420,11 +421,18 @@ impl Rights {
         if !roles.is_empty() {
             set(&["roles"], Node::map(roles));
         }
+        let is_by_name = |rule: &String| rule.starts_with("@user:") || rule.starts_with("@role:");
+        if !self.allow.is_empty() && self.allow.iter().all(is_by_name) {
+            let note = "every rule in `tools.allow` names users or roles, which a client over stdio does not have: there, nothing may be \
+                        called. A rule for `@local` permits tools to the user of this machine";
+            draft_notes.push(note.to_owned());
+        }
         for (key, rules) in [("allow", self.allow), ("deny", self.deny)] {
             if !rules.is_empty() {
                 set(&["tools", key], Node::texts(rules));
             }
         }
+        draft.notes.extend(draft_notes);
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Survey {
     pub elsewhere: Vec<Rule>,
     /// The servers that are in no editable list.
     pub fixed: Vec<Fixed>,
+    /// The directories of the projects that clients' files name, and of the current one down to the current directory.
+    pub(in crate::clients) projects: Vec<PathBuf>,
     /// The files that could not be read, with the reasons.
     pub unreadable: Vec<(PathBuf, FileError)>,
     pub(in crate::clients) files: BTreeMap<PathBuf, Source>,

@@ -19,6 +19,12 @@ pub(crate) enum Unmovable {
     /// It has no target.
     #[error("has neither a command nor a URL")]
     NoTarget,
+    /// It is laid over a server of the user's, without a target of its own.
+    #[error(
+        "only changes your own `{name}` in this project; its limits go with that server. Without it {} may refuse this entry: remove it once the server has moved",
+        client.title()
+    )]
+    Part { name: String, client: Client },
     /// It needs something that only its client provides.
     #[error("{need}, which only {} does", client.title())]
     NeedsClient { need: &'static str, client: Client },

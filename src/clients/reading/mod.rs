@@ -8,7 +8,7 @@ mod url;
 
 use std::path::{Path, is_separator};
 
-use super::model::{Entry, Target, Unmovable};
+use super::model::{Entry, Target, ToolRule, Unmovable};
 use super::references::{Role, translate};
 use super::remote::Outcome;
 use super::text::is_mark;
@@ -50,6 +50,23 @@ const QUIET_KEYS: &[&str] = &[
     "$typeName",
     "gallery",
     "version",
+];
+
+/// Keys of a part of an entry that neither restrict the server nor change what runs.
+const HARMLESS_KEYS: &[&str] = &[
+    "disabled",
+    "enabled",
+    "required",
+    "timeout",
+    "tool_timeout_sec",
+    "startup_timeout_sec",
+    "startup_timeout_ms",
+    "supports_parallel_tool_calls",
+    "description",
+    "displayName",
+    "name",
+    "tools",
+    "type",
 ];
 
 /// Reads an entry of `client`. Relative paths of a project's entry are relative to `project`.
@@ -110,6 +127,46 @@ pub(super) fn read(
     })
 }
 
+/// An entry that a client lays over another one of the same name.
+pub(super) struct Part {
+    /// The key and value that switch the server off.
+    pub(super) switch: Option<(&'static str, String)>,
+    /// The rules about single tools, if the entry has no target of its own.
+    pub(super) tool_rules: Vec<ToolRule>,
+    /// The keys that change the server otherwise, if the entry has no target of its own.
+    pub(super) others: Vec<String>,
+}
+
+/// Reads an entry of `client` that may lack its target. `None` if it is not understood.
+pub(super) fn part(client: Client, entry: &Node) -> Option<Part> {
+    let reader = Reader {
+        client,
+        entry,
+        project: None,
+    };
+    let switch = matches!(entry, Node::Map(_)).then(|| reader.switch())?;
+    let is_whole = reader
+        .first(COMMAND_KEYS)
+        .or(reader.first(URL_KEYS))
+        .is_some();
+    let mut part = Part {
+        switch: switch.map(|(key, value)| (key, value.to_json())),
+        tool_rules: Vec::new(),
+        others: Vec::new(),
+    };
+    if !is_whole {
+        part.tool_rules = reader.tool_rules();
+        let groups = [DENYING_KEYS, ALLOWING_KEYS, FREEING_KEYS, HARMLESS_KEYS];
+        let is_known = |key: &str| groups.iter().any(|keys| keys.contains(&key));
+        let keys = entry.members().into_iter().map(|(key, _)| key);
+        part.others = keys
+            .filter(|key| !is_known(key))
+            .map(str::to_owned)
+            .collect();
+    }
+    Some(part)
+}
+
 /// Checks for features that only the client can provide to a server.
 fn needs_client(client: Client, entry: &Node) -> Result<(), Unmovable> {
     let own = |need| Err(Unmovable::NeedsClient { need, client });
@@ -167,13 +224,16 @@ impl<'e> Reader<'e> {
         found.filter(|(_, value)| !matches!(value, Node::Null))
     }
 
-    /// Whether it is switched off; a switch that is not understood is one that is off.
+    /// The key and value that switch it off; a switch that is not understood is one that is off.
+    fn switch(&self) -> Option<(&'static str, &'e Node)> {
+        let switches = [("disabled", false), ("enabled", true)].into_iter();
+        let mut written = switches.filter_map(|(key, on)| Some((key, on, self.entry.get(key)?)));
+        let off = written.find(|(_, on, value)| ![Node::Null, Node::Flag(*on)].contains(value));
+        off.map(|(key, _, value)| (key, value))
+    }
+
     fn is_disabled(&self) -> bool {
-        let is_other = |key: &str, on: bool| {
-            let value = self.entry.get(key).filter(|value| **value != Node::Null);
-            value.is_some_and(|value| *value != Node::Flag(on))
-        };
-        is_other("disabled", false) || is_other("enabled", true)
+        self.switch().is_some()
     }
 
     fn text(&self, text: &str, role: Role) -> Result<String, Unmovable> {

@@ -193,7 +193,7 @@ fn carried(source: &SourceRule, tools: Vec<String>) -> Carried {
         RuleKind::Allow => Carried::Needless,
         _ if is_unclear(source) => Carried::Lost("is not understood"),
         _ if is_permission && source.text.contains('(') => {
-            Carried::Lost("looks at parameters, which the proxy's rules do not")
+            Carried::Lost("looks at parameters, which are not carried over")
         }
         RuleKind::Deny if is_permission => Carried::Deny(tools),
         RuleKind::Ask if is_permission => Carried::Ask(tools),

@@ -1,13 +1,15 @@
 //! Gemini CLI's rules: `policies/*.toml` of the user, the workspace and the administrator. Tools are named
-//! `mcp_SERVER_TOOL` there, or `SERVER__TOOL` in older versions. The rule with the highest priority applies.
+//! `mcp_SERVER_TOOL` there, or `SERVER__TOOL` in older versions. The rule with the highest priority applies. Settings exclude tools and
+//! servers by name.
 
 use std::path::PathBuf;
 
 use super::super::cache::FileCache;
 use super::super::entry::NAME;
-use super::super::model::Found;
+use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, fits, is_about_all};
+use super::projects::off;
 use super::{Carried, Rule, RuleFile, RuleKind, files, items, plain};
 
 /// Conditions on a call that mcpzip's rules do not have.
@@ -19,12 +21,13 @@ const CONDITIONS: &[&str] = &[
 ];
 
 pub(super) fn find(
+    survey: &Survey,
     servers: &[&Found],
     around: &Surroundings,
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    for (path, project) in settings(around) {
+    for (path, project) in settings(survey, around) {
         let file = RuleFile {
             path: &path,
             project: project.as_deref(),
@@ -76,22 +79,22 @@ fn permits_mcpzip(policies: &Node) -> bool {
 }
 
 /// The settings files, each with its project.
-fn settings(around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let own = Client::GeminiCli.user_location(around).path;
     let system = around.gemini_system_files().map(|path| (path, None));
-    let project = around.directory.as_ref().map(|here| {
-        let path = here.join(".gemini/settings.json");
-        (path, Some(here.clone()))
+    let projects = survey.projects.iter().map(|directory| {
+        let path = directory.join(".gemini/settings.json");
+        (path, Some(directory.clone()))
     });
-    let project = project.filter(|(path, _)| *path != own);
+    let projects: Vec<_> = projects.filter(|(path, _)| *path != own).collect();
     [(own, None)]
         .into_iter()
         .chain(system)
-        .chain(project)
+        .chain(projects)
         .collect()
 }
 
-/// Reads the tools that settings exclude by name.
+/// Reads the tools and servers that settings exclude by name.
 fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
     let Some(node) = file.open(Syntax::Json, cache, rules) else {
         return;
@@ -108,6 +111,25 @@ fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
             let tools = tools(&rule, &found.name);
             if !tools.is_empty() {
                 rules.push(source.clone().about(found, Carried::Deny(tools)));
+            }
+        }
+    }
+    for key in ["excluded", "allowed"] {
+        let Some(list) = file.at(&node, &["mcp", key], rules) else {
+            continue;
+        };
+        let source = file.source_rule(format!("mcp.{key}"), list.to_json(), RuleKind::Deny);
+        // The lists in the file of a server are read with it.
+        let others = file.servers.iter();
+        let others = others.filter(|found| file.path != found.location.path);
+        for found in others.filter(|found| source.reaches(found)) {
+            // A list that is not understood may be about it.
+            let is_off = match list.names(&found.name) {
+                Some(is_there) => is_there == (key == "excluded"),
+                None => true,
+            };
+            if is_off {
+                rules.push(source.clone().about(found, off(file)));
             }
         }
     }
@@ -150,7 +172,7 @@ fn read(
             RuleKind::Allow => Carried::Needless,
             RuleKind::Ask if is_about_all && !is_conditional => Carried::Needless,
             _ if is_conditional => {
-                Carried::Lost("looks at parameters or claims, which the proxy's rules do not")
+                Carried::Lost("looks at parameters or claims, which are not carried over")
             }
             RuleKind::Ask => Carried::Ask(tools),
             _ => Carried::Deny(tools),

@@ -52,10 +52,10 @@ pub(super) fn find(
         };
         let own = (trigger(&node), &node);
         for (event, hooks) in named.into_iter().chain(node.members()).chain([own]) {
-            let event = event.replace('_', "").to_lowercase();
-            if BEFORE.contains(&event.as_str()) {
+            let plain = event.replace('_', "").to_lowercase();
+            if BEFORE.contains(&plain.as_str()) {
                 for hook in items(hooks).iter().filter(|hook| **hook != Node::Null) {
-                    add(client, &file, &event, hook, rules);
+                    add(client, &file, event, hook, rules);
                 }
             }
         }

@@ -12,7 +12,9 @@ mod hooks;
 mod matcher;
 mod opencode;
 mod others;
+mod projects;
 mod rights;
+mod vs_code;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +25,7 @@ use super::{Client, Node, Surroundings, Syntax};
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use others::is_hidden_at_cursor;
 pub(super) use rights::Rights;
+pub(super) use vs_code::refused_access;
 
 /// The reason why a hook cannot be carried over.
 const HOOK_SEES_EXECUTE_TOOL: &str =
@@ -97,11 +100,7 @@ pub(super) fn find(
     for found in survey.found.iter().filter(|found| !found.is_mcpzip) {
         let Ok(entry) = &found.entry else { continue };
         for rule in &entry.tool_rules {
-            let kind = match &rule.carried {
-                Carried::Ask(_) => RuleKind::Ask,
-                Carried::Needless => RuleKind::Allow,
-                _ => RuleKind::Deny,
-            };
+            let kind = kind_of(&rule.carried);
             let key = format!(
                 "{}.{}",
                 found.location.path_of(&found.name).join("."),
@@ -126,6 +125,15 @@ pub(super) fn find(
     }
     rules.sort_by_key(|rule| rule.kind);
     rules
+}
+
+/// The kind of a rule in an entry, by its fate.
+const fn kind_of(carried: &Carried) -> RuleKind {
+    match carried {
+        Carried::Ask(_) => RuleKind::Ask,
+        Carried::Needless => RuleKind::Allow,
+        _ => RuleKind::Deny,
+    }
 }
 
 /// The rules of a client about a server that only other clients have. Behind the proxy the client gets that server,
@@ -227,7 +235,7 @@ fn add_rules(
     match client {
         Client::ClaudeCode => claude_code::find(survey, servers, around, cache, rules),
         Client::OpenCode => opencode::find(survey, servers, around, cache, rules),
-        Client::GeminiCli => gemini::find(servers, around, cache, rules),
+        Client::GeminiCli => gemini::find(survey, servers, around, cache, rules),
         Client::Goose => others::goose(survey, servers, around, cache, rules),
         Client::Codex => others::codex(survey, servers, rules),
         Client::Zed => {
@@ -236,9 +244,9 @@ fn add_rules(
         }
         Client::Cursor => others::cursor(servers, around, cache, rules),
         Client::Kiro => others::kiro(servers, around, cache, rules),
+        Client::VsCode => vs_code::find(survey, servers, around, cache, rules),
         // These clients have no known rules, apart from entries and hooks.
         Client::ClaudeDesktop
-        | Client::VsCode
         | Client::Windsurf
         | Client::Cline
         | Client::Roo
@@ -246,6 +254,7 @@ fn add_rules(
         | Client::CopilotCli
         | Client::LmStudio => {}
     }
+    projects::find(client, servers, survey, around, cache, rules);
     hooks::find(client, servers, around, cache, rules);
 }
 

@@ -10,7 +10,7 @@ use super::super::{Client, Node, Surroundings, Syntax, Text};
 use super::claude_code::{head, markdown};
 use super::glob::{behind, fits, is_about_all};
 use super::others::OF_AN_AGENT;
-use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, plain};
+use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, plain, projects};
 use crate::config::env;
 
 /// A pattern, the tools of a server that it matches, and its value.
@@ -44,6 +44,7 @@ pub(super) fn find(
         let Some(node) = &file.open(Syntax::Json, cache, rules) else {
             continue;
         };
+        projects::add(Client::OpenCode, "mcp", node.get("mcp"), &file, rules);
         let agents = ["agent", "mode"].into_iter().flat_map(|key| {
             let agents = node.get(key).map(Node::members).unwrap_or_default();
             agents
@@ -93,9 +94,7 @@ fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<Path
         add(directory, None);
     }
     add(&around.home.join(".opencode"), None);
-    let root = around.project().unwrap_or_default();
-    let inside = around.directory.iter().flat_map(|here| here.ancestors());
-    for directory in inside.take_while(|directory| directory.starts_with(&root)) {
+    for directory in survey.projects.iter().map(PathBuf::as_path) {
         add(directory, Some(directory));
         add(&directory.join(".opencode"), Some(directory));
     }
@@ -227,7 +226,7 @@ fn about(
             Node::Text(text) if text == "ask" => (RuleKind::Ask, Carried::Ask(line.tools.clone())),
             _ => (
                 RuleKind::Deny,
-                Carried::Lost("looks at parameters, which the proxy's rules do not"),
+                Carried::Lost("looks at parameters, which are not carried over"),
             ),
         };
         let carried = match carried {

@@ -16,22 +16,35 @@ pub(super) fn codex(survey: &Survey, servers: &[&Found], rules: &mut Vec<Rule>) 
         let Some(source) = survey.files.get(&location.path) else {
             continue;
         };
-        for found in servers {
+        let file = RuleFile {
+            path: &location.path,
+            project: location.project.as_deref(),
+            servers,
+        };
+        // Those of a project about a server of the user are read with the projects' entries.
+        let is_own = |found: &&&Found| location.project.is_none() || found.location == *location;
+        for found in servers.iter().filter(is_own) {
             let path = location.path_of(&found.name);
-            let entry = source.text.node().at(&path);
-            let tools = entry.and_then(|entry| entry.get("tools"));
-            for (tool, node) in tools.map(Node::members).unwrap_or_default() {
-                let (kind, carried) = codex_tool(tool, node);
-                let key = format!("{}.tools.{tool}", path.join("."));
-                let source = SourceRule {
-                    project: location.project.clone(),
-                    ..SourceRule::new(&location.path, key, node.to_json(), kind)
-                };
-                if source.reaches(found) {
-                    rules.push(source.about(found, carried));
-                }
+            if let Some(entry) = source.text.node().at(&path) {
+                codex_tools(&path.join("."), entry, &file, found, rules);
             }
         }
+    }
+}
+
+/// Adds the rules for single tools in the `entry` at `key` about a server.
+pub(super) fn codex_tools(
+    key: &str,
+    entry: &Node,
+    file: &RuleFile<'_>,
+    found: &Found,
+    rules: &mut Vec<Rule>,
+) {
+    let tools = entry.get("tools").map(Node::members);
+    for (tool, node) in tools.unwrap_or_default() {
+        let (kind, carried) = codex_tool(tool, node);
+        let source = file.source_rule(format!("{key}.tools.{tool}"), node.to_json(), kind);
+        rules.push(source.about(found, carried));
     }
 }
 
@@ -108,8 +121,7 @@ pub(super) fn zed(
 
 /// The kind of a permission of Zed, and the outcome if it cannot be carried over.
 fn zed_permission(value: &Node) -> (RuleKind, Option<Carried>) {
-    const CONDITIONAL: Carried =
-        Carried::Lost("looks at parameters, which the proxy's rules do not");
+    const CONDITIONAL: Carried = Carried::Lost("looks at parameters, which are not carried over");
     let default = match value {
         Node::Map(_) => value.get("default"),
         Node::Null => None,

@@ -416,7 +416,18 @@ impl Policy {
             DecidedBy::Allow(index) => {
                 named("allow", self.allow.as_deref().unwrap_or_default(), index)
             }
-            DecidedBy::NoAllow => "tools.allow, which does not name it".to_owned(),
+            DecidedBy::NoAllow => {
+                let mut allowed = self.allow.iter().flatten().peekable();
+                let is_for_others = allowed.peek().is_some()
+                    && !allowed.any(|rule| rule.audience.permits(&self.subject));
+                match is_for_others {
+                    true => {
+                        "tools.allow, whose rules are for users and roles that this client is not"
+                    }
+                    false => "tools.allow, which does not name it",
+                }
+                .to_owned()
+            }
             DecidedBy::Ask(index) => named("ask", &self.ask, index),
             DecidedBy::Deny(index) => named("deny", &self.deny, index),
             DecidedBy::WithoutAsking(index) => {

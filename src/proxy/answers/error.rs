@@ -427,7 +427,7 @@ fn after_http(error: &HttpError) -> &'static str {
         HttpError::Unreachable { .. } => "nothing was sent; a new call tries to connect again",
         HttpError::Insecure { .. } => "nothing was sent; check its entry in the configuration",
         HttpError::Login {
-            need: AuthRequired::Credentials,
+            need: AuthRequired::Credentials | AuthRequired::Header,
             ..
         } => "a person has to give it valid credentials in the configuration",
         HttpError::Command { .. }

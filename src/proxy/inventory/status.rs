@@ -65,6 +65,9 @@ pub(crate) struct ServerReport {
     /// The scanner's findings in its texts, for a person: only in the status of the caches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<TextFinding>,
+    /// Whether tools that differ are held back, rather than only reported.
+    #[serde(skip)]
+    pub holds: bool,
     /// Nothing of it reaches a client before a person has approved it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quarantined: bool,
@@ -308,6 +311,7 @@ impl Inventory {
             tools: 0,
             withheld: 0,
             changed: Vec::new(),
+            holds: false,
             pending: Vec::new(),
             findings: Vec::new(),
             quarantined: false,
@@ -385,6 +389,7 @@ impl Inventory {
             tools: known.map_or(0, |known| known.entries().len()) - snapshot.withheld(server),
             withheld: snapshot.withheld(server),
             changed: names_of(&pending, &ChangeKind::Changed),
+            holds: is_pinned,
             quarantined: pending.is_quarantined && state != "disabled",
             pending: Difference::all(&pending),
             findings: Vec::new(),
@@ -524,14 +529,30 @@ impl ServerReport {
         }
         let waiting = self.pending.iter().filter(|one| !one.rejected);
         let count = waiting.count().saturating_sub(self.changed.len());
-        let more = format!("{count} more wait for a person");
-        let text = match (names.is_empty(), count) {
-            (true, 0) => return None,
-            (true, _) => more,
-            (false, 0) => format!("changed since first seen: {names}"),
-            (false, _) => format!("changed since first seen: {names}; {more}"),
+        let changed = (!names.is_empty()).then(|| format!("changed since first seen: {names}"));
+        let others = match self.holds {
+            true => (count > 0).then(|| format!("{count} more wait for a person")),
+            false => self.reported(count),
         };
-        Some(format!("{text} (`mcpzip approve {name}` shows how)"))
+        let texts: Vec<String> = changed.into_iter().chain(others).collect();
+        let text = texts.join("; ");
+        (!text.is_empty()).then(|| format!("{text} (`mcpzip approve {name}` shows how)"))
+    }
+
+    /// The differences other than changed tools, `count` in all, of a server whose differences are only reported.
+    fn reported(&self, count: usize) -> Option<String> {
+        let renamed = self.pending.iter().filter(|one| !one.rejected);
+        let renamed = renamed.filter_map(|one| {
+            let (tool, from) = (one.tool.as_ref()?, one.from.as_ref()?);
+            Some(format!("{tool} (was {from})"))
+        });
+        let renamed: Vec<String> = renamed.collect();
+        let rest = count.saturating_sub(renamed.len());
+        let renamed = (!renamed.is_empty())
+            .then(|| format!("renamed since first seen: {}", renamed.join(", ")));
+        let rest = (rest > 0).then(|| format!("{rest} more differ"));
+        let texts: Vec<String> = renamed.into_iter().chain(rest).collect();
+        (!texts.is_empty()).then(|| format!("{}; agents can call them", texts.join(", ")))
     }
 
     /// The first findings of the scanner, for display.

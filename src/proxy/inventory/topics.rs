@@ -189,6 +189,13 @@ impl Topics {
         }
         let text = match mode {
             _ if text.is_empty() && config.stand_in.is_some() => String::new(),
+            _ if text.is_empty() && !config.faults.is_empty() => {
+                "No MCP server can be used: the entries in the configuration have faults, which `mcpzip doctor` shows a person."
+                    .to_owned()
+            }
+            _ if text.is_empty() && !config.servers.is_empty() => {
+                "All MCP servers are switched off.".to_owned()
+            }
             _ if text.is_empty() => "No MCP server is configured yet.".to_owned(),
             Mode::MetaTools => format!("{text}. {HOW}"),
             Mode::Direct => format!("{text}."),

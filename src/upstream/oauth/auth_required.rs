@@ -6,6 +6,8 @@ pub(crate) enum AuthRequired {
     /// Credentials in the configuration: missing or invalid ones.
     #[default]
     Credentials,
+    /// A valid `Authorization` in the `headers` of the configuration: the server refused the one that is there.
+    Header,
     /// Valid credentials from its `headers_command`.
     Command,
     /// A first login.
@@ -24,4 +26,14 @@ pub(crate) enum AuthRequired {
     Identity,
     /// A renewal of the login, which failed just now.
     Patience(String),
+}
+
+impl AuthRequired {
+    /// The predicate of a sentence about the server.
+    pub(crate) const fn demand(&self) -> &'static str {
+        match self {
+            Self::Header => "refused the `Authorization` of its `headers`",
+            _ => "requires a login",
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod messy;
 mod misread;
 mod names;
 mod older;
+mod overlays;
 mod projects;
 mod rules;
 mod staying;

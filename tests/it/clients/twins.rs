@@ -191,3 +191,70 @@ fn undo_keeps_the_secrets_of_a_server_that_it_keeps() {
     assert_eq!(names(&machine), ["github"]);
     assert_eq!(stored(&machine), json!({ "GITHUB_TOKEN": LITERAL }));
 }
+
+#[test]
+fn a_denial_reaches_every_entry_of_the_same_program_or_url() {
+    let npx = json!({ "command": "npx", "args": ["-y", "@x/pk"], "env": { "TOKEN": LITERAL } });
+    let url = json!({ "type": "http", "url": "https://m.example/mcp" });
+    for (claude, cursor) in [
+        (
+            &npx,
+            json!({ "command": "npx", "args": ["-y", "@x/pk"], "env": { "TOKEN": OTHER } }),
+        ),
+        (&npx, json!({ "command": "npx", "args": ["@x/pk"] })),
+        (
+            &npx,
+            json!({ "command": "/usr/bin/npx", "args": ["-y", "@x/pk@latest"] }),
+        ),
+        (
+            &npx,
+            json!({ "command": "npx", "args": ["-y", "@x/pk"], "env": { "DEBUG": "1" } }),
+        ),
+        (&url, json!({ "url": "https://m.example/mcp/" })),
+        (
+            &url,
+            json!({ "url": "https://m.example/mcp", "headers": { "X-Team": "a" } }),
+        ),
+    ] {
+        let machine = Machine::new();
+        for (client, name, entry) in [("claude-code", "pk", claude), ("cursor", "other", &cursor)] {
+            let file = json!({ "mcpServers": { name: entry } });
+            machine.put(user_file(client), &file.to_string());
+        }
+        machine.put(
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["mcp__pk__rm"], "ask": ["mcp__pk__push"]}}"#,
+        );
+        let report = machine.migrate(&[]);
+        let tools = json!({ "ask": ["push"], "deny": ["rm"] });
+        let servers = machine.servers();
+        assert_eq!(servers["other"]["tools"], tools, "{cursor}: {report:#}");
+        assert_eq!(servers["pk"]["tools"], tools, "{cursor}: {report:#}");
+        let told = report["warnings"].to_string();
+        assert!(
+            told.contains("`other` also gets the rules of `pk`"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_denial_stays_with_its_program() {
+    let machine = Machine::new();
+    for (client, name, package) in [
+        ("claude-code", "pk", "@x/pk"),
+        ("cursor", "other", "@x/other"),
+    ] {
+        let entry = json!({ "command": "npx", "args": ["-y", package] });
+        machine.put(
+            user_file(client),
+            &json!({ "mcpServers": { name: entry } }).to_string(),
+        );
+    }
+    machine.put(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__pk__rm"]}}"#,
+    );
+    machine.migrate(&[]);
+    assert_eq!(machine.servers()["other"]["tools"], Value::Null);
+}

@@ -268,7 +268,7 @@ const BOTH: &[(Row, Does)] = &[
         call(
             "it requires a login (401)",
             Comes::Error,
-            "requires a login (HTTP 401) … person",
+            "refused the `Authorization` of its `headers` (HTTP 401) … person",
         ),
         |_, reply| {
             reply.whole("401 Unauthorized", "", "who are you");
@@ -518,7 +518,7 @@ const BOTH: &[(Row, Does)] = &[
         shake(
             "401 in the handshake",
             Comes::Error,
-            "requires a login (HTTP 401)",
+            "refused the `Authorization` of its `headers` (HTTP 401)",
         ),
         |_, reply| {
             reply.whole("401 Unauthorized", "", "");

@@ -35,7 +35,7 @@ pub(crate) enum HttpError {
         retry_after: Option<String>,
     },
     /// The server requires credentials, or better ones.
-    #[error("requires a login (HTTP {status}){}", quote(.said))]
+    #[error("{} (HTTP {status}){}", .need.demand(), quote(.said))]
     Login {
         /// 401, or 403.
         status: u16,

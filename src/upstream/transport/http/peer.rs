@@ -320,9 +320,18 @@ impl HttpPeer {
             _ if by_command => AuthRequired::Command,
             _ if self.on_behalf.is_some() => AuthRequired::Identity,
             Some(login) => login.need(),
+            None if self.headers.contains_key(AUTHORIZATION) => AuthRequired::Header,
             None => AuthRequired::Credentials,
         };
         let error = match error {
+            // It knows who we are, and more rights may be needed.
+            HttpError::Login {
+                status: 403, said, ..
+            } if need == AuthRequired::Header => HttpError::Login {
+                status: 403,
+                need: AuthRequired::Credentials,
+                said,
+            },
             HttpError::Login { status, said, .. } => HttpError::Login { status, need, said },
             other => other,
         };

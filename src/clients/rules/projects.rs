@@ -1,0 +1,127 @@
+//! A project's entries for servers that the user's own files have: a client lays both over each other, so that a server may be switched
+//! off or limited in one project only.
+
+use super::super::cache::FileCache;
+use super::super::model::{Found, Survey};
+use super::super::reading::{Part, part};
+use super::super::{Client, Node, Surroundings};
+use super::others::codex_tools;
+use super::{Carried, Rule, RuleFile, RuleKind, kind_of};
+
+/// Adds the rules in the entries of all known projects.
+pub(super) fn find(
+    client: Client,
+    servers: &[&Found],
+    survey: &Survey,
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    if !has_switches(client) {
+        return;
+    }
+    let own: Vec<&Found> = servers
+        .iter()
+        .copied()
+        .filter(|found| is_for_all(found))
+        .collect();
+    let real = |path: &std::path::Path| std::fs::canonicalize(path).ok();
+    let user = real(&client.user_location(around).path);
+    for directory in &survey.projects {
+        let Some(location) = client.project_location(directory) else {
+            continue;
+        };
+        // In the home directory it may be the user's own file.
+        let at = real(&location.path);
+        if at.is_none() || at == user {
+            continue;
+        }
+        let file = RuleFile {
+            path: &location.path,
+            project: Some(directory),
+            servers: &own,
+        };
+        if let Some(node) = file.open(location.syntax, cache, rules) {
+            let entries = node.at(&location.container);
+            add(client, &location.container.join("."), entries, &file, rules);
+        }
+    }
+}
+
+/// Adds the rules in `entries`, which a file has at `key` in addition to the file of the servers.
+pub(super) fn add(
+    client: Client,
+    key: &str,
+    entries: Option<&Node>,
+    file: &RuleFile<'_>,
+    rules: &mut Vec<Rule>,
+) {
+    let Some(entries) = entries else { return };
+    for found in file.servers.iter().filter(|found| is_for_all(found)) {
+        let own = RuleFile {
+            servers: std::slice::from_ref(found),
+            ..*file
+        };
+        let is_elsewhere = found.location.path != file.path;
+        let entry = entries.get(&found.name).filter(|_| is_elsewhere);
+        let Some(entry) = entry.filter(|entry| **entry != Node::Null) else {
+            continue;
+        };
+        let key = format!("{key}.{}", found.name);
+        let Some(part) = part(client, entry) else {
+            own.unclear(&key, rules);
+            continue;
+        };
+        add_part(&key, part, &own, found, rules);
+        if client == Client::Codex {
+            codex_tools(&key, entry, &own, found, rules);
+        }
+    }
+}
+
+fn add_part(key: &str, part: Part, file: &RuleFile<'_>, found: &Found, rules: &mut Vec<Rule>) {
+    if let Some((switch, value)) = part.switch {
+        let source = file.source_rule(format!("{key}.{switch}"), value, RuleKind::Deny);
+        rules.push(source.about(found, off(file)));
+    }
+    for rule in part.tool_rules {
+        let key = format!("{key}.{}", rule.key);
+        let source = file.source_rule(key, rule.value, kind_of(&rule.carried));
+        rules.push(source.about(found, rule.carried));
+    }
+    if !part.others.is_empty() {
+        let keys = part.others.join("`, `");
+        file.unread(format!("sets `{keys}` of `{key}` there"), rules);
+    }
+}
+
+/// What becomes of a server that a file switches off.
+pub(super) fn off(file: &RuleFile<'_>) -> Carried {
+    match file.project {
+        Some(project) => Carried::NotIn(project.to_owned()),
+        None => Carried::Deny(vec!["*".to_owned()]),
+    }
+}
+
+fn is_for_all(found: &Found) -> bool {
+    found.location.project.is_none()
+}
+
+/// Whether a project's file of servers may switch servers off. The settings files of opencode are read with its other rules.
+const fn has_switches(client: Client) -> bool {
+    match client {
+        Client::Codex | Client::GeminiCli | Client::Zed | Client::Roo | Client::Kiro => true,
+        // They keep the switch elsewhere, or have no files of projects.
+        Client::OpenCode
+        | Client::ClaudeCode
+        | Client::ClaudeDesktop
+        | Client::Cursor
+        | Client::VsCode
+        | Client::Windsurf
+        | Client::Cline
+        | Client::Continue
+        | Client::Goose
+        | Client::CopilotCli
+        | Client::LmStudio => false,
+    }
+}
