@@ -21,6 +21,9 @@ pub(crate) const MASK: &str = "***";
 /// Minimum length of masked values. Shorter ones would hide harmless text and protect nothing.
 const SHORTEST: usize = 6;
 
+/// How often JSON in a text of JSON is read as such.
+const LEVELS: usize = 3;
+
 /// Minimum length of values that are also masked in base64, in bytes.
 const SHORTEST_IN_BASE64: usize = 8;
 
@@ -240,6 +243,33 @@ impl Masker {
         replaced(text, self.found_in(text))
     }
 
+    /// Masks a JSON text, in which secrets may be escaped in any way, also in JSON that one of its texts contains. `None` if a secret
+    /// goes beyond one text, so that the rest would not be JSON.
+    #[must_use]
+    pub(crate) fn mask_json<'t>(&self, json: &'t str) -> Option<Cow<'t, str>> {
+        let mut found = self.found_in(json);
+        let mut levels: Vec<Unescaped> = Vec::new();
+        for _ in 0..LEVELS {
+            let text = levels.last().map_or(json, |level| &level.text);
+            if !text.contains('\\') {
+                break;
+            }
+            let level = Unescaped::of(text);
+            let in_level = self.found_in(&level.text);
+            levels.push(level);
+            let source = |at| levels.iter().rev().fold(at, |at, level| level.source(at));
+            found.extend(
+                in_level
+                    .into_iter()
+                    .map(|(start, end)| (source(start), source(end))),
+            );
+        }
+        let masked = replaced(json, found);
+        let is_json = matches!(masked, Cow::Borrowed(_))
+            || serde_json::from_str::<serde::de::IgnoredAny>(&masked).is_ok();
+        is_json.then_some(masked)
+    }
+
     /// Masks a truncated text. A start of a secret at its end is replaced as well.
     #[must_use]
     pub(crate) fn mask_cut(&self, text: &str) -> String {
@@ -267,6 +297,69 @@ impl fmt::Debug for Masker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Masker({} values)", self.values.len())
     }
+}
+
+/// A text with the escapes of JSON resolved, as in its strings.
+struct Unescaped {
+    text: String,
+    /// Positions after the escapes: in the text, and in its source.
+    jumps: Vec<(usize, usize)>,
+}
+
+impl Unescaped {
+    fn of(source: &str) -> Self {
+        let mut plain = Self {
+            text: String::with_capacity(source.len()),
+            jumps: Vec::new(),
+        };
+        let mut done = 0;
+        while let Some(at) = source[done..].find('\\').map(|at| done + at) {
+            plain.text.push_str(&source[done..at]);
+            match escaped(&source[at..]) {
+                Some((character, length)) => {
+                    plain.text.push(character);
+                    done = at + length;
+                    plain.jumps.push((plain.text.len(), done));
+                }
+                None => {
+                    plain.text.push('\\');
+                    done = at + 1;
+                }
+            }
+        }
+        plain.text.push_str(&source[done..]);
+        plain
+    }
+
+    /// The position in the source of one in the text.
+    fn source(&self, at: usize) -> usize {
+        let before = self.jumps.partition_point(|(text, _)| *text <= at);
+        let jump = before.checked_sub(1).map(|last| self.jumps[last]);
+        jump.map_or(at, |(text, source)| source + (at - text))
+    }
+}
+
+/// The character that `text` begins with as an escape of JSON, and the length of the escape.
+fn escaped(text: &str) -> Option<(char, usize)> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let plain = match text.as_bytes().get(1)? {
+        b'u' => {
+            let units = [unit(0)?, unit(6).unwrap_or_default()];
+            let character = char::decode_utf16(units).next()?.ok()?;
+            return Some((character, 6 * character.len_utf16()));
+        }
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        plain @ (b'"' | b'\\' | b'/') => char::from(*plain),
+        _ => return None,
+    };
+    Some((plain, 2))
 }
 
 /// Other spellings of a secret: percent-decoded, as a program gets a URL's password, and both forms in JSON,
@@ -352,6 +445,35 @@ mod tests {
     fn check(secrets: &[&str], text: &str, expected: &str) {
         let masker = Masker::new(secrets.iter().map(|s| Secret::new((*s).to_owned())));
         assert_eq!(masker.mask(text), expected, "{secrets:?} in {text:?}");
+    }
+
+    #[test]
+    fn a_secret_is_masked_in_json_however_it_is_escaped() {
+        let masker = Masker::new([Secret::new("p&ss/w<rd>é\"q\u{1F600}".to_owned())]);
+        for (json, expected) in [
+            (
+                r#"{"a":"x p\u0026ss/w\u003crd\u003eé\"q😀."}"#,
+                Some(r#"{"a":"x ***."}"#),
+            ),
+            (
+                r#"["p&ss\/w<rd>\u00e9\"q\uD83D\ude00\\"]"#,
+                Some(r#"["***\\"]"#),
+            ),
+            (
+                r#"["k: {\"k\":\"p\\u0026ss/w<rd>é\\\"q😀\"}\n"]"#,
+                Some(r#"["k: {\"k\":\"***\"}\n"]"#),
+            ),
+            (r#"["\\u0026 \ud83d \q"]"#, Some(r#"["\\u0026 \ud83d \q"]"#)),
+        ] {
+            assert_eq!(masker.mask_json(json).as_deref(), expected, "{json}");
+        }
+        let beyond = Masker::new([Secret::new(r#"abc","def"#.to_owned())]);
+        assert_eq!(
+            beyond.mask_json(r#"["abc","def"]"#).as_deref(),
+            Some(r#"["***"]"#)
+        );
+        let beyond = Masker::new([Secret::new(r#"abc":"def"#.to_owned())]);
+        assert_eq!(beyond.mask_json(r#"{"abc":"def"}"#), None);
     }
 
     #[test]

@@ -115,7 +115,12 @@ pub(super) fn run_connect(
             )));
         }
     }
-    for warning in rule_warnings(location.client, &machine.paths, &machine.around) {
+    for warning in rule_warnings(
+        location.client,
+        arguments.profile.as_deref(),
+        &machine.paths,
+        &machine.around,
+    ) {
         output.notable(&warning);
     }
     let plan = |launch: &Launch| {
@@ -125,7 +130,7 @@ pub(super) fn run_connect(
     let mut connected = plan(&launch)?;
     let is_open = launch.approval.is_none() && !arguments.location.dry_run;
     if is_open && matches!(connected, Connected::Edit(_, Some(_), _)) {
-        launch.approval = ask_for_approval(output)?;
+        launch.approval = ask_for_approval(arguments.profile.as_deref(), machine, output)?;
         connected = plan(&launch)?;
     }
     match connected {

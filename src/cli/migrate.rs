@@ -169,7 +169,7 @@ pub(super) async fn run(
         let mut is_other = false;
         if launch.approval.is_none() && made.asks_for_approval {
             output.line("");
-            launch.approval = ask_for_approval(output)?;
+            launch.approval = ask_for_approval(None, machine, output)?;
             made = plan(&choice, &launch)?;
         }
         if twins::ask_to_merge(&made.secrets, &mut choice, output)? {

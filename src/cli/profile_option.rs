@@ -17,8 +17,6 @@ impl ProfileOption {
     /// The profile that the command line or a variable names. An empty name counts: it is not a profile, and is refused.
     pub(super) fn name(&self, environment: &Environment) -> Option<String> {
         let variable = environment.get(env::PROFILE.name);
-        self.profile
-            .clone()
-            .or_else(|| variable.filter(|name| !name.is_empty()).map(str::to_owned))
+        self.profile.clone().or_else(|| variable.map(str::to_owned))
     }
 }

@@ -11,7 +11,10 @@ use super::rules::listed;
 use crate::clients::{
     Client, CodexApproval, Journal, Launch, Platform, Rule, Scope, Surroundings, Survey, guards,
 };
-use crate::config::{self, Config, Environment, Paths, Surface, SurfaceRequest};
+use crate::config::{
+    self, Config, Environment, Paths, ProfileRequest, Surface, SurfaceRequest, SurfaceSource,
+    introduced,
+};
 use crate::upstream::list_name;
 
 /// This machine with its clients and mcpzip's paths.
@@ -105,20 +108,33 @@ pub(super) fn approvals() -> PossibleValuesParser {
     )
 }
 
-/// Asks whether Codex may run tools without asking. `None` if the user cannot be asked; then Codex's file decides.
+/// Asks whether Codex may run tools without asking, under this profile. `None` if the user cannot be asked; then Codex's file decides.
 ///
 /// # Errors
 /// When the answer cannot be read.
-pub(super) fn ask_for_approval(output: &Output) -> Result<Option<CodexApproval>, Exit> {
+pub(super) fn ask_for_approval(
+    profile: Option<&str>,
+    machine: &Machine,
+    output: &Output,
+) -> Result<Option<CodexApproval>, Exit> {
     if output.is_json() || !output.can_ask() {
         return Ok(None);
     }
-    output.notable(
+    let config = Config::load(&machine.paths, &machine.around.environment).ok();
+    let surface = config.map(|config| SeenBy::of(Client::Codex, profile, &config).surface);
+    output.notable(match surface {
+        Some(Surface::Direct) => {
+            "Codex gets the tools of servers under their own names.\n\
+             If you answer yes, it runs every tool without asking. If no, it asks before each call of a tool that does not declare to be \
+             read-only, and refuses it if it may not ask (`approval_policy = \"never\"`, `codex exec`)."
+        }
+        _ => {
         "Codex sees all tools behind mcpzip as one, `execute_tool`, so it cannot distinguish those that delete or send from others. Tools \
          that declare to be read-only can also be called by `execute_read_tool`.\n\
          If you answer yes, it runs every tool without asking. If no, it asks before each call of `execute_tool`, and refuses it if it \
-         may not ask (`approval_policy = \"never\"`, `codex exec`).",
-    );
+         may not ask (`approval_policy = \"never\"`, `codex exec`)."
+        }
+    });
     let is_free = output.ask("Let Codex run every tool without asking?")?;
     Ok(Some(if is_free {
         CodexApproval::Approve
@@ -147,7 +163,12 @@ pub(super) fn clients_of(names: &[String]) -> Vec<Client> {
 }
 
 /// Warnings of a client's rules for servers that it reaches through mcpzip, where those rules have no effect.
-pub(super) fn rule_warnings(client: Client, paths: &Paths, around: &Surroundings) -> Vec<String> {
+pub(super) fn rule_warnings(
+    client: Client,
+    profile: Option<&str>,
+    paths: &Paths,
+    around: &Surroundings,
+) -> Vec<String> {
     let title = client.title();
     let config = match Config::load(paths, &around.environment) {
         Ok(config) => config,
@@ -171,8 +192,9 @@ pub(super) fn rule_warnings(client: Client, paths: &Paths, around: &Surroundings
         )
     };
     let rules = guards(client, &names, &survey, &paths.config_file, around);
-    let surface = surface_warning(client, &config);
-    let interfaces = interface_warning(client, Some(&config), paths, around);
+    let seen = SeenBy::of(client, profile, &config);
+    let surface = surface_warning(client, &seen);
+    let interfaces = interface_warning(client, Some(&seen), paths, around);
     let rules = rules.into_iter().map(warning);
     rules.chain(surface).chain(interfaces).collect()
 }
@@ -182,37 +204,99 @@ pub(super) fn surface_warnings(clients: &[Client], machine: &Machine) -> Vec<Str
     let Machine { around, paths, .. } = machine;
     let config = Config::load(paths, &around.environment).ok();
     let warnings = clients.iter().flat_map(|client| {
-        let config = config.as_ref();
-        let surface = config.and_then(|config| surface_warning(*client, config));
-        let interfaces = interface_warning(*client, config, paths, around);
+        let seen = config
+            .as_ref()
+            .map(|config| SeenBy::of(*client, None, config));
+        let surface = seen
+            .as_ref()
+            .and_then(|seen| surface_warning(*client, seen));
+        let interfaces = interface_warning(*client, seen.as_ref(), paths, around);
         surface.into_iter().chain(interfaces)
     });
     warnings.collect()
+}
+
+/// The servers' tools as a client sees them.
+struct SeenBy {
+    surface: Surface,
+    /// The profile that decides it.
+    profile: Option<String>,
+    /// The part of the configuration that its sessions get.
+    part: Config,
+}
+
+impl SeenBy {
+    /// As the sessions of `client` see them, under a profile of its entry. If they are then the three tools, as it sees them in a
+    /// project whose profile has another surface.
+    fn of(client: Client, profile: Option<&str>, config: &Config) -> Self {
+        let named: Vec<String> = profile.map(str::to_owned).into_iter().collect();
+        let profiles = config.profiles_of(ProfileRequest {
+            named: &named,
+            client: Some(introduced(client.name())),
+            directories: &[],
+        });
+        // Without a usable profile the sessions are refused.
+        let part = config
+            .narrowed(&profiles)
+            .unwrap_or_else(|_| config.clone());
+        let request = SurfaceRequest::default();
+        let (surface, source) = part.surface.of_client(client.name(), request);
+        let surface_of = |name: &str| {
+            let profile = config.profiles.as_ref().ok()?.get(name)?;
+            profile.as_ref().ok()?.surface()
+        };
+        let decides = |name: &&String| surface_of(name).is_some();
+        let profile = match source {
+            SurfaceSource::Profile => profiles.iter().find(decides).cloned(),
+            _ => None,
+        };
+        let seen = Self {
+            surface,
+            profile,
+            part,
+        };
+        if seen.surface != Surface::Tools || seen.profile.is_some() {
+            return seen;
+        }
+        let mut others = config.profiles.iter().flatten();
+        let other = others.find_map(|(name, profile)| {
+            let profile = profile
+                .as_ref()
+                .ok()
+                .filter(|profile| profile.has_directories())?;
+            let surface = profile
+                .surface()
+                .filter(|surface| *surface != Surface::Tools)?;
+            Some((name.clone(), surface))
+        });
+        match other {
+            Some((name, surface)) => Self {
+                surface,
+                profile: Some(name),
+                ..seen
+            },
+            None => seen,
+        }
+    }
 }
 
 /// A warning if the client shows interfaces, and servers have tools with one, or are not listed yet: these are listed under their
 /// own names next to the three.
 fn interface_warning(
     client: Client,
-    config: Option<&Config>,
+    seen: Option<&SeenBy>,
     paths: &Paths,
     around: &Surroundings,
 ) -> Option<String> {
     if !client.shows_interfaces() {
         return None;
     }
-    let own = config.map(|config| {
-        let (surface, _) = config
-            .surface
-            .of_client(client.name(), SurfaceRequest::default());
-        surface
-    });
-    if own.is_some_and(|surface| surface != Surface::Tools) {
+    if seen.is_some_and(|seen| seen.surface != Surface::Tools) {
         // Another warning is about all tools.
         return None;
     }
-    let servers = config.iter().flat_map(|config| &config.servers);
-    let mut is_known = config.is_some();
+    let servers = seen.iter().flat_map(|seen| &seen.part.servers);
+    let mut is_known = seen.is_some();
     let mut names = Vec::new();
     for (name, entry) in servers.filter(|(_, entry)| !entry.disabled) {
         match listed(name, &list_name(entry, around.directory.as_deref()), paths) {
@@ -234,10 +318,10 @@ fn interface_warning(
 }
 
 /// A warning if the client may get the servers' tools under their own names, which its rules for mcpzip's tools do not name.
-fn surface_warning(client: Client, config: &Config) -> Option<String> {
-    let (surface, _) = (config.surface).of_client(client.name(), SurfaceRequest::default());
+fn surface_warning(client: Client, seen: &SeenBy) -> Option<String> {
+    let surface = seen.surface;
     let (title, name) = (client.title(), client.name());
-    let shown = config.surface.shown_to(name);
+    let shown = seen.part.surface.shown_to(name);
     if surface == Surface::Tools && !shown.is_empty() {
         let tools = printable(&shown.patterns().join("`, `"));
         return Some(format!(
@@ -248,10 +332,17 @@ fn surface_warning(client: Client, config: &Config) -> Option<String> {
     if surface == Surface::Tools {
         return None;
     }
+    let (of, entry) = match &seen.profile {
+        Some(profile) => (
+            format!(" of the profile `{profile}`"),
+            format!(r#""profiles": {{"{profile}": "#),
+        ),
+        None => (String::new(), format!(r#""clients": {{"{name}": "#)),
+    };
     Some(format!(
-        "{title} may get the servers' tools under their own names (`surface` is `{}`): permissions in {title} for `execute_tool` do not \
+        "{title} may get the servers' tools under their own names (`surface`{of} is `{}`): permissions in {title} for `execute_tool` do not \
          hold for these, so permit or deny them there by name, or all of mcpzip; `tools` of mcpzip holds in any case. \
-         `\"clients\": {{\"{name}\": {{\"surface\": \"tools\"}}}}` keeps the three tools",
+         `{entry}{{\"surface\": \"tools\"}}}}` keeps the three tools",
         surface.text()
     ))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use jsonc_parser::ast::Value;
+use jsonc_parser::ast::{self, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
 use tracing::level_filters::LevelFilter;
@@ -163,6 +163,19 @@ pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::error
     Ok(jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &SYNTAX)?.value)
 }
 
+/// What was read of `key`, unless the object has it twice.
+fn once<T>(object: &ast::Object<'_>, key: &str, read: Read<T>) -> Read<T> {
+    let written = object.properties.iter();
+    let mut written = written.filter(|property| property.name.as_str() == key);
+    match written.nth(1) {
+        None => read,
+        Some(second) => {
+            let fault = EntryError::value(key, "there once", "two of them");
+            Err(At::new(second.range.start, fault))
+        }
+    }
+}
+
 /// Reads the whole file. It is a fault if the root or `mcpServers` is not an object.
 pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryError>> {
     let Some(object) = root.as_object() else {
@@ -189,7 +202,8 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let catalog = members.read("catalog", CatalogEntry::read);
     let surface = members.read("surface", surface);
     let show = members.read("show", shown);
-    let clients = members.read("clients", clients);
+    // Either of two may be the restriction that was meant.
+    let clients = once(object, "clients", members.read("clients", clients));
     let search = members.read("search", SearchEntry::read);
     let results = members.read("results", Results::read);
     let scripts = members.read("scripts", scripts);
@@ -201,7 +215,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let tools = members
         .read("tools", PolicyEntry::read)?
         .unwrap_or_default();
-    let profiles = members.read("profiles", profiles);
+    let profiles = once(object, "profiles", members.read("profiles", profiles));
     let roles = members.read("roles", roles);
     let limits = members.read("limits", limits);
     let credentials = members.read("credentials", credentials);

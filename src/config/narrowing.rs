@@ -28,8 +28,12 @@ impl Config {
         if self.surface.is_unreadable && has_profiles {
             names.push(UNREADABLE.to_owned());
         }
-        let client = request.client.unwrap_or_default();
-        names.extend(self.surface.profiles_of(client).map(str::to_owned));
+        if let Some(client) = request.client {
+            if has_profiles && self.surface.is_unclear(client) {
+                names.push(UNREADABLE.to_owned());
+            }
+            names.extend(self.surface.profiles_of(client).map(str::to_owned));
+        }
         if self.profiles.is_err() && !request.directories.is_empty() {
             names.push(UNREADABLE.to_owned());
         }

@@ -12,7 +12,7 @@ use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
 use super::paths::is_inline;
-use super::policy::Judgement;
+use super::policy::{Judgement, RenamedTools};
 use super::reader::{At, Lines, Read, Report};
 use super::roles::GrantedProfile;
 use super::saved_scripts;
@@ -21,14 +21,14 @@ use super::server::{self, Resolver};
 use super::{
     ApprovalOptions, AuditCopies, AuditOptions, BUILT_IN_SERVER, Credentials, DaemonOptions,
     Environment, Exposure, HealthCheck, Holds, HttpOptions, IdleBounds, IdleTimeout, Inspected,
-    Limits, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Profiles,
+    Limits, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Preset, Profiles,
     RemoteServer, ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, SecretFault,
     SecretName, Server, Subject, SurfaceOptions, Traces, Transport, Trust, Verdict, duration, env,
     file, limits, profiles, remote_server, roles, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
-use crate::tool::{Hints, QualifiedName, ServerName};
+use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 
 /// The official registry.
 const REGISTRY: &str = "https://registry.modelcontextprotocol.io";
@@ -225,6 +225,18 @@ impl Config {
     /// Gives its servers the strictest `trust` of their program, after servers were added.
     pub(crate) fn share_trust(&mut self) {
         self.raised_trust = share_trust(&mut self.servers);
+    }
+
+    /// The masker for what a server sends, if the user sets arguments of its tools: it may repeat them.
+    #[must_use]
+    pub(crate) fn masker_of(&self, server: &ServerName) -> Option<Masker> {
+        let entry = self.servers.get(server)?;
+        let mut presets = entry
+            .overrides
+            .values()
+            .flat_map(|wanted| wanted.arguments.values());
+        let has_values = presets.any(|preset| *preset != Preset::Hidden);
+        has_values.then(|| self.masker.clone())
     }
 
     /// The secrets that servers need and that cannot be read now.
@@ -439,7 +451,16 @@ impl Config {
             names.insert(name.as_str().to_owned());
             servers.insert(name, server);
         }
-        let profiles = profiles::of(file.profiles, &names, &renamed, environment, &report);
+        let mut profiles = profiles::of(file.profiles, &names, &renamed, environment, &report);
+        let renamed_tools: RenamedTools = servers.iter().flat_map(tools_renamed_in).collect();
+        for (name, server) in &mut servers {
+            // Only its own, since another entry's are not a change of this one.
+            let own = tools_renamed_in((name, server)).collect();
+            server.tools.know_renamed(&own);
+        }
+        tools.know_renamed(&renamed_tools);
+        let parts = profiles.iter_mut().flat_map(BTreeMap::values_mut).flatten();
+        parts.for_each(|part| part.tools.know_renamed(&renamed_tools));
         let search = search(file.search, defaults.search, &mut resolver);
         let otlp = resolver.otlp(file.otlp);
         let (audit, audit_copies) = AuditOptions::of(file.audit, otlp.logs.as_ref(), &report);
@@ -517,6 +538,19 @@ fn explain(fault: &mut ServerFault, report: &Report) {
     {
         fault.fault = EntryError::MisspeltTarget { written, meant };
     }
+}
+
+/// The tools to which a server's entry gives another name.
+fn tools_renamed_in<'e>(
+    (server, entry): (&'e ServerName, &'e Server),
+) -> impl Iterator<Item = (QualifiedName, ToolName)> + 'e {
+    entry.overrides.iter().filter_map(|(own, wanted)| {
+        let own = QualifiedName {
+            server: server.clone(),
+            tool: ToolName::new(own).ok()?,
+        };
+        Some((own, wanted.name.clone()?))
+    })
 }
 
 /// The settings of an empty file.

@@ -1,6 +1,6 @@
 //! `surface` and `clients`: how clients see the servers' tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::EntryError;
 use super::keys;
@@ -48,6 +48,8 @@ pub(crate) struct ClientOptions {
     pub form: Option<ResultForm>,
     /// Its profile.
     pub profile: Option<String>,
+    /// Whether its entry has an unknown key, or a key twice: a profile may be meant.
+    pub is_unclear: bool,
 }
 
 /// The settings of one client as written.
@@ -56,6 +58,7 @@ pub(super) struct ClientEntry {
     show: Read<Shown>,
     form: Read<ResultForm>,
     profile: Read<At<String>>,
+    is_unclear: bool,
 }
 
 impl Default for SurfaceOptions {
@@ -109,8 +112,12 @@ impl SurfaceOptions {
                     Some(unreadable)
                 }))
                 .map(|profile| profile.value),
+                is_unclear: entry.is_unclear,
             };
-            options.clients.insert(name, own);
+            if let Some(before) = options.clients.insert(name.clone(), own) {
+                let both = options.clients.get_mut(&name).expect("it was just added");
+                both.is_unclear |= before.is_unclear || before != *both;
+            }
         }
         options
     }
@@ -148,6 +155,12 @@ impl SurfaceOptions {
         let entries = self.clients.iter();
         let own = entries.filter(move |(name, _)| is_client(name, client));
         own.filter_map(|(_, own)| own.profile.as_deref())
+    }
+
+    /// Whether it is unknown which profile the client with this name has.
+    pub(super) fn is_unclear(&self, client: &str) -> bool {
+        let mut clients = self.clients.iter();
+        clients.any(|(name, own)| own.is_unclear && is_client(name, client))
     }
 
     /// A setting of the first entry that names `client` and has it.
@@ -226,12 +239,22 @@ pub(super) fn clients(field: &Field<'_>) -> Result<Vec<(String, ClientEntry)>, A
     field.members(|name, field| {
         let scope = format!("clients.{name}.");
         let object = field.object()?;
+        let mut known = BTreeSet::new();
+        let is_slip = |key: &str| {
+            !known.insert(key.to_owned()) || keys::CLIENT.iter().all(|one| one.name != key)
+        };
+        let mut written = object
+            .properties
+            .iter()
+            .map(|property| property.name.as_str());
+        let is_unclear = written.any(is_slip);
         let mut members = Members::new(object, keys::CLIENT, &scope, "", field.report());
         let entry = ClientEntry {
             surface: members.read("surface", surface_name),
             show: members.read("show", shown),
             form: members.read("form", result_form),
             profile: members.read("profile", Field::text),
+            is_unclear,
         };
         members.finish();
         Ok((name.to_owned(), entry))

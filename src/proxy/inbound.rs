@@ -36,8 +36,12 @@ impl upstream::Audience for Inbound {
         let able = clients
             .into_iter()
             .filter(|client| client.capabilities().is_some_and(|able| able.allow(method)));
-        able.map(|client| Arc::new(StandingHost(client)) as Arc<dyn Host>)
-            .collect()
+        let masker = proxy.unscoped().config().masker_of(server);
+        let host = |client| {
+            let masker = masker.clone();
+            Arc::new(StandingHost { client, masker }) as Arc<dyn Host>
+        };
+        able.map(host).collect()
     }
 
     fn compare(&self, server: &ServerName, listing: Listing) -> Comparing {
@@ -86,8 +90,9 @@ impl upstream::Audience for Inbound {
             Notice::ResourceUpdated(params) => proxy.features.resource_updated(server, params),
             Notice::TaskChanged(params) => proxy.tools.task_changed(server, params),
             Notice::Message(params) => {
+                let masker = proxy.unscoped().config().masker_of(server);
                 for client in proxy.callers.seeing(server) {
-                    let frame = named_log(server, params, client.log_level());
+                    let frame = named_log(server, params, client.log_level(), masker.as_ref());
                     if let (Some(frame), Some(outbox)) = (frame, client.listener().outbox()) {
                         outbox.offer(frame);
                     }

@@ -52,6 +52,7 @@ pub(crate) use relay::instrument;
 pub(crate) use surfaces::{Decision, SURFACES, decisions};
 pub(crate) use tools::TaskWatch;
 pub(crate) use tools::call::Call;
+pub(crate) use tools::listable::Listable;
 pub(crate) use tools::search::SearchError;
 pub(crate) use view::View;
 

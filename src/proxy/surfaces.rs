@@ -241,7 +241,8 @@ impl Surfaces {
             .as_deref()
             .and_then(read)
             .and_then(|text| serde_json::from_str(&text).ok())
-            .filter(|kept: &Decision| kept.version == VERSION);
+            // Earlier versions decided about no tools.
+            .filter(|kept: &Decision| kept.version == VERSION && kept.tools > 0);
         let size = self.inventory.size(&self.callers.view(client).config());
         let small = config.surface.small;
         if let Some(kept) = kept.filter(|kept| kept.applies(size, small)) {

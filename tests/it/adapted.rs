@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::script::{answer, echo, result};
+use crate::support::script::{answer, ask, echo, line, result};
 use crate::support::{Client, Server, Setup};
 
 const SECRET: &str = "acme-very-secret-repository";
@@ -340,6 +340,56 @@ fn a_rule_for_the_servers_own_name_denies_the_renamed_tool() {
 }
 
 #[test]
+fn a_rule_that_restricts_may_name_a_renamed_tool_as_agents_see_it() {
+    let renamed = json!({ "create_issue": { "name": "new_ticket" } });
+    let one = |list: &str, rule: &str, place: &str| {
+        let rules = json!({ list: [rule] });
+        match place {
+            "server" => overridden(json!({ list: [rule], "override": renamed })),
+            "file" => overridden(json!({ "override": renamed })).setting("tools", rules),
+            _ => overridden(json!({ "override": renamed })).setting(
+                "profiles",
+                json!({ "p": { "servers": ["*"], "tools": rules, "projects": ["/"] } }),
+            ),
+        }
+    };
+    for place in ["server", "file", "profile"] {
+        for (list, rule, code) in [
+            ("deny", "new_ticket", 1),
+            ("deny", "create_issue", 1),
+            ("ask", "NEW_ticket", 6),
+            ("allow", "new_ticket", 1),
+            ("allow", "create_issue", 0),
+        ] {
+            let setup = one(list, rule, place);
+            let mut client = setup.connect();
+            let called =
+                client.execute_with("tracker__new_ticket", &full("t", &json!([])).to_string());
+            assert_eq!(
+                called.is_tool_error(),
+                code != 0,
+                "{place} {list} {rule}: {called:?}"
+            );
+            client.finish();
+            for name in ["new_ticket", "create_issue"] {
+                let check = ["--json", "rules", "check", "tracker", name];
+                let checked = setup.run(&check).code(code).json();
+                assert_eq!(checked["seen_as"], "new_ticket", "{checked}");
+            }
+            let doctor = setup.run(&["doctor"]);
+            let is_remarked = doctor.stdout.contains("rule-unmatched");
+            let is_wrong = (list, rule) == ("allow", "new_ticket");
+            assert_eq!(
+                is_remarked, is_wrong,
+                "{place} {list} {rule}: {}",
+                doctor.stdout
+            );
+            assert!(!is_wrong || doctor.stdout.contains("write `create_issue`"));
+        }
+    }
+}
+
+#[test]
 fn a_tool_has_its_own_filter_and_budget_in_each_surface() {
     let items = r#"{"content":[{"type":"text","text":"{\"items\":[{\"id\":1},{\"id\":2}]}"}],"structuredContent":{"items":[{"id":1},{"id":2}]}}"#;
     let list =
@@ -425,4 +475,120 @@ fn over_http_an_adapted_tool_is_called_in_its_new_form() {
         .modern("tools/call", r#""name":"execute_tool","arguments":{"name":"tracker__new_ticket","arguments":{"title":"a","repo":"b"}}"#)
         .send();
     assert!(refused.message().tool_error().contains("cannot be given"));
+}
+
+#[test]
+fn doctor_finds_a_filter_of_the_user_that_is_none() {
+    let doctor = |select: &str| {
+        let setup = overridden(json!({ "override": { "create_issue": { "select": select } } }));
+        setup.run(&["doctor"]).stdout
+    };
+    let found = doctor(".[");
+    assert!(
+        found.contains("tool-filter") && found.contains("not valid jq"),
+        "{found}"
+    );
+    assert!(!doctor(".arguments | keys").contains("tool-filter"));
+}
+
+#[test]
+fn null_for_an_argument_with_a_default_gives_none_in_each_surface() {
+    let setup = adapted();
+    let sent = r#"{"title":"a","labels":null}"#;
+    let mut client = setup.connect();
+    let _ = client.execute_with("tracker__new_ticket", sent);
+    assert_eq!(got(&setup)["arguments"], full("a", &json!(["triage"])));
+    client.finish();
+    let mut client = direct(&setup);
+    let _ = client.call("tracker__new_ticket", r#"{"title":"b","labels":null}"#);
+    assert_eq!(got(&setup)["arguments"], full("b", &json!(["triage"])));
+    client.finish();
+}
+
+#[test]
+fn a_value_of_the_user_is_masked_in_all_that_its_server_sends() {
+    let secret = "p&ss/w<rd>é\"q";
+    let in_json = json!(secret).to_string();
+    let in_json = &in_json[1..in_json.len() - 1];
+    let text = |text: &str| {
+        line(&format!(
+            r#"{{"jsonrpc":"2.0","id":$id,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        ))
+    };
+    let answers = [
+        text(r#"plain p&ss/w<rd>é\"q"#),
+        text(r#"Go p\u0026ss/w\u003crd\u003eé\"q"#),
+        text(r#"PHP p&ss\/w<rd>é\"q"#),
+        text(r#"Python p&ss/w<rd>\u00e9\"q"#),
+        text(r#"nested {\"k\":\"p\\u0026ss/w<rd>é\\\"q\"}"#),
+    ];
+    let definition = |name: &str| {
+        json!({ "name": name, "inputSchema": { "type": "object", "properties": { "k": { "type": "string" } } } })
+            .to_string()
+    };
+    let mut server = Server::new();
+    let mut overrides = serde_json::Map::new();
+    for (at, answered) in answers.iter().enumerate() {
+        let name = format!("t{at}");
+        let message = format!("notifications/message: {in_json}");
+        let steps = [
+            line(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"error","data":"{message}"}}}}"#
+            )),
+            line(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":$token,"progress":1,"message":"{in_json}"}}}}"#
+            )),
+            ask(
+                "q",
+                "elicitation/create",
+                &json!({ "message": format!("Use {secret}?"), "requestedSchema": { "type": "object", "properties": {} } })
+                    .to_string(),
+            ),
+            answered.clone(),
+        ];
+        server = server.tool_as(&name, &definition(&name), steps);
+        overrides.insert(
+            name,
+            json!({ "arguments": { "k": { "fixed": "${THE_SECRET}" } } }),
+        );
+    }
+    let count = answers.len();
+    let setup = Setup::new().variable("THE_SECRET", secret).server_with(
+        "s",
+        server,
+        json!({ "tools": { "override": overrides } }),
+    );
+    for arguments in [&["serve"][..], &["serve", "--direct"]] {
+        let mut client = setup.start_with(arguments);
+        client.shake_hands_as("2025-11-25", r#"{"elicitation":{}}"#);
+        for at in 0..count {
+            let meta = r#""_meta":{"progressToken":"tk"}"#;
+            let params = match arguments.len() {
+                1 => format!(
+                    r#"{{"name":"execute_tool","arguments":{{"name":"s__t{at}","arguments":{{}}}},{meta}}}"#
+                ),
+                _ => format!(r#"{{"name":"s__t{at}","arguments":{{}},{meta}}}"#),
+            };
+            let id = client.request("tools/call", &params);
+            for method in [
+                "notifications/message",
+                "notifications/progress",
+                "elicitation/create",
+            ] {
+                let heard = client.expect(method, |message| message.is_notification(method));
+                assert!(heard.params().contains("***"), "{heard:?}");
+                assert!(!heard.params().contains("ss/w"), "{heard:?}");
+                if method == "elicitation/create" {
+                    let decline = format!(
+                        r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"decline"}}}}"#,
+                        heard.id()
+                    );
+                    client.send(&decline);
+                }
+            }
+            let answered = client.answer(id).text();
+            assert!(answered.contains("***"), "{answered}");
+        }
+        client.finish();
+    }
 }

@@ -143,8 +143,106 @@ fn a_filter_takes_a_part_of_a_text() {
         told.contains(r#"The data: string[4899] "0: fine"#) && told.contains("`head(20)`"),
         "{told}"
     );
-    let told = select(&mut client, "a__picture", ".").tool_error();
-    assert!(told.contains("neither text nor data"), "{told}");
+    // The call was made, and an agent must not believe that it failed.
+    let told = select(&mut client, "a__picture", ".");
+    assert!(
+        !told.is_tool_error() && told.text().contains("The call was made."),
+        "{told:?}"
+    );
+    assert!(told.result().contains("aW1n"), "{told:?}");
+    client.finish();
+}
+
+#[test]
+fn a_page_with_an_example_in_json_is_a_text() {
+    let words = "Words about install.\n".repeat(30);
+    let page = format!("# Install\n{words}```json\n{{\"command\": \"x\"}}\n```\nDone.");
+    let after = json!({ "content": [
+        { "type": "text", "text": "{\"a\":1}" },
+        { "type": "text", "text": words },
+    ] });
+    let server = Server::new()
+        .tool("page", [answer(&page)])
+        .tool("after", [result(&after.to_string())])
+        .tool("half", [answer(r#"["\ud83d", "b"]"#)]);
+    let mut client = Setup::new().server("a", server).connect();
+    let shown = |message: crate::support::Message| {
+        let text = message.text();
+        text.split("\n… ").next().unwrap().to_owned()
+    };
+    assert_eq!(
+        shown(select(&mut client, "a__page", "head(1)")),
+        "# Install"
+    );
+    assert_eq!(
+        shown(select(&mut client, "a__page", "lines | length")),
+        "35"
+    );
+    assert_eq!(
+        shown(select(&mut client, "a__after", "tail(1)")),
+        "Words about install."
+    );
+    assert_eq!(shown(select(&mut client, "a__half", ".[0]")), "\u{fffd}");
+    client.finish();
+}
+
+#[test]
+fn a_text_in_an_embedded_resource_is_a_text_of_the_result() {
+    let lines: Vec<String> = (0..20_000).map(|at| format!("file line {at}")).collect();
+    let file = json!({ "uri": "repo://x", "mimeType": "text/plain", "text": lines.join("\n") });
+    let blob = json!({ "type": "resource", "resource": { "uri": "repo://y", "blob": "aW1n" } });
+    let content = json!({ "content": [
+        { "type": "text", "text": "downloaded" },
+        { "type": "resource", "resource": file },
+        blob,
+    ] });
+    let server = Server::new().tool("get", [result(&content.to_string())]);
+    let mut client = Setup::new().server("a", server).connect();
+    let cut = client.execute("a__get");
+    assert!(cut.as_str().len() < 10_000, "{} bytes", cut.as_str().len());
+    assert!(
+        cut.text().starts_with("downloaded\nfile line 0\n"),
+        "{cut:?}"
+    );
+    assert!(cut.result().contains("aW1n"), "a blob is no text: {cut:?}");
+    let id = stored_id(&cut.text());
+    let read = |client: &mut Client, part: serde_json::Value| {
+        let mut arguments = json!({ "id": id });
+        arguments
+            .as_object_mut()
+            .unwrap()
+            .extend(part.as_object().unwrap().clone());
+        let call = json!({ "name": "mcpzip__read_result", "arguments": arguments });
+        client.call("execute_tool", &call.to_string()).text()
+    };
+    let found = read(&mut client, json!({ "grep": "line 777$" }));
+    assert!(found.contains("file line 777"), "{found}");
+    let found = read(&mut client, json!({ "select": "grep(\"line 778$\")" }));
+    assert_eq!(found, "file line 778");
+    let chosen = select(&mut client, "a__get", "lines | length");
+    assert!(chosen.text().starts_with("20001\n"), "{chosen:?}");
+    assert!(chosen.as_str().len() < 1000, "{chosen:?}");
+    client.finish();
+}
+
+#[test]
+fn a_filter_that_is_not_a_text_is_refused_before_the_call() {
+    let setup = shop();
+    let mut client = setup.connect();
+    for filter in [json!(5), json!(["."]), json!({ "a": 1 }), json!(true)] {
+        let alone = json!({ "name": "shop__list", "select": filter });
+        let several = json!({ "calls": [alone] });
+        for call in [&alone, &several] {
+            let told = client.call("execute_tool", &call.to_string());
+            assert!(
+                told.text().contains("`select` must be a jq filter"),
+                "{told:?}"
+            );
+        }
+    }
+    assert_eq!(setup.home().count("shop", "tools/call"), 0);
+    let whole = json!({ "name": "shop__talk", "select": null }).to_string();
+    assert_eq!(client.call("execute_tool", &whole).text(), "just words");
     client.finish();
 }
 

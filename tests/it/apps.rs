@@ -542,3 +542,32 @@ fn a_server_is_told_which_clients_show_interfaces() {
     client.finish();
     assert!(setup.home().count("board", declared) > 0);
 }
+
+#[test]
+fn a_server_with_very_many_interfaces_does_not_fill_the_list() {
+    let names: Vec<String> = (0..150).map(|at| format!("u{at}")).collect();
+    let with_interface = json!({ "resourceUri": "ui://board/view" });
+    let many = names.iter().fold(Server::new(), |server, name| {
+        server.tool_as(name, &tool(name, with_interface.clone()), [answer("done")])
+    });
+    let setup = Setup::new().server("board", many);
+    let listed = |setup: &Setup| {
+        let mut client = setup.start();
+        client.shake_hands_as(
+            "2025-11-25",
+            r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#,
+        );
+        let names = until("its tools", || {
+            let list = client.ask("tools/list", "{}").value();
+            let names = list["tools"].as_array().unwrap().len();
+            (names > 3).then_some(names)
+        });
+        assert_eq!(client.call("board__u149", "{}").text(), "done");
+        client.finish();
+        names
+    };
+    assert_eq!(listed(&setup), 3 + 100);
+    let shown = setup.setting("show", json!(["board__u1*"]));
+    // Those that `show` names come in any case.
+    assert_eq!(listed(&shown), 3 + 61 + 89);
+}

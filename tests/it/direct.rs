@@ -274,3 +274,145 @@ fn a_dead_server_is_a_tool_error_and_the_list_holds_the_others() {
     assert!(text.contains("`dead`"), "{text}");
     client.finish();
 }
+
+/// Definitions that clients cannot read in a list, each with the same one as it is listed; `None` if it is left out.
+fn malformed() -> Vec<(&'static str, Option<&'static str>)> {
+    let listed = [
+        (
+            r#""description":"d""#,
+            r#""description":"d","inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"properties":{"a":{}}}"#,
+            r#""inputSchema":{"properties":{"a":{}},"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object","properties":null,"required":null}"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object","properties":{"a":true,"b":false}}"#,
+            r#""inputSchema":{"type":"object","properties":{"a":{},"b":{"not":{}}}}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"description":null"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"title":5,"n":1e400"#,
+            r#""inputSchema":{"type":"object"},"n":1e400"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"annotations":null"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes","x":1,"title":"t"}"#,
+            r#""inputSchema":{"type":"object"},"annotations":{"x":1,"title":"t"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"_meta":"m""#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"icons":[{"src":5}]"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"execution":{"taskSupport":"x"}"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"outputSchema":{"type":"array"}"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r##""inputSchema":{"type":"object"},"outputSchema":{"type":"object","$ref":"#/nosuch"}"##,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"a":{"pattern":"("}}}"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"a":{"pattern":"(?i)x"}}}"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+        (
+            r#""inputSchema":{"type":"object"},"outputSchema":{"type":"object","minProperties":"two"}"#,
+            r#""inputSchema":{"type":"object"}"#,
+        ),
+    ];
+    let left_out = [
+        r#""inputSchema":5"#,
+        r#""inputSchema":{"type":"string"}"#,
+        r#""inputSchema":{"type":"object","properties":{"a":5}}"#,
+        r#""inputSchema":{"type":"object","required":"a"}"#,
+    ];
+    let listed = listed.map(|(written, listed)| (written, Some(listed)));
+    listed
+        .into_iter()
+        .chain(left_out.map(|written| (written, None)))
+        .collect()
+}
+
+#[test]
+fn a_malformed_definition_takes_no_other_tool_from_a_client() {
+    let mut server = Server::new();
+    for (at, (members, _)) in malformed().into_iter().enumerate() {
+        let definition = format!(r#"{{"name":"t{at}",{members}}}"#);
+        server = server.tool_as(&format!("t{at}"), &definition, [answer("called")]);
+    }
+    let fine = r#"{"name":"fine","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"a":{"pattern":"^[a-z]{2}$"}}}}"#;
+    let setup = Setup::new()
+        .server("a", server)
+        .server("b", Server::new().tool_as("fine", fine, [answer("done")]));
+    let shown = setup
+        .clone()
+        .setting("show", serde_json::json!(["a__*", "b__*"]));
+    let mut clients = [direct(&setup), shown.connect()];
+    for client in &mut clients {
+        let listed = client.ask("tools/list", "{}");
+        let listed = listed.result();
+        assert!(
+            listed.contains(&fine.replace("fine", "b__fine")),
+            "{listed}"
+        );
+        for (at, (members, expected)) in malformed().into_iter().enumerate() {
+            let start = format!(r#"{{"name":"a__t{at}","#);
+            match expected {
+                Some(expected) => {
+                    let whole = format!("{start}{expected}}}");
+                    assert!(listed.contains(&whole), "{members}: no {whole} in {listed}");
+                }
+                None => assert!(!listed.contains(&start), "{members}: {listed}"),
+            }
+        }
+    }
+    let [direct, mut shown] = clients;
+    assert_eq!(shown.execute("a__t1").text(), "called");
+    direct.finish();
+    shown.finish();
+    let doctor = setup.run(&["doctor"]);
+    assert!(
+        doctor.stdout.contains("tool-malformed")
+            && doctor.stdout.contains("`annotations` must be an object"),
+        "{doctor}"
+    );
+}
+
+#[test]
+fn an_error_names_no_tool_that_the_client_does_not_have() {
+    let setup = Setup::new().server("a", Server::new().tool("read", [answer("done")]));
+    let mut client = direct(&setup);
+    let _ = names(&mut client);
+    for name in ["zzzzzz", "mcpzip__statu", "tool_stats", "a__zzzzzz"] {
+        let error = client.call(name, "{}").as_str().to_owned();
+        let text = error.replace(name, "");
+        assert!(
+            !text.contains("search_tools") && !text.contains("mcpzip__"),
+            "{name}: {error}"
+        );
+    }
+    client.finish();
+}

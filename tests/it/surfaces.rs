@@ -78,6 +78,43 @@ fn a_large_set_and_one_of_unknown_size_are_shown_by_the_three_tools() {
 }
 
 #[test]
+fn no_tools_and_a_server_that_waits_for_approval_are_of_unknown_size() {
+    let automatic = || Setup::new().setting("surface", json!("auto"));
+    let quarantined = json!({ "trust": "quarantine" });
+    let prompts = Server::new()
+        .capabilities(r#"{"prompts":{}}"#)
+        .prompt("p", [result(r#"{"messages":[]}"#)]);
+    let denied = json!({ "tools": { "deny": ["*"] } });
+    for (what, setup) in [
+        ("no server", automatic()),
+        ("prompts only", automatic().server("a", prompts)),
+        (
+            "all denied",
+            automatic().server_with("a", few(), denied.clone()),
+        ),
+        (
+            "quarantine",
+            automatic().server_with("a", few(), quarantined.clone()),
+        ),
+        (
+            "one in quarantine",
+            automatic()
+                .server("b", few())
+                .server_with("a", few(), quarantined),
+        ),
+    ] {
+        fill_cache(&setup);
+        assert_eq!(of_session(&setup, "x"), THREE, "{what}");
+        assert!(decided(&setup).is_empty(), "{what}");
+    }
+    let setup = automatic()
+        .server("b", few())
+        .server_with("a", few(), denied);
+    fill_cache(&setup);
+    assert_eq!(of_session(&setup, "x"), ["b__first"]);
+}
+
+#[test]
 fn a_decision_stays_until_the_tools_have_changed_by_half() {
     let definition =
         |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
@@ -350,4 +387,46 @@ fn connect_warns_that_permissions_for_execute_tool_do_not_hold_for_single_tools(
     let tools = json!({ "claude-code": { "surface": "tools" } });
     assert!(!said(&auto(2000).setting("clients", tools)));
     assert!(!said(&Setup::new().server("a", few())));
+}
+
+#[test]
+fn warnings_about_permissions_are_about_the_surface_that_the_client_gets() {
+    let setup = |surface: &str, projects: Value| {
+        let profile = json!({ "servers": ["a"], "surface": surface, "projects": projects });
+        Setup::new()
+            .server("a", few())
+            .setting("profiles", json!({ "d": profile }))
+    };
+    let said = |setup: &Setup, arguments: &[&str]| {
+        setup.save();
+        let command = [&["connect", "claude-code", "--dry-run"], arguments].concat();
+        let said = setup.run(&command).code(0).stderr;
+        said.lines()
+            .find(|line| line.contains("under their own names"))
+            .map(str::to_owned)
+    };
+    let of_profile = |said: Option<String>| {
+        let said = said.expect("a warning");
+        assert!(
+            said.contains("of the profile `d`")
+                && said.contains(r#"`"profiles": {"d": {"surface": "tools"}}`"#),
+            "{said}"
+        );
+    };
+    for surface in ["direct", "auto"] {
+        let setup = setup(surface, json!([]));
+        of_profile(said(&setup, &["--profile", "d"]));
+        assert_eq!(said(&setup, &[]), None);
+        let tools = json!({ "claude-code": { "surface": "tools" } });
+        of_profile(said(
+            &setup.clone().setting("clients", tools),
+            &["--profile", "d"],
+        ));
+        let own = json!({ "claude-code": { "profile": "d" } });
+        of_profile(said(&setup.clone().setting("clients", own), &[]));
+    }
+    of_profile(said(&setup("direct", json!(["/nowhere"])), &[]));
+    let tools = setup("tools", json!([])).setting("surface", json!("auto"));
+    assert_eq!(said(&tools, &["--profile", "d"]), None);
+    assert!(said(&tools, &[]).is_some());
 }

@@ -65,12 +65,19 @@ impl Adapted {
         let mut members: Vec<String> = object
             .members()
             .iter()
-            .map(|(key, value)| format!("{key}:{value}"))
+            .zip(object.iter())
+            // For an argument with a default, `null` gives none.
+            .filter(|((_, value), (name, _))| value.get() != "null" || !self.has_default(name))
+            .map(|((key, value), _)| format!("{key}:{value}"))
             .collect();
         for (name, preset) in &self.arguments {
             let json = match preset {
                 Preset::Fixed(json) => json,
-                Preset::Default { json, .. } if object.get(name).is_none() => json,
+                Preset::Default { json, .. }
+                    if object.get(name).is_none_or(|value| value.get() == "null") =>
+                {
+                    json
+                }
                 Preset::Default { .. } | Preset::Hidden => continue,
             };
             members.push(format!("{}:{}", quoted(name), json.expose()));
@@ -97,6 +104,10 @@ impl Adapted {
         let mut names = sent.iter().map(|(name, _)| name);
         let preset = names.find(|name| is_preset(name));
         preset.map_or(Ok(()), |name| Err(Rejected::Preset(name.into_owned())))
+    }
+
+    fn has_default(&self, argument: &str) -> bool {
+        matches!(self.arguments.get(argument), Some(Preset::Default { .. }))
     }
 
     /// Whether clients see an argument with exactly this name.

@@ -141,6 +141,9 @@ kinds! {
     TOOL_SUSPICIOUS_TEXT: Warning "tool-suspicious-text", "a server's text has a phrase that attacks have",
         why "Models read these texts and may follow orders in them. Honest texts may have such a phrase, too.",
         advice "Read the whole text with `mcpzip describe`. Remove the server if you don't trust it.";
+    TOOL_MALFORMED: Warning "tool-malformed", "a tool's definition is malformed",
+        why "Clients that get the tool under its own name (`surface`, `show`, interfaces) would refuse their whole list of tools for it. There mcpzip leaves out the parts that are named, and the tool if they are of its `inputSchema`.",
+        advice "Report it to the server's author; a newer version may be correct. The three tools reach the tool in any case.";
     TOOL_CHANGED: Warning "tool-changed", "a tool has changed since it was first seen",
         why "A server can change a tool's description after you decided to trust it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
@@ -153,6 +156,9 @@ kinds! {
     TOOL_OVERRIDE: Error "tool-override", "an override of a tool cannot be applied",
         why "The tool is held back, as the override may hide or set an argument for a reason. An override of a tool that the server does not have protects nothing.",
         advice "Correct `tools.override` in the server's entry; `mcpzip describe` shows a tool's definition once the override is out.";
+    TOOL_FILTER: Error "tool-filter", "the `select` of an override is not a filter",
+        why "Calls of the tool through `execute_tool` end with an error after they were made; elsewhere the whole result comes.",
+        advice "Correct `select` in `tools.override` of the server's entry; it is a jq program.";
     RULE_UNMATCHED: Warning "rule-unmatched", "a rule matches no tool",
         why "A misspelt rule under `deny` or `ask` protects nothing.",
         advice "Correct the rule; `mcpzip tools SERVER` prints the names, and `mcpzip rules check` says what applies.";

@@ -15,7 +15,7 @@ use super::finding::{Finding, some};
 use super::kinds;
 use crate::app::App;
 use crate::catalog::ServerTools;
-use crate::config::{Config, Trust};
+use crate::config::{Config, Server, Trust};
 use crate::proxy::{self, Progress, ServerReport, counted};
 use crate::scan;
 use crate::tool::ServerName;
@@ -120,12 +120,23 @@ pub(super) async fn examine(
             let what = some(&flaws);
             examination.add(Finding::new(&kinds::SERVER_FLAWED, name.as_str(), what));
         }
+        let malformed = known.map(|known| malformed(known)).unwrap_or_default();
+        if !malformed.is_empty() {
+            let what = some(&malformed);
+            examination.add(Finding::new(&kinds::TOOL_MALFORMED, name.as_str(), what));
+        }
         if !server.override_faults.is_empty() {
             let faults = server.override_faults.iter().map(|fault| printable(fault));
             let what = some(&faults.collect::<Vec<_>>());
             examination.add(Finding::new(&kinds::TOOL_OVERRIDE, name.as_str(), what));
         }
-        let trust = config.servers.get(&name).map(|entry| entry.trust);
+        let entry = config.servers.get(&name);
+        let filters = entry.map(faulty_filters).unwrap_or_default();
+        if !filters.is_empty() {
+            let what = some(&filters);
+            examination.add(Finding::new(&kinds::TOOL_FILTER, name.as_str(), what));
+        }
+        let trust = entry.map(|entry| entry.trust);
         changes(server, trust, examination);
         if let Some(known) = known {
             texts(known.as_listed(), &neighbours, examination);
@@ -230,6 +241,33 @@ fn changes(server: &ServerReport, trust: Option<Trust>, examination: &mut Examin
         let what = some(&quoted(&server.changed));
         examination.add(Finding::new(kind, &server.name, what));
     }
+}
+
+/// The overrides with a `select` that is not a filter.
+fn faulty_filters(entry: &Server) -> Vec<String> {
+    let filters = entry.overrides.iter().filter_map(|(tool, wanted)| {
+        let fault = proxy::projection::fault_of(wanted.select.as_deref()?)?;
+        Some(printable(&format!("`{tool}`: {fault}")))
+    });
+    filters.collect()
+}
+
+/// The tools with definitions that clients could not read in their lists, each with the parts that are left out there.
+fn malformed(known: &ServerTools) -> Vec<String> {
+    let known = known.as_listed();
+    let faults = known.entries().iter().filter_map(|entry| {
+        let json = known.json(entry).ok()?;
+        let name = printable(entry.name.as_str());
+        match proxy::Listable::of(&json) {
+            Err(reason) => Some(format!("`{name}`: {}", printable(&reason))),
+            Ok(listable) if listable.left_out.is_empty() => None,
+            Ok(listable) => Some(format!(
+                "`{name}`: {}",
+                printable(&listable.left_out.join("; "))
+            )),
+        }
+    });
+    faults.collect()
 }
 
 /// Reports servers whose names are easily confused.

@@ -357,7 +357,7 @@ fn select(
         survey.found.iter().any(|found| found.is_mcpzip)
     };
     if is_asking && approval.is_none() && clients.contains(&Client::Codex) && !has_entry() {
-        approval = ask_for_approval(output)?;
+        approval = ask_for_approval(None, machine, output)?;
     }
     Ok(Selection {
         clients,
@@ -578,8 +578,12 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
             plan.warnings.extend(launch.path_note(*client));
         }
         connections.push((*client, connection));
-        plan.warnings
-            .extend(rule_warnings(*client, &machine.paths, &machine.around));
+        plan.warnings.extend(rule_warnings(
+            *client,
+            None,
+            &machine.paths,
+            &machine.around,
+        ));
     }
     Ok(Draft {
         survey,

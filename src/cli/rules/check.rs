@@ -15,12 +15,15 @@ use crate::config::{
     Claims, Config, Environment, Inspected, Paths, ProfileRequest, Server, Subject, Transport,
     Verdict, arguments, introduced, real,
 };
-use crate::tool::{Hints, QualifiedName, ServerName};
+use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 use crate::upstream::list_name;
 
 /// The answer to the question.
 struct Answer {
+    /// The server's own name of the tool.
     name: QualifiedName,
+    /// The name that agents see, if it is another.
+    seen_as: Option<ToolName>,
     verdict: Verdict,
     reason: Option<String>,
     withheld: Option<Withheld>,
@@ -64,6 +67,14 @@ fn answer(
     environment: &Environment,
 ) -> Result<Answer, Exit> {
     let (server, entry, tool) = meant(asked, config)?;
+    let mut overrides = entry.overrides.iter();
+    let named = overrides.find(|(_, wanted)| wanted.name.as_ref() == Some(&tool));
+    let tool = match named.map(|(own, _)| ToolName::new(own)) {
+        Some(own) => own.map_err(|error| Exit::failed(error.to_string()))?,
+        None => tool,
+    };
+    let renamed = entry.overrides.get(tool.as_str());
+    let seen_as = renamed.and_then(|wanted| wanted.name.clone());
     let arguments = arguments_of(asked)?;
     let project = project(asked)?;
     let cwd = match &entry.transport {
@@ -121,6 +132,7 @@ fn answer(
         .map(|(list, known)| withheld::findings(list, known, config, paths));
     Ok(Answer {
         name,
+        seen_as,
         verdict,
         reason,
         withheld,
@@ -231,6 +243,7 @@ impl Answer {
         let hints = self.listed.unwrap_or_default();
         json!({
             "tool": self.name.to_string(),
+            "seen_as": self.seen_as.as_ref().map(ToString::to_string),
             "verdict": self.word(),
             "rule": self.reason,
             "withheld": self.withheld.as_ref().map(|withheld| withheld.word),
@@ -255,6 +268,9 @@ impl Answer {
             "{} {word}: {reason}",
             strong(self.name.to_string())
         ));
+        if let Some(seen_as) = &self.seen_as {
+            output.line(faint(format!("agents see it as `{seen_as}`")));
+        }
         if let Some(known) = self.known() {
             output.line(faint(known));
         }

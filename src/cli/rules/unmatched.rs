@@ -22,10 +22,7 @@ pub(in crate::cli) fn remark(
         .servers
         .iter()
         .filter(|(name, entry)| !entry.disabled && server.is_none_or(|server| *name == server));
-    // An override gives a tool a second name, and rules may be about either.
-    let is_known = used.all(|(name, entry)| {
-        *entry.overrides == Default::default() && meant.iter().any(|list| list.name() == name)
-    });
+    let is_known = used.all(|(name, _)| meant.iter().any(|list| list.name() == name));
     if !is_known || meant.is_empty() || server.is_none() && written.starts_with(BUILT_IN_SERVER) {
         return None;
     }
@@ -41,6 +38,15 @@ pub(in crate::cli) fn remark(
     if names.iter().any(|name| rule.is_about(name)) {
         return None;
     }
+    if let Some((own, shown)) = renamed(&names, config).find(|(_, shown)| rule.is_about(shown)) {
+        // Rules that restrict may use either name.
+        return (!rule.restricts()).then(|| {
+            format!(
+                "rule `{}` {} permits nothing: agents see `{}` as `{}`, and what permits a tool has its server's own name; write `{}`",
+                rule.list, rule.text, own, shown.tool, own.tool
+            )
+        });
+    }
     let of = server.map_or_else(|| "any server".to_owned(), |server| format!("`{server}`"));
     let own: Vec<&str> = names.iter().map(|name| name.tool.as_str()).collect();
     let full: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -55,6 +61,22 @@ pub(in crate::cli) fn remark(
         rule.text,
         advice.unwrap_or_default()
     ))
+}
+
+/// Those of the tools that agents see by another name, with that name.
+fn renamed<'n>(
+    names: &'n [QualifiedName],
+    config: &Config,
+) -> impl Iterator<Item = (&'n QualifiedName, QualifiedName)> {
+    names.iter().filter_map(|own| {
+        let entry = config.servers.get(&own.server)?;
+        let wanted = entry.overrides.get(own.tool.as_str())?;
+        let shown = QualifiedName {
+            server: own.server.clone(),
+            tool: wanted.name.clone()?,
+        };
+        Some((own, shown))
+    })
 }
 
 /// The remarks on all rules with plain names, each with the server whose entry has the rule.

@@ -7,6 +7,8 @@ mod condition;
 pub(super) mod pattern;
 mod readings;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::BUILT_IN_SERVER;
@@ -15,7 +17,7 @@ use super::reader::At;
 use super::rule_entry::RuleEntry;
 use super::sections::PolicyEntry;
 use super::subject::{Audience, Subject};
-use crate::tool::{Effect, Hints, QualifiedName, SEPARATOR, ServerName};
+use crate::tool::{Effect, Hints, QualifiedName, SEPARATOR, ServerName, ToolName};
 use condition::Condition;
 use pattern::{Pattern, Use};
 
@@ -32,9 +34,14 @@ pub(crate) struct Policy {
     without_asking: Vec<Unasked>,
     /// Servers whose names in the file differ from their names here: rules may use either.
     written: Vec<(ServerName, String)>,
+    /// The tools to which the user gave another name: rules that restrict may use either.
+    renamed: RenamedTools,
     /// The caller; rules about other users and roles are not about its calls.
     subject: Subject,
 }
+
+/// Tools by their servers' own names, each with the name that agents see.
+pub(super) type RenamedTools = Arc<[(QualifiedName, ToolName)]>;
 
 /// The permission for a tool, the strictest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,6 +141,11 @@ impl ListedRule<'_> {
         }
     }
 
+    /// Whether it restricts the tools that it is about.
+    pub(crate) fn restricts(&self) -> bool {
+        matches!(self.list, "ask" | "deny")
+    }
+
     /// Whether it is about a tool.
     pub(crate) fn is_about(&self, name: &QualifiedName) -> bool {
         self.pattern
@@ -202,6 +214,7 @@ impl Policy {
             deny: rules("deny", deny)?.unwrap_or_default(),
             without_asking: exact_names(without_asking)?,
             written: Vec::new(),
+            renamed: RenamedTools::default(),
             subject: Subject::default(),
         })
     }
@@ -209,6 +222,11 @@ impl Policy {
     /// Has rules that name a server as `written` be about it, too.
     pub(super) fn know_as(&mut self, server: &ServerName, written: &str) {
         self.written.push((server.clone(), written.to_lowercase()));
+    }
+
+    /// Has rules under `deny` and `ask` be about these tools by the names that agents see, too.
+    pub(super) fn know_renamed(&mut self, tools: &RenamedTools) {
+        self.renamed = tools.clone();
     }
 
     /// Has it judge for this caller.
@@ -318,16 +336,26 @@ impl Policy {
         )
     }
 
-    /// Whether a pattern of a restriction is about a tool.
+    /// Whether a pattern of a restriction is about a tool, by any of its names.
     fn is_about(&self, name: &QualifiedName, hints: Hints) -> impl Fn(&Pattern) -> bool {
         let written = self.written_name(&name.server);
-        let other = written.map(|written| {
-            let tool = name.tool.as_str().to_lowercase();
-            format!("{written}{SEPARATOR}{tool}")
+        let renamed = self.renamed.iter().filter(|(own, _)| own == name);
+        let shown = renamed.map(|(own, shown)| QualifiedName {
+            server: own.server.clone(),
+            tool: shown.clone(),
         });
+        let names = std::iter::once(name.clone()).chain(shown);
+        let names = names.map(move |name| {
+            let tool = name.tool.as_str().to_lowercase();
+            let other = written.map(|written| format!("{written}{SEPARATOR}{tool}"));
+            (name, other)
+        });
+        let names: Vec<(QualifiedName, Option<String>)> = names.collect();
         move |pattern| {
-            pattern.matches(name, hints, Use::Restriction)
-                || other.as_deref().is_some_and(|other| pattern.is_for(other))
+            names.iter().any(|(name, other)| {
+                pattern.matches(name, hints, Use::Restriction)
+                    || other.as_deref().is_some_and(|other| pattern.is_for(other))
+            })
         }
     }
 
@@ -446,6 +474,7 @@ impl Policy {
             deny,
             without_asking,
             written: _,
+            renamed: _,
             subject: _,
         } = self;
         let lists = [
@@ -483,6 +512,7 @@ impl Policy {
             deny,
             without_asking: _,
             written: _,
+            renamed: _,
             subject: _,
         } = self;
         let mut rules = [ask, deny].into_iter().chain(allow).flatten();
@@ -498,6 +528,7 @@ impl Policy {
             deny,
             without_asking: _,
             written: _,
+            renamed: _,
             subject: _,
         } = self;
         allow.is_none() && ask.is_empty() && deny.is_empty()

@@ -234,8 +234,8 @@ impl Answers {
         let shelf = shelf_of(asked.view.config().results.kept_for, asked.caller);
         let share = asked.caller.client.share();
         let Some(data) = &looked.input else {
-            let text = "nothing was selected, because the result has neither text nor data";
-            return (looked.with_text(text, true), false);
+            let text = "The call was made. Nothing was selected of its result, which has neither text nor data.";
+            return (looked.with_text(text, false), false);
         };
         match self.projection.select(share, filter, data).await {
             Ok(text) if text.chars().count() <= budget => {

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::duplicate::repeats;
-use super::projection::{data_of, shape_of, text_as_data, texts_of};
+use super::projection::{data_of, shape_of, text_as_data, text_of_block, texts_of};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::Reply;
@@ -37,7 +37,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// All text: the text blocks, and the structured content unless a text block equals it.
+    /// All text: the text blocks, the resources that are texts, and the structured content unless a text block equals it.
     pub(in crate::proxy) fn text(&self) -> String {
         self.parts().collect::<Vec<_>>().join("\n")
     }
@@ -151,8 +151,10 @@ fn blocks<'a>(result: &Object<'a>) -> Vec<&'a RawValue> {
 fn others(result: &Object<'_>) -> String {
     let blocks = blocks(result);
     let others = blocks.iter().filter(|raw| {
-        let kind = Object::parse(raw).ok().and_then(|block| block.text("type"));
-        kind.as_deref() != Some("text")
+        let text = Object::parse(raw)
+            .ok()
+            .and_then(|block| text_of_block(&block));
+        text.is_none()
     });
     others.map(|raw| format!(",{raw}")).collect()
 }

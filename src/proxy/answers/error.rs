@@ -6,7 +6,7 @@ use crate::catalog::{ChangeKind, Rejected};
 use crate::mcp::ErrorCode;
 use crate::proxy::arguments::Fault;
 use crate::proxy::failure::{Failure, NoConsent, Unlisted, Withheld};
-use crate::proxy::view::View;
+use crate::proxy::view::{Mode, View};
 use crate::telemetry;
 use crate::text::shortened;
 use crate::tool::QualifiedName;
@@ -72,7 +72,7 @@ impl Failure {
                 name,
                 server,
                 nearest,
-            } => unknown_tool(name, server.as_deref(), nearest),
+            } => unknown_tool(name, server.as_deref(), nearest, view.surface().mode),
             Self::Ambiguous { name, names } => {
                 let names = names[..names.len().min(10)].join(" or ");
                 Words::new(format!("`{name}` could be {names}"), ": say which")
@@ -236,7 +236,7 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> Words {
 }
 
 /// No tool has this name.
-fn unknown_tool(name: &str, server: Option<&str>, nearest: &[String]) -> Words {
+fn unknown_tool(name: &str, server: Option<&str>, nearest: &[String], mode: Mode) -> Words {
     let fact = match server {
         Some(server) => {
             format!("there is no tool `{name}`, because no server `{server}` is configured")
@@ -244,6 +244,7 @@ fn unknown_tool(name: &str, server: Option<&str>, nearest: &[String]) -> Words {
         None => format!("there is no tool `{name}`"),
     };
     match nearest {
+        [] if mode == Mode::Direct => Words::new(fact, ": `tools/list` has all tools"),
         [] => Words::new(fact, ": find it with search_tools"),
         nearest => format!("{fact}: did you mean {}?", nearest.join(", ")).into(),
     }

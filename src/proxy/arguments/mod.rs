@@ -69,10 +69,10 @@ pub(crate) enum Unchecked {
     Absent,
     /// The schema is longer than 256 kB, nested deeper than 64 levels, has hundreds of patterns, or has references
     /// that make it too large or lead outside it.
-    #[error("the input schema is too large or too recursive to check against")]
+    #[error("the schema is too large or too recursive to check against")]
     TooLarge,
     /// The schema is invalid.
-    #[error("the input schema does not compile: {reason}")]
+    #[error("the schema does not compile: {reason}")]
     Invalid {
         /// The validator's message, shortened.
         reason: String,
@@ -232,6 +232,11 @@ impl Faulty<'_> {
             errors(self.validator, &self.value),
         ))
     }
+}
+
+/// The reason why nothing can be checked against a schema, if there is one.
+pub(crate) fn fault_of(schema: &RawValue) -> Option<Unchecked> {
+    compile(schema).err()
 }
 
 fn compile(raw: &RawValue) -> Result<State, Unchecked> {

@@ -1,5 +1,6 @@
 //! The caller of a request, and how servers reach that client with progress, log messages and questions.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::mcp::{
     ClientCapabilities, Extensions, Frame, LogLevel, Object, Others, Outbox, Receipt, Revision,
     headers,
 };
+use crate::secret::Masker;
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
 use crate::upstream::{Asking, Host, Question, ServerReply};
@@ -62,6 +64,7 @@ pub(in crate::proxy) struct CallHost {
     extensions: Others,
     now: Mutex<CurrentRequest>,
     questions: Questions,
+    masker: Option<Masker>,
 }
 
 /// How a client is asked during a request.
@@ -83,10 +86,12 @@ struct CurrentRequest {
 }
 
 impl CallHost {
+    /// `masker` applies to all that the server sends before its response.
     pub(in crate::proxy) fn new(
         caller: &Caller,
         progress_token: Option<&str>,
         questions: Questions,
+        masker: Option<Masker>,
     ) -> Arc<Self> {
         let now = CurrentRequest {
             caller: caller.clone(),
@@ -97,6 +102,7 @@ impl CallHost {
             extensions: Others::new(),
             now: Mutex::new(now),
             questions,
+            masker,
         })
     }
 
@@ -179,7 +185,10 @@ impl Host for CallHost {
 
     fn progress(&self, params: &RawValue) {
         let line = self.current().clone();
-        let (Some(token), Ok(object)) = (line.progress_token, Object::parse(params)) else {
+        let Some(params) = masked(self.masker.as_ref(), params) else {
+            return;
+        };
+        let (Some(token), Ok(object)) = (line.progress_token, Object::parse(&params)) else {
             return;
         };
         line.caller.outbox.offer(Frame::notification(
@@ -198,12 +207,15 @@ impl Host for CallHost {
         } else {
             caller.client.log_level()
         };
-        if let Some(frame) = named_log(server, params, level) {
+        if let Some(frame) = named_log(server, params, level, self.masker.as_ref()) {
             caller.outbox.offer(frame);
         }
     }
 
     fn ask(&self, question: Question) -> Asking {
+        let Some(question) = masked_question(self.masker.as_ref(), question) else {
+            return Box::pin(async { refusal(BEYOND_MASKING) });
+        };
         match &self.questions {
             Questions::Refused => {
                 Box::pin(async { refusal("the client cannot be asked in this request") })
@@ -232,15 +244,19 @@ impl Host for CallHost {
 }
 
 /// A client with a handshake, outside of any request.
-pub(in crate::proxy) struct StandingHost(pub(in crate::proxy) Arc<Client>);
+pub(in crate::proxy) struct StandingHost {
+    pub(in crate::proxy) client: Arc<Client>,
+    /// Applies to all that the server sends.
+    pub(in crate::proxy) masker: Option<Masker>,
+}
 
 impl Host for StandingHost {
     fn capabilities(&self) -> ClientCapabilities {
-        self.0.capabilities().unwrap_or_default()
+        self.client.capabilities().unwrap_or_default()
     }
 
     fn client(&self) -> u64 {
-        self.0.number()
+        self.client.number()
     }
 
     fn wants_progress(&self) -> bool {
@@ -254,14 +270,22 @@ impl Host for StandingHost {
     fn progress(&self, _: &RawValue) {}
 
     fn log(&self, server: &ServerName, params: &RawValue) {
-        let frame = named_log(server, params, self.0.log_level());
-        if let (Some(frame), Some(outbox)) = (frame, self.0.listener().outbox()) {
+        let frame = named_log(
+            server,
+            params,
+            self.client.log_level(),
+            self.masker.as_ref(),
+        );
+        if let (Some(frame), Some(outbox)) = (frame, self.client.listener().outbox()) {
             outbox.offer(frame);
         }
     }
 
     fn ask(&self, question: Question) -> Asking {
-        let client = self.0.clone();
+        let client = self.client.clone();
+        let Some(question) = masked_question(self.masker.as_ref(), question) else {
+            return Box::pin(async { refusal(BEYOND_MASKING) });
+        };
         Box::pin(async move {
             match client.listener().outbox() {
                 Some(outbox) => {
@@ -272,6 +296,33 @@ impl Host for StandingHost {
                 None => refusal("the client has opened no stream for requests"),
             }
         })
+    }
+}
+
+/// The refusal of a question with a secret that cannot be taken out of it.
+const BEYOND_MASKING: &str = "the question contains a secret of the configuration";
+
+/// What a server sent, without the secrets of the masker; `None` if they cannot be taken out of it.
+fn masked<'p>(masker: Option<&Masker>, params: &'p RawValue) -> Option<Cow<'p, RawValue>> {
+    match masker.map(|masker| masker.mask_json(params.get())) {
+        None | Some(Some(Cow::Borrowed(_))) => Some(Cow::Borrowed(params)),
+        Some(Some(Cow::Owned(masked))) => RawValue::from_string(masked).ok().map(Cow::Owned),
+        Some(None) => None,
+    }
+}
+
+fn masked_question(masker: Option<&Masker>, question: Question) -> Option<Question> {
+    let params = question
+        .params
+        .as_deref()
+        .and_then(|params| serde_json::from_slice(params).ok());
+    match params.map(|params: &RawValue| masked(masker, params)) {
+        None | Some(Some(Cow::Borrowed(_))) => Some(question),
+        Some(Some(Cow::Owned(masked))) => Some(Question {
+            params: Some(Bytes::copy_from_slice(masked.get().as_bytes())),
+            ..question
+        }),
+        Some(None) => None,
     }
 }
 
@@ -305,13 +356,16 @@ pub(in crate::proxy) fn named(question: &Question) -> Bytes {
         .into()
 }
 
-/// A server's log message for a client that accepts messages from `level` on; its `logger` names the server.
+/// A server's log message for a client that accepts messages from `level` on, without the secrets of the masker; its `logger`
+/// names the server.
 pub(in crate::proxy) fn named_log(
     server: &ServerName,
     params: &RawValue,
     level: Option<LogLevel>,
+    masker: Option<&Masker>,
 ) -> Option<Frame> {
-    let object = Object::parse(params).ok()?;
+    let params = masked(masker, params)?;
+    let object = Object::parse(&params).ok()?;
     let own = object
         .text("level")
         .and_then(|level| LogLevel::parse(&level));
@@ -366,13 +420,13 @@ mod tests {
     fn log_messages_below_the_wanted_level_are_left_out() {
         let server = ServerName::new("s").unwrap();
         let info = raw(r#"{"level":"info","logger":"db","data":{}}"#);
-        assert!(named_log(&server, &info, Some(LogLevel::Error)).is_none());
-        let frame = named_log(&server, &info, Some(LogLevel::Info)).unwrap();
+        assert!(named_log(&server, &info, Some(LogLevel::Error), None).is_none());
+        let frame = named_log(&server, &info, Some(LogLevel::Info), None).unwrap();
         assert!(
             String::from_utf8(frame.head)
                 .unwrap()
                 .contains(r#""logger":"s/db""#)
         );
-        assert!(named_log(&server, &raw(r#"{"data":1}"#), Some(LogLevel::Error)).is_some());
+        assert!(named_log(&server, &raw(r#"{"data":1}"#), Some(LogLevel::Error), None).is_some());
     }
 }

@@ -17,7 +17,8 @@ pub(in crate::proxy) struct ToolsSize {
 }
 
 impl Inventory {
-    /// The size of the tools that `config` shows; `None` if a server was never listed. It reads the cache, not the servers.
+    /// The size of the tools that `config` shows; `None` if a server was never listed, if every tool of one waits for a person's
+    /// approval, or if there are no tools: more may come at any time. It reads the cache, not the servers.
     pub(in crate::proxy) fn size(&self, config: &Config) -> Option<ToolsSize> {
         let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
         let keys: Vec<Key> = used
@@ -35,8 +36,17 @@ impl Inventory {
         let catalog = Catalog::new();
         catalog.restrict(Some(policy::rules(config, &self.pins)));
         let snapshot = catalog.update(|servers| {
-            servers.extend(lists.into_iter().map(|tools| (tools.name().clone(), tools)));
+            let listed = lists.iter().cloned();
+            servers.extend(listed.map(|tools| (tools.name().clone(), tools)));
         });
+        let is_held = |server: &ServerTools| {
+            let mut entries = server.entries().iter();
+            !server.entries().is_empty()
+                && entries.all(|entry| self.pins.is_held(server.name(), entry))
+        };
+        if snapshot.len() == 0 || lists.iter().any(|server| is_held(server)) {
+            return None;
+        }
         let tokens = snapshot
             .tools()
             .filter_map(|tool| Some(tokens_of(self.definition(&tool)?.get())));

@@ -402,7 +402,7 @@ async fn ask_by_request(
     context: &RequestContext,
     question: Question,
 ) -> Result<Consent, NoConsent> {
-    let host = CallHost::new(&context.caller, None, Questions::Requested);
+    let host = CallHost::new(&context.caller, None, Questions::Requested, None);
     match host.ask(question).await {
         upstream::ServerReply::Result(answer) if is_accepted(&answer) => {
             Ok(Consent::Given(context.clone()))

@@ -157,7 +157,7 @@ impl Relay {
         }
         let is_first = attempt.asked.lock().insert(context.caller.client.number());
         if is_first {
-            let host = CallHost::new(&context.caller, None, Questions::Requested);
+            let host = CallHost::new(&context.caller, None, Questions::Requested, None);
             let mut finished = attempt.phase.clone();
             let answer = tokio::select! {
                 answer = host.ask(question) => Some(answer),

@@ -277,6 +277,7 @@ impl Relay {
                     &context.caller,
                     context.progress_token.as_deref(),
                     Questions::Refused,
+                    context.view.config().masker_of(server),
                 );
                 Box::pin(self.send(server, &relayed, Some(context), Some(host))).await
             }
@@ -298,6 +299,7 @@ impl Relay {
             &context.caller,
             context.progress_token.as_deref(),
             Questions::Requested,
+            context.view.config().masker_of(server),
         );
         let reply = self
             .send(server, &relayed, Some(context), Some(host.clone()))

@@ -112,6 +112,7 @@ impl Relay {
             &context.caller,
             context.progress_token.as_deref(),
             Questions::Answered(asked),
+            context.view.config().masker_of(server),
         );
         let open = OpenCall {
             fingerprint,

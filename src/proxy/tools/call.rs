@@ -1,5 +1,6 @@
 //! One call, step by step: find the tool, check the arguments, ask the user, send the call.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -12,15 +13,15 @@ use serde_json::value::RawValue;
 use super::describe::is_partial;
 use super::{Tools, builtin};
 use crate::audit::{Kind, Outcome};
-use crate::catalog::{Adapted, Rejected, Tool};
+use crate::catalog::{Rejected, Tool};
 use crate::limits::{Permit, Request};
 use crate::mcp::object::quoted;
-use crate::mcp::{Frame, Object};
+use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::failure::Failure;
 use crate::proxy::ledger::CallEvent;
-use crate::proxy::relay::Relayed;
 use crate::proxy::relay::consent::{Agreement, Consent, ScriptCall, needs_decision};
+use crate::proxy::relay::{self, Relayed};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::statistics::CallPath;
@@ -423,16 +424,26 @@ pub(super) fn completed(tool: &Tool, sent: &RawValue) -> Result<Option<Box<RawVa
 /// The answer of an adapted tool's server, without values of variables that the user set as its arguments: the server may repeat
 /// them.
 pub(super) fn without_secrets(view: &View, tool: &Tool, reply: ServerReply) -> ServerReply {
-    let masked = |bytes: Bytes| match std::str::from_utf8(&bytes) {
-        Ok(text) => Bytes::from(view.masked(text)),
-        Err(_) => bytes,
-    };
-    if !tool.adapted().is_some_and(Adapted::has_values) {
+    let (ServerReply::Result(bytes) | ServerReply::Error(bytes)) = &reply;
+    let config = view.config();
+    let masker = tool.adapted().filter(|adapted| adapted.has_values());
+    let Some((masker, json)) = masker
+        .map(|_| &config.masker)
+        .zip(std::str::from_utf8(bytes).ok())
+    else {
         return reply;
-    }
+    };
+    let masked = match masker.mask_json(json) {
+        Some(Cow::Borrowed(_)) => return reply,
+        Some(Cow::Owned(masked)) => Bytes::from(masked),
+        None => {
+            let message = "the answer cannot be shown, because it has a secret of the configuration that cannot be taken out of it";
+            return relay::error(ErrorCode::INTERNAL, message);
+        }
+    };
     match reply {
-        ServerReply::Result(result) => ServerReply::Result(masked(result)),
-        ServerReply::Error(error) => ServerReply::Error(masked(error)),
+        ServerReply::Result(_) => ServerReply::Result(masked),
+        ServerReply::Error(_) => ServerReply::Error(masked),
     }
 }
 

@@ -16,11 +16,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::Tools;
 use super::call::{Call, TaskWish, completed, has_scopes, size_of_answer, without_secrets};
+use super::listable::Listable;
 use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, Server};
 use crate::mcp::headers::Mismatch;
-use crate::mcp::object::{nesting, quoted};
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
@@ -36,10 +37,6 @@ use crate::upstream::{self, mirrored};
 
 /// The number of snapshots whose names are held.
 const MOST_NAMED: usize = 8;
-
-/// The nesting of a definition above which it is not listed. Parsers with a limit, such as those of Python and Rust, would refuse the whole
-/// list.
-const DEEPEST: usize = 100;
 
 /// The tools of the latest snapshots by the names that clients see; computed on first use.
 #[derive(Debug, Default)]
@@ -162,7 +159,7 @@ impl Tools {
         )
     }
 
-    /// The definition of a tool under the name that clients see; `None` if another tool has that name, too.
+    /// The definition of a tool under the name that clients see; `None` if another tool has that name, too, or clients cannot read it.
     pub(super) fn direct_definition(
         &self,
         view: &View,
@@ -172,15 +169,18 @@ impl Tools {
         let name = direct_name(tool, view.surface().longest_name);
         named.get(&name)?;
         let json = self.inventory.definition(tool)?;
-        if nesting(json.get()) > DEEPEST {
-            tracing::warn!(server = %tool.server().name(), tool = name, "its definition is nested so deeply that clients could not read the list; it is left out");
-            return None;
-        }
         let server = tool.server().name();
+        let json = match Listable::of(&json) {
+            Ok(listable) => listable.json,
+            Err(reason) => {
+                tracing::warn!(%server, tool = name, reason, "clients could not read the list with this definition, so it is left out");
+                return None;
+            }
+        };
         let renamed =
             own_uris::for_clients(server, &json).and_then(|json| RawValue::from_string(json).ok());
         // An entry in the catalog was parsed as an object.
-        let named = Object::parse(renamed.as_ref().unwrap_or(&json))
+        let named = Object::parse(renamed.as_deref().unwrap_or(&json))
             .ok()?
             .with("name", &quoted(&name));
         let config = view.config();

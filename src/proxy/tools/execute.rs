@@ -134,7 +134,13 @@ impl Tools {
         let select = call
             .text("select")
             .filter(|filter| !filter.trim().is_empty());
-        let arguments = match arguments_of(call) {
+        let arguments = match arguments_of(call).and_then(|arguments| {
+            let is_text = |raw: &RawValue| raw.get().starts_with('"') || raw.get() == "null";
+            let is_filter = call.get("select").is_none_or(is_text);
+            is_filter
+                .then_some(arguments)
+                .ok_or("`select` must be a jq filter, as a text")
+        }) {
             Ok(arguments) => arguments,
             Err(reason) => {
                 let refused = self.refuse_audited(&shared.context, &name, reason);

@@ -9,7 +9,7 @@ use crate::config::{BUILT_IN_SERVER, Config, Verdict};
 use crate::proxy::failure::{Failure, Unlisted, Withheld};
 use crate::proxy::inventory::{PinState, Progress};
 use crate::proxy::relay::login::LoggedIn;
-use crate::proxy::view::View;
+use crate::proxy::view::{Mode, View};
 use crate::proxy::{Reply, RequestContext};
 use crate::search::Request;
 use crate::text::nearest;
@@ -164,8 +164,8 @@ impl Tools {
         // Without an index, there are no suggestions.
         let server = unknown_server(&view.snapshot(), name);
         let mut without = view.hidden_servers();
-        if server.is_some() {
-            // A name with another server's prefix does not mean a built-in tool.
+        if server.is_some() || view.surface().mode == Mode::Direct {
+            // A name with another server's prefix does not mean a built-in tool, and not every client has those.
             without.push(builtin::name());
         }
         let hits = self

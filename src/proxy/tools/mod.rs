@@ -8,6 +8,7 @@ mod direct;
 mod execute;
 mod find;
 mod folder;
+pub(in crate::proxy) mod listable;
 mod reranking;
 mod script;
 pub(in crate::proxy) mod search;

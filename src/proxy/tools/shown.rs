@@ -6,6 +6,8 @@
 //! They are taken from the client's view on each request, so a tool that is denied, held back or hidden is neither listed
 //! nor callable.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use futures_util::future::join_all;
 
@@ -18,6 +20,10 @@ use crate::proxy::features::page::FIRST_LISTING;
 use crate::proxy::view::{Mode, View};
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
+
+/// The most tools of one server that are listed for their interfaces. More would fill a client's context with what `show` does
+/// not name.
+const MOST_WITH_INTERFACES: usize = 100;
 
 impl Tools {
     /// The definitions of the tools next to the meta-tools, in the order of the servers and of their lists.
@@ -45,6 +51,18 @@ impl Tools {
         let tools = tools.filter(|tool| tool.server().name().as_str() != BUILT_IN_SERVER);
         let tools = tools.filter(|tool| is_listed(view, tool));
         let named = self.direct_names.of(&snapshot, view.surface().longest_name);
+        let mut counts: HashMap<ServerName, usize> = HashMap::new();
+        let tools = tools.filter(|tool| {
+            if is_named(view, tool) {
+                return true;
+            }
+            let count = counts.entry(tool.server().name().clone()).or_default();
+            *count += 1;
+            if *count == MOST_WITH_INTERFACES + 1 {
+                tracing::warn!(server = %tool.server().name(), "more than {MOST_WITH_INTERFACES} of its tools have an interface; the others are not listed under their own names");
+            }
+            *count <= MOST_WITH_INTERFACES
+        });
         tools
             .filter_map(|tool| self.direct_definition(view, &named, &tool))
             .collect()
@@ -96,14 +114,18 @@ impl Tools {
 /// clients see, or the server's own.
 pub(super) fn is_listed(view: &View, tool: &Tool) -> bool {
     let surface = view.surface();
-    let (seen, own) = (tool.qualified_name(), tool.own_name());
-    let mut names = [seen, own].into_iter();
     surface.mode == Mode::Direct
         || surface.shows_interfaces && (tool.entry().is_app_only || tool.has_interface())
-        || names.any(|name| {
-            let (server, tool) = (name.server.as_str(), name.tool.as_str());
-            surface.shown.includes(server, tool)
-        })
+        || is_named(view, tool)
+}
+
+/// Whether `show` names a tool.
+fn is_named(view: &View, tool: &Tool) -> bool {
+    let names = [tool.qualified_name(), tool.own_name()];
+    names.iter().any(|name| {
+        let (server, tool) = (name.server.as_str(), name.tool.as_str());
+        view.surface().shown.includes(server, tool)
+    })
 }
 
 /// The result of `tools/list` with more definitions.

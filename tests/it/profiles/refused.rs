@@ -294,3 +294,54 @@ fn a_restriction_that_cannot_be_read_as_one_is_a_fault() {
         );
     }
 }
+
+#[test]
+fn a_slip_in_the_entry_of_a_client_does_not_widen_its_sessions() {
+    let two = r#""servers":["open"]"#;
+    for written in [
+        r#""clients":{"test":{"profil":"review"}}"#,
+        r#""clients":{"test":{"profile":"review","profile":null}}"#,
+        r#""clients":{"test":{"profile":"review"},"test":{}}"#,
+        r#""clients":{"test":{"profile":"review"}},"clients":{}"#,
+        r#""clients":{"test":{"profile":"review"}},"clients":null"#,
+    ] {
+        let setup = whole();
+        setup.save();
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        let text = text.strip_suffix('}').unwrap();
+        setup.save_text(&format!("{text},{written}}}"));
+        let mut client = setup.start_command(setup.command(&["serve"]));
+        let greeting = client.shake_hands("2025-11-25");
+        let reached = client.execute("vault__read");
+        assert!(
+            reached.is_tool_error(),
+            "{written}: {greeting:?} {reached:?}"
+        );
+        client.finish();
+    }
+    for written in [
+        format!(r#""profiles":{{"review":{{{two}}}}}"#),
+        r#""profiles":null"#.to_owned(),
+    ] {
+        let setup = whole();
+        setup.save();
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        let text = text.strip_suffix('}').unwrap();
+        setup.save_text(&format!("{text},{written}}}"));
+        let mut tools = setup.command(&["tools", "--profile", "review"]);
+        let refused = tools.output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(3), "{written}: {said}");
+        assert!(said.contains("`profiles`"), "{written}: {said}");
+    }
+}
+
+#[test]
+fn an_empty_variable_is_an_unknown_profile() {
+    let setup = whole().variable("MCPZIP_PROFILE", "");
+    let refused = setup.run(&["tools"]).code(3);
+    assert!(
+        refused.stderr.contains("there is no profile ``"),
+        "{refused}"
+    );
+}

@@ -7,8 +7,12 @@ use serde_json::value::RawValue;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 
+/// The most characters of text around JSON that introduce it. A longer text is a part of the result, such as a page with one
+/// example.
+const INTRODUCTION: usize = 200;
+
 /// The JSON data of a tool result: its `structuredContent`, else the one text block that is JSON, else the JSON in
-/// the one fenced block of its text.
+/// the one fenced block of its text. The last two only if there is little other text.
 #[must_use]
 pub(crate) fn data_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
     if let Some(structured) = result
@@ -18,15 +22,17 @@ pub(crate) fn data_of<'a>(result: &Object<'a>) -> Option<Cow<'a, RawValue>> {
         return Some(Cow::Borrowed(structured));
     }
     let texts = texts_of(result);
-    let mut parsed = texts.iter().filter_map(|text| json(text));
-    if let (Some(only), None) = (parsed.next(), parsed.next()) {
-        return Some(Cow::Owned(only));
+    let length: usize = texts.iter().map(|text| text.trim().chars().count()).sum();
+    let only = |mut parsed: Vec<Box<RawValue>>| {
+        let only = parsed.pop().filter(|_| parsed.is_empty())?;
+        (length <= only.get().chars().count() + INTRODUCTION).then_some(Cow::Owned(only))
+    };
+    let parsed: Vec<_> = texts.iter().filter_map(|text| json(text)).collect();
+    if !parsed.is_empty() {
+        return only(parsed);
     }
-    let mut fenced = texts.iter().flat_map(|text| fences(text)).filter_map(json);
-    match (fenced.next(), fenced.next()) {
-        (Some(only), None) => Some(Cow::Owned(only)),
-        _ => None,
-    }
+    let fenced = texts.iter().flat_map(|text| fences(text));
+    only(fenced.filter_map(json).collect())
 }
 
 /// The input of a filter on a tool result: its JSON data, else all its text as one string. `None` if it has no text.
@@ -41,17 +47,23 @@ pub(in crate::proxy) fn text_as_data(result: &Object<'_>) -> Option<Box<RawValue
     Some(RawValue::from_string(text).expect("a quoted text is JSON"))
 }
 
-/// The texts of a result's text blocks.
+/// The texts of a result's text blocks, and of the resources in it that are texts.
 pub(in crate::proxy) fn texts_of(result: &Object<'_>) -> Vec<String> {
     let blocks: Vec<&RawValue> = result
         .get("content")
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default();
     let blocks = blocks.into_iter().filter_map(|raw| Object::parse(raw).ok());
-    blocks
-        .filter(|block| block.text("type").as_deref() == Some("text"))
-        .filter_map(|block| block.text("text"))
-        .collect()
+    blocks.filter_map(|block| text_of_block(&block)).collect()
+}
+
+/// The text of a content block: its own, or that of the resource in it.
+pub(in crate::proxy) fn text_of_block(block: &Object<'_>) -> Option<String> {
+    match block.text("type").as_deref() {
+        Some("text") => block.text("text"),
+        Some("resource") => Object::parse(block.get("resource")?).ok()?.text("text"),
+        _ => None,
+    }
 }
 
 /// Parses a text as JSON. A bare word or number is taken as text.
@@ -106,6 +118,10 @@ mod tests {
             r#"{"structuredContent":null,"content":[{"type":"text","text":"[2]"}]}"#,
             Some("[2]"),
         );
+        check(
+            r#"{"content":[{"type":"resource","resource":{"uri":"a:b","text":"[3]"}}]}"#,
+            Some("[3]"),
+        );
     }
 
     #[test]
@@ -117,6 +133,14 @@ mod tests {
             None,
         );
         check(r#"{"content":[{"type":"image","data":"e30="}]}"#, None);
+        let page = "words ".repeat(50);
+        for text in [
+            format!("{page}```json\\n[1]\\n```"),
+            format!(r#"[1]"}},{{"type":"text","text":"{page}"#),
+        ] {
+            let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
+            check(&result, None);
+        }
         check("{}", None);
     }
 }

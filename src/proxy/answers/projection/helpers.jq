@@ -27,17 +27,18 @@ def tail($count):
 def scalars_only(cell): map(if type == "array" or type == "object" then error("\(type) cannot be a cell") else cell end);
 def @tsv:
   scalars_only(if type == "string"
-    then gsub("\\\\"; "\\\\") | gsub("\t"; "\\t") | gsub("\n"; "\\n") | gsub("\r"; "\\r")
+    then if test("[\\\\\t\n\r]")
+      then gsub("\\\\"; "\\\\") | gsub("\t"; "\\t") | gsub("\n"; "\\n") | gsub("\r"; "\\r") else . end
     elif . == null then "" else tojson end) | join("\t");
 def @csv:
   scalars_only(if type == "string" then "\"" + gsub("\""; "\"\"") + "\""
     elif . == null then "" else tojson end) | join(",");
 
-# An array of objects as lines with tabs between the columns; the first line has the names of all members.
+# An array of objects as a text, in lines with tabs between the columns; the first line has the names of all members.
 def table:
   (if type == "array" then . else [.] end) as $rows
   | if all($rows[]; type == "object") then . else error("table takes an object or an array of objects") end
   | reduce ($rows[] | keys_unsorted[]) as $key ([]; if any(.[]; . == $key) then . else . + [$key] end)
   | . as $columns
-  | ($columns, ($rows[] | [.[$columns[]] | if type == "object" or type == "array" then tojson else . end]))
-  | @tsv;
+  | [($columns, ($rows[] | [.[$columns[]] | if type == "object" or type == "array" then tojson else . end])) | @tsv]
+  | join("\n");

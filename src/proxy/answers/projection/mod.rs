@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::executable;
 pub(crate) use data::data_of;
-pub(in crate::proxy) use data::{input_of, text_as_data, texts_of};
+pub(in crate::proxy) use data::{input_of, text_as_data, text_of_block, texts_of};
 pub(crate) use shape::shape_of;
 pub(crate) use worker::{COMMAND, run as run_worker};
 
@@ -122,6 +122,15 @@ impl Projection {
                 shares.insert(share, Arc::downgrade(&own));
                 own
             })
+    }
+}
+
+/// The reason why `filter` is not a filter, if it is none.
+pub(crate) fn fault_of(filter: &str) -> Option<String> {
+    match worker::compiled(filter) {
+        Ok(_) => None,
+        Err(worker::Stopped::Filter(reason)) => Some(reason),
+        Err(worker::Stopped::Output(error)) => Some(error.to_string()),
     }
 }
 

@@ -114,6 +114,7 @@ pub(super) fn passed(
 ) -> Result<(), Stopped> {
     let failed = |message: String| Stopped::Filter(message);
     let value = read::parse_single(input)
+        .or_else(|_| read::parse_single(&without_lone_surrogates(input)))
         .map_err(|error| failed(format!("the data cannot be read: {error}")))?;
     let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     for value in filter.id.run((context, value)).map(unwrap_valr) {
@@ -131,6 +132,31 @@ pub(super) fn passed(
         .map_err(Stopped::Output)?;
     }
     output.flush().map_err(Stopped::Output)
+}
+
+/// JSON with `U+FFFD` for each half of a character beyond 16 bits that stands alone: it is valid JSON, but not a text.
+fn without_lone_surrogates(json: &[u8]) -> Vec<u8> {
+    let unit = |at: usize| {
+        let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let (mut clean, mut at) = (Vec::with_capacity(json.len()), 0);
+    while let Some(byte) = json.get(at) {
+        let length = match (unit(at), unit(at + 6)) {
+            (Some(0xD800..0xDC00), Some(0xDC00..0xE000)) => 12,
+            (Some(0xD800..0xE000), _) => {
+                clean.extend(b"\\ufffd");
+                at += 6;
+                continue;
+            }
+            (Some(_), _) => 6,
+            (None, _) if *byte == b'\\' => 2,
+            (None, _) => 1,
+        };
+        clean.extend(&json[at..json.len().min(at + length)]);
+        at += length;
+    }
+    clean
 }
 
 fn first_load_error(errors: &jaq_core::load::Errors<&str, ()>) -> String {
@@ -238,11 +264,25 @@ mod tests {
             "id\tname\ttags\n1\ta\\tb\t\n1.50\t\t[\"x\"]",
         );
         check("table", r#"{"a":true}"#, "a\ntrue");
+        let rows = r#"[{"id":1},{"id":21},{"id":31}]"#;
+        check("table | head(3)", rows, "id\n1\n21");
+        check(r#"table | grep("1") | lines | length"#, rows, "3");
+        check("[table] | length", rows, "1");
         check("table", "[]", "");
         check(
             "table",
             "[1]",
             "the filter failed: \"table takes an object or an array of objects\"",
+        );
+    }
+
+    #[test]
+    fn data_with_half_a_character_are_read() {
+        check(".[0]", r#"["a\ud83d","\ud83d\ude00"]"#, "a\u{fffd}");
+        check(
+            ".[0], .[1]",
+            r#"["\\\ude00b","\ud83d\ude00\u0041"]"#,
+            "\\\u{fffd}b\n\u{1F600}A",
         );
     }
 
