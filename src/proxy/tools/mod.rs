@@ -23,6 +23,7 @@ use self::builtin::Builtin;
 use self::call::Schemas;
 use self::direct::DirectNames;
 use self::reranking::Reranking;
+use self::skill::RefusedSkills;
 use super::answers::{Answers, counting};
 use super::callers::caller::Caller;
 use super::inventory::Inventory;
@@ -49,6 +50,7 @@ pub(crate) struct Tools {
     schemas: Schemas,
     reranking: Reranking,
     direct_names: DirectNames,
+    refused_skills: RefusedSkills,
     scripts: Running,
     builtin: Builtin,
     /// The audit log of calls and related events.
@@ -92,6 +94,7 @@ impl Tools {
             schemas: Schemas::default(),
             reranking: Reranking::new(variables.clone(), tasks.clone()),
             direct_names: DirectNames::default(),
+            refused_skills: RefusedSkills::default(),
             scripts: Running::new(scripts),
             ledger,
             limits,
