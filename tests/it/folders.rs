@@ -249,6 +249,10 @@ fn skills_are_found_by_search_and_read_with_their_files() {
         list.contains("skill://team/invoice/references/layout.md"),
         "{list}"
     );
+    let all: Value = serde_json::from_str(&list).unwrap();
+    let mut all = all["resources"].as_array().unwrap().iter();
+    let instructions = all.find(|one| one["uri"] == "skill://team/invoice/SKILL.md");
+    assert_eq!(instructions.unwrap()["name"], "invoice");
     let read = |client: &mut Client, uri: &str| {
         client
             .ask("resources/read", &json!({ "uri": uri }).to_string())

@@ -273,7 +273,16 @@ impl Skill {
     pub(super) fn resources(&self) -> Vec<String> {
         let names = files::within(&self.folder).unwrap_or_default();
         let all = names.into_iter().map(|name| {
-            json!({ "uri": self.uri(&name), "name": format!("{}/{name}", self.name), "mimeType": media(&name).unwrap_or("text/plain") }).to_string()
+            let (uri, media) = (self.uri(&name), media(&name).unwrap_or("text/plain"));
+            let mut resource =
+                json!({ "uri": uri, "name": format!("{}/{name}", self.name), "mimeType": media });
+            // The instructions have the name and the description of the skill.
+            if let Some(front) = self.front.as_ref().filter(|_| name == files::SKILL) {
+                for key in ["name", "description"] {
+                    resource[key] = front.get(key).cloned().unwrap_or_default();
+                }
+            }
+            resource.to_string()
         });
         all.collect()
     }

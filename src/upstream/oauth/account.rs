@@ -300,7 +300,8 @@ impl Account {
         ))
     }
 
-    /// Logs in with the client's own credentials or an earlier login at the identity provider, at a person's request. `change` permits another issuer than before.
+    /// Logs in with the client's own credentials or an earlier login at the identity provider, at a person's request.
+    /// `change` permits another issuer than before.
     ///
     /// # Errors
     /// When the server does not offer that, or refuses.
@@ -319,8 +320,8 @@ impl Account {
         })
     }
 
-    /// Gets a token with the client-credentials grant or an assertion of the identity provider. Returns the stored one if it differs from the rejected token
-    /// `seen`.
+    /// Gets a token with the client-credentials grant, or with an assertion of the identity provider. Returns the stored
+    /// one if it differs from the rejected token `seen`.
     pub(super) async fn obtain(
         &self,
         challenge: &Challenge,

@@ -219,7 +219,8 @@ impl Flow {
             }
             let is_of_server = !authority.resource.is_empty();
             if is_of_server && scopes.iter().any(|scope| scope == "offline_access") {
-                // OpenID Connect, section 11: without it the scope may be ignored. At an identity provider, an administrator consents.
+                // OpenID Connect, section 11: without it the scope may be ignored. At an identity provider, an
+                // administrator has consented.
                 query.append_pair("prompt", "consent");
             }
         }

@@ -135,7 +135,14 @@ impl Leg {
     ) -> Result<String, String> {
         let mut outcomes = BTreeMap::new();
         for scenario in scenarios {
-            let selection = ["--scenario", scenario, "--spec-version", self.revision];
+            // The suite counts extensions to no revision, and forces them to run at this one.
+            let selection = [
+                "--scenario",
+                scenario,
+                "--spec-version",
+                self.revision,
+                "--force",
+            ];
             outcomes.extend(self.outcomes(peers, target, directory, &selection)?);
         }
         let requirements = Requirements {

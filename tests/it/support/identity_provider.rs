@@ -31,7 +31,7 @@ pub(crate) struct Conduct {
     pub(crate) kind: &'static str,
 }
 
-/// What the provider knows.
+/// The state of the provider.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) conduct: Conduct,
