@@ -461,7 +461,10 @@ fn a_skill_whose_instructions_are_a_link_or_beyond_the_limit_is_none() {
     std::os::unix::fs::symlink("../../elsewhere/real.md", skills.join("linked/SKILL.md")).unwrap();
     let many: Vec<String> = (0..501).map(|number| format!("0/{number}.txt")).collect();
     let mut files: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "x")).collect();
-    files.push(("SKILL.md", "---\ndescription: Has many files\n---\n"));
+    files.push((
+        "SKILL.md",
+        "---\nname: many\ndescription: Has many files\n---\n",
+    ));
     write(&setup, "skills/many", &files);
     listed(&setup).finish();
     let names = setup.run(&["tools", "team", "--json"]).code(0).stdout;

@@ -247,6 +247,23 @@ fn the_own_uri_of_a_skill_is_read_from_its_server_and_taken_over_by_no_other() {
 }
 
 #[test]
+fn of_a_server_with_pins_a_client_gets_the_files_that_were_listed() {
+    let same_size = RULES.replace("30", "99");
+    let uri = r#"{"uri":"skill://s/shop/refunds/rules/days.md"}"#;
+    for (trust, is_given) in [("report", true), ("pin", false)] {
+        let server = shop(INSTRUCTIONS, &same_size);
+        let setup = Setup::new().server_with("s", server, json!({ "trust": trust }));
+        let mut client = connect(&setup);
+        let read = client.ask("resources/read", uri);
+        assert_eq!(read.as_str().contains("99"), is_given, "{trust}: {read:?}");
+        if !is_given {
+            read.error();
+        }
+        client.finish();
+    }
+}
+
+#[test]
 fn rules_and_pins_hold_for_skills() {
     let denied = json!({ "tools": { "deny": ["refunds"] } });
     let quarantined = json!({ "trust": "quarantine" });

@@ -324,7 +324,7 @@ pub(super) fn read(folder: &Path, uri: &str, has_all: bool) -> Option<String> {
     let path = uri.strip_prefix(SCHEME)?;
     let (skill, file) = all(folder).into_iter().find_map(|skill| {
         let file = path.strip_prefix(&skill.path())?.strip_prefix('/')?;
-        (has_all || skill.is_listed()).then(|| (skill, file))
+        (has_all || skill.is_listed()).then_some((skill, file))
     })?;
     let file = percent_decode_str(file).decode_utf8().ok()?;
     // Only a file that is listed: a path may lead elsewhere.
