@@ -31,6 +31,9 @@ pub(super) struct Header<'a> {
     resources: Vec<HeaderEntry<'a>>,
     templates: Vec<HeaderEntry<'a>>,
     interfaces: BTreeSet<String>,
+    /// The folders of its skills. Lists of older versions have none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    skills: BTreeSet<String>,
     flaws: Vec<(Kind, usize, String)>,
 }
 
@@ -54,6 +57,8 @@ struct HeaderTool<'a> {
     is_skill: bool,
     #[serde(skip)]
     interfaces: Vec<String>,
+    #[serde(skip)]
+    skill: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
@@ -81,6 +86,8 @@ impl Header<'_> {
             .iter_mut()
             .flat_map(|tool: &mut HeaderTool<'_>| std::mem::take(&mut tool.interfaces))
             .collect();
+        let skills = tools.iter_mut().filter_map(|tool| tool.skill.take());
+        let skills = skills.collect();
         let mut others = |kind: Kind, entries: &[Bytes]| {
             usable(
                 kind,
@@ -108,6 +115,7 @@ impl Header<'_> {
             resources,
             templates,
             interfaces,
+            skills,
             flaws,
         };
         (header, body)
@@ -174,6 +182,7 @@ impl Header<'_> {
             resources,
             templates,
             interfaces: self.interfaces.clone(),
+            skills: self.skills.clone(),
             body: Arc::new(body),
             software: self.software.clone(),
             instructions: self.instructions.clone(),
@@ -265,6 +274,7 @@ impl HeaderTool<'_> {
             needs_task: definition.needs_task,
             is_skill: definition.is_skill,
             interfaces: definition.interfaces,
+            skill: definition.skill,
         })
     }
 }

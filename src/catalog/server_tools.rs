@@ -26,6 +26,8 @@ pub struct ServerTools {
     pub(super) templates: Entries,
     /// The URIs of its tools' interfaces.
     pub(super) interfaces: BTreeSet<String>,
+    /// The URIs of the folders of its skills.
+    pub(super) skills: BTreeSet<String>,
     pub(super) body: Arc<Body>,
     pub(super) software: Option<String>,
     pub(super) instructions: Option<String>,
@@ -166,10 +168,12 @@ impl ServerTools {
         &self.templates
     }
 
-    /// Whether the server named the resource in one of its lists, or as the interface of one of its tools.
+    /// Whether the server named the resource in one of its lists, as the interface of one of its tools, or by a skill in whose folder it is.
     #[must_use]
     pub fn names_resource(&self, uri: &str) -> bool {
-        self.resources.has(uri) || self.interfaces.contains(uri)
+        self.resources.has(uri)
+            || self.interfaces.contains(uri)
+            || self.skills.iter().any(|folder| uri.starts_with(folder))
     }
 
     /// Whether one of its tools has an interface.

@@ -136,7 +136,14 @@ fn show(status: &LoginStatus, output: &Output) {
     } else {
         ", in a file"
     };
-    output.line(faint(format!("  at {}{client}{storage}", status.issuer)));
+    let provider = status.identity_provider.as_deref();
+    let provider = provider
+        .map(|provider| format!(", by the login at {provider}"))
+        .unwrap_or_default();
+    output.line(faint(format!(
+        "  at {}{client}{provider}{storage}",
+        status.issuer
+    )));
     if !status.scopes.is_empty() {
         output.line(faint(format!("  for {}", status.scopes.join(", "))));
     }

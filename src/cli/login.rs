@@ -304,11 +304,13 @@ pub(super) async fn log_out(
     accounts: &Accounts,
     output: &Output,
 ) -> Result<(), Exit> {
-    let was_there = accounts
-        .of(&arguments.server)?
-        .log_out()
-        .await
-        .map_err(exit)?;
+    let account = accounts.of(&arguments.server)?;
+    let was_there = account.log_out().await.map_err(exit)?;
+    if let Some(provider) = account.identity_provider().filter(|_| was_there) {
+        output.note(&format!(
+            "the login at {provider} is removed, too; other servers that use it go on until their tokens end"
+        ));
+    }
     if was_there {
         let detail = "logged out by a command";
         let recorded = accounts.record(&arguments.server, Outcome::Ok, detail, output);
@@ -337,12 +339,11 @@ async fn one(
     browser: &Browser,
     output: &Output,
 ) -> Result<LoginStatus, LoginError> {
-    if !account.needs_person() {
-        let status = account.log_in_alone(request.issuer).await?;
-        if let Some(before) = &status.moved_from {
-            output.note(&moved(before, &status.issuer));
+    if account.logs_in_alone() {
+        match account.log_in_alone(request.issuer).await {
+            Err(error) if error.wants_person() => {}
+            outcome => return outcome.inspect(|status| note_move(status, output)),
         }
-        return Ok(status);
     }
     let server = account.server().clone();
     let flow = Flow::begin(account, request).await?;
@@ -380,7 +381,16 @@ async fn one(
             },
         }
     };
-    flow.finish(answer).await
+    let status = flow.finish(answer).await?;
+    note_move(&status, output);
+    Ok(status)
+}
+
+/// Notes that a login has sent the configured credentials to another issuer than before.
+fn note_move(status: &LoginStatus, output: &Output) {
+    if let Some(before) = &status.moved_from {
+        output.note(&moved(before, &status.issuer));
+    }
 }
 
 /// Stores a token that is read from the terminal or a pipe.
@@ -453,8 +463,12 @@ fn show(status: &LoginStatus, output: &Output) {
     } else {
         format!(", for {}", status.scopes.join(", "))
     };
+    let provider = match &status.identity_provider {
+        Some(provider) => format!(" by the login at {provider}"),
+        None => String::new(),
+    };
     output.line(format!(
-        "{} logged in to {} at {}{scopes}",
+        "{} logged in to {} at {}{provider}{scopes}",
         good("✓"),
         strong(&status.server),
         status.issuer

@@ -8,7 +8,7 @@ pub(crate) struct Folder {
     /// Its absolute path.
     pub path: PathBuf,
     pub holds: Holds,
-    /// Whether its files are resources, too. A server with pins or in quarantine has none, because they would be read unchecked.
+    /// Whether all its files are resources. With pins or in quarantine, only those are that are compared with an entry of `skills/list`.
     pub has_resources: bool,
 }
 

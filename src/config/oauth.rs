@@ -10,6 +10,7 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 
 use super::error::PemError;
+use super::identity_provider::IdentityProvider;
 use crate::secret::Secret;
 
 /// The `oauth` of a server's entry.
@@ -29,6 +30,8 @@ pub(crate) struct OAuth {
     pub private_key: Option<PrivateKey>,
     /// Scopes to request in addition to those that the server names.
     pub scopes: Vec<String>,
+    /// The identity provider, with [`Grant::IdJag`] alone.
+    pub idp: Option<Box<IdentityProvider>>,
     /// The port of the redirect URL, for an authorization server that accepts one port only.
     pub redirect_port: Option<u16>,
 }
@@ -70,6 +73,8 @@ pub(crate) enum Grant {
     AuthorizationCode,
     /// The client itself, with its own credentials.
     ClientCredentials,
+    /// A person, at the identity provider of an enterprise, whose assertions the authorization server takes (ID-JAG).
+    IdJag,
 }
 
 /// A key that signs client assertions: PKCS #8, P-256 or RSA.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::adaptation::{OverrideEntry, overrides};
 use super::error::EntryError;
 use super::http_auth::{AUTH, AuthEntry, auth};
+use super::identity_provider::{IDP, IdpEntry, idp};
 use super::key::{Key, Table, Value, key};
 use super::options::{FORMAT_EXPECTED, RESULT_FORMS, result_form};
 use super::reader::{At, Field, Members, Read};
@@ -146,8 +147,10 @@ section! {
     /// The `oauth` of a server's entry.
     #[derive(Default)]
     OAuthEntry, OAUTH, "oauth." {
-        /// A login by a person in the browser, or one without a person by `client_id` and a secret or key.
-        grant: Option<Grant> = grant, Value::Words(&["authorization_code", "client_credentials"]), "authorization_code";
+        /// A login by a person in the browser, one without a person by `client_id` and a secret or key, or that of a person at the identity provider of `idp`.
+        grant: Option<Grant> = grant, Value::Words(&["authorization_code", "client_credentials", "id-jag"]), "authorization_code";
+        /// The identity provider of "id-jag", at which a person logs in once for all servers that name it.
+        idp: Option<IdpEntry> = idp, Value::Complete(&["issuer", "client_id"], IDP);
         /// The only authorization server to log in at, by its issuer URL; without it, a configured secret or key stays with the first one.
         issuer: Option<At<String>> = Field::text, Value::Text;
         /// The id of a client that you registered at the authorization server.
@@ -160,7 +163,7 @@ section! {
         private_key_file: Option<At<String>> = Field::text, Value::Text;
         /// The scopes of a login, in place of all that the server offers.
         scopes: Option<Vec<At<String>>> = Field::texts, Value::Texts;
-        /// The port that the browser comes back to.
+        /// The port that the browser comes back to; with "id-jag", from the identity provider.
         redirect_port: Option<u16> = port, Value::Number(1, Some(65535));
     }
 }
@@ -373,7 +376,8 @@ fn grant(field: &Field<'_>) -> Result<Grant, At<EntryError>> {
     match field.word() {
         Some("authorization_code") => Ok(Grant::AuthorizationCode),
         Some("client_credentials") => Ok(Grant::ClientCredentials),
-        _ => Err(field.wrong("\"authorization_code\" or \"client_credentials\"")),
+        Some("id-jag") => Ok(Grant::IdJag),
+        _ => Err(field.wrong("\"authorization_code\", \"client_credentials\" or \"id-jag\"")),
     }
 }
 

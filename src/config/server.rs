@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue};
 use super::env::{Environment, LOGIN_KEY, SECRET_KEY, is_inherited};
 use super::error::{ConfigWarning, EntryError};
 use super::file::{Entry, Words};
+use super::identity_provider::{IdentityProvider, IdpEntry};
 use super::oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 use super::openapi::{DescriptionLocation, OpenApi, OpenApiEntry};
 use super::policy::Policy;
@@ -649,8 +650,23 @@ impl<'a> Resolver<'a> {
                 },
             ));
         }
+        let (needs_idp, idp) = (grant == Grant::IdJag, entry.idp);
+        let problem = match &idp {
+            Some(_) if !needs_idp => Some("is for \"id-jag\" only, and there is an `idp`"),
+            None if needs_idp => Some("\"id-jag\" needs an `idp`"),
+            Some(_) if client_id.is_none() && metadata_url.is_none() => {
+                Some("\"id-jag\" needs a `client_id` or a `client_metadata_url`")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            let key = "oauth.grant".to_owned();
+            return Err(At::new(offset, EntryError::Unusable { key, problem }));
+        }
+        let idp = idp.map(|entry| self.identity_provider(entry)).transpose()?;
         Ok(OAuth {
             grant,
+            idp: idp.map(Box::new),
             issuer,
             client_id,
             client_secret,
@@ -658,6 +674,37 @@ impl<'a> Resolver<'a> {
             private_key,
             scopes,
             redirect_port: entry.redirect_port,
+        })
+    }
+
+    fn identity_provider(&mut self, entry: IdpEntry) -> Result<IdentityProvider, At<EntryError>> {
+        let offset = entry.issuer.as_ref().map_or(entry.offset, |at| at.offset);
+        let mut text = |key: &str, written: Option<At<String>>| {
+            let filled = written.map(|written| self.plain(&format!("oauth.idp.{key}"), &written));
+            let filled = filled.transpose()?.map(|text| text.trim().to_owned());
+            Ok::<_, At<EntryError>>(filled.filter(|text| !text.is_empty()))
+        };
+        let issuer = text("issuer", entry.issuer)?.unwrap_or_default();
+        let client_id = text("client_id", entry.client_id)?.unwrap_or_default();
+        let client_secret = text("client_secret", entry.client_secret)?.map(Secret::new);
+        let is_issuer = is_url(&issuer, &["https", "http"]) && !issuer.contains(['?', '#']);
+        if !is_issuer || client_id.is_empty() {
+            let problem =
+                "needs the issuer's URL, without a query or a fragment, and a `client_id`";
+            let key = "oauth.idp".to_owned();
+            return Err(At::new(offset, EntryError::Unusable { key, problem }));
+        }
+        self.secrets.extend(client_secret.clone());
+        let scopes = entry.scopes.iter().enumerate();
+        let scopes =
+            scopes.map(|(index, scope)| self.plain(&format!("oauth.idp.scopes[{index}]"), scope));
+        let scopes = scopes.collect::<Result<Vec<_>, _>>()?;
+        let scopes = scopes.iter().flat_map(|text| text.split_whitespace());
+        Ok(IdentityProvider {
+            issuer,
+            client_id,
+            client_secret,
+            scopes: scopes.map(str::to_owned).collect(),
         })
     }
 

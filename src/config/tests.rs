@@ -956,6 +956,30 @@ fn a_login_that_cannot_be_made_so_says_what_to_write() {
         r#"{"grant": "password"}"#,
         r#"`oauth.grant` must be "authorization_code""#,
     );
+    let idp = r#""idp": {"issuer": "https://idp.example", "client_id": "zip"}"#;
+    for (oauth, words) in [
+        (r#"{"grant": "id-jag", "client_id": "me"}"#.to_owned(), "\"id-jag\" needs an `idp`"),
+        (format!(r#"{{"grant": "id-jag", {idp}}}"#), "needs a `client_id` or a `client_metadata_url`"),
+        (format!(r#"{{"client_id": "me", {idp}}}"#), "is for \"id-jag\" only"),
+        (
+            r#"{"grant": "id-jag", "client_id": "me", "idp": {"issuer": "https://idp.example"}}"#.to_owned(),
+            "an object with an `issuer` and a `client_id`",
+        ),
+        (
+            r#"{"grant": "id-jag", "client_id": "me", "idp": {"issuer": "idp.example", "client_id": "zip"}}"#.to_owned(),
+            "needs the issuer's URL",
+        ),
+        (
+            r#"{"grant": "id-jag", "client_id": "me", "idp": {"issuer": "https://idp.example", "client_id": " "}}"#.to_owned(),
+            "and a `client_id`",
+        ),
+        (
+            r#"{"grant": "id-jag", "client_id": "me", "idp": {"issuer": "https://idp.example", "client_id": "zip", "url": "x"}}"#.to_owned(),
+            "one of the keys `issuer`",
+        ),
+    ] {
+        check(&oauth, words);
+    }
     check(
         r#"{"redirect_port": 70000}"#,
         "`oauth.redirect_port` must be a port from 1 to 65535",

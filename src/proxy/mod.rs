@@ -22,6 +22,7 @@ mod own_uris;
 mod profile;
 mod proxies;
 mod relay;
+mod skill;
 mod surfaces;
 mod tools;
 mod view;

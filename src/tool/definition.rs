@@ -37,6 +37,8 @@ pub struct Definition<'a> {
     pub needs_task: bool,
     /// Whether it stands for a skill of its server. No list of a server can claim that.
     pub is_skill: bool,
+    /// The URI of the folder of that skill, with the `/` at its end.
+    pub skill: Option<String>,
     /// The URIs of its interface, from every key that names one.
     pub interfaces: Vec<String>,
 }
@@ -132,6 +134,9 @@ impl<'a> Definition<'a> {
             needs_task: part(&object, "execution").text("taskSupport").as_deref()
                 == Some("required"),
             is_skill: meta.get(SKILL).is_some(),
+            skill: part(&meta, SKILL)
+                .text("uri")
+                .and_then(|uri| Some(uri.strip_suffix("SKILL.md")?.to_owned())),
             interfaces: interfaces.into_iter().flatten().collect(),
         })
     }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
-use crate::tool::{SKILL, ServerName};
+use crate::tool::{FAULT, SKILL, ServerName};
 
 /// The extension.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/skills";
@@ -35,6 +35,10 @@ pub(super) fn add(server: &ServerName, tools: &mut Vec<Bytes>, skills: &[Bytes])
     });
     let mut taken: HashSet<String> = names.collect();
     for entry in skills {
+        if is_fault(entry) {
+            tools.push(entry.clone());
+            continue;
+        }
         match definition(entry, &mut taken) {
             Ok(definition) => tools.push(definition.into()),
             Err(problem) => tracing::warn!(%server, problem, "a skill is left out"),
@@ -47,6 +51,13 @@ pub(crate) fn of_definition(definition: &[u8]) -> Option<&RawValue> {
     let raw: &RawValue = serde_json::from_slice(definition).ok()?;
     let meta = Object::parse(raw).ok()?.get("_meta")?;
     Object::parse(meta).ok()?.get(SKILL)
+}
+
+/// Whether an entry only says why a skill is none, for `mcpzip doctor`, as an entry of a list of tools can.
+fn is_fault(entry: &[u8]) -> bool {
+    let raw: Option<&RawValue> = serde_json::from_slice(entry).ok();
+    raw.and_then(|raw| Object::parse(raw).ok())
+        .is_some_and(|entry| entry.text(FAULT).is_some())
 }
 
 fn definition(entry: &[u8], taken: &mut HashSet<String>) -> Result<String, &'static str> {

@@ -53,6 +53,11 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
         Box::pin(async { None })
     }
 
+    /// The entries of its skills, each a JSON object as in `skills/list`; `None` if it has none.
+    fn skills(&self) -> BoxFuture<'_, Option<Vec<String>>> {
+        Box::pin(async { None })
+    }
+
     /// Reads a resource. Returns the result, a JSON object as in the response to `resources/read`; `None` if there is no such one.
     fn read<'a>(&'a self, _uri: &'a str) -> BoxFuture<'a, Option<String>> {
         Box::pin(async { None })
@@ -158,7 +163,8 @@ impl Inside {
                 "tools/list" => self.list().await,
                 "tools/call" => self.call(params).await,
                 SCHEMA_REQUEST => self.schema(params).await,
-                "resources/list" => Ok(self.resources().await),
+                "resources/list" => Ok(listed("resources", self.source.resources().await)),
+                "skills/list" => Ok(listed("skills", self.source.skills().await)),
                 "resources/read" => self.read(params).await,
                 "ping" => Ok(result("{}".to_owned())),
                 _ => Ok(no_method()),
@@ -188,13 +194,6 @@ impl Inside {
             RawValue::from_string("{}".to_owned()).map_err(|_| self.malformed("no arguments"))?;
         let arguments = arguments.unwrap_or(none);
         answered(&name, self.source.call(&name, &arguments).await)
-    }
-
-    async fn resources(&self) -> ServerReply {
-        match self.source.resources().await {
-            Some(all) => result(format!(r#"{{"resources":[{}]}}"#, all.join(","))),
-            None => no_method(),
-        }
     }
 
     async fn read(&self, params: &Frame) -> Result<ServerReply, CallError> {
@@ -261,6 +260,13 @@ fn answered(name: &str, answer: Result<String, SourceError>) -> Result<ServerRep
         }
         Err(SourceError::Arguments(reason)) => Ok(error(ErrorCode::INVALID_PARAMS, &reason)),
         Err(SourceError::Call(failure)) => Err(failure),
+    }
+}
+
+fn listed(list: &str, entries: Option<Vec<String>>) -> ServerReply {
+    match entries {
+        Some(all) => result(format!(r#"{{"{list}":[{}]}}"#, all.join(","))),
+        None => no_method(),
     }
 }
 

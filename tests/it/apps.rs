@@ -463,6 +463,18 @@ fn an_interface_names_its_server_wherever_its_uri_stands() {
         "{told}"
     );
     client.finish();
+    // To a client of the modern era that can be asked, too.
+    let able = r#"{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#;
+    let mut client = setup.start();
+    let uri = "ui://one/board/main";
+    let id = client.begin_modern("resources/read", &format!(r#""uri":"{uri}""#), able, "");
+    assert_eq!(client.answer(id).value()["contents"][0]["uri"], uri);
+    let show = r#""name":"one__show","arguments":{}"#;
+    let id = client.begin_modern("tools/call", show, able, "");
+    let called = client.answer(id).value();
+    assert_eq!(called["content"][0]["uri"], uri);
+    assert_eq!(called["_meta"]["ui"]["resourceUri"], uri);
+    client.finish();
 }
 
 #[test]

@@ -52,6 +52,7 @@ mod http_upstream;
 mod identities;
 mod lazy;
 mod listing;
+mod login_enterprise;
 mod login_issuer;
 mod login_keychain;
 #[cfg(target_os = "linux")]

@@ -144,9 +144,12 @@ impl Host for CallHost {
 
     fn notified(&self, method: &str, params: Option<&RawValue>) {
         if !self.extensions.is_empty() && may_notify(method) {
-            let params = params.map_or("{}", RawValue::get);
+            let empty = RawValue::from_string("{}".to_owned()).expect("it is JSON");
+            let Some(params) = masked(self.masker.as_ref(), params.unwrap_or(&empty)) else {
+                return;
+            };
             let outbox = self.current().caller.outbox.clone();
-            outbox.offer(Frame::notification(method, params));
+            outbox.offer(Frame::notification(method, params.get()));
         }
     }
 

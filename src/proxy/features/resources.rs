@@ -130,6 +130,7 @@ impl Features {
         params: &Object<'_>,
         context: &RequestContext,
     ) -> Reply {
+        let guarded = self.guarded(&context.view, server, own);
         let is_same = params.text("uri").as_deref() == Some(own);
         // The client's JSON may contain invalid Unicode.
         let json = params
@@ -143,7 +144,20 @@ impl Features {
                 .await,
             &format!("`{own}`"),
         ) {
-            Reply::Relayed(result) => Reply::RelayedContent(result),
+            Reply::Relayed(result) => {
+                match guarded.map(|skill| skill.verified_result(own, &result)) {
+                    None | Some(Ok(())) => Reply::RelayedContent(result),
+                    Some(Err(difference)) => {
+                        self.inventory.poke(server);
+                        Reply::error(
+                            ErrorCode::INTERNAL,
+                            format!(
+                                "`{own}` is not given: {difference} than server `{server}` has listed"
+                            ),
+                        )
+                    }
+                }
+            }
             reply => reply,
         }
     }

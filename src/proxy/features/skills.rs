@@ -13,6 +13,7 @@ use crate::config::Trust;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::own_uris;
+use crate::proxy::skill::Skill;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
@@ -237,6 +238,24 @@ impl Features {
             })
         });
         listed.collect()
+    }
+
+    /// The skill of `server` in which `own` is, if what is read of it has to be what was listed: where a person has approved that, and in a
+    /// folder of this machine.
+    pub(super) fn guarded(&self, view: &View, server: &ServerName, own: &str) -> Option<Skill> {
+        let entry = view.config().servers.get(server).cloned()?;
+        if entry.holds().is_none() && entry.trust == Trust::Report {
+            return None;
+        }
+        let snapshot = view.snapshot();
+        let tools = snapshot.tools().filter(|tool| tool.entry().is_skill);
+        let mut skills = tools
+            .filter(|tool| tool.server().name() == server)
+            .filter_map(|tool| {
+                let definition = self.inventory.definition(&tool)?;
+                Skill::of(skill_of_definition(definition.get().as_bytes())?)
+            });
+        skills.find(|skill| skill.has(own))
     }
 
     /// Whether `own` is a file of a skill of `server` that the client may not see.

@@ -398,13 +398,18 @@ impl Relay {
             .instrumented()
             .call(server, call, trace, is_repeatable)
             .await;
-        reply.map(|reply| match reply {
+        reply.map(|reply| self.noted(server, reply))
+    }
+
+    /// A reply of `server` as clients see it; the resources that it names are noted.
+    fn noted(&self, server: &ServerName, reply: ServerReply) -> ServerReply {
+        match reply {
             ServerReply::Result(result) => {
                 let renamed = self.named_uris.note(server, &result);
                 ServerReply::Result(renamed.unwrap_or(result))
             }
             refusal @ ServerReply::Error(_) => refusal,
-        })
+        }
     }
 }
 

@@ -181,7 +181,8 @@ impl Relay {
             biased;
             outcome = &mut open.outcome => {
                 return match outcome {
-                    Ok(Ok(reply)) => Ok(sent_elsewhere(server, &reply).unwrap_or_else(|| with_server_named(server, reply))),
+                    Ok(Ok(reply)) => Ok(sent_elsewhere(server, &reply)
+                        .unwrap_or_else(|| with_server_named(server, self.noted(server, reply)))),
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(CallError::Connect(Arc::new(crate::upstream::ConnectError::ShuttingDown))),
                 };

@@ -89,7 +89,8 @@ impl Tools {
         let Ok(ServerReply::Result(result)) = &answered else {
             return answered;
         };
-        if !is_held {
+        // A file of a skill was compared with its entry when it was read.
+        if !is_held || tool.entry().is_skill {
             return answered;
         }
         let definition = self.inventory.definition(tool);

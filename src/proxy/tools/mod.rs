@@ -25,6 +25,7 @@ use self::builtin::Builtin;
 use self::call::Schemas;
 use self::direct::DirectNames;
 use self::reranking::Reranking;
+use self::skill::RefusedSkills;
 use self::tasks::{TaskIds, Watches};
 use super::answers::{Answers, counting};
 use super::callers::caller::Caller;
@@ -53,6 +54,7 @@ pub(crate) struct Tools {
     schemas: Schemas,
     reranking: Reranking,
     direct_names: DirectNames,
+    refused_skills: RefusedSkills,
     scripts: Running,
     builtin: Builtin,
     /// The audit log of calls and related events.
@@ -101,6 +103,7 @@ impl Tools {
             schemas: Schemas::default(),
             reranking: Reranking::new(variables.clone(), tasks.clone()),
             direct_names: DirectNames::default(),
+            refused_skills: RefusedSkills::default(),
             scripts: Running::new(scripts),
             ledger,
             limits,

@@ -2,41 +2,40 @@
 //!
 //! Only files of the list are read, and only when an agent asks for one.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::Tools;
 use crate::catalog::Tool;
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::RequestContext;
-use crate::proxy::own_uris;
 use crate::proxy::relay::Relayed;
-use crate::sources;
+use crate::proxy::skill::{INSTRUCTIONS, Skill};
+use crate::tool::ToolHash;
 use crate::upstream::{CallError, ServerReply, skill_of_definition};
 
-/// The file with a skill's instructions.
-const INSTRUCTIONS: &str = "SKILL.md";
+/// The skills whose instructions were not those that their server listed, with the hash of that entry. The other files of such a skill
+/// are not given either, until its instructions are right or the entry is another.
+#[derive(Debug, Default)]
+pub(super) struct RefusedSkills(Mutex<BTreeMap<String, ToolHash>>);
 
-/// A skill, as its server listed it.
-#[derive(Debug)]
-struct Skill {
-    /// The URI of its folder, with the `/` at its end.
-    folder: String,
-    front: Value,
-    /// Its files; `None` if the server does not list them.
-    files: Option<Vec<Listed>>,
-}
+impl RefusedSkills {
+    fn has(&self, tool: &Tool) -> bool {
+        let known = self.0.lock();
+        known.get(&tool.qualified_name().to_string()) == Some(&tool.entry().hash)
+    }
 
-/// A file of a skill.
-#[derive(Debug)]
-struct Listed {
-    uri: String,
-    digest: String,
-    size: u64,
+    fn note(&self, tool: &Tool, is_refused: bool) {
+        let (name, mut known) = (tool.qualified_name().to_string(), self.0.lock());
+        match is_refused {
+            true => drop(known.insert(name, tool.entry().hash)),
+            false => drop(known.remove(&name)),
+        }
+    }
 }
 
 impl Tools {
@@ -86,6 +85,11 @@ impl Tools {
             Ok(uri) => uri,
             Err(problem) => return Ok(Err(problem)),
         };
+        if name != INSTRUCTIONS && self.refused_skills.has(tool) {
+            return Ok(Err(format!(
+                "`{name}` is not given: the instructions of this skill are not those that server `{server}` has listed"
+            )));
+        }
         let reading = Relayed {
             method: "resources/read",
             name: Some(&uri),
@@ -106,111 +110,36 @@ impl Tools {
         };
         let read: Value = serde_json::from_slice(&result).unwrap_or_default();
         let content = &read["contents"][0];
-        let bytes = match (content["text"].as_str(), content["blob"].as_str()) {
-            (Some(text), _) => Some(text.as_bytes().to_vec()),
-            (None, Some(blob)) => STANDARD.decode(blob).ok(),
-            _ => None,
-        };
-        let Some(bytes) = bytes else {
-            return Ok(Err(format!(
-                "the answer of server `{server}` for `{name}` has no content"
-            )));
-        };
-        if let Err(difference) = skill.check(&uri, name, &bytes) {
+        let verified = skill.verified(&uri, content);
+        if name == INSTRUCTIONS {
+            self.refused_skills.note(tool, verified.is_err());
+        }
+        if let Err(difference) = verified {
             self.inventory.poke(server);
             return Ok(Err(format!(
                 "`{name}` is not given: {difference} than server `{server}` has listed"
             )));
         }
-        Ok(Ok(skill.content(server.as_str(), name, content)))
+        Ok(Ok(shown(&skill, server.as_str(), name, content)))
     }
 }
 
-impl Skill {
-    fn of(entry: &RawValue) -> Option<Self> {
-        let entry: Value = serde_json::from_str(entry.get()).ok()?;
-        let uri = entry["uri"].as_str()?;
-        let listed = |file: &Value| {
-            Some(Listed {
-                uri: file["uri"].as_str()?.to_owned(),
-                digest: file["digest"].as_str()?.to_owned(),
-                size: file["size"].as_u64()?,
-            })
-        };
-        let files = match &entry["resources"] {
-            Value::Array(files) => Some(files.iter().map(listed).collect::<Option<_>>()?),
-            Value::String(kind) if kind == "dynamic" => None,
-            _ => return None,
-        };
-        Some(Self {
-            folder: uri.strip_suffix(INSTRUCTIONS)?.to_owned(),
-            front: entry["frontmatter"].clone(),
-            files,
-        })
+/// The content of an answer with a file of a skill.
+fn shown(skill: &Skill, server: &str, name: &str, content: &Value) -> Value {
+    let head = format!("From server {server}, `{name}` of a skill:");
+    let mut all = vec![json!({ "type": "text", "text": head })];
+    all.push(match content["text"].as_str() {
+        Some(text) => json!({ "type": "text", "text": text }),
+        None => json!({ "type": "resource", "resource": content }),
+    });
+    let others: Vec<_> = skill
+        .names()
+        .into_iter()
+        .filter(|name| name != INSTRUCTIONS)
+        .collect();
+    if name == INSTRUCTIONS && !others.is_empty() {
+        let text = format!("Its files, for the argument `file`: {}", others.join(", "));
+        all.push(json!({ "type": "text", "text": text }));
     }
-
-    /// The URI of a file by its path in the skill, or why there is none.
-    fn uri_of(&self, name: &str) -> Result<String, String> {
-        let uri = format!("{}{name}", self.folder);
-        let Some(files) = &self.files else {
-            let is_inside = name.split('/').all(|part| !part.is_empty());
-            return match is_inside && !own_uris::leads_elsewhere(name) {
-                true => Ok(uri),
-                false => Err(format!("`{name}` is not a path in the skill")),
-            };
-        };
-        match files.iter().any(|file| file.uri == uri) {
-            true => Ok(uri),
-            false => Err(format!(
-                "the skill has no file `{name}`; its files are {}",
-                self.names().join(", ")
-            )),
-        }
-    }
-
-    fn names(&self) -> Vec<&str> {
-        let files = self.files.iter().flatten();
-        files
-            .map(|file| file.uri.strip_prefix(&self.folder).unwrap_or(&file.uri))
-            .collect()
-    }
-
-    /// Compares a file with its entry. The error ends with "than …".
-    fn check(&self, uri: &str, name: &str, bytes: &[u8]) -> Result<(), String> {
-        if let Some(listed) = self.files.iter().flatten().find(|file| file.uri == uri) {
-            if listed.size != bytes.len() as u64 {
-                return Err(format!("it has another size, {} bytes,", bytes.len()));
-            }
-            let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(bytes));
-            if listed.digest != format!("sha256:{digest}") {
-                return Err("it has other bytes".to_owned());
-            }
-        }
-        if name == INSTRUCTIONS {
-            let text = String::from_utf8_lossy(bytes);
-            if Value::Object(sources::front_matter(&text)) != self.front {
-                return Err("its front matter says something else".to_owned());
-            }
-        }
-        Ok(())
-    }
-
-    fn content(&self, server: &str, name: &str, content: &Value) -> Value {
-        let head = format!("From server {server}, `{name}` of a skill:");
-        let mut all = vec![json!({ "type": "text", "text": head })];
-        all.push(match content["text"].as_str() {
-            Some(text) => json!({ "type": "text", "text": text }),
-            None => json!({ "type": "resource", "resource": content }),
-        });
-        let others: Vec<_> = self
-            .names()
-            .into_iter()
-            .filter(|name| *name != INSTRUCTIONS)
-            .collect();
-        if name == INSTRUCTIONS && !others.is_empty() {
-            let text = format!("Its files, for the argument `file`: {}", others.join(", "));
-            all.push(json!({ "type": "text", "text": text }));
-        }
-        Value::Array(all)
-    }
+    Value::Array(all)
 }

@@ -10,6 +10,8 @@ use crate::sources::yaml;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct FrontMatter<'t> {
     pub(super) fields: Map<String, Value>,
+    /// Whether it is YAML, as other readers expect.
+    pub(super) is_yaml: bool,
     /// What follows the front matter.
     pub(super) body: &'t str,
 }
@@ -26,6 +28,7 @@ pub(super) fn of_markdown(text: &str) -> FrontMatter<'_> {
     let Some(end) = end else {
         return FrontMatter {
             fields: Map::new(),
+            is_yaml: false,
             body: text,
         };
     };
@@ -33,8 +36,10 @@ pub(super) fn of_markdown(text: &str) -> FrontMatter<'_> {
     let (head, body) = text.split_at(length(end + 1));
     let inside = head.split_once('\n').map_or("", |(_, inside)| inside);
     let body = body.split_once('\n').map_or("", |(_, body)| body);
+    let read = fields(inside);
     FrontMatter {
-        fields: fields(inside).unwrap_or_else(|_| by_lines(inside)),
+        is_yaml: read.is_ok(),
+        fields: read.unwrap_or_else(|_| by_lines(inside)),
         body,
     }
 }

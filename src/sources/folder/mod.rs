@@ -77,11 +77,12 @@ impl FolderSource {
 
 impl Source for FolderSource {
     fn introduction(&self) -> Introduction {
-        let capabilities = match self.folder.has_resources {
-            true => r#"{"tools":{"listChanged":true},"resources":{"listChanged":true}}"#,
-            false => r#"{"tools":{"listChanged":true}}"#,
-        };
-        Introduction::of_source(capabilities)
+        Introduction::of_source(match self.folder.holds {
+            Holds::Skills => {
+                r#"{"tools":{"listChanged":true},"resources":{"listChanged":true},"extensions":{"io.modelcontextprotocol/skills":{}}}"#
+            }
+            Holds::Scripts => r#"{"tools":{"listChanged":true}}"#,
+        })
     }
 
     fn tools(&self) -> BoxFuture<'_, Result<Vec<String>, SourceError>> {
@@ -120,7 +121,7 @@ impl Source for FolderSource {
                 Holds::Skills => {
                     let skill = skills::all(&folder.path)
                         .into_iter()
-                        .find(|skill| skill.name == tool)?;
+                        .find(|skill| skill.name == tool && !skill.is_listed())?;
                     Some(skill.answer(given.get("file").and_then(Value::as_str)))
                 }
                 Holds::Scripts => scripts::answer(&folder.path, &tool),
@@ -132,28 +133,37 @@ impl Source for FolderSource {
 
     fn resources(&self) -> BoxFuture<'_, Option<Vec<String>>> {
         Box::pin(async move {
-            if !self.folder.has_resources {
-                return None;
-            }
-            let all = self.reading(|folder| {
-                skills::all(&folder.path)
-                    .iter()
-                    .flat_map(skills::Skill::resources)
-                    .collect()
+            let all = self.reading(|folder| match (folder.holds, folder.has_resources) {
+                (Holds::Scripts, _) => None,
+                (Holds::Skills, false) => Some(Vec::new()),
+                (Holds::Skills, true) => {
+                    let all = skills::all(&folder.path);
+                    Some(all.iter().flat_map(skills::Skill::resources).collect())
+                }
             });
-            all.await.ok()
+            all.await.ok()?
+        })
+    }
+
+    fn skills(&self) -> BoxFuture<'_, Option<Vec<String>>> {
+        Box::pin(async move {
+            let all = self.reading(|folder| match folder.holds {
+                Holds::Skills => Some(skills::entries(&folder.path)),
+                Holds::Scripts => None,
+            });
+            all.await.ok()?
         })
     }
 
     fn read<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            if !self.folder.has_resources {
-                return None;
-            }
             let uri = uri.to_owned();
-            self.reading(move |folder| skills::read(&folder.path, &uri))
-                .await
-                .ok()?
+            self.reading(move |folder| match folder.holds {
+                Holds::Skills => skills::read(&folder.path, &uri, folder.has_resources),
+                Holds::Scripts => None,
+            })
+            .await
+            .ok()?
         })
     }
 }

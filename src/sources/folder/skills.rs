@@ -1,18 +1,24 @@
-//! A folder of skills: each is a tool that gives its instructions and files.
+//! A folder of skills. One with the front matter that the format requires is an entry of `skills/list`, as a server of skills has; any other
+//! is a tool that gives its instructions and files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::{DIGEST, files, front_matter, legal_name};
 use crate::tool::FAULT;
 
 /// The scheme of the URIs of files, and the text before a skill's name.
 const SCHEME: &str = "skill://";
+
+/// The length of a name, in bytes.
+const LONGEST_NAME: usize = 64;
 
 /// The length of a description, in characters. The specification has the same limit.
 const LONGEST_DESCRIPTION: usize = 1_024;
@@ -25,14 +31,16 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
-/// The size limit of all files of a skill, in bytes.
-const LARGEST: usize = 32 * 1024 * 1024;
+/// The size limit of all files of a skill, in bytes; readers of skills need not take more.
+const LARGEST: usize = 16 * 1024 * 1024;
 
 /// The files of a skill, as they were read.
 struct Read {
     names: Vec<String>,
     /// The hash of all of them.
     digest: String,
+    /// Its entries of the list of files.
+    listed: Vec<Value>,
     /// The content of the file that was wanted.
     content: Option<Vec<u8>>,
 }
@@ -42,6 +50,8 @@ struct Read {
 pub(super) struct Skill {
     pub(super) name: String,
     folder: PathBuf,
+    /// The front matter, if it is one that the format permits.
+    front: Option<Map<String, Value>>,
 }
 
 /// The skills in `folder` with their names: the front matter's, or else the folder's.
@@ -49,7 +59,9 @@ pub(super) fn all(folder: &Path) -> Vec<Skill> {
     let (mut taken, mut numbers) = (BTreeSet::new(), BTreeMap::new());
     let named = files::skills(folder).into_iter().map(|folder| {
         let written = files::read_text(&folder, files::SKILL).unwrap_or_default();
-        let fields = front_matter::of_markdown(&written).fields;
+        let read = front_matter::of_markdown(&written);
+        let front = is_permitted(&read).then(|| read.fields.clone());
+        let fields = read.fields;
         let own = folder
             .file_name()
             .unwrap_or_default()
@@ -77,6 +89,7 @@ pub(super) fn all(folder: &Path) -> Vec<Skill> {
         Skill {
             name: unique,
             folder,
+            front,
         }
     });
     named.collect()
@@ -85,12 +98,40 @@ pub(super) fn all(folder: &Path) -> Vec<Skill> {
 /// The definitions of all skills, and the faults of those that cannot be tools.
 pub(super) fn definitions(folder: &Path) -> Vec<Value> {
     let all = all(folder);
-    let mut definitions: Vec<Value> = all.iter().map(Skill::definition).collect();
+    let others = all.iter().filter(|skill| !skill.is_listed());
+    let mut definitions: Vec<Value> = others.map(Skill::definition).collect();
     if all.len() >= files::MOST_SKILLS {
         let most = files::MOST_SKILLS;
         definitions.push(json!({ FAULT: format!("skills after the first {most} are left out") }));
     }
     definitions
+}
+
+/// The entries of the skills that are listed, or the faults of those that cannot be.
+pub(super) fn entries(folder: &Path) -> Vec<String> {
+    let all = all(folder);
+    let listed = all.iter().filter_map(Skill::entry);
+    listed.map(|entry| entry.to_string()).collect()
+}
+
+/// Whether a front matter is what the format requires: YAML with a name of lower-case words, and a description.
+fn is_permitted(front: &front_matter::FrontMatter<'_>) -> bool {
+    let text = |key| {
+        front
+            .fields
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let name = text("name");
+    let is_word = |word: &str| {
+        let mut bytes = word.bytes();
+        !word.is_empty() && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    front.is_yaml
+        && name.len() <= LONGEST_NAME
+        && name.split('-').all(is_word)
+        && !text("description").trim().is_empty()
 }
 
 /// The paths of all files of the skills in `folder`.
@@ -107,6 +148,7 @@ impl Skill {
     fn read(&self, wanted: &str) -> Result<Read, String> {
         let names = files::within(&self.folder)?;
         let (mut hash, mut content, mut size) = (files::Hash::new(), None, 0);
+        let mut listed = Vec::new();
         for name in &names {
             let bytes = files::read(&self.folder, name)?;
             size += bytes.len();
@@ -117,6 +159,8 @@ impl Skill {
                 ));
             }
             hash.add(name, &bytes);
+            let digest = HEXLOWER.encode(&Sha256::digest(&bytes));
+            listed.push(json!({ "uri": self.uri(name), "digest": format!("sha256:{digest}"), "size": bytes.len() }));
             if name == wanted {
                 content = Some(bytes);
             }
@@ -124,6 +168,7 @@ impl Skill {
         Ok(Read {
             names,
             digest: hash.finish(),
+            listed,
             content,
         })
     }
@@ -134,6 +179,7 @@ impl Skill {
             mut names,
             digest,
             content,
+            ..
         } = self.read(files::SKILL)?;
         let content = content.ok_or_else(|| format!("it has no `{}` any more", files::SKILL))?;
         names.retain(|name| name != files::SKILL);
@@ -144,13 +190,31 @@ impl Skill {
         ))
     }
 
+    /// Whether it is an entry of the list of skills, and not a tool.
+    pub(super) fn is_listed(&self) -> bool {
+        self.front.is_some()
+    }
+
+    /// Its entry of the list of skills, or the fault that keeps it from being one.
+    fn entry(&self) -> Option<Value> {
+        let front = self.front.as_ref()?;
+        Some(match self.read(files::SKILL) {
+            Ok(read) => {
+                json!({ "uri": self.uri(files::SKILL), "frontmatter": front, "resources": read.listed })
+            }
+            Err(reason) => self.fault(&reason),
+        })
+    }
+
+    fn fault(&self, reason: &str) -> Value {
+        json!({ FAULT: format!("skill `{}` is left out: {reason}", self.name) })
+    }
+
     /// Its definition as a tool, or the fault that keeps it from being one.
     fn definition(&self) -> Value {
         let (text, others, digest) = match self.instructions() {
             Ok(read) => read,
-            Err(reason) => {
-                return json!({ FAULT: format!("skill `{}` is left out: {reason}", self.name) });
-            }
+            Err(reason) => return self.fault(&reason),
         };
         let read = front_matter::of_markdown(&text);
         let described = read.fields.get("description").and_then(Value::as_str);
@@ -209,7 +273,16 @@ impl Skill {
     pub(super) fn resources(&self) -> Vec<String> {
         let names = files::within(&self.folder).unwrap_or_default();
         let all = names.into_iter().map(|name| {
-            json!({ "uri": self.uri(&name), "name": format!("{}/{name}", self.name), "mimeType": media(&name).unwrap_or("text/plain") }).to_string()
+            let (uri, media) = (self.uri(&name), media(&name).unwrap_or("text/plain"));
+            let mut resource =
+                json!({ "uri": uri, "name": format!("{}/{name}", self.name), "mimeType": media });
+            // The instructions have the name and the description of the skill.
+            if let Some(front) = self.front.as_ref().filter(|_| name == files::SKILL) {
+                for key in ["name", "description"] {
+                    resource[key] = front.get(key).cloned().unwrap_or_default();
+                }
+            }
+            resource.to_string()
         });
         all.collect()
     }
@@ -217,9 +290,18 @@ impl Skill {
     fn uri(&self, file: &str) -> String {
         format!(
             "{SCHEME}{}/{}",
-            self.name,
+            self.path(),
             utf8_percent_encode(file, SEGMENT)
         )
+    }
+
+    /// The path in its URIs. The last part of that of a listed skill is the name in its front matter.
+    fn path(&self) -> String {
+        let front = self.front.as_ref().and_then(|front| front.get("name"));
+        match front.and_then(Value::as_str) {
+            Some(name) if name != self.name => format!("{}/{name}", self.name),
+            _ => self.name.clone(),
+        }
     }
 
     /// The content of a file as in the result of `resources/read`.
@@ -237,11 +319,14 @@ impl Skill {
     }
 }
 
-/// The result of reading the resource at `uri`; `None` if no skill has it.
-pub(super) fn read(folder: &Path, uri: &str) -> Option<String> {
-    let (name, file) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+/// The result of reading the resource at `uri`; `None` if no skill has it. Those of skills that are not listed are read with `has_all` only.
+pub(super) fn read(folder: &Path, uri: &str, has_all: bool) -> Option<String> {
+    let path = uri.strip_prefix(SCHEME)?;
+    let (skill, file) = all(folder).into_iter().find_map(|skill| {
+        let file = path.strip_prefix(&skill.path())?.strip_prefix('/')?;
+        (has_all || skill.is_listed()).then_some((skill, file))
+    })?;
     let file = percent_decode_str(file).decode_utf8().ok()?;
-    let skill = all(folder).into_iter().find(|skill| skill.name == name)?;
     // Only a file that is listed: a path may lead elsewhere.
     let names = files::within(&skill.folder).ok()?;
     let is_listed = names.iter().any(|known| *known == file);

@@ -8,6 +8,7 @@ use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Serialize;
 
+use super::assertion::JWT_BEARER;
 use super::challenge::Challenge;
 use super::client::Client;
 use super::discovery::Authority;
@@ -65,6 +66,9 @@ pub(crate) struct LoginStatus {
     pub missing_scopes: Vec<String>,
     /// Whether it is encrypted with a key in the system's keychain.
     pub sealed: bool,
+    /// The identity provider whose login it comes from (`oauth.grant` "id-jag").
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity_provider: Option<String>,
 }
 
 impl Account {
@@ -146,6 +150,11 @@ impl Account {
         let Some(token) = login.token.as_ref() else {
             return Ok(None);
         };
+        let identity = self.identity_login()?;
+        let is_renewed = match &identity {
+            Some(identity) => identity.is_usable().await,
+            None => token.refresh.is_some() || self.remote.oauth.grant == Grant::ClientCredentials,
+        };
         Ok(Some(LoginStatus {
             server: self.server.to_string(),
             issuer: issuer.to_owned(),
@@ -153,10 +162,10 @@ impl Account {
             client_id: login.client.as_ref().map(|client| client.id.clone()),
             scopes: token.scopes.clone(),
             expires_in: token.ends.map(|end| end.saturating_sub(super::now())),
-            refreshable: token.refresh.is_some()
-                || self.remote.oauth.grant == Grant::ClientCredentials,
+            refreshable: is_renewed,
             missing_scopes: record.wanted.clone(),
             sealed: record.is_sealed,
+            identity_provider: identity.map(|identity| identity.issuer().to_owned()),
         }))
     }
 
@@ -210,11 +219,24 @@ impl Account {
     /// Whether a login needs a person.
     #[must_use]
     pub(crate) fn needs_person(&self) -> bool {
-        self.remote.oauth.grant == Grant::AuthorizationCode
+        self.remote.oauth.grant != Grant::ClientCredentials
     }
 
-    /// Deletes the login and the client, and revokes the token if the authorization server supports it. Returns
-    /// whether there was a login.
+    /// Whether it gets tokens from its own credentials or an earlier login elsewhere, as long as these are valid.
+    #[must_use]
+    pub(crate) fn logs_in_alone(&self) -> bool {
+        self.remote.oauth.grant != Grant::AuthorizationCode
+    }
+
+    /// The identity provider at which a person logs in for several servers, if the entry names one.
+    #[must_use]
+    pub(crate) fn identity_provider(&self) -> Option<&str> {
+        let provider = self.remote.oauth.idp.as_ref()?;
+        Some(&provider.issuer)
+    }
+
+    /// Deletes the login and the client, and revokes the token if the authorization server supports it; with an identity
+    /// provider, the login there as well, because it would log in again. Returns whether there was a login.
     ///
     /// # Errors
     /// When the file cannot be removed.
@@ -224,7 +246,10 @@ impl Account {
             tracing::warn!(server = %self.server, %error, "the token cannot be revoked, and stays valid until it ends");
             self.store.empty()
         });
-        let was_there = self.store.remove().await?;
+        let mut was_there = self.store.remove().await?;
+        if let Some(identity) = self.identity_login()? {
+            was_there |= identity.log_out().await?;
+        }
         let fetcher = self.fetcher().await;
         for (issuer, login) in &record.logins {
             if login.is_public {
@@ -239,7 +264,7 @@ impl Account {
 
     /// Revokes a login at its authorization server (RFC 7009); revoking the refresh token also revokes its access
     /// tokens.
-    async fn revoke(
+    pub(super) async fn revoke(
         &self,
         fetcher: &MetadataFetcher<'_>,
         issuer: &str,
@@ -275,7 +300,8 @@ impl Account {
         ))
     }
 
-    /// Logs in with the client's own credentials, at a person's request. `change` permits another issuer than before.
+    /// Logs in with the client's own credentials or an earlier login at the identity provider, at a person's request.
+    /// `change` permits another issuer than before.
     ///
     /// # Errors
     /// When the server does not offer that, or refuses.
@@ -294,8 +320,8 @@ impl Account {
         })
     }
 
-    /// Gets a token with the client-credentials grant. Returns the stored one if it differs from the rejected token
-    /// `seen`.
+    /// Gets a token with the client-credentials grant, or with an assertion of the identity provider. Returns the stored
+    /// one if it differs from the rejected token `seen`.
     pub(super) async fn obtain(
         &self,
         challenge: &Challenge,
@@ -324,8 +350,11 @@ impl Account {
         let authority = self
             .authority(&fetcher, challenge, kept, None, change)
             .await?;
-        let client =
-            Client::configured(&self.remote.oauth, &authority).ok_or(LoginError::NothingToRenew)?;
+        let client = Client::configured(&self.remote.oauth, &authority).ok_or_else(|| {
+            self.not_offered(
+                "takes no client that a document describes; `oauth.client_id` names another",
+            )
+        })?;
         self.pin(&mut record, &authority.issuer).await?;
         let mut scopes = record
             .token()
@@ -334,7 +363,18 @@ impl Account {
         add_scopes(&mut scopes, &self.remote.oauth.scopes);
         add_scopes(&mut scopes, &challenge.scopes);
         let joined = scopes.join(" ");
-        let mut grant = vec![("grant_type", "client_credentials")];
+        let identity = self.identity_login()?;
+        let assertion = match &identity {
+            Some(identity) => Some(identity.assertion(&authority, &client, &scopes).await?),
+            None => None,
+        };
+        let mut grant = match &assertion {
+            Some(assertion) => vec![
+                ("grant_type", JWT_BEARER),
+                ("assertion", assertion.expose().as_str()),
+            ],
+            None => vec![("grant_type", "client_credentials")],
+        };
         grant.extend((!scopes.is_empty()).then_some(("scope", joined.as_str())));
         let token = self
             .endpoint(&fetcher, &authority, &client)

@@ -11,6 +11,9 @@ use crate::secret::random_token;
 /// The value of `client_assertion_type`.
 pub(super) const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
+/// The grant by which an authorization server takes an assertion about a person (RFC 7523, section 2.1).
+pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
 /// The lifetime, in seconds.
 const LIFE: u64 = 300;
 

@@ -101,6 +101,11 @@ impl Client {
         }
     }
 
+    /// A client that was registered by hand at `authority`.
+    pub(super) fn known(authority: &Authority, id: String, secret: Option<Secret<String>>) -> Self {
+        Self::registered_elsewhere(authority, id, secret, None, None)
+    }
+
     /// Registers a client for `redirect` (RFC 7591), which is a page of a gateway or on this machine.
     pub(super) async fn register(
         fetcher: &MetadataFetcher<'_>,

@@ -98,6 +98,20 @@ pub(super) async fn discover(
     })
 }
 
+/// The identity provider with this issuer identifier, which the user has configured.
+pub(super) async fn identity_provider(
+    fetcher: &MetadataFetcher<'_>,
+    issuer: &str,
+) -> Result<Authority, LoginError> {
+    let found = authority_metadata(fetcher, issuer).await?;
+    let found = found
+        .ok_or_else(|| unusable(format!("the identity provider `{issuer}` has no metadata")))?;
+    Ok(Authority {
+        is_public: fetcher.is_public(),
+        ..authority(found, String::new(), Vec::new())
+    })
+}
+
 async fn find(
     fetcher: &MetadataFetcher<'_>,
     own: &Url,

@@ -164,6 +164,24 @@ pub(crate) enum LoginError {
         /// The server.
         server: String,
     },
+    /// There is no login at the identity provider, or none that it accepts any more.
+    #[error(
+        "server `{server}` is used with a login at the identity provider `{provider}`, and there is none that is valid: `mcpzip login {server}` makes one"
+    )]
+    NoIdentity {
+        /// The server.
+        server: String,
+        /// The provider.
+        provider: String,
+    },
+    /// An identity provider gave a token that must not be used.
+    #[error("nothing is taken from the identity provider `{issuer}`: {reason}")]
+    Identity {
+        /// The provider.
+        issuer: String,
+        /// The fault of its token.
+        reason: &'static str,
+    },
     /// There is no login to renew.
     #[error("there is no login that could be renewed")]
     NothingToRenew,
@@ -172,7 +190,19 @@ pub(crate) enum LoginError {
 impl LoginError {
     /// Whether the authorization server rejects the token for good, so that a retry is useless.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client"))
+        matches!(self, Self::NoIdentity { .. })
+            || matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client"))
+    }
+
+    /// Whether the authorization server rejects a token or an assertion.
+    pub(super) fn is_invalid_grant(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "invalid_grant")
+    }
+
+    /// Whether a person has to log in first.
+    #[must_use]
+    pub(crate) fn wants_person(&self) -> bool {
+        matches!(self, Self::NoIdentity { .. })
     }
 
     /// Whether a token that a person makes at the server could take the place of the login.

@@ -22,7 +22,8 @@ use crate::upstream::UpstreamContext;
 use crate::upstream::person::error::IdentityError;
 use crate::upstream::person::figures::Figures;
 
-const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+/// The grant of an exchange.
+pub(super) const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 
@@ -143,7 +144,7 @@ impl Exchange {
         };
         let scope = options.scopes.join(" ");
         let mut grant = vec![
-            ("grant_type", GRANT),
+            ("grant_type", TOKEN_EXCHANGE),
             ("subject_token", subject.token.expose().as_str()),
             ("subject_token_type", ACCESS_TOKEN),
             ("requested_token_type", ACCESS_TOKEN),

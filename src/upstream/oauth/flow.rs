@@ -36,8 +36,11 @@ pub(crate) struct Flow {
     url: Url,
     state: Secret<String>,
     verifier: Secret<String>,
+    /// In a login at an identity provider: what its ID token has to repeat (OpenID Connect Core, section 3.1.2.1).
+    nonce: Option<Secret<String>>,
     scopes: Vec<String>,
     moved_from: Option<String>,
+    change: IssuerChange,
 }
 
 /// The place where the browser comes back to.
@@ -94,7 +97,10 @@ impl Flow {
         request: &LoginRequest,
         page: Option<String>,
     ) -> Result<Self, LoginError> {
-        debug_assert_eq!(account.remote.oauth.grant, Grant::AuthorizationCode);
+        debug_assert_ne!(account.remote.oauth.grant, Grant::ClientCredentials);
+        if account.remote.oauth.idp.is_some() {
+            return Self::begin_at_provider(account, request, page).await;
+        }
         let probed = account.probe(None).await?;
         // A login that cannot be opened is about to be replaced.
         let (record, unread) = match account.store.read().await {
@@ -119,7 +125,7 @@ impl Flow {
         if authority.is_guessed && !wants_login {
             return Err(account.not_offered("requires no login"));
         }
-        let Some(endpoint) = &authority.authorization_endpoint else {
+        let Some(endpoint) = authority.authorization_endpoint.clone() else {
             let reason = format!("`{}` lets no person log in", authority.issuer);
             return Err(LoginError::Metadata { reason });
         };
@@ -128,7 +134,7 @@ impl Flow {
             let reason = format!("`{}` does not support PKCE with S256", authority.issuer);
             return Err(LoginError::Metadata { reason });
         }
-        fetcher.check(endpoint)?;
+        fetcher.check(&endpoint)?;
         let (client, redirect) = identity(
             &account,
             &fetcher,
@@ -138,6 +144,57 @@ impl Flow {
         )
         .await?;
         let scopes = scopes(&account, &authority, &challenge, &record, request);
+        drop(fetcher);
+        let mut flow = Self::of(account, authority, client, redirect, scopes, &endpoint);
+        flow.moved_from = moved_from;
+        Ok(flow)
+    }
+
+    /// Begins a login at the identity provider of the server's entry. The server itself is asked for nothing yet.
+    async fn begin_at_provider(
+        account: Account,
+        request: &LoginRequest,
+        page: Option<String>,
+    ) -> Result<Self, LoginError> {
+        let (authority, client, scopes, endpoint) = {
+            let identity = account
+                .identity_login()?
+                .ok_or(LoginError::NothingToRenew)?;
+            let fetcher = identity.fetcher().await;
+            let authority = identity.authority(&fetcher).await?;
+            let Some(endpoint) = authority.authorization_endpoint.clone() else {
+                let reason = format!("`{}` lets no person log in", authority.issuer);
+                return Err(LoginError::Metadata { reason });
+            };
+            fetcher.check(&endpoint)?;
+            let (client, scopes) = (identity.client(&authority), identity.scopes(&authority));
+            (authority, client, scopes, endpoint)
+        };
+        let redirect = match page {
+            Some(url) => Redirect::Page(url),
+            None => {
+                let port = account.remote.oauth.redirect_port.unwrap_or(0);
+                Redirect::Here(Callback::open(port).await?)
+            }
+        };
+        let mut flow = Self::of(account, authority, client, redirect, scopes, &endpoint);
+        // Few providers say that they support PKCE; the nonce binds the ID token to this login in any case.
+        let nonce = random_token();
+        flow.url.query_pairs_mut().append_pair("nonce", &nonce);
+        flow.nonce = Some(nonce.into());
+        flow.change = request.issuer;
+        Ok(flow)
+    }
+
+    /// A login at `authority`, whose page is `endpoint`.
+    fn of(
+        account: Account,
+        authority: Authority,
+        client: Client,
+        redirect: Redirect,
+        scopes: Vec<String>,
+        endpoint: &Url,
+    ) -> Self {
         // Twice 128 bits: a verifier has at least 43 characters (RFC 7636, section 4.1).
         let verifier = Secret::new(random_token() + &random_token());
         let state = Secret::new(random_token());
@@ -154,17 +211,20 @@ impl Flow {
             query
                 .append_pair("code_challenge", &challenge)
                 .append_pair("code_challenge_method", "S256");
-            query.append_pair("resource", &authority.resource);
+            if !authority.resource.is_empty() {
+                query.append_pair("resource", &authority.resource);
+            }
             if !scopes.is_empty() {
                 query.append_pair("scope", &scopes.join(" "));
             }
-            if scopes.iter().any(|scope| scope == "offline_access") {
-                // OpenID Connect, section 11: without it the scope may be ignored.
+            let is_of_server = !authority.resource.is_empty();
+            if is_of_server && scopes.iter().any(|scope| scope == "offline_access") {
+                // OpenID Connect, section 11: without it the scope may be ignored. At an identity provider, an
+                // administrator has consented.
                 query.append_pair("prompt", "consent");
             }
         }
-        drop(fetcher);
-        Ok(Self {
+        Self {
             account,
             authority,
             client,
@@ -172,9 +232,11 @@ impl Flow {
             url,
             state,
             verifier,
+            nonce: None,
             scopes,
-            moved_from,
-        })
+            moved_from: None,
+            change: IssuerChange::Refused,
+        }
     }
 
     /// The issuer that had the configured credentials so far, if this one differs.
@@ -335,7 +397,9 @@ impl Flow {
             client,
             redirect,
             verifier,
+            nonce,
             scopes,
+            change,
             ..
         } = self;
         let redirect = redirect.url();
@@ -350,6 +414,14 @@ impl Flow {
             ("code_verifier", verifier.expose().as_str()),
         ];
         account.store.prepare().await?;
+        if let Some(nonce) = nonce {
+            drop(fetcher);
+            let identity = account
+                .identity_login()?
+                .ok_or(LoginError::NothingToRenew)?;
+            identity.log_in(&authority, &client, &grant, &nonce).await?;
+            return account.log_in_alone(change).await;
+        }
         {
             let _lock = account.store.lock().await?;
             // A record that cannot be read now is replaced after the login, not before.

@@ -2,13 +2,15 @@
 
 use super::account::{Account, LoginStatus};
 use super::error::LoginError;
+use super::issuer::IssuerChange;
 use super::now;
 use super::store::Login;
 use super::token::Token;
 use crate::secret::Secret;
 
 impl Account {
-    /// Keeps `token` as the login, once the server has accepted it. It is sent to the server alone, and not renewed.
+    /// Keeps `token` as the login, once the server has accepted it. It is sent to the server alone, and not renewed. With an identity
+    /// provider, it is an ID token of that one.
     ///
     /// # Errors
     /// When the server does not accept it, or it cannot be kept.
@@ -16,6 +18,10 @@ impl Account {
         &self,
         token: Secret<String>,
     ) -> Result<LoginStatus, LoginError> {
+        if let Some(identity) = self.identity_login()? {
+            identity.take(token).await?;
+            return self.log_in_alone(IssuerChange::Allowed).await;
+        }
         let refused = |reason: &str| LoginError::TokenRefused {
             server: self.server.to_string(),
             reason: reason.to_owned(),
@@ -61,6 +67,9 @@ impl Account {
     /// A hint on where a person makes a token for the server.
     #[must_use]
     pub(crate) fn token_hint(&self) -> String {
+        if let Some(provider) = self.identity_provider() {
+            return format!("give an ID token of {provider} for the client in `oauth.idp`");
+        }
         let host = self.url.host_str().unwrap_or_default();
         let is_of = |domain: &str| {
             host.strip_suffix(domain)

@@ -25,6 +25,7 @@ mod flow;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
 mod given_token;
+mod identity_login;
 mod issuer;
 mod lock;
 mod mcp_remote;

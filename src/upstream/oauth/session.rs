@@ -11,9 +11,10 @@ use reqwest::header::HeaderValue;
 use super::account::Account;
 use super::auth_required::AuthRequired;
 use super::challenge::Challenge;
+use super::error::LoginError;
 use super::issuer::IssuerChange;
 use super::token::Token;
-use crate::config::{Grant, OAuth, Remote};
+use crate::config::{OAuth, Remote};
 use crate::secret::Masker;
 use crate::text::chain;
 use crate::tool::ServerName;
@@ -113,7 +114,7 @@ impl TokenSource {
                 self.give_up(AuthRequired::Rights)
             };
         }
-        if self.account.remote.oauth.grant == Grant::ClientCredentials {
+        if self.account.logs_in_alone() {
             return self.obtain(challenge, sent.cloned()).await;
         }
         match sent {
@@ -178,7 +179,7 @@ impl TokenSource {
         if missing.is_empty() {
             return self.give_up(AuthRequired::Rights);
         }
-        if self.account.remote.oauth.grant == Grant::ClientCredentials {
+        if self.account.logs_in_alone() {
             return self.obtain(challenge, Some(sent.clone())).await;
         }
         self.note(&missing, &challenge).await;
@@ -205,7 +206,11 @@ impl TokenSource {
         };
         match self.account.context.tasks.spawn(asking).await {
             Ok(Ok(token)) => Bearer::new(self.keep(token)),
-            Ok(Err(error)) => self.give_up(AuthRequired::Patience(chain(&error))),
+            Ok(Err(error)) => self.give_up(match error {
+                LoginError::NoIdentity { .. } => AuthRequired::Login,
+                LoginError::Sealed { .. } => AuthRequired::Sealed(error.to_string()),
+                error => AuthRequired::Patience(chain(&error)),
+            }),
             Err(_) => None,
         }
     }
@@ -215,7 +220,7 @@ impl TokenSource {
     async fn renewed(self: &Arc<Self>, token: &Token) -> Option<Token> {
         let (session, token) = (self.clone(), token.clone());
         let renewing = async move {
-            if session.account.remote.oauth.grant == Grant::ClientCredentials {
+            if session.account.logs_in_alone() {
                 session
                     .account
                     .obtain(&Challenge::default(), Some(&token), IssuerChange::Refused)
@@ -227,14 +232,14 @@ impl TokenSource {
         match self.account.context.tasks.spawn(renewing).await {
             Ok(Ok(token)) => Some(self.keep(token)),
             Ok(Err(error)) => {
-                if !matches!(error, super::LoginError::NothingToRenew) {
+                if !matches!(error, LoginError::NothingToRenew) {
                     tracing::warn!(server = %self.account.server, error = chain(&error), "the login was not renewed");
                 }
                 let mut state = self.state();
                 if error.is_final() {
                     state.need = AuthRequired::Renewal;
                     state.token = state.token.take().filter(|token| !token.is_over());
-                } else if matches!(error, super::LoginError::NothingToRenew) {
+                } else if matches!(error, LoginError::NothingToRenew) {
                     // Our clock may say that it has ended; the server's clock counts.
                     state.need = AuthRequired::Renewal;
                 } else {

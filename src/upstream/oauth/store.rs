@@ -26,6 +26,9 @@ const SEALED: u32 = 2;
 /// Encrypted, and that of one person.
 const PERSONAL: u32 = 3;
 
+/// The name of the records of identity providers, in place of that of a server.
+const PROVIDER: &str = "identity-provider";
+
 /// One server's record.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
@@ -127,6 +130,14 @@ impl Store {
             url: url.to_owned(),
             person: person.map(str::to_owned),
         }
+    }
+
+    /// The storage of the login of `client` at the identity provider `issuer`, of the same person, which all servers share that name it.
+    pub(super) fn of_provider(&self, issuer: &str, client: &str) -> Self {
+        // No server has a URL with a space.
+        let url = format!("{issuer} {client}");
+        let server = ServerName::new(PROVIDER).expect("it is a name");
+        Self::new(&self.vault, &server, &url, self.person.as_deref())
     }
 
     /// Whether it is that of one person.

@@ -43,6 +43,8 @@ pub(super) struct TokenEndpoint<'a> {
 #[derive(Deserialize)]
 struct TokenResponse {
     access_token: String,
+    /// The identity of the person who logged in (OpenID Connect Core, section 3.1.3.3).
+    id_token: Option<String>,
     token_type: Option<String>,
     refresh_token: Option<String>,
     expires_in: Option<serde_json::Value>,
@@ -79,12 +81,46 @@ impl Token {
 }
 
 impl TokenEndpoint<'_> {
+    /// Requests an assertion of this type by a token exchange (RFC 8693).
+    pub(super) async fn ask_assertion(
+        &self,
+        grant: &[(&'static str, &str)],
+        kind: &str,
+    ) -> Result<Secret<String>, LoginError> {
+        let response = self.respond(grant).await?;
+        match response.issued_token_type.as_deref() == Some(kind) {
+            true => Ok(response.access_token.into()),
+            false => Err(LoginError::Identity {
+                issuer: self.issuer.to_owned(),
+                reason: "its answer is another kind of token than an assertion",
+            }),
+        }
+    }
+
+    /// Requests an ID token; the second token is for renewals.
+    pub(super) async fn ask_identity(
+        &self,
+        grant: &[(&'static str, &str)],
+    ) -> Result<(Secret<String>, Option<Secret<String>>), LoginError> {
+        let response = self.respond(grant).await?;
+        let id_token = response.id_token.filter(|token| !token.is_empty());
+        let id_token = id_token.ok_or_else(|| wrong(self.endpoint, "issued no ID token"))?;
+        let refresh = response.refresh_token.filter(|token| !token.is_empty());
+        Ok((id_token.into(), refresh.map(Secret::new)))
+    }
+
     /// Requests a token with `grant`, a list of fields; `scopes` are its scopes if the answer has none.
     pub(super) async fn ask(
         &self,
         grant: &[(&'static str, &str)],
         scopes: &[String],
     ) -> Result<Token, LoginError> {
+        let response = self.respond(grant).await?;
+        self.token(response, scopes)
+    }
+
+    /// The answer to a request with `grant`.
+    async fn respond(&self, grant: &[(&'static str, &str)]) -> Result<TokenResponse, LoginError> {
         let mut fields: Vec<_> = grant
             .iter()
             .map(|(name, value)| (*name, (*value).to_owned()))
@@ -106,6 +142,7 @@ impl TokenEndpoint<'_> {
                         | "client_assertion"
                         | "subject_token"
                         | "actor_token"
+                        | "assertion"
                 )
             })
             .map(|(_, value)| value.clone().into())
@@ -119,10 +156,14 @@ impl TokenEndpoint<'_> {
             .fetcher
             .form(self.endpoint, &fields, authorization)
             .await?;
-        let response = match serde_json::from_slice::<TokenResponse>(&answer.body) {
-            Ok(response) if answer.status.is_success() => response,
-            _ => return Err(refusal(self.issuer, &answer, &secrets)),
-        };
+        match serde_json::from_slice::<TokenResponse>(&answer.body) {
+            Ok(response) if answer.status.is_success() => Ok(response),
+            _ => Err(refusal(self.issuer, &answer, &secrets)),
+        }
+    }
+
+    /// The access token in an answer.
+    fn token(&self, response: TokenResponse, scopes: &[String]) -> Result<Token, LoginError> {
         if response
             .token_type
             .is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer"))

@@ -15,6 +15,7 @@ use super::{As as _, Session, execute, said, token};
 use crate::support::authority::{Authority, Manner, get, location};
 use crate::support::gateway::{Call, Gateway};
 use crate::support::http::{HttpServer, Reply, Request};
+use crate::support::identity_provider::{Conduct, IdentityProvider};
 use crate::support::{Setup, until};
 
 /// A server that tells each person apart, and notes what crosses from one to another.
@@ -556,13 +557,54 @@ fn log_in(gateway: &Gateway, token: &str) -> String {
 }
 
 fn people(authority: &Authority) -> Setup {
-    authority
-        .setup(json!({ "identity": "per_user" }))
+    of_people(authority.setup(json!({ "identity": "per_user" })))
+}
+
+/// A gateway of people.
+fn of_people(setup: Setup) -> Setup {
+    setup
         .alone()
         .setting("search", json!({ "semantic": false }))
         .setting("audit", json!({}))
         .setting("http", json!({ "auth": "tokens", "metrics": true }))
         .setting("roles", json!({ "all": { "profiles": ["*"] } }))
+}
+
+#[test]
+fn each_person_logs_in_once_at_the_identity_provider() {
+    let provider = IdentityProvider::start(Conduct::default());
+    let authority = Authority::start(Manner {
+        method: "client_secret_basic",
+        known: Some(("me", "hand-made-secret")),
+        ..Manner::default()
+    });
+    let members = json!({ "identity": "per_user", "oauth": provider.oauth("hand-made-secret") });
+    let two = authority.web.entry(members.clone());
+    let setup = of_people(authority.setup(members).entry("two", &two));
+    let anna = token(&setup, &["anna", "--role", "all"]);
+    let bob = token(&setup, &["bob", "--role", "all"]);
+    let gateway = setup.serve(&[]);
+    assert!(execute(&gateway, "web__t", &anna).contains("login needed"));
+    let back = log_in(&gateway, &anna);
+    assert_eq!(gateway.call("GET", &back).by(&anna).send().status, 303);
+    for tool in ["web__t", "two__t"] {
+        until("anna's login to be noticed", || {
+            (execute(&gateway, tool, &anna) == "200 fine").then_some(())
+        });
+        assert!(
+            execute(&gateway, tool, &bob).contains("login needed"),
+            "{tool}"
+        );
+    }
+    assert_eq!(provider.known().logins, 1);
+    for (path, text) in everything(&setup) {
+        let secrets = &provider.known().secrets;
+        let found = secrets.iter().find(|secret| text.contains(secret.as_str()));
+        assert!(
+            found.is_none() || path.contains("config"),
+            "{found:?} is in {path}"
+        );
+    }
 }
 
 #[test]

@@ -72,16 +72,24 @@ fn the_inspector_verifies_skills_through_mcpzip() {
     let server = peers.script("skills_server.mjs");
     let directory = scratch.path().join("skills");
     let entry = json!({ "command": peers.new_node, "args": [server, directory] });
+    // The same folder once more, as one of this machine.
     let setup = Setup::new()
         .entry("shop", &entry.to_string())
+        .entry("team", &json!({ "skills": directory }).to_string())
         .setting("daemon", json!("off"));
     let mut client = setup.connect();
     client.call("proxy_refresh", "{}").text();
-    let read = client.execute("shop__refunds");
-    assert!(read.as_str().contains("Read rules/days.md."), "{read:?}");
+    for skill in ["shop__refunds", "team__refunds"] {
+        let read = client.execute(skill);
+        assert!(read.as_str().contains("Read rules/days.md."), "{read:?}");
+    }
     client.finish();
     let ended = inspect(peers, &setup, &["--method", "skills/list", "--verify"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("skill://shop/"), "{ended:?}");
-    announce("The Inspector verifies the digests of a server's skills through mcpzip");
+    for server in ["skill://shop/", "skill://team/"] {
+        assert!(ended.stdout.contains(server), "{ended:?}");
+    }
+    announce(
+        "The Inspector verifies the digests of the skills of a server and of a folder through mcpzip",
+    );
 }

@@ -169,6 +169,15 @@ pub(super) fn agents() -> Result<PathBuf, String> {
     Ok(directory.join("node_modules"))
 }
 
+/// The directory of the packages of the agent that shows interfaces.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(super) fn apps_host() -> Result<PathBuf, String> {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers/apps-host");
+    let pins = ["apps-host/package.json", "apps-host/package-lock.json"];
+    made_of(&directory, &pins, npm)?;
+    Ok(directory.join("node_modules"))
+}
+
 /// Copies the scripts of `tests/peers` to where they find what they import.
 fn copy_scripts(directory: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(PINS)? {

@@ -42,6 +42,8 @@ pub(super) enum Side {
 #[derive(Debug, Default)]
 struct Outcome {
     passed: usize,
+    /// The checks for which there was nothing to check.
+    skipped: usize,
     /// The checks that failed, with the suite's words.
     failed: Vec<(String, String)>,
 }
@@ -49,6 +51,7 @@ struct Outcome {
 /// Of a scenario that was not run.
 static NOTHING: Outcome = Outcome {
     passed: 0,
+    skipped: 0,
     failed: Vec::new(),
 };
 
@@ -122,6 +125,51 @@ impl Leg {
         }
     }
 
+    /// Runs these scenarios, which no revision requires. Returns a line for each.
+    pub(super) fn run_each(
+        &self,
+        peers: &Peers,
+        target: [&str; 2],
+        directory: &Path,
+        scenarios: &[&str],
+    ) -> Result<String, String> {
+        let mut outcomes = BTreeMap::new();
+        for scenario in scenarios {
+            // The suite counts extensions to no revision, and forces them to run at this one.
+            let selection = [
+                "--scenario",
+                scenario,
+                "--spec-version",
+                self.revision,
+                "--force",
+            ];
+            outcomes.extend(self.outcomes(peers, target, directory, &selection)?);
+        }
+        let requirements = Requirements {
+            required: scenarios.iter().copied().map(str::to_owned).collect(),
+            reported: BTreeSet::new(),
+        };
+        let judgement = Judgement {
+            requirements,
+            outcomes,
+            expected: BTreeMap::new(),
+        };
+        let mut line = judgement.line(&self.name);
+        for (scenario, outcome) in &judgement.outcomes {
+            let Outcome {
+                passed, skipped, ..
+            } = outcome;
+            let _ = write!(
+                line,
+                "\n  {scenario}: {passed} checks passed, {skipped} with nothing to check"
+            );
+        }
+        match judgement.problems() {
+            problems if problems.is_empty() => Ok(line),
+            problems => Err(format!("{line}\n{}", problems.join("\n"))),
+        }
+    }
+
     /// Runs the suite on what `selection` says.
     fn outcomes(
         &self,
@@ -186,7 +234,7 @@ impl Judgement {
             .chain(&self.requirements.reported)
         {
             problems.extend(self.failures(scenario));
-            let Outcome { passed, failed } = self.outcomes.get(scenario).unwrap_or(&NOTHING);
+            let Outcome { passed, failed, .. } = self.outcomes.get(scenario).unwrap_or(&NOTHING);
             for (entry, _) in self.entries(scenario) {
                 used.insert(entry);
                 if *passed > 0 && !failed.iter().any(|(check, _)| excuses(entry, check)) {
@@ -385,6 +433,7 @@ impl Outcome {
         for check in checks {
             match check.status.as_str() {
                 "SUCCESS" => outcome.passed += 1,
+                "SKIPPED" => outcome.skipped += 1,
                 "FAILURE" => outcome
                     .failed
                     .push((check.id, check.error_message.unwrap_or_default())),

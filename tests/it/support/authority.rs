@@ -525,12 +525,47 @@ fn token(
                 false,
             )
         }
+        "urn:ietf:params:oauth:grant-type:jwt-bearer" => {
+            let assertion = field("assertion");
+            state.secrets.push(assertion.clone());
+            let own = format!("{origin}{issuer}");
+            if !is_assertion(&assertion, &own, &id, &field("resource")) {
+                return refuse("invalid_grant", &format!("{assertion} is no good"));
+            }
+            let scopes = field("scope")
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect();
+            state.tokens(
+                Grant {
+                    client: id,
+                    scopes,
+                    ..Grant::default()
+                },
+                false,
+            )
+        }
         _ => return refuse("unsupported_grant_type", ""),
     };
     let late = state.manner.late;
     drop(state);
     std::thread::sleep(late);
     reply.json(&given.to_string());
+}
+
+/// Whether a token is an assertion about a person (ID-JAG) for this client, at this issuer, for this resource.
+fn is_assertion(token: &str, issuer: &str, client: &str, resource: &str) -> bool {
+    let part = |at: usize| -> Option<Value> {
+        let bytes = URL_SAFE_NO_PAD.decode(token.split('.').nth(at)?).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    };
+    let (Some(head), Some(claims)) = (part(0), part(1)) else {
+        return false;
+    };
+    head["typ"] == "oauth-id-jag+jwt"
+        && claims["aud"] == issuer
+        && claims["client_id"] == client
+        && claims["resource"] == resource
 }
 
 /// The client that signed an assertion for `issuer` (RFC 7523, section 3). `None` if the assertion is invalid.

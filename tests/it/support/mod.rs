@@ -10,6 +10,7 @@ pub(crate) mod command;
 pub(crate) mod corpus;
 pub(crate) mod gateway;
 pub(crate) mod http;
+pub(crate) mod identity_provider;
 #[cfg(target_os = "linux")]
 pub(crate) mod keyring;
 pub(crate) mod message;

@@ -47,7 +47,10 @@ pub(crate) fn play(scenario: &str, url: &str, era: &str, context: &Value) -> Res
         if !wants_login {
             return Ok(());
         }
-        let login = home.run(&["login", UPSTREAM])?;
+        let login = match context["idp_id_token"].as_str() {
+            Some(token) => home.run_with(&["login", UPSTREAM, "--with-token"], token)?,
+            None => home.run(&["login", UPSTREAM])?,
+        };
         match (login.status.success(), REFUSED.contains(&scenario)) {
             (true, false) => {}
             (false, true) => return Ok(()),
@@ -111,6 +114,12 @@ impl Home {
             "auth/pre-registration" | "auth/client-credentials-basic" => {
                 given(&["client_id", "client_secret"])
             }
+            "auth/enterprise-managed-authorization" => {
+                let mut oauth = given(&["client_id", "client_secret"]);
+                oauth["grant"] = "id-jag".into();
+                oauth["idp"] = json!({ "issuer": context["idp_issuer"], "client_id": context["idp_client_id"] });
+                oauth
+            }
             "auth/client-credentials-jwt" => {
                 let key = home.directory.join("key.pem");
                 fs::write(
@@ -146,6 +155,11 @@ impl Home {
     }
 
     fn run(&self, arguments: &[&str]) -> Result<Output, Failure> {
+        self.run_with(arguments, "")
+    }
+
+    /// Runs `mcpzip` with this input.
+    fn run_with(&self, arguments: &[&str], input: &str) -> Result<Output, Failure> {
         let browser = format!("{} {BROWSE}", std::env::current_exe()?.display());
         let mut command = Command::new(mcpzip()?);
         command
@@ -154,10 +168,18 @@ impl Home {
             .arg(self.directory.join("config.json"));
         command.arg("--cache-dir").arg(self.directory.join("cache"));
         command.arg("--state-dir").arg(self.directory.join("state"));
-        Ok(command
+        command
             .env("MCPZIP_BROWSER", browser)
-            .stdin(Stdio::null())
-            .output()?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        // It may end without reading.
+        let _ = child
+            .stdin
+            .take()
+            .map(|mut stdin| stdin.write_all(input.as_bytes()));
+        Ok(child.wait_with_output()?)
     }
 }
 

@@ -74,6 +74,15 @@ fn play(scenario: &str, host: &mut Host) -> Result<(), Failure> {
         "http-custom-headers" => calls_of_the_context(host),
         "json-schema-2020-12-preservation" => echo_the_schema(host),
         "sep-2322-client-request-state" => answer_side_by_side(host),
+        "sep-2640-client-no-prefetch" => {
+            // Found by its front matter and described, but not needed.
+            host.listed(1)?;
+            host.search("fill a PDF form")?;
+            host.describe(SKILL).map(drop)
+        }
+        "sep-2640-client-verify-digest"
+        | "sep-2640-client-verify-size"
+        | "sep-2640-client-verify-frontmatter" => refuse_the_skill(host),
         "initialize"
         | "tools_call"
         | "sse-retry"
@@ -112,6 +121,23 @@ fn calls_of_the_context(host: &mut Host) -> Result<(), Failure> {
     {
         let name = call["name"].as_str().ok_or("a call without a name")?;
         host.execute(name, &call["arguments"])?;
+    }
+    Ok(())
+}
+
+/// The suite's skill, whose instructions are not those that its server lists.
+const SKILL: &str = "pdf-processing";
+
+/// The instructions are not given, and an agent that asks for another file of the skill all the same does not get that either.
+fn refuse_the_skill(host: &mut Host) -> Result<(), Failure> {
+    host.listed(1)?;
+    for file in [None, Some("references/FORMS.md")] {
+        let arguments = file.map_or_else(|| json!({}), |file| json!({ "file": file }));
+        let id = host.begin_execute(SKILL, &arguments, Map::new())?;
+        let answer = host.answer(id)?;
+        if answer["isError"] != true {
+            return Err(format!("{file:?} was given: {answer}").into());
+        }
     }
     Ok(())
 }

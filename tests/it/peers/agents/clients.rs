@@ -128,16 +128,31 @@ fn serve(setup: &Setup) -> Vec<String> {
     std::iter::once("serve".to_owned()).chain(paths).collect()
 }
 
+/// A release of Claude Code that shows interfaces for the program that embeds it, by messages on its pipes.
+pub(super) const APPS_HOST: Agent = Agent {
+    name: "claude",
+    program: "@anthropic-ai/claude-code-linux-x64/claude",
+    prepare: |command, place| {
+        claude_with(command, place, &["-p", "--input-format", "stream-json"]);
+        command
+            .args(["--output-format", "stream-json", "--verbose"])
+            .env("CLAUDE_CODE_MCP_APPS_HOST", "1");
+    },
+};
+
 fn claude(command: &mut Command, place: &Place<'_>) {
+    claude_with(command, place, &["-p", "go"]);
+}
+
+fn claude_with(command: &mut Command, place: &Place<'_>, first: &[&str]) {
     let mut server = place.server.clone();
     // Its first request waits for the server.
     server["alwaysLoad"] = json!(true);
     let servers = json!({ "mcpServers": { "zip": server } });
     place.write("mcp.json", &servers.to_string());
     command
+        .args(first)
         .args([
-            "-p",
-            "go",
             "--strict-mcp-config",
             "--allowedTools",
             "mcp__zip__*",

@@ -1,5 +1,6 @@
 //! Five real agents: side by side, where they share a daemon and its servers, and each with the surface that `auto` gives it.
 
+mod apps_host;
 mod clients;
 mod model;
 mod surfaces;
