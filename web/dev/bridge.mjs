@@ -2,7 +2,7 @@
 // daemon's socket. `node dev/bridge.mjs --bin mcpzip [--port N] [--dist DIR] [--key KEY] [--large] [-- GLOBAL OPTIONS]` prints the link.
 // The program serves the window itself; this file is no part of it.
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
@@ -18,8 +18,6 @@ const option = (name, otherwise) => (own.includes(name) ? own[own.indexOf(name) 
 const binary = option('--bin', process.env.MCPZIP_BIN ?? 'mcpzip');
 const dist = option('--dist', join(here, '../dist'));
 const isLarge = own.includes('--large');
-/** Long texts of the window's `config_write` and of arguments do not fit a command line on some systems. */
-const LIMIT = 60_000;
 
 let key = option('--key', randomBytes(16).toString('hex'));
 /** The window's own path. */
@@ -128,17 +126,20 @@ async function command({ action, arguments: given = {}, preview = false }, note 
   } catch {
     // It is text.
   }
-  if (action === 'clients' && output) output = { clients: await clients(output.clients) };
+  if (action === 'clients' && output) output = { clients: await clients() };
   return { command: shown, exit, output, text: output === null ? stdout : '', error: error.replace(/\u001b\[[0-9;]*m/g, '') };
 }
 
-/** All clients that `connect` knows, with those that doctor found. */
-async function clients(found) {
+/** All clients that `connect` knows, with those that were found. */
+async function clients() {
   const { stdout } = await run(['connect', '--help']);
   const names = stdout.replace(/\s+/g, ' ').match(/\[possible values: ([^\]]+)\]/)?.[1].split(', ') ?? [];
+  const { servers = [] } = JSON.parse((await run(['migrate', '--dry-run'])).stdout || '{}');
   return names.map((client) => {
-    const report = found.find((one) => one.client === client);
-    return { client, is_there: report !== undefined, is_connected: Boolean(report?.entries?.length), ...report };
+    const own = servers.filter((one) => one.client === client);
+    const entries = own.filter(({ reason }) => reason === 'is mcpzip itself').map(({ server, scope, file }) => ({ scope, file, entry: server, program: 'mcpzip', disabled: false }));
+    const others = own.filter(({ reason }) => reason !== 'is mcpzip itself').map(({ server }) => server);
+    return { client, title: client, installed: own.length > 0, file: own[0]?.file ?? '', entries, servers: others };
   });
 }
 
@@ -149,21 +150,21 @@ async function configuration(action, { text: wanted, before }) {
     return done(exit, JSON.parse(stdout), error);
   }
   const { stdout } = await run(['config', 'path']);
-  const found = JSON.parse(stdout);
-  const path = found.path ?? found.file ?? found;
+  const path = JSON.parse(stdout).config;
   const now = existsSync(path) ? readFileSync(path, 'utf8') : '';
-  if (action === 'config') return done(0, { path, text: now, faults: await faults(path, now) });
-  if (wanted.length > LIMIT * 20) throw new Refusal(400, 'the text is too long');
-  const wrong = await faults(path, wanted);
-  if (action === 'config_check') return done(wrong.length ? 3 : 0, { path, faults: wrong });
-  if (before !== now) return done(1, null, `error: ${path} was changed by another program meanwhile`);
-  if (wrong.some(({ severity }) => severity === 'error')) return done(3, { path, faults: wrong }, `error: ${wrong[0].message}`);
+  const digest = (content) => createHash('sha256').update(content).digest('hex');
+  if (action === 'config') return done(0, { path, text: now, digest: digest(now), ...(await remarks(path, now)) });
+  const found = await remarks(path, wanted);
+  if (action === 'config_check') return done(found.faults.length ? 3 : 0, found);
+  if (before !== digest(now)) return done(1, null, `error: ${path} was changed by another program meanwhile`);
+  if (found.faults.length) return done(3, null, `error: ${found.faults[0].message}`);
   writeFileSync(`${path}.new`, wanted, { mode: 0o600 });
   renameSync(`${path}.new`, path);
-  return done(0, { path, faults: wrong });
+  return done(0, { path, digest: digest(wanted), ...found });
 }
 
-async function faults(path, content) {
+/** The faults and warnings of a text. */
+async function remarks(path, content) {
   const trial = join(dirname(path), '.window-check.json');
   writeFileSync(trial, content, { mode: 0o600 });
   const { stdout, error } = await run(['--config', trial, 'list']);
@@ -171,13 +172,14 @@ async function faults(path, content) {
   try {
     message = JSON.parse(stdout).error?.message ?? '';
   } catch {
-    message = error;
+    // Then it is on stderr.
   }
   const lines = [message, ...error.split('\n')].filter((line) => line.includes(trial));
-  return lines.map((line) => {
-    const [, row, column, rest] = line.match(/\.window-check\.json:(\d+):(\d+): (.*)/) ?? [null, '1', '1', line];
-    return { line: Number(row), column: Number(column), message: rest, severity: /^warning/.test(line) ? 'warning' : 'error' };
+  const all = lines.map((line) => {
+    const [, row = '1', column = '1', rest = line] = line.match(/\.window-check\.json:(\d+):(\d+): (.*)/) ?? [];
+    return { line: Number(row), column: Number(column), message: rest.replace(/"?}}$/, ''), isWarning: / WARN |^warning/.test(line) };
   });
+  return { faults: all.filter(({ isWarning }) => !isWarning), warnings: all.filter(({ isWarning }) => isWarning) };
 }
 
 class Refusal extends Error {

@@ -43,6 +43,10 @@ export function App() {
   const current = PAGES.find((entry) => entry.page === page || entry.below?.includes(page));
   const waiting = approvals.value.length;
   useEffect(() => {
+    // On a phone the row of pages is wider than the window.
+    document.querySelector('nav [aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [current]);
+  useEffect(() => {
     document.title = `${waiting ? `(${waiting}) ` : ''}${current?.title ?? 'Not found'} · mcpzip`;
   }, [current, waiting]);
   return (

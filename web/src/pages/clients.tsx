@@ -7,14 +7,17 @@ import { Patch } from '../parts/difference';
 import { useRead } from '../parts/read';
 import { Failed } from '../parts/text';
 
-export interface Client {
+interface Client {
   client: string;
-  title?: string;
-  is_there?: boolean;
-  is_installed?: boolean;
-  is_connected?: boolean;
-  file?: string | null;
-  entries?: unknown[];
+  title: string;
+  installed: boolean;
+  file: string;
+  /** Its entries for mcpzip. */
+  entries: { scope: string; file: string; entry: string; program: string; disabled: boolean }[];
+  /** The servers that it starts itself. */
+  servers: string[];
+  /** Why its file cannot be read. */
+  problem?: string;
 }
 interface Change { file: string; diff: string[] | string }
 interface Connected { changed: boolean; diff: string[]; file: string; undo: string | null }
@@ -22,13 +25,12 @@ interface Moved { files: Change[]; servers: { name: string | null; server: strin
 interface Run { id: string; command: string; state: string; files: string[] }
 
 export function Clients() {
-  const { value, failure, again, isBusy } = useRead<{ clients: Client[] } | Client[]>('clients', {});
+  const { value, failure, again, isBusy } = useRead<{ clients: Client[] }>('clients', {});
   const runs = useRead<Run[]>('undo_list', {});
   const [busy, setBusy] = useState('');
   const [trouble, setTrouble] = useState<string>();
-  const all = Array.isArray(value) ? value : value?.clients;
-  const isThere = (one: Client) => one.is_there ?? one.is_installed ?? one.file != null;
-  const sorted = [...(all ?? [])].sort((one, other) => Number(isThere(other)) - Number(isThere(one)) || one.client.localeCompare(other.client));
+  const all = value?.clients;
+  const sorted = [...(all ?? [])].sort((one, other) => Number(other.installed) - Number(one.installed) || one.title.localeCompare(other.title));
   const done = () => { again(); runs.again(); };
   /** Runs it without a change first, and shows what it would do. */
   const plan = async (title: string, word: string, action: string, args: Arguments) => {
@@ -62,23 +64,25 @@ export function Clients() {
           <table class="clients">
             <thead><tr><th scope="col">Client</th><th scope="col">State</th><th scope="col">File</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
             <tbody>
-              {sorted.map((one) => {
-                const { client, title, file } = one;
-                const isConnected = one.is_connected ?? Boolean(one.entries?.length);
-                const name = title ?? client;
-                return (
-                  <tr key={client}>
-                    <th scope="row">{name}</th>
-                    <td>{isConnected ? <span class="good">connected</span> : isThere(one) ? <span class="warn">not connected</span> : <span class="faint">not found</span>}</td>
-                    <td><code class="break faint">{file}</code></td>
-                    <td class="buttons">
-                      {!isConnected && <button type="button" class={isThere(one) ? 'primary' : ''} disabled={busy !== ''} onClick={() => plan(`Connect ${name}`, 'Connect', 'connect', { client })} aria-label={`Connect ${name}`}>{busy === `connect ${client}` ? 'Looking…' : 'Connect…'}</button>}
-                      {isConnected && <button type="button" disabled={busy !== ''} onClick={() => plan(`Disconnect ${name}`, 'Disconnect', 'disconnect', { client })} aria-label={`Disconnect ${name}`}>{busy === `disconnect ${client}` ? 'Looking…' : 'Disconnect…'}</button>}
-                      {isThere(one) && <button type="button" disabled={busy !== ''} onClick={() => plan(`Take over the servers of ${name}`, 'Take over', 'migrate', { client })} aria-label={`Take over the servers of ${name}`}>{busy === `migrate ${client}` ? 'Looking…' : 'Take over…'}</button>}
-                    </td>
-                  </tr>
-                );
-              })}
+              {sorted.map(({ client, title, installed, file, entries, servers, problem }) => (
+                <tr key={client}>
+                  <th scope="row">{title}</th>
+                  <td>
+                    {problem !== undefined ? <span class="bad">{problem}</span>
+                      : entries.length ? entries.map(({ scope, entry, disabled }) => <div key={`${scope}/${entry}`}><span class={disabled ? 'warn' : 'good'}>{disabled ? 'switched off' : 'connected'}</span> <span class="faint">as {entry}, {scope}</span></div>)
+                        : installed ? <span class="warn">not connected</span> : <span class="faint">not found</span>}
+                    {servers.length > 0 && <div class="faint">starts itself: {servers.join(', ')}</div>}
+                  </td>
+                  <td>{installed && <code class="break faint">{file}</code>}</td>
+                  <td>
+                    <span class="buttons">
+                      {entries.length === 0 && <button type="button" class={installed ? 'primary' : ''} disabled={busy !== ''} onClick={() => plan(`Connect ${title}`, 'Connect', 'connect', { client })} aria-label={`Connect ${title}`}>{busy === `connect ${client}` ? 'Looking…' : 'Connect…'}</button>}
+                      {entries.length > 0 && <button type="button" disabled={busy !== ''} onClick={() => plan(`Disconnect ${title}`, 'Disconnect', 'disconnect', { client })} aria-label={`Disconnect ${title}`}>{busy === `disconnect ${client}` ? 'Looking…' : 'Disconnect…'}</button>}
+                      {servers.length > 0 && <button type="button" disabled={busy !== ''} onClick={() => plan(`Take over the servers of ${title}`, 'Take over', 'migrate', { client })} aria-label={`Take over the servers of ${title}`}>{busy === `migrate ${client}` ? 'Looking…' : 'Take over…'}</button>}
+                    </span>
+                  </td>
+                </tr>
+              ))}
             </tbody>
           </table>
         </div>

@@ -12,14 +12,22 @@ import { Failed } from '../parts/text';
 import { route } from '../route';
 import { counted } from '../words';
 
-interface Shown {
-  path: string;
-  text: string | null;
-  faults?: Fault[];
-  /** What `config_write` compares with, if it is not the text. */
-  digest?: string;
+interface Checked {
+  faults: Fault[];
+  warnings: Fault[];
 }
-interface Checked { faults?: Fault[] }
+interface Shown extends Checked {
+  path: string;
+  /** `null` if it is not JSON: the secrets in it could not be hidden. */
+  text: string | null;
+  /** What `config_write` compares with. */
+  digest: string;
+}
+
+/** Faults and warnings in one list. */
+function remarks(checked: Checked | null): Fault[] {
+  return [...(checked?.faults ?? []), ...(checked?.warnings ?? []).map((one) => ({ ...one, severity: 'warning' }))];
+}
 
 const FORMAT = { insertSpaces: true, tabSize: 2, eol: '\n' };
 
@@ -28,11 +36,12 @@ export function Configuration() {
   const schema = useRead<Schema>('config_schema', {});
   return (
     <>
-      <h1 class={shown.value ? 'hidden' : ''}>Configuration</h1>
+      {shown.value?.text == null && <h1>Configuration</h1>}
       <Failed text={shown.failure} again={shown.again} />
       <Failed text={schema.failure} again={schema.again} />
       {!shown.value && shown.failure === undefined && <p class="faint">Reading…</p>}
-      {shown.value && schema.value && <Both shown={shown.value} schema={schema.value} again={shown.again} />}
+      {shown.value?.text === null && <><p>{shown.value.path} is not JSON at the moment, so that the secrets in it cannot be hidden, and it is not shown here. Correct it with <code>mcpzip config edit</code>.</p><ul>{shown.value.faults.map(({ line, column, message }) => <li key={message} class="bad">Line {line}, column {column}: {message}</li>)}</ul></>}
+      {shown.value && shown.value.text !== null && schema.value && <Both shown={shown.value} schema={schema.value} again={shown.again} />}
     </>
   );
 }
@@ -40,7 +49,7 @@ export function Configuration() {
 function Both({ shown, schema, again }: { shown: Shown; schema: Schema; again: () => void }) {
   const before = shown.text ?? '';
   const [text, setText] = useState(before || '{\n}\n');
-  const [faults, setFaults] = useState<Fault[]>(shown.faults ?? []);
+  const [faults, setFaults] = useState<Fault[]>(remarks(shown));
   const [trouble, setTrouble] = useState<string>();
   const [isChecking, setChecking] = useState(false);
   const [part, setPart] = useState<'form' | 'text'>('form');
@@ -52,7 +61,7 @@ function Both({ shown, schema, again }: { shown: Shown; schema: Schema; again: (
     if (shown.text === null || shown.text === base.current) return;
     if (text === base.current || text === shown.text) setText(shown.text);
     base.current = shown.text;
-    setFaults(shown.faults ?? []);
+    setFaults(remarks(shown));
   }, [shown]);
   const wanted = useRef(text);
   wanted.current = text;
@@ -67,8 +76,8 @@ function Both({ shown, schema, again }: { shown: Shown; schema: Schema; again: (
     try {
       const { output, error } = await run<Checked>('config_check', { text: checked });
       if (checked === wanted.current) {
-        setFaults(output?.faults ?? []);
-        setTrouble(output ? undefined : error.trim() || 'The check gave no answer.');
+        setFaults(remarks(output));
+        setTrouble(output?.faults ? undefined : error.trim() || 'The check gave no answer.');
       }
     } catch (error) {
       setTrouble(wordsOf(error));
@@ -77,7 +86,7 @@ function Both({ shown, schema, again }: { shown: Shown; schema: Schema; again: (
   };
   const errors = faults.filter(({ severity }) => severity !== 'warning').length;
   const save = () => act({
-    title: 'Write the configuration', word: 'Write', action: 'config_write', args: { text, before: shown.digest ?? before },
+    title: 'Write the configuration', word: 'Write', action: 'config_write', args: { text, before: shown.digest },
     body: <>{errors > 0 && <p class="bad">It has {counted(errors, 'fault')}, and may be refused.</p>}<p>Sessions read it again. The change:</p><Difference before={before} after={text} label="Change of the configuration" /></>,
     onDone: ({ exit }) => { if (exit === 0) again(); },
     show: ({ exit }) => (exit === 0 ? <p>It is written to <code class="break">{shown.path}</code>.</p> : null),
@@ -91,7 +100,7 @@ function Both({ shown, schema, again }: { shown: Shown; schema: Schema; again: (
           <button type="button" class="primary" onClick={save} disabled={!isChanged}>Save…</button>
         </span>
       </div>
-      <p class="faint"><code class="break">{shown.path}</code> {isChanged && <strong class="warn">changed, not saved</strong>}</p>
+      <p class="faint"><code class="break">{shown.path}</code> {text.includes('"<hidden ') && 'Literal secrets are shown as numbers, and kept.'} {isChanged && <strong class="warn">changed, not saved</strong>}</p>
       <div role="status">
         <Failed text={trouble} />
         {faults.length > 0 && (

@@ -4,7 +4,7 @@ import { controlAs } from '../api';
 import type { Numbered } from '../generated/control';
 import { activity, approvals, calls, isRead, servers, SPAN, status, type Server } from '../live';
 import { Calls } from '../parts/calls';
-import { StateMark } from '../parts/text';
+import { Prose, StateMark } from '../parts/text';
 import { to } from '../route';
 import { counted, duration, moment } from '../words';
 
@@ -29,7 +29,7 @@ export function Overview() {
         <section aria-labelledby="failed">
           <h2 id="failed">Servers that failed</h2>
           <ul class="plain rows">
-            {failed.slice(0, 20).map(({ name, state, reason }) => <li key={name}><a href={to('servers', [name])}>{name}</a> <StateMark state={state} /> <span class="reason">{reason ?? 'no reason is known'}</span></li>)}
+            {failed.slice(0, 20).map(({ name, state, reason }) => <li key={name}><a href={to('servers', [name])}>{name}</a> <StateMark state={state} /> <span class="reason"><Prose text={reason ?? 'no reason is known'} /></span></li>)}
           </ul>
           {failed.length > 20 && <p><a href={to('servers', [], { state: 'failed' })}>All {failed.length} of them</a></p>}
         </section>
@@ -107,7 +107,7 @@ function Words({ event }: { event: Numbered }) {
     case 'server_ready':
       return <span><Server name={event.server} /> <span class="good">is ready</span></span>;
     case 'server_failed':
-      return <span><Server name={event.server} /> <span class="bad">failed</span>: {event.reason}</span>;
+      return <span><Server name={event.server} /> <span class="bad">failed</span>: <Prose text={event.reason} /></span>;
     case 'server_stopped':
       return <span><Server name={event.server} /> stopped</span>;
     case 'tools_changed':

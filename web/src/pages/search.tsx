@@ -102,6 +102,7 @@ function Hits({ answer, texts }: { answer: Answer; texts: Map<string, string> | 
       <ol class="hits">
         {hits.map((hit, at) => (
           <li key={hit.name}>
+            <span class="place faint" aria-hidden="true">{at + 1}</span>
             <a href={to('tool', [hit.name])} class="hit"><Signature text={texts?.get(hit.name) ?? hit.name} /></a>
             <div class="scores">
               <Score name="score" value={hit.score} most={most} tone="accent" />

@@ -6,7 +6,7 @@ import { activity, isRead, loginsWanted, servers, toolsVersion, type Server } fr
 import { act, type Doing } from '../parts/action';
 import { List } from '../parts/list';
 import { useRead } from '../parts/read';
-import { Failed, Fact, Facts, Signature, StateMark, Tabs } from '../parts/text';
+import { Failed, Fact, Facts, Prose, Signature, StateMark, Tabs } from '../parts/text';
 import { Event } from './overview';
 import { go, replace, route, to } from '../route';
 import { isNarrow } from '../theme';
@@ -120,7 +120,7 @@ function State({ server }: { server: Server }) {
   const own = calls.value.filter((call) => call.server === server.name).slice(-10).reverse();
   return (
     <>
-      {server.reason && <p class="box bad pre">{server.reason}</p>}
+      {server.reason && <p class="box bad pre"><Prose text={server.reason} /></p>}
       <Facts>
         <Fact name={server.type === 'stdio' || !server.type ? 'Command' : 'URL'}>{server.target && <code class="break">{server.target}</code>}</Fact>
         <Fact name="Transport">{server.type}</Fact>

@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 
 import { colours } from '../theme';
-import { short } from '../words';
+import { short, timeOfDay } from '../words';
 
 export interface Line {
   label: string;
@@ -24,6 +24,15 @@ interface Props {
   isDays?: boolean;
   /** Whether there are neither axes nor a legend. */
   isBare?: boolean;
+}
+
+const DAY = 86_400;
+
+/** As many of the days as have room for their names. */
+function spread(chart: uPlot): number[] {
+  const days = chart.data[0];
+  const step = Math.max(1, Math.ceil(days.length / Math.max(1, Math.floor(chart.width / 70))));
+  return Array.from(days).filter((_, at) => at % step === 0);
 }
 
 function colour(name: string): string {
@@ -55,14 +64,14 @@ export function Chart({ times, lines, label, height, isBars = false, isDays = fa
         width: Math.max(box.clientWidth, 100), height,
         legend: { show: !isBare, live: true },
         cursor: { show: !isBare, drag: { x: false, y: false } },
-        scales: { x: { time: true, ...(isDays && times.length < 2 ? { range: (_, low, high) => [low - 86_400, high + 86_400] } : {}) }, y: { range: (_, low, high) => [Math.min(0, low), Math.max(1, high * 1.1)] } },
+        scales: { x: { time: true, ...(isDays ? { range: (_, low, high) => [low - DAY * 0.6, high + DAY * 0.6] } : {}) }, y: { range: (_, low, high) => [Math.min(0, low), Math.max(1, high * 1.1)] } },
         axes: [
-          { ...axis, show: !isBare, ...(isDays ? { values: (_, splits) => splits.map((at) => (at % 86_400 ? '' : new Date(at * 1000).toISOString().slice(5, 10))) } : {}) },
+          { ...axis, show: !isBare, ...(isDays ? { splits: (self) => spread(self), values: (_, splits) => splits.map((at) => new Date(at * 1000).toISOString().slice(5, 10)) } : { space: 70, values: (_, splits) => splits.map((at) => timeOfDay(at * 1000).slice(0, 5)) }) },
           { ...axis, show: !isBare, size: 56, values: (_, splits) => splits.map((at) => (Number.isInteger(at) ? short(at) : '')) },
         ],
         tzDate: (at) => (isDays ? uPlot.tzDate(new Date(at * 1000), 'Etc/UTC') : new Date(at * 1000)),
         series: [
-          { value: (_, at) => (at === null || at === undefined ? '–' : isDays ? new Date(at * 1000).toISOString().slice(0, 10) : new Date(at * 1000).toLocaleTimeString('en-GB')) },
+          { label: isDays ? 'Day' : 'Time', value: (_, at) => (at === null || at === undefined ? '–' : isDays ? new Date(at * 1000).toISOString().slice(0, 10) : new Date(at * 1000).toLocaleTimeString('en-GB')) },
           ...lines.map((line) => {
             const stroke = resolved(line.colour, box);
             return {

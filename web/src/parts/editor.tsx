@@ -1,8 +1,7 @@
 // The editor of the configuration: JSON with comments. It lives in a shadow root, where the editor's styles need no inline style element,
 // which the window's policy forbids.
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
-import { json } from '@codemirror/lang-json';
-import { bracketMatching, foldGutter, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language';
+import { bracketMatching, HighlightStyle, StreamLanguage, syntaxHighlighting } from '@codemirror/language';
 import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint';
 import { highlightSelectionMatches, search, searchKeymap } from '@codemirror/search';
 import { EditorState, Transaction } from '@codemirror/state';
@@ -44,8 +43,29 @@ const look = EditorView.theme({
   '.cm-textfield, .cm-button': { backgroundColor: 'var(--field)', backgroundImage: 'none', color: 'var(--text)', border: '1px solid var(--strong-border)' },
 });
 
-// The grammar knows no comments: they would be marked as faults of the syntax, but still read.
-const language = json();
+/** JSON with comments. The package for JSON knows none. */
+const language = StreamLanguage.define<{ isComment: boolean }>({
+  startState: () => ({ isComment: false }),
+  token(stream, state) {
+    if (state.isComment || stream.match('/*')) {
+      state.isComment = !stream.skipTo('*/');
+      if (state.isComment) stream.skipToEnd();
+      else stream.match('*/');
+      return 'comment';
+    }
+    if (stream.match('//')) {
+      stream.skipToEnd();
+      return 'comment';
+    }
+    if (stream.match(/^"(?:[^"\\]|\\.)*"?/)) return stream.match(/^\s*:/, false) ? 'propertyName' : 'string';
+    if (stream.match(/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/)) return 'number';
+    if (stream.match(/^(?:true|false)\b/)) return 'bool';
+    if (stream.match(/^null\b/)) return 'null';
+    stream.next();
+    return null;
+  },
+  languageData: { commentTokens: { line: '//', block: { open: '/*', close: '*/' } } },
+});
 
 export function Editor({ text, change, faults, ready }: Props) {
   const host = useRef<HTMLDivElement>(null);
@@ -62,7 +82,7 @@ export function Editor({ text, change, faults, ready }: Props) {
       state: EditorState.create({
         doc: text,
         extensions: [
-          lineNumbers(), foldGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }), lintGutter(),
+          lineNumbers(), history(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }), lintGutter(),
           language, syntaxHighlighting(colours), look, EditorView.lineWrapping,
           EditorView.contentAttributes.of({ 'aria-label': 'Text of the configuration', spellcheck: 'false' }),
           keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap]),

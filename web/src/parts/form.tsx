@@ -2,6 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 
+import { Prose } from './text';
+
 export interface Schema {
   type?: string | string[];
   title?: string;
@@ -50,7 +52,7 @@ export function resolve(schema: Schema, root: Schema, depth = 0): Schema {
 type Kind = 'object' | 'map' | 'strings' | 'choice' | 'boolean' | 'number' | 'integer' | 'string' | 'json';
 
 /** How a value of the schema is edited. */
-function kindOf(schema: Schema, root: Schema): { kind: Kind; choices?: unknown[]; one?: Schema } {
+function kindOf(schema: Schema, root: Schema, value?: unknown): { kind: Kind; choices?: unknown[]; one?: Schema } {
   if (schema.enum) return { kind: 'choice', choices: schema.enum };
   if (schema.const !== undefined) return { kind: 'choice', choices: [schema.const] };
   const types = [schema.type ?? []].flat().filter((type) => type !== 'null');
@@ -60,6 +62,10 @@ function kindOf(schema: Schema, root: Schema): { kind: Kind; choices?: unknown[]
     if (ways.every((way) => way.enum || way.const !== undefined)) return { kind: 'choice', choices: ways.flatMap((way) => way.enum ?? [way.const]) };
     // A duration, say: a number, a word, or a text with a unit.
     if (scalars.length === ways.length) return { kind: 'string', one: { ...schema, type: ways.some((way) => [way.type].flat().includes('number') || [way.type].flat().includes('integer')) ? ['string', 'number'] : 'string' } };
+    // A word in place of an object is its most important member.
+    const whole = ways.find((way) => way.properties);
+    if (whole && (value === undefined || typeof value === 'object')) return { kind: 'object', one: whole };
+    if (whole && scalars.length) return { kind: 'string', one: { ...schema, type: scalars.flatMap((way) => way.type ?? 'string') } };
     const list = ways.find((way) => way.type === 'array');
     if (list && kindOf(list, root).kind === 'strings') return { kind: 'strings' };
     return { kind: 'json' };
@@ -86,15 +92,15 @@ const isText = (schema: Schema, root: Schema): boolean => schema.type === 'strin
 export function Field(props: Props) {
   const schema = resolve(props.schema, props.root);
   const { value, name, depth = 0 } = props;
-  const { kind, choices, one } = kindOf(schema, props.root);
+  const { kind, choices, one } = kindOf(schema, props.root, value);
   const id = useId();
   const change = (next: unknown) => props.set(props.path, next);
   const isOdd = value !== undefined && !fits(kind, value, choices);
-  if (kind === 'object' && !isOdd && depth < 12) return <Group {...props} schema={schema} depth={depth} />;
+  if (kind === 'object' && !isOdd && depth < 12) return <Group {...props} schema={one ? { ...one, ...(schema.description ? { description: schema.description } : {}) } : schema} depth={depth} />;
   if (kind === 'map' && !isOdd && depth < 12) return <Entries {...props} schema={schema} depth={depth} />;
   const label = <span class="name"><code>{name}</code>{props.isRequired && <span class="faint"> required</span>}</span>;
   const words = schema.description ?? schema.title;
-  const about = words ? <span class="about" id={`${id}-about`}>{words}{withDefault(schema)}</span> : schema.default !== undefined ? <span class="about" id={`${id}-about`}>{withDefault(schema).trim()}</span> : null;
+  const about = words ? <span class="about" id={`${id}-about`}><Prose text={words} />{withDefault(schema)}</span> : withDefault(schema) ? <span class="about" id={`${id}-about`}>{withDefault(schema).trim()}</span> : null;
   const described = about ? { 'aria-describedby': `${id}-about` } : {};
   let control: ComponentChildren;
   if (isOdd || kind === 'json' || kind === 'object' || kind === 'map') control = <Json id={id} described={described} value={value} change={change} />;
@@ -118,7 +124,8 @@ export function Field(props: Props) {
   } else {
     const takesNumber = [one?.type ?? []].flat().some((type) => type === 'number' || type === 'integer');
     const text = value === undefined || value === null ? '' : String(value);
-    const write = (written: string) => change(written === '' ? undefined : takesNumber && /^-?\d+(\.\d+)?$/.test(written) ? Number(written) : written);
+    const takesWords = [one?.type ?? []].flat().includes('boolean');
+    const write = (written: string) => change(written === '' ? undefined : takesWords && (written === 'true' || written === 'false') ? written === 'true' : takesNumber && /^-?\d+(\.\d+)?$/.test(written) ? Number(written) : written);
     const isLong = /body|text|content|message|code|query|description/i.test(name) && kind === 'string' && !one && !schema.format;
     control = isLong
       ? <textarea id={id} {...described} rows={3} value={text} onChange={({ currentTarget }) => write(currentTarget.value)} />
@@ -128,7 +135,7 @@ export function Field(props: Props) {
 }
 
 function withDefault(schema: Schema): string {
-  return schema.default === undefined || schema.default === null ? '' : ` Default: ${typeof schema.default === 'string' ? schema.default : JSON.stringify(schema.default)}.`;
+  return schema.default === undefined || schema.default === null || JSON.stringify(schema.default).length <= 2 ? '' : ` Default: ${typeof schema.default === 'string' ? schema.default : JSON.stringify(schema.default)}.`;
 }
 
 function fits(kind: Kind, value: unknown, choices: unknown[] | undefined): boolean {
@@ -197,7 +204,7 @@ function Fold({ name, about, isSet, isRequired, count, children }: { name: strin
   const [isOpen, setOpen] = useState(isRequired ?? false);
   return (
     <details class={`fold ${isSet ? 'set' : ''}`} open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary><code>{name}</code>{count ? <span class="faint"> {count}</span> : null} <span class="about">{about}</span></summary>
+      <summary><code>{name}</code>{count ? <span class="faint"> {count}</span> : null} <span class="about"><Prose text={about} /></span></summary>
       {isOpen && children()}
     </details>
   );

@@ -7,6 +7,12 @@ export function Links({ text }: { text: string }) {
   return <>{parts.map((part, at) => (at % 2 ? <a key={at} href={part} target="_blank" rel="noreferrer noopener">{part}</a> : part))}</>;
 }
 
+/** A text in which words between backticks are code. */
+export function Prose({ text }: { text: string | undefined }) {
+  const parts = (text ?? '').split(/`([^`\n]+)`/g);
+  return <>{parts.map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>;
+}
+
 /** A state as a dot and a word. */
 export function StateMark({ state }: { state: string }) {
   return <span class="mark"><span class={`dot ${state}`} aria-hidden="true" /> {state}</span>;
@@ -38,7 +44,7 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
 }
 
 export function Failed({ text, again }: { text: string | undefined; again?: () => void }) {
-  return text === undefined ? null : <p class="bad pre" role="alert">{text} {again && <button type="button" class="small" onClick={again}>Try again</button>}</p>;
+  return text === undefined ? null : <p class="bad pre" role="alert"><Prose text={text} /> {again && <button type="button" class="small" onClick={again}>Try again</button>}</p>;
 }
 
 /** Tabs that are addresses. */
