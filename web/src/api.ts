@@ -143,10 +143,21 @@ export async function preview(action: string, args: Arguments = {}): Promise<str
 /** The reason why a command failed, or `undefined` if it did not. */
 export function failureOf(ran: Ran): string | undefined {
   if (ran.exit === 0) return undefined;
-  const own = errorOf(ran.output ?? undefined);
-  const hints = (ran.output as { error?: { hints?: string[] } } | null)?.error?.hints ?? [];
+  // With `--json` a command tells its error as JSON, in the last line of its messages.
+  const lines = ran.error.trim().split('\n');
+  const told = [ran.output, parsed(lines.at(-1) ?? '')].find((one) => errorOf(one ?? undefined) !== undefined);
+  const own = errorOf(told ?? undefined);
+  const hints = (told as { error?: { hints?: string[] } } | undefined)?.error?.hints ?? [];
   const words = own === undefined ? (ran.error.trim() || ran.text?.trim() || '') : [own, ...hints].join('\n');
   return words.replace(/^error: /, '') || (ran.exit === null ? 'It was ended.' : `It ended with ${ran.exit}.`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 export function wordsOf(error: unknown): string {

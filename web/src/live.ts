@@ -238,7 +238,10 @@ function once(wait: number, what: () => Promise<void>): () => void {
 }
 
 const refreshServers = once(400, async () => {
-  running.value = byName((await control('servers.list', {})).servers);
+  const { servers: shown } = await control('servers.list', {});
+  running.value = byName(shown);
+  // Another program has added one.
+  if (shown.some(({ server }) => !configured.value.has(server))) readConfiguration();
 });
 const refreshStatus = once(200, async () => {
   status.value = await control('daemon.status', {});

@@ -96,7 +96,7 @@ function Both({ shown, schema, again }: { shown: Shown; schema: Schema; again: (
       <div class="title"><h1>Configuration</h1>
         <span class="buttons">
           <button type="button" onClick={check} disabled={isChecking}>Check</button>
-          <button type="button" onClick={() => setText(base.current || '{\n}\n')} disabled={!isChanged}>Discard</button>
+          <button type="button" onClick={() => { setText(base.current || '{\n}\n'); setFaults(remarks(shown)); setTrouble(undefined); }} disabled={!isChanged}>Discard</button>
           <button type="button" class="primary" onClick={save} disabled={!isChanged}>Save…</button>
         </span>
       </div>

@@ -59,12 +59,9 @@ function Content({ doing, close }: { doing: Doing; close: () => void }) {
   const [failure, setFailure] = useState<string>();
   const [notes, setNotes] = useState<string[]>([]);
   const abort = useRef(new AbortController());
-  const begin = useRef<HTMLButtonElement>(null);
   const end = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (!line && action) preview(action, args).then(setLine, (error: unknown) => setFailure(wordsOf(error)));
-    // A dangerous action is not one key away.
-    (isDangerous ? end : begin).current?.focus();
     // A command that still runs when the dialog closes is ended.
     return () => abort.current.abort();
   }, []);
@@ -100,8 +97,9 @@ function Content({ doing, close }: { doing: Doing; close: () => void }) {
         {ran && (show?.(ran) ?? <Said ran={ran} />)}
       </div>
       <p class="buttons">
-        {!ran && <button type="button" ref={begin} class={isDangerous ? 'danger' : 'primary'} disabled={isRunning || failure !== undefined} onClick={start}>{word}</button>}
-        <button type="button" ref={end} onClick={close}>{ran ? 'Close' : 'Cancel'}</button>
+        {/* A dangerous action is not one key away. */}
+        {!ran && <button type="button" autoFocus={!isDangerous} class={isDangerous ? 'danger' : 'primary'} disabled={isRunning || failure !== undefined} onClick={start}>{word}</button>}
+        <button type="button" autoFocus={isDangerous ?? false} ref={end} onClick={close}>{ran ? 'Close' : 'Cancel'}</button>
       </p>
     </>
   );

@@ -84,7 +84,7 @@ export function Editor({ text, change, faults, ready }: Props) {
         extensions: [
           lineNumbers(), history(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }), lintGutter(),
           language, syntaxHighlighting(colours), look, EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ 'aria-label': 'Text of the configuration', spellcheck: 'false' }),
+          EditorView.contentAttributes.of({ 'aria-label': 'Text of the configuration', spellcheck: 'false', tabindex: '0' }),
           keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap]),
           EditorView.updateListener.of((update) => {
             if (update.docChanged && update.transactions.some((one) => one.annotation(Transaction.remote) !== true)) report.current(update.state.doc.toString());
