@@ -31,6 +31,7 @@ mod foreign;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod hash;
+mod hidden;
 mod http;
 mod http_auth;
 mod key;
@@ -105,9 +106,12 @@ pub(crate) use entitlement::{Claims, Entitlement, SubjectToken};
 pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
-pub(crate) use error::{ConfigWarning, EntryError, Error, ProfileRefusal, SYNTAX_HINT};
+pub(crate) use error::{
+    ConfigWarning, EntryError, Error, Position, ProfileRefusal, SYNTAX_HINT,
+};
 pub(crate) use folder::{Folder, Holds};
 pub(crate) use hash::ConfigHash;
+pub(crate) use hidden::Hidden;
 pub(crate) use http::HttpOptions;
 pub(crate) use http_auth::{Forwarded, HttpAuth};
 pub(crate) use keyring::{Keyring, NAME_RULE, SecretFault, SecretName};
