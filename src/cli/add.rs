@@ -263,10 +263,15 @@ fn is_json(target: &str) -> bool {
 fn entry_of_stdin() -> Result<String, Exit> {
     const LARGEST: u64 = 1024 * 1024;
     let mut text = String::new();
-    std::io::stdin().lock().take(LARGEST).read_to_string(&mut text)?;
+    std::io::stdin()
+        .lock()
+        .take(LARGEST)
+        .read_to_string(&mut text)?;
     match is_json(&text) {
         true => Ok(text),
-        false => Err(Exit::bad_usage("stdin has no entry in JSON, such as `{\"url\": \"https://…\"}`")),
+        false => Err(Exit::bad_usage(
+            "stdin has no entry in JSON, such as `{\"url\": \"https://…\"}`",
+        )),
     }
 }
 

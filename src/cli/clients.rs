@@ -59,7 +59,10 @@ pub(super) fn run(machine: &Machine, output: &Output) -> Result<(), Exit> {
             (None, []) => faint(format!("not connected: `mcpzip connect {}`", client.client)),
             (None, entries) => {
                 let names = entries.iter().map(|entry| printable(&entry.entry));
-                good(format!("connected as {}", names.collect::<Vec<_>>().join(", ")))
+                good(format!(
+                    "connected as {}",
+                    names.collect::<Vec<_>>().join(", ")
+                ))
             }
         };
         output.row(format!("{}  ", strong(client.title)), state);

@@ -7,8 +7,8 @@ use std::process::Command as Process;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::diagnostics::Exit;
 use super::config_text;
+use super::diagnostics::Exit;
 use super::extract_secrets;
 use super::output::{Output, caution, good};
 use crate::config::{Config, EditError, Environment, Error, Paths, env, is_inline, json_schema};

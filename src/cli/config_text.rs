@@ -33,7 +33,7 @@ pub(super) struct ShowArguments {}
 #[command(after_help = "Examples:
   mcpzip config check
   mcpzip config check new.json
-  mcpzip config show --json | jq -r .text | mcpzip config check -
+  mcpzip config check - < new.json
 
 It ends with 3 if the configuration or one of its entries cannot be used.")]
 pub(super) struct CheckArguments {
@@ -88,7 +88,9 @@ pub(super) fn show(paths: &Paths, environment: &Environment, output: &Output) ->
     }
     match &hidden {
         Some(hidden) => output.verbatim(hidden.text.trim_end()),
-        None => output.note("it is no JSON, so the secrets in it cannot be found, and it is not shown"),
+        None => {
+            output.note("it is not JSON, so the secrets in it cannot be found, and it is not shown")
+        }
     }
     checked.show(file, output);
     output.note(&format!("digest: {digest}"));
@@ -131,7 +133,7 @@ pub(super) fn write(
 ) -> Result<(), Exit> {
     let file = &paths.config_file;
     let new = read(&arguments.file)?;
-    // A text that is no JSON now can be replaced, but has no secrets to come back.
+    // A text that is not JSON now can be replaced, but has no secrets to come back.
     let before = current(file)?;
     if digest(&before) != arguments.before {
         return Err(changed());
@@ -141,14 +143,15 @@ pub(super) fn write(
     Config::parse(&whole, file, environment)?;
     if Document::parse(&before).is_err() {
         return Err(Exit::failed(
-            "the configuration is no JSON at the moment: correct it with `mcpzip config edit`",
+            "the configuration is not JSON at the moment: correct it with `mcpzip config edit`",
         ));
     }
     edit(file, |document| -> Result<(), Refused> {
         if digest(&document.text()) != arguments.before {
             return Err(Refused(changed()));
         }
-        *document = Document::parse(&whole).map_err(|error| Refused(Exit::failed(error.to_string())))?;
+        *document =
+            Document::parse(&whole).map_err(|error| Refused(Exit::failed(error.to_string())))?;
         Ok(())
     })
     .map_err(|Refused(exit)| exit)?;
@@ -200,15 +203,16 @@ impl Checked {
                     let what = format!("server `{}`: {}", fault.name, fault.fault);
                     remark(fault.position, what, masker)
                 });
-                let warnings = config.warnings.iter().map(|warning| {
-                    remark(warning.position, warning.kind.to_string(), masker)
-                });
+                let warnings = config
+                    .warnings
+                    .iter()
+                    .map(|warning| remark(warning.position, warning.kind.to_string(), masker));
                 Self {
                     faults: faults.collect(),
                     warnings: warnings.collect(),
                 }
             }
-            // An empty file has no servers, and is no fault.
+            // An empty file has no servers, and that is not a fault.
             Err(Error::Empty { .. }) => Self::default(),
             Err(error) => {
                 let remark = match error {
@@ -238,7 +242,10 @@ impl Checked {
                 message,
             } = remark;
             let message = printable(message);
-            output.notable(&format!("{sign} {}:{line}:{column}: {message}", file.display()));
+            output.notable(&format!(
+                "{sign} {}:{line}:{column}: {message}",
+                file.display()
+            ));
         }
     }
 }
@@ -257,7 +264,9 @@ fn current(file: &Path) -> Result<String, Exit> {
 fn read(file: &Path) -> Result<String, Exit> {
     let unread = |why: String| Exit::failed(format!("`{}` cannot be read: {why}", file.display()));
     let bytes = match file.as_os_str() == "-" {
-        false => files::read_regular(file, LARGEST_FILE).map_err(|error| unread(error.to_string()))?,
+        false => {
+            files::read_regular(file, LARGEST_FILE).map_err(|error| unread(error.to_string()))?
+        }
         true => {
             let mut bytes = Vec::new();
             let mut stdin = std::io::stdin().lock().take(LARGEST_FILE);
@@ -270,7 +279,7 @@ fn read(file: &Path) -> Result<String, Exit> {
     String::from_utf8(bytes).map_err(|_| unread("it is not UTF-8".to_owned()))
 }
 
-/// The text without its secrets. `None` if it is no JSON.
+/// The text without its secrets. `None` if it is not JSON.
 fn hidden(text: &str, file: &Path, environment: &Environment) -> Option<Hidden> {
     let config = Config::parse(text, file, environment);
     let masker = config.map_or_else(|_| Masker::default(), |config| config.masker);

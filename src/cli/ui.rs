@@ -48,7 +48,9 @@ pub(super) async fn run(
         )));
     }
     let Some(directory) = SessionEnv::here(environment.clone()).directory else {
-        return Err(Exit::failed("this directory is gone: open the window from another"));
+        return Err(Exit::failed(
+            "this directory is gone: open the window from another",
+        ));
     };
     let variables: serde_json::Map<_, _> = environment
         .iter()
@@ -86,7 +88,10 @@ pub(super) async fn run(
     }
     output.note(&match is_open {
         true => "opening the browser; if no page opens, open this link:".to_owned(),
-        false => format!("open this link in a browser on this machine; it works once, within {} seconds:", opened.seconds),
+        false => format!(
+            "open this link in a browser on this machine; it works once, within {} seconds:",
+            opened.seconds
+        ),
     });
     output.verbatim(&opened.url);
     Ok(())

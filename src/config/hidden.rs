@@ -30,7 +30,7 @@ pub(crate) struct Hidden {
 pub(crate) struct UnknownSecret(String);
 
 impl Hidden {
-    /// Hides the secrets of `text`. `None` if it is no JSON, so that they cannot be found.
+    /// Hides the secrets of `text`. `None` if it is not JSON, so that they cannot be found.
     pub(crate) fn of(text: &str, masker: &Masker) -> Option<Self> {
         let root = file::parse(text).ok()?;
         let mut found = Vec::new();
@@ -104,7 +104,10 @@ impl Hidden {
 
     /// A masker of the secrets, for messages about the text.
     pub(crate) fn masker(&self) -> Masker {
-        let inner = self.secrets.iter().map(|secret| &secret[1..secret.len() - 1]);
+        let inner = self
+            .secrets
+            .iter()
+            .map(|secret| &secret[1..secret.len() - 1]);
         Masker::new(inner.map(|secret| secret.to_owned().into()))
     }
 }
@@ -114,11 +117,7 @@ fn placeholder(number: usize) -> String {
 }
 
 /// Visits each text below `value`, and says whether it is in a place for secrets.
-fn texts<'a>(
-    value: &'a Value<'a>,
-    is_private: bool,
-    visit: &mut impl FnMut(&StringLit<'a>, bool),
-) {
+fn texts<'a>(value: &'a Value<'a>, is_private: bool, visit: &mut impl FnMut(&StringLit<'a>, bool)) {
     match value {
         Value::StringLit(literal) => visit(literal, is_private),
         Value::Array(array) => {
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_json_is_not_shown() {
+    fn a_text_that_is_not_json_is_not_shown() {
         assert!(Hidden::of("{ \"env\": { \"A\": \"secret\" ", &Masker::default()).is_none());
     }
 

@@ -106,9 +106,7 @@ pub(crate) use entitlement::{Claims, Entitlement, SubjectToken};
 pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
-pub(crate) use error::{
-    ConfigWarning, EntryError, Error, Position, ProfileRefusal, SYNTAX_HINT,
-};
+pub(crate) use error::{ConfigWarning, EntryError, Error, Position, ProfileRefusal, SYNTAX_HINT};
 pub(crate) use folder::{Folder, Holds};
 pub(crate) use hash::ConfigHash;
 pub(crate) use hidden::Hidden;

@@ -13,7 +13,7 @@ use super::endpoint::{self, Stream};
 use super::http::HttpState;
 use crate::approvals::{self, Approvals, Question};
 use crate::events::{Events, Heard, Listener, Numbered, Past};
-use crate::ui::{WindowLink, Opening};
+use crate::ui::{Opening, WindowLink};
 
 /// Maximum length of a request, in bytes.
 const LONGEST: u64 = 1024 * 1024;

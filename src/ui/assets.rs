@@ -4,7 +4,7 @@ use include_dir::{Dir, include_dir};
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/web/dist");
 
-/// Names the scripts and styles by their content, so that the program is built anew when they change.
+/// Names the scripts and styles by their content, so that the program is built again when they change.
 const _: &[u8] = include_bytes!("../../web/dist/index.html");
 
 /// The media type and content of a file.

@@ -149,12 +149,16 @@ impl Answer {
                 let lines = ended.stdout.lines().filter(|line| !line.is_empty());
                 format!("[{}]", lines.collect::<Vec<_>>().join(","))
             }
-            false => ended.stdout.trim().to_owned(),
+            // An answer is one line. A line break in JSON is never a part of a text.
+            false => ended.stdout.trim().replace(['\n', '\r'], " "),
         };
         match serde_json::from_str(&text) {
             Ok(json) => self.output = Some(json),
             Err(_) if text.is_empty() => {}
-            Err(_) => self.text = Some(console::strip_ansi_codes(&text).into_owned()),
+            Err(_) => {
+                let text = console::strip_ansi_codes(ended.stdout.trim());
+                self.text = Some(text.into_owned());
+            }
         }
     }
 }

@@ -179,7 +179,7 @@ fn begin(past: Past) -> VecDeque<String> {
 
 fn event_text(number: u64, event: &impl serde::Serialize) -> String {
     let json = serde_json::to_string(event).expect("events are JSON");
-    format!("id: {number}\ndata: {json}\n\n")
+    format!("event: message\nid: {number}\ndata: {json}\n\n")
 }
 
 #[derive(Deserialize)]
@@ -238,9 +238,14 @@ async fn run(
 ) -> String {
     let opening = &session.opening;
     let ran = commands::run(host, opening, prepared, note);
-    session.ended.run_until_cancelled(ran).await.unwrap_or_else(
-        || json!({ "exit": null, "error": "the window was closed, and the command with it" }).to_string(),
-    )
+    session
+        .ended
+        .run_until_cancelled(ran)
+        .await
+        .unwrap_or_else(|| {
+            json!({ "exit": null, "error": "the window was closed, and the command with it" })
+                .to_string()
+        })
 }
 
 /// Runs an action and sends each line of its messages at once. The command ends if the page goes away.

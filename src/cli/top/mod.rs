@@ -101,12 +101,18 @@ impl Link<'_> {
     /// Reads what the screen shows.
     fn look(&self, state: &mut State) {
         state.is_old = false;
-        state.status = self.ask::<Status>("daemon.status", &json!({})).ok().flatten();
+        state.status = self
+            .ask::<Status>("daemon.status", &json!({}))
+            .ok()
+            .flatten();
         let servers = self.ask::<Servers>("servers.list", &json!({}));
         state.set_servers(servers.ok().flatten().unwrap_or_default());
         let approvals = self.ask::<Approvals>("approvals.list", &json!({}));
         state.set_approvals(approvals.ok().flatten().unwrap_or_default());
-        let name = state.server().map_or("mcpzip", |server| &server.server).to_owned();
+        let name = state
+            .server()
+            .map_or("mcpzip", |server| &server.server)
+            .to_owned();
         let path = self.paths.state_dir.join(LOGS).join(format!("{name}.log"));
         state.log = tail(&path, LINES).unwrap_or_else(|error| vec![error.to_string()]);
         state.log_of = name;

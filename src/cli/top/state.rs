@@ -101,7 +101,13 @@ impl State {
         match (event["kind"].as_str(), event["call"].as_u64()) {
             (Some("call_began"), Some(call)) => {
                 let began = Instant::now();
-                self.calls.insert(call, Call { name: name(), began });
+                self.calls.insert(
+                    call,
+                    Call {
+                        name: name(),
+                        began,
+                    },
+                );
             }
             (Some("call_ended"), Some(call)) => {
                 self.calls.remove(&call);
@@ -197,5 +203,6 @@ fn moved<'a>(
         Some(at) => at.saturating_add_signed(by.into()),
         None => 0,
     };
-    all.get(at.min(all.len().saturating_sub(1))).map(|one| (*one).clone())
+    all.get(at.min(all.len().saturating_sub(1)))
+        .map(|one| (*one).clone())
 }

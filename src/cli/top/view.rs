@@ -95,7 +95,10 @@ fn draw_servers(state: &State, frame: &mut Frame<'_>, area: Rect) {
         .row_highlight_style(Style::from(Modifier::REVERSED))
         .block(block(" servers ".to_owned(), is_focused));
     let chosen = state.server().map(|server| &server.server);
-    let at = state.servers.iter().position(|one| Some(&one.server) == chosen);
+    let at = state
+        .servers
+        .iter()
+        .position(|one| Some(&one.server) == chosen);
     let mut place = TableState::new().with_selected(at);
     frame.render_stateful_widget(table, area, &mut place);
 }
@@ -133,7 +136,10 @@ fn draw_approvals(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let table = Table::new(rows, widths)
         .row_highlight_style(Style::from(Modifier::REVERSED))
         .block(block(title, is_focused));
-    let at = state.approvals.iter().position(|one| Some(&one.id) == chosen);
+    let at = state
+        .approvals
+        .iter()
+        .position(|one| Some(&one.id) == chosen);
     let mut place = TableState::new().with_selected(at.filter(|_| is_focused));
     frame.render_stateful_widget(table, area, &mut place);
 }

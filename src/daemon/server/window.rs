@@ -18,7 +18,7 @@ use crate::events::Events;
 use crate::keyring::Store;
 use crate::text::chain;
 use crate::tool::ServerName;
-use crate::ui::{Decision, Host, WindowLink, Opening};
+use crate::ui::{Decision, Host, Opening, WindowLink};
 
 /// How long the daemon waits before it follows an order to end, so that the page gets its answer.
 const ANSWERING: Duration = Duration::from_millis(200);
@@ -27,10 +27,11 @@ const ANSWERING: Duration = Duration::from_millis(200);
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 impl Daemon {
-    /// Opens the window. The audit log is that of the configuration, as for a session.
+    /// Opens the window. The audit log and the idle time are those of the configuration, as for a session.
     pub(super) fn opened_window(&self, opening: Opening) -> io::Result<WindowLink> {
         let env = self.env(&opening);
         if let Ok(config) = Config::load(&self.paths, &env.environment) {
+            *self.idle.lock() = config.daemon.idle;
             self.records.configure("window", &config);
         }
         *self.last_used.lock() = Instant::now();
@@ -128,14 +129,16 @@ async fn decide(app: &App, decision: &Decision) -> Result<Value, String> {
     let server = server.filter(|server| config.servers.contains_key(server));
     let server = server.ok_or_else(|| format!("there is no server `{}`", decision.server))?;
     let failed = |error: io::Error| format!("the decision cannot be kept: {error}");
-    let changed = || {
-        "the differences are not those that were shown any more: look at them again".to_owned()
-    };
+    let changed =
+        || "the differences are not those that were shown any more: look at them again".to_owned();
     if inventory.is_unstarted(&server) {
         if !decision.is_approval {
             return Err("it is not started before it is approved; remove it instead".to_owned());
         }
-        let now = config.servers.get(&server).map(|entry| entry.hash.to_string());
+        let now = config
+            .servers
+            .get(&server)
+            .map(|entry| entry.hash.to_string());
         if now.as_ref() != Some(&decision.digest) {
             return Err(changed());
         }
@@ -158,14 +161,20 @@ async fn decide(app: &App, decision: &Decision) -> Result<Value, String> {
 
 /// Keeps the differences that are meant. What was rejected before is shown to agents only if it is named.
 fn select(pending: &mut Pending, decision: &Decision) {
-    let Decision { is_approval, tools, .. } = decision;
+    let Decision {
+        is_approval, tools, ..
+    } = decision;
     let is_meant = |name: &String, is_rejected: bool| match tools.is_empty() {
         true => !(*is_approval && is_rejected),
         false => tools.contains(name),
     };
     let before = pending.tools.len() + pending.entries.len();
-    pending.tools.retain(|name, change| is_meant(name, change.is_rejected));
-    pending.entries.retain(|name, change| is_meant(name, change.is_rejected));
+    pending
+        .tools
+        .retain(|name, change| is_meant(name, change.is_rejected));
+    pending
+        .entries
+        .retain(|name, change| is_meant(name, change.is_rejected));
     if !tools.is_empty() {
         pending.instructions = None;
         pending.is_quarantined = false;

@@ -12,25 +12,48 @@ use crate::support::{Server, Setup, until};
 fn actions_are_commands_that_the_page_can_show_first() {
     let setup = shared();
     let window = Window::open(&setup);
-    let body = json!({ "action": "search", "arguments": { "query": "write a note" }, "preview": true });
+    let body =
+        json!({ "action": "search", "arguments": { "query": "write a note" }, "preview": true });
     let shown = window.post("api/command", &body).send();
     let command = "mcpzip search --explain -- 'write a note'";
     assert_eq!(shown.body, json!({ "command": command }).to_string());
     let ran = window.ran("search", json!({ "query": "write a note" }));
-    assert_eq!((&ran["command"], &ran["exit"]), (&json!(command), &json!(0)), "{ran}");
+    assert_eq!(
+        (&ran["command"], &ran["exit"]),
+        (&json!(command), &json!(0)),
+        "{ran}"
+    );
     let arguments = json!({ "name": "notes__write", "arguments": { "text": "it's \"it\"" } });
     let called = window.output("call", arguments);
     assert!(called.to_string().contains("it's"), "{called}");
     // A failure has the exit code and the words of the command.
     let failed = window.ran("describe", json!({ "name": "notes__nothing" }));
     assert_eq!(failed["exit"], 1, "{failed}");
-    assert!(failed["error"].as_str().unwrap().contains("notes__nothing"), "{failed}");
-    for action in ["status", "list", "tools", "gain", "stats", "clients", "doctor", "config_schema"] {
+    assert!(
+        failed["error"].as_str().unwrap().contains("notes__nothing"),
+        "{failed}"
+    );
+    for action in [
+        "status",
+        "list",
+        "tools",
+        "gain",
+        "stats",
+        "clients",
+        "doctor",
+        "config_schema",
+    ] {
         let ran = window.ran(action, json!({}));
-        assert!(ran["output"].is_object() || ran["output"].is_array(), "{action}: {ran}");
+        assert!(
+            ran["output"].is_object() || ran["output"].is_array(),
+            "{action}: {ran}"
+        );
     }
     let version = window.ran("version", json!({}));
-    assert_eq!(version["text"], concat!("mcpzip ", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        version["text"],
+        concat!("mcpzip ", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -44,7 +67,9 @@ fn commands_have_the_variables_and_the_directory_of_mcpzip_ui() {
     let mut command = setup.command(&[]);
     let project = setup.home().path("project");
     std::fs::create_dir(&project).unwrap();
-    command.current_dir(&project).env("ONLY_HERE", "a-secret-value");
+    command
+        .current_dir(&project)
+        .env("ONLY_HERE", "a-secret-value");
     let window = Window::open_by(command);
     let ran = window.ran("config_check", check);
     assert_eq!(ran["exit"], 0, "{ran}");
@@ -67,13 +92,20 @@ fn the_configuration_is_edited_without_its_secrets() {
 }
 "#;
     setup.save_text(text);
-    let window = Window::open(&setup);
+    let window = Window::open_by(setup.command(&[]));
     let shown = window.output("config", json!({}));
     let seen = shown["text"].as_str().unwrap();
     assert!(!shown.to_string().contains("s3cret-value"), "{shown}");
-    assert!(seen.contains("// kept") && seen.contains("\"<hidden 1>\""), "{seen}");
+    assert!(
+        seen.contains("// kept") && seen.contains("\"<hidden 1>\""),
+        "{seen}"
+    );
     let fault = &shown["faults"][0];
-    assert_eq!((&fault["line"], &fault["column"]), (&json!(5), &json!(25)), "{shown}");
+    assert_eq!(
+        (&fault["line"], &fault["column"]),
+        (&json!(5), &json!(25)),
+        "{shown}"
+    );
     let new = seen.replace("\"command\": 3", "\"command\": \"y\"");
     let before = shown["digest"].clone();
     // A text that would lose a secret, or is none, is not written.
@@ -86,10 +118,22 @@ fn the_configuration_is_edited_without_its_secrets() {
     let ran = window.output("config_write", json!({ "text": new, "before": before }));
     assert_eq!(ran["faults"], json!([]), "{ran}");
     let written = std::fs::read_to_string(setup.config_path()).unwrap();
-    assert_eq!(written, text.replace("\"command\": 3", "\"command\": \"y\""));
+    assert_eq!(
+        written,
+        text.replace("\"command\": 3", "\"command\": \"y\"")
+    );
     let late = window.ran("config_write", json!({ "text": "{}", "before": before }));
-    assert!(late["error"].as_str().unwrap().contains("changed meanwhile"), "{late}");
-    assert_eq!(std::fs::read_to_string(setup.config_path()).unwrap(), written);
+    assert!(
+        late["error"]
+            .as_str()
+            .unwrap()
+            .contains("changed meanwhile"),
+        "{late}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(setup.config_path()).unwrap(),
+        written
+    );
 }
 
 #[test]
@@ -102,9 +146,15 @@ fn a_server_is_added_without_its_secrets_on_a_command_line() {
     assert_eq!(answer.header("content-type"), "application/x-ndjson");
     assert!(!answer.body.contains("s3cret-value"), "{}", answer.body);
     let lines = answer.body.lines();
-    let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let (last, notes) = lines.split_last().unwrap();
-    assert!(notes.iter().any(|line| line["note"].is_string()), "{}", answer.body);
+    assert!(
+        notes.iter().any(|line| line["note"].is_string()),
+        "{}",
+        answer.body
+    );
     // The entry stays, and does not work yet.
     assert_eq!(last["exit"], 4, "{last}");
     assert!(last["command"].as_str().unwrap().contains("***"), "{last}");
@@ -141,9 +191,20 @@ fn a_call_that_waits_is_allowed_or_denied() {
     }
     client.finish();
     let log = window.output("audit", json!({ "kind": "daemon" }));
-    let lines: Vec<&str> = log.as_array().unwrap().iter().filter_map(|line| line["detail"].as_str()).collect();
-    assert!(lines.iter().any(|line| line.starts_with("ui.open by")), "{lines:?}");
-    assert!(lines.iter().any(|line| line.starts_with("ui.allow by")), "{lines:?}");
+    let lines: Vec<&str> = log
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|line| line["detail"].as_str())
+        .collect();
+    assert!(
+        lines.iter().any(|line| line.starts_with("ui.open by")),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|line| line.starts_with("ui.allow by")),
+        "{lines:?}"
+    );
     let last = window.output("audit", json!({ "limit": 1 }));
     assert_eq!(last.as_array().unwrap().len(), 1, "{last}");
 }
@@ -156,14 +217,24 @@ fn differences_are_decided_on_only_as_they_were_shown() {
     let window = Window::open(&setup);
     let shown = window.output("differences", json!({}));
     let one = &shown[0];
-    assert_eq!((&one["server"], &one["tool"]), (&json!("web"), &json!("read")), "{shown}");
+    assert_eq!(
+        (&one["server"], &one["tool"]),
+        (&json!("web"), &json!("read")),
+        "{shown}"
+    );
     let decide = |action: &str, digest: &Value| {
         let arguments = json!({ "server": "web", "digest": digest, "tools": ["read"] });
         window.ran(action, arguments)
     };
     let wrong = decide("approve", &json!("0".repeat(64)));
     assert_eq!(wrong["exit"], 1, "{wrong}");
-    assert!(wrong["error"].as_str().unwrap().contains("look at them again"), "{wrong}");
+    assert!(
+        wrong["error"]
+            .as_str()
+            .unwrap()
+            .contains("look at them again"),
+        "{wrong}"
+    );
     let rejected = decide("reject", &one["approve_digest"]);
     assert_eq!(rejected["output"]["decided"], json!(["read"]), "{rejected}");
     // The rejection is another state, so the digest that was shown before it is worth nothing.
@@ -181,7 +252,10 @@ fn differences_are_decided_on_only_as_they_were_shown() {
 #[test]
 fn hostile_texts_of_servers_stay_texts() {
     const TEXT: &str = "</script><img src=x onerror=alert(1)>\u{202e}\u{1b}[2J";
-    let server = Server::new().entry(&json!({ "name": "read", "description": TEXT, "inputSchema": { "type": "object" } }).to_string());
+    let server = Server::new().entry(
+        &json!({ "name": "read", "description": TEXT, "inputSchema": { "type": "object" } })
+            .to_string(),
+    );
     let setup = Shared::new(Setup::new().server("web", server));
     let _ = setup.run(&["tools"]).code(0);
     let window = Window::open(&setup);

@@ -12,16 +12,25 @@ use crate::support::{Server, Setup, until};
 fn a_link_works_once_and_only_a_cookie_opens_the_doors() {
     let setup = shared();
     let (gateway, link) = link(&setup);
-    let wrong = gateway.call("GET", "/enter?key=AAAAAAAAAAAAAAAAAAAAAA").send();
+    let wrong = gateway
+        .call("GET", "/enter?key=AAAAAAAAAAAAAAAAAAAAAA")
+        .send();
     assert_eq!(wrong.status, 403);
     assert_eq!(gateway.call("GET", "/enter").send().status, 403);
     let window = Window::enter(gateway, &link);
     let again = window.gateway.call("GET", &link).send();
     assert_eq!(again.status, 403);
-    assert!(again.body.contains("<code>mcpzip ui</code>"), "{}", again.body);
+    assert!(
+        again.body.contains("<code>mcpzip ui</code>"),
+        "{}",
+        again.body
+    );
     assert_eq!(again.header("set-cookie"), "");
     let policy = again.header("content-security-policy");
-    assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'self'"),
+        "{policy}"
+    );
     assert_eq!(again.header("x-content-type-options"), "nosniff");
     assert_eq!(again.header("referrer-policy"), "no-referrer");
     // Each door with and without the cookie.
@@ -45,9 +54,18 @@ fn a_link_works_once_and_only_a_cookie_opens_the_doors() {
     // Nothing is at a path that another page could guess.
     for path in ["/", "/api/actions", "/index.html", "/assets/x.js"] {
         let call = window.gateway.call("GET", path);
-        assert_eq!(call.header("Cookie", &window.cookie).send().status, 404, "{path}");
+        assert_eq!(
+            call.header("Cookie", &window.cookie).send().status,
+            404,
+            "{path}"
+        );
     }
-    for path in ["../Cargo.toml", "%2e%2e/Cargo.toml", "assets/../../Cargo.toml", "nothing.js"] {
+    for path in [
+        "../Cargo.toml",
+        "%2e%2e/Cargo.toml",
+        "assets/../../Cargo.toml",
+        "nothing.js",
+    ] {
         assert_eq!(window.get(path).send().status, 404, "{path}");
     }
     assert_eq!(window.post("api/actions", &list).send().status, 405);
@@ -90,7 +108,9 @@ fn requests_of_other_pages_are_refused() {
         assert_eq!(own.clone().without(name).send().status, 403, "{name}");
     }
     // Events hold nothing back, so another page may not read them either.
-    let events = window.get("api/events").header("Origin", "http://evil.example");
+    let events = window
+        .get("api/events")
+        .header("Origin", "http://evil.example");
     assert_eq!(events.send().status, 403);
     // A link that another page opens still needs its key, and gives that page nothing.
     let foreign = window.gateway.call("GET", "/enter?key=x");
@@ -102,7 +122,11 @@ fn what_the_window_does_not_do_is_refused() {
     let setup = shared();
     let window = Window::open(&setup);
     for method in ["ui.open", "events.subscribe", "nothing"] {
-        assert_eq!(window.control(method, json!({}))["error"]["code"], -32601, "{method}");
+        assert_eq!(
+            window.control(method, json!({}))["error"]["code"],
+            -32601,
+            "{method}"
+        );
     }
     let wrong = window.control("servers.stop", json!({ "server": 1 }));
     assert_eq!(wrong["error"]["code"], -32602);
@@ -155,10 +179,15 @@ fn a_window_ends_with_its_daemon_and_is_opened_anew() {
     assert_ne!(next.path, window.path);
     let old = next.get("api/actions").header("Cookie", &window.cookie);
     assert_eq!(old.send().status, 401);
-    assert_eq!(next.output("list", json!({}))["servers"][0]["name"], "notes");
+    assert_eq!(
+        next.output("list", json!({}))["servers"][0]["name"],
+        "notes"
+    );
     // An order of the page is answered before it is followed.
     assert_eq!(next.control("daemon.stop", json!({}))["result"], json!({}));
-    until("the end of the daemon", || (!listens(&next.gateway)).then_some(()));
+    until("the end of the daemon", || {
+        (!listens(&next.gateway)).then_some(())
+    });
 }
 
 #[test]
@@ -173,9 +202,14 @@ fn the_window_starts_a_daemon_and_keeps_it_while_a_page_is_open() {
     let stream = window.listen("");
     std::thread::sleep(std::time::Duration::from_millis(2500));
     assert!(listens(&window.gateway), "a page is open");
-    assert_eq!(json_of(&window.get("api/actions").send())[0]["action"], "status");
+    assert_eq!(
+        json_of(&window.get("api/actions").send())[0]["action"],
+        "status"
+    );
     drop(stream);
-    until("the end of the unused daemon", || (!listens(&window.gateway)).then_some(()));
+    until("the end of the unused daemon", || {
+        (!listens(&window.gateway)).then_some(())
+    });
 }
 
 #[test]
@@ -185,7 +219,9 @@ fn without_a_daemon_or_a_file_the_window_says_why_it_does_not_open() {
     let off = setup.run(&["ui"]).code(1).stderr;
     assert!(off.contains("mcpzip daemon run"), "{off}");
     let mut command = setup.command(&["ui"]);
-    command.env_remove("MCPZIP_CONFIG").env("MCPZIP_CONFIG_JSON", "{}");
+    command
+        .env_remove("MCPZIP_CONFIG")
+        .env("MCPZIP_CONFIG_JSON", "{}");
     let inline = command::run(command, "").code(1).stderr;
     assert!(inline.contains("MCPZIP_CONFIG_JSON"), "{inline}");
     let closed = setup.run(&["ui", "--close", "--json"]).code(0).json();

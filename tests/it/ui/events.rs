@@ -20,7 +20,10 @@ fn events_arrive_live_and_a_page_goes_on_where_it_was() {
     client.finish();
     // A browser sends the last number that it got.
     let last = opened["number"].to_string();
-    let mut stream = window.get("api/events").header("Last-Event-ID", &last).open();
+    let mut stream = window
+        .get("api/events")
+        .header("Last-Event-ID", &last)
+        .open();
     stream.event().unwrap();
     let first: u64 = stream.last_id().parse().unwrap();
     assert!(first > opened["number"].as_u64().unwrap());

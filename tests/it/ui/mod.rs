@@ -116,7 +116,9 @@ fn json_of(answer: &Answer) -> Value {
 /// The next event of this kind; others are passed over.
 fn heard(stream: &mut Incoming, kind: &str) -> Value {
     loop {
-        let event = stream.event().unwrap_or_else(|| panic!("the stream ended before `{kind}`"));
+        let event = stream
+            .event()
+            .unwrap_or_else(|| panic!("the stream ended before `{kind}`"));
         let data: Value = serde_json::from_str(&event.data).unwrap();
         if data["kind"] == kind {
             assert_eq!(stream.last_id(), data["number"].to_string());

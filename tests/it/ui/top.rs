@@ -23,7 +23,10 @@ fn servers_calls_and_the_log_are_shown_live_and_a_server_restarts_by_key() {
     };
     terminal.shows("1 session");
     let screen = terminal.shows("failed");
-    assert!(screen.contains("absent") && screen.contains("notes"), "{screen}");
+    assert!(
+        screen.contains("absent") && screen.contains("notes"),
+        "{screen}"
+    );
     assert!(!screen.contains('\u{1b}'), "{screen}");
     let call = client.begin_execute("notes__write");
     terminal.shows("notes__write  in flight for");
@@ -35,7 +38,9 @@ fn servers_calls_and_the_log_are_shown_live_and_a_server_restarts_by_key() {
     terminal.shows("log of notes");
     terminal.press("r");
     terminal.shows("notes is restarted");
-    crate::support::until("the restart", || (setup.home().starts("notes") == 2).then_some(()));
+    crate::support::until("the restart", || {
+        (setup.home().starts("notes") == 2).then_some(())
+    });
     setup.kill_daemon();
     terminal.shows("sessions");
     terminal.press("q");
@@ -55,15 +60,16 @@ fn a_call_is_allowed_by_key_only_after_its_question_was_shown() {
     };
     terminal.shows("approvals: 0 waiting");
     for (key, is_allowed) in [("d", false), ("a", true)] {
-        let arguments = r#"{"name":"files__write","arguments":{"path":"/tmp/whole"}}"#;
-        let call = client.begin("execute_tool", arguments);
+        let path = format!("/tmp/whole/{key}");
+        let arguments = json!({ "name": "files__write", "arguments": { "path": path } });
+        let call = client.begin("execute_tool", &arguments.to_string());
         terminal.shows("approvals: 1 waiting");
         if !is_allowed {
             terminal.press("Tab");
         }
         // The first press shows the question.
         terminal.press(key);
-        let question = terminal.shows("/tmp/whole");
+        let question = terminal.shows(&path);
         assert!(question.contains("files"), "{question}");
         terminal.press(key);
         let answer = client.answer(call);
