@@ -176,7 +176,8 @@ fn a_call_that_waits_is_allowed_or_denied() {
     let window = Window::open(&setup);
     let mut client = setup.connect();
     for (action, is_allowed) in [("deny", false), ("allow", true)] {
-        let call = client.begin("execute_tool", r#"{"name":"files__write","arguments":{}}"#);
+        let arguments = json!({ "name": "files__write", "arguments": { "action": action } });
+        let call = client.begin("execute_tool", &arguments.to_string());
         let id = until("a question", || {
             let waiting = window.output("approvals", json!({}));
             Some(waiting[0]["id"].as_str()?.to_owned())
