@@ -1,4 +1,4 @@
-//! What the screen shows, and what is chosen on it.
+//! The state behind the screen, and the lines that are chosen on it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What the window shows of the daemon, and what it lets a person decide.
+//! The daemon as the window shows it, and the decisions that a person makes there.
 
 use std::io;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ async fn decide(app: &App, decision: &Decision) -> Result<Value, String> {
     Ok(json!({ "server": server.as_str(), "decided": decided }))
 }
 
-/// Keeps the differences that are meant. What was rejected before is shown to agents only if it is named.
+/// Keeps the differences that are meant. Those that were rejected before are shown to agents only if they are named.
 fn select(pending: &mut Pending, decision: &Decision) {
     let Decision {
         is_approval, tools, ..
