@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Home, PATIENCE, browser, wait } from './support.mjs';
+import { Home, PATIENCE, browser, overlay, wait } from './support.mjs';
 
 /** The first paint on this machine, in milliseconds. */
 const QUICK = 200;
@@ -57,6 +57,7 @@ try {
     for (const [width, height] of WIDTHS) {
       const context = await chromium.newContext({ colorScheme: theme, viewport: { width, height } });
       await context.addCookies(cookies);
+      await overlay(context);
       await walk(await context.newPage(), { theme, width, base, origin, session });
       await context.close();
     }

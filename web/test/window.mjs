@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { Home, HOSTILE, PATIENCE, browser, wait } from './support.mjs';
+import { Home, HOSTILE, PATIENCE, browser, overlay, wait } from './support.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const named = process.argv.slice(2);
@@ -17,12 +17,15 @@ let opened = await enter(home);
 async function enter(of, options = [], context) {
   const { link, child, origin } = await of.window(options);
   const own = context ?? (await chromium.newContext({ viewport: { width: 1280, height: 860 }, permissions: [] }));
+  await overlay(own);
   const tab = await own.newPage();
   tab.setDefaultTimeout(PATIENCE);
   const errors = [];
   tab.on('pageerror', (error) => errors.push(error.message));
   tab.on('console', (message) => message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()) && errors.push(message.text()));
   await tab.goto(link);
+  // What a link leads to is not overlaid.
+  if (process.env.FILES === '1') await tab.goto(tab.url());
   await tab.getByText('Live').first().waitFor();
   return { tab, context: own, base: tab.url(), link, child, origin, errors };
 }
@@ -84,6 +87,7 @@ async function test(name, what) {
 
 await test('a link works once, and what has no cookie sees nothing', async () => {
   const other = await chromium.newContext();
+  await overlay(other);
   const tab = await other.newPage();
   const again = await tab.goto(opened.link);
   expect(again.status() === 403, `a used link is answered with ${again.status()}`);
@@ -200,7 +204,7 @@ await test('servers: disable, enable, stop, add, remove', async () => {
   expect(JSON.parse(read().replace(/^\s*\/\/.*$|\/\/ asked.*$/gm, '')).mcpServers.second.args.at(-1) === `${home.path}/a b`, 'quotes keep words together');
   expect(read().includes('// Servers of the demo'), 'comments stay');
   await tab.getByRole('button', { name: 'Remove' }).click();
-  expect((await tab.evaluate(() => document.activeElement?.textContent)) === 'Cancel', 'a dangerous action is not one key away');
+  await until('a dangerous action is not one key away', async () => (await tab.evaluate(() => document.activeElement?.textContent)) === 'Cancel');
   await confirm('mcpzip remove', 'Remove');
   await tab.getByRole('heading', { name: 'Servers' }).waitFor();
   await until('it is gone', async () => !(await rows(tab, /^second/).count()));
@@ -403,7 +407,7 @@ await test('without a mouse: pages, lists, dialogs', async () => {
   await tab.getByRole('button', { name: 'Stop' }).focus();
   await tab.keyboard.press('Enter');
   await dialog().locator('.line code').waitFor();
-  expect((await tab.evaluate(() => document.activeElement?.textContent)) === 'Stop', 'the dialog begins with its action');
+  await until('the dialog begins with its action', async () => (await tab.evaluate(() => document.activeElement?.textContent)) === 'Stop' && (await dialog().isVisible()));
   await tab.keyboard.press('Escape');
   await until('Escape closes it', async () => !(await dialog().isVisible()));
   expect((await tab.evaluate(() => document.activeElement?.textContent)) === 'Stop', 'and the focus is back');
