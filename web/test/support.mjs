@@ -90,7 +90,8 @@ export class Home {
   // Servers of the demo, and some that make trouble.
   "mcpServers": ${JSON.stringify(servers, null, 2).replaceAll('\n', '\n  ')},
   "tools": { "ask": ["create_note", "delete_note"] }, // asked about at each call
-  "audit": {}
+  "audit": {},
+  "management": "full"
 }
 `);
     this.statistics();

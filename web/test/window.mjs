@@ -128,6 +128,7 @@ await test('overview: reload and restart of the daemon are commands', async () =
 
 await test('approvals: a call is denied, another allowed', async () => {
   await open('#/approvals');
+  void session.call('create_note', { title: 'one' });
   await opened.tab.getByRole('button', { name: /^Deny create_note/ }).click();
   expect((await dialog().innerText()).includes('"title":"one"'), 'the question is shown whole');
   expect((await violations()).length === 0, `axe in the dialog: ${await violations()}`);
@@ -159,6 +160,20 @@ await test('approvals: changed tools are shown, one is rejected, the others appr
   await confirm(/mcpzip approve .*wiki read_page/, 'Approve');
   const left = home.run('approve', '--all');
   expect(Array.isArray(left) && left.every(({ tool, rejected }) => tool === 'send_page' && rejected), `what is left: ${JSON.stringify(left).slice(0, 300)}`);
+});
+
+await test('approvals: a server that an agent added starts only when a person says so', async () => {
+  const { tab } = opened;
+  const added = await session.call('mcpzip__servers', { operation: 'add', servers: { sneaky: { command: process.execPath, args: [home.write('other.mjs', readFileSync(home.script, 'utf8')), home.write('other.json', readFileSync(home.hostile, 'utf8'))] } } });
+  expect(!added.result?.isError, JSON.stringify(added));
+  await open('#/approvals');
+  await tab.getByRole('button', { name: 'Look again' }).click();
+  await tab.getByText('An agent has added this server.').waitFor();
+  expect(/no server|not/.test(JSON.stringify(home.run('logs', 'sneaky'))) || !JSON.stringify(home.run('logs', 'sneaky')).includes('scripted server starts'), 'it does not run');
+  await tab.getByRole('button', { name: 'Approve all of sneaky' }).click();
+  await confirm('mcpzip approve', 'Approve');
+  await until('it runs', () => JSON.stringify(home.run('tools', 'sneaky')).includes('evil_0'));
+  home.run('remove', 'sneaky');
 });
 
 await test('servers: filter, detail, tools, log', async () => {
@@ -276,9 +291,9 @@ await test('search: hits with their reasons, a tool called by a form and as JSON
 
 await test('audit: filtered, followed and exported', async () => {
   const { tab } = opened;
-  await session.call('count_lines', { text: 'one' });
+  await session.call('convert_units', { value: 3, from: 'mi', to: 'km' });
   await open('#/audit');
-  await rows(tab, 'count_').first().waitFor();
+  await rows(tab, 'convert_units').first().waitFor();
   await choice(tab, 'Kind').selectOption('call');
   const before = await tab.getByRole('status').filter({ hasText: 'of' }).innerText();
   await session.call('count_words', { text: 'one two' });
