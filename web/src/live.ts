@@ -102,42 +102,64 @@ export const servers = computed<Server[]>(() => {
   return [...all.values()].sort((one, other) => one.name.localeCompare(other.name));
 });
 
-let stream: EventSource | undefined;
-let delay = 0;
 let last = -1;
 
-/** Begins to listen. */
+/** What the window that listens tells the others: an event, or that the stream began or ended. */
+type Told = Numbered | 'began' | 'lost';
+
+/** Begins to listen. A browser has six connections to a host, so one of several windows listens, and tells the others. */
 export function start(): void {
-  listen();
+  const name = `events of ${location.pathname}`;
+  const others = new BroadcastChannel(name);
+  others.onmessage = ({ data }: MessageEvent<Told>) => {
+    if (data === 'began') void reload();
+    else if (data === 'lost') void lose();
+    else hear(data);
+  };
+  // The lock is free when the window that listened is closed.
+  void navigator.locks.request(name, () => listen((told) => others.postMessage(told)));
+  void reload();
   document.addEventListener('visibilitychange', () => {
-    // A decision of another window sends no event.
     if (document.visibilityState === 'visible' && connection.value === 'live') refreshApprovals();
   });
 }
 
-function listen(): void {
-  // The numbers of another daemon say nothing, so what was missed is asked for, and not resumed.
-  stream = new EventSource('api/events');
-  stream.onopen = () => {
-    delay = 0;
-    void reload();
-  };
-  stream.onmessage = (message: MessageEvent<string>) => hear(JSON.parse(message.data) as Numbered);
-  stream.addEventListener('lagged', () => void reload());
-  stream.addEventListener('incomplete', () => void reload());
-  stream.onerror = () => {
-    stream?.close();
-    void lose();
-  };
+/** Listens until the session ends. */
+async function listen(tell: (told: Told) => void): Promise<void> {
+  for (let delay = 500; !hasEnded.value; delay = Math.min(delay * 2, 8_000)) {
+    // The numbers of another daemon say nothing, so what was missed is asked for, and not resumed.
+    const hasBegun = await new Promise<boolean>((resolve) => {
+      let isOpen = false;
+      const stream = new EventSource('api/events');
+      const begin = () => {
+        isOpen = true;
+        tell('began');
+        void reload();
+      };
+      stream.onopen = begin;
+      stream.onmessage = (message: MessageEvent<string>) => {
+        const event = JSON.parse(message.data) as Numbered;
+        tell(event);
+        hear(event);
+      };
+      stream.addEventListener('lagged', begin);
+      stream.addEventListener('incomplete', begin);
+      stream.onerror = () => {
+        stream.close();
+        resolve(isOpen);
+      };
+    });
+    tell('lost');
+    await lose();
+    if (hasBegun) delay = 250;
+    await new Promise((resolve) => setTimeout(resolve, delay));
+  }
 }
 
 async function lose(): Promise<void> {
   if (connection.value === 'live') connection.value = 'lost';
   // A stream does not say why it was refused; a request does.
   await control('daemon.status', {}).catch(() => (connection.value = 'lost'));
-  if (hasEnded.value) return;
-  delay = Math.min(delay * 2 || 500, 8_000);
-  setTimeout(listen, delay);
 }
 
 /** Asks for everything. */
@@ -260,14 +282,19 @@ function setState(server: string, state: string, reason?: string): void {
   refreshServers();
 }
 
-/** Runs once for many requests within the time: at its end. */
+/** Runs once for many requests within the time: at its end, and never twice at a time, since an older answer would come over a newer one. */
 function once(wait: number, what: () => Promise<void>): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isPlanned = false;
+  let last = Promise.resolve();
   return () => {
-    timer ??= setTimeout(() => {
-      timer = undefined;
+    if (isPlanned) return;
+    isPlanned = true;
+    setTimeout(() => {
+      last = last.then(() => {
+        isPlanned = false;
+        return what();
       // The stream tells of a daemon that is gone.
-      what().catch(() => undefined);
+      }).catch(() => undefined);
     }, wait);
   };
 }
@@ -293,12 +320,12 @@ const refreshAfterAction = once(1500, async () => {
 });
 
 interface Listed { servers: { name: string; state: string; type?: string; target?: string; description?: string | null }[] }
-interface Told { servers: { name: string; state: string; reason?: string; last_failure?: { reason: string }; tools: number; software?: string }[] }
+interface Shown { servers: { name: string; state: string; reason?: string; last_failure?: { reason: string }; tools: number; software?: string }[] }
 
 /** Reads the servers of the configuration again. */
 export const readConfiguration = once(50, async () => {
   try {
-    const [listed, told] = await Promise.all([read<Listed>('list'), read<Told>('status')]);
+    const [listed, told] = await Promise.all([read<Listed>('list'), read<Shown>('status')]);
     const found = new Map<string, Configured>();
     for (const { name, state, type, target, description } of listed.servers) {
       found.set(name, { state, tools: 0, ...(type ? { type } : {}), ...(target ? { target } : {}), ...(description ? { description } : {}) });

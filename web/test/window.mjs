@@ -9,7 +9,17 @@ const named = process.argv.slice(2);
 const failures = [];
 let passed = 0;
 const chromium = await browser();
+/** A registry with one server. */
+const registry = createServer((request, response) => {
+  const server = { name: 'io.github.test/weather', title: 'Weather', version: '1.2.0', description: `Tells the weather. ${HOSTILE[0]}`, remotes: [{ type: 'streamable-http', url: 'http://127.0.0.1:9/mcp' }] };
+  const entry = { server, _meta: { 'io.modelcontextprotocol.registry/official': { status: 'active' } } };
+  const isOne = /\/versions\//.test(request.url);
+  const isFound = new URL(request.url, 'http://registry').searchParams.get('search') !== 'nothing';
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(isOne ? entry : { servers: isFound ? [entry] : [], metadata: { count: 1 } }));
+});
+await new Promise((resolve) => registry.listen(0, '127.0.0.1', resolve));
 let home = new Home();
+home.env.MCPZIP_REGISTRY = `http://127.0.0.1:${registry.address().port}/`;
 let session = await home.session();
 let opened = await enter(home);
 
@@ -223,6 +233,23 @@ await test('servers: disable, enable, stop, add, remove', async () => {
   await confirm('mcpzip remove', 'Remove');
   await tab.getByRole('heading', { name: 'Servers' }).waitFor();
   await until('it is gone', async () => !(await rows(tab, /^second/).count()));
+});
+
+await test('servers: found in the registry, and added', async () => {
+  const { tab } = opened;
+  await open('#/add');
+  await tab.getByLabel('Part of the name').fill('nothing');
+  await tab.keyboard.press('Enter');
+  await tab.getByText('No server has this in its name.').waitFor();
+  await tab.getByLabel('Part of the name').fill('weather');
+  await tab.keyboard.press('Enter');
+  await tab.locator('.cards li', { hasText: HOSTILE[0] }).waitFor();
+  expect((await violations()).length === 0, `axe with what was found: ${await violations()}`);
+  await tab.getByRole('button', { name: 'Add io.github.test/weather' }).click();
+  await confirm(/mcpzip add .*io.github.test\/weather/, 'Add', tab, /Done|It failed with exit code 4/);
+  expect(read().includes('http://127.0.0.1:9/mcp'), 'its entry is written');
+  await tab.getByRole('heading', { name: /^weather/ }).waitFor();
+  home.run('remove', 'weather');
 });
 
 await test('servers: a failure is told in words', async () => {
@@ -446,13 +473,13 @@ await test('two windows see the same', async () => {
   const { tab } = other;
   try {
     await open('#/approvals', tab);
-    await open('#/overview');
+    await open('#/approvals');
     void session.call('create_note', { title: 'both' });
-    await tab.getByRole('button', { name: /^Allow create_note/ }).waitFor();
-    await opened.tab.getByRole('link', { name: /1 call waits/ }).waitFor();
-    await tab.getByRole('button', { name: /^Allow create_note/ }).click();
+    const [here, there] = [opened.tab, tab].map((one) => one.locator('.cards li', { hasText: '"title":"both"' }));
+    await here.waitFor();
+    await there.getByRole('button', { name: /^Allow create_note/ }).click();
     await confirm(/mcpzip approvals allow/, 'Allow', tab);
-    await opened.tab.getByRole('link', { name: /0 calls wait/ }).waitFor();
+    await here.waitFor({ state: 'detached' });
     await open('#/servers/notes', tab);
     await tab.getByRole('button', { name: 'Stop' }).click();
     await confirm('mcpzip daemon stop notes', 'Stop', tab);
@@ -461,6 +488,40 @@ await test('two windows see the same', async () => {
     expect(other.errors.length === 0, other.errors.join('; '));
   } finally {
     await other.context.close();
+  }
+});
+
+await test('eight windows of one browser all hear, and no window asks while nothing happens', async () => {
+  const tabs = [];
+  try {
+    for (let count = 0; count < 7; count += 1) {
+      const tab = await opened.context.newPage();
+      tab.setDefaultTimeout(PATIENCE);
+      await tab.goto(`${opened.base.split('#')[0]}#/overview`);
+      await tab.getByText('Live').first().waitFor();
+      tabs.push(tab);
+    }
+    await session.call('count_words', { text: 'heard' });
+    for (const tab of tabs) await tab.getByRole('row', { name: /count_words ok/ }).first().waitFor();
+    await wait(2500);
+    const asked = [];
+    for (const tab of [opened.tab, ...tabs]) tab.on('request', (request) => asked.push(`${request.method()} ${request.url()} ${request.postData() ?? ''}`));
+    await wait(4000);
+    expect(asked.length === 0, `without a reason: ${asked.slice(0, 5).join(', ')}`);
+    // The one that listens is closed: another one listens.
+    await opened.tab.goto('about:blank');
+    for (const tab of tabs) {
+      await until('it hears again', async () => {
+        // Calls that come in between are not kept.
+        await session.call('convert_units', { value: 5, from: 'mi', to: 'km' });
+        await wait(300);
+        return tab.getByRole('row', { name: /convert_units ok/ }).first().isVisible();
+      });
+    }
+  } finally {
+    for (const tab of tabs) await tab.close();
+    await opened.tab.goto(opened.base);
+    await opened.tab.getByText('Live').first().waitFor();
   }
 });
 
@@ -539,5 +600,6 @@ await test('a thousand servers and fifty thousand tools stay usable', async () =
 });
 
 await chromium.close();
+registry.close();
 console.log(failures.length ? `${failures.length} of ${passed + failures.length} fail: ${failures.join('; ')}` : `${passed} tests passed`);
 process.exit(failures.length ? 1 : 0);
