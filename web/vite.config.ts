@@ -8,6 +8,7 @@ export default defineConfig({
   build: {
     target: ['chrome123', 'firefox128', 'safari17.5'],
     assetsInlineLimit: 0,
+    license: { fileName: 'licenses.txt' },
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 800,

@@ -248,9 +248,21 @@ async function events(request, response, since) {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
   response.write(': here\n\n');
   connection.send({ id: 1, method: 'events.subscribe', params: since === undefined ? {} : { since } });
+  // Calls as of many busy agents, for `--large`.
+  let storm = 0;
+  const gusts = setInterval(() => {
+    if (!isLarge) return;
+    for (let at = 0; at < 100; at += 1) {
+      const call = (storm += 1);
+      const base = { call, server: `server-${String(call % 1000).padStart(4, '0')}`, tool: 'list_issue', session: 's', time: Date.now() };
+      write('', { number: 1_000_000 + 2 * call, kind: 'call_began', ...base });
+      write('', { number: 1_000_001 + 2 * call, kind: 'call_ended', ...base, outcome: call % 50 ? 'ok' : 'timeout', milliseconds: 12 });
+    }
+  }, 50);
   const beat = setInterval(() => response.write(': beat\n\n'), 15_000);
   request.on('close', () => {
     clearInterval(beat);
+    clearInterval(gusts);
     connection.end();
   });
 }

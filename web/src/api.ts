@@ -106,12 +106,11 @@ export async function follow(action: string, args: Arguments, hear: (line: strin
   const response = await send('api/command', { action, arguments: args, follow: true }, abort);
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
-  let ran: Ran | undefined;
+  // The answer comes last, and may have lines of its own.
+  let answer = '';
   const take = (line: string) => {
-    if (!line) return;
-    const message = JSON.parse(line) as { note: string } | Ran;
-    if ('note' in message) hear(message.note);
-    else ran = message;
+    if (!answer && line.startsWith('{"note":')) hear((JSON.parse(line) as { note: string }).note);
+    else answer += `${line}\n`;
   };
   for (;;) {
     const part = await reader?.read().catch(() => undefined);
@@ -121,6 +120,7 @@ export async function follow(action: string, args: Arguments, hear: (line: strin
     lines.forEach(take);
   }
   take(rest);
+  const ran = parsed(answer) as Ran | undefined;
   if (!ran) throw new Failure(abort.aborted ? 'It was cancelled.' : 'The daemon ended before the command did.');
   note(ran.command, begun, ran.exit);
   return ran;

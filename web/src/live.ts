@@ -50,9 +50,28 @@ export const fault = signal<string | undefined>(undefined);
 /** Whether the configuration has been read once. */
 export const isRead = signal(false);
 
-/** Calls in flight and of the last 15 minutes, oldest first. */
-export const calls = signal<Call[]>([]);
+/** The calls that have not ended, by their ids. */
+export const flying = signal<ReadonlyMap<string, Call>>(new Map());
+/** The calls that ended last, newest first. */
+export const ended = signal<readonly Call[]>([]);
+/** Calls counted by when they began, oldest first: so many calls cost no more than few. */
+export const slots = signal<readonly Slot[]>([]);
+
+/** The calls that began in a stretch of time. */
+export interface Slot {
+  /** Its beginning. */
+  at: number;
+  good: number;
+  /** Those without success. */
+  bad: number;
+}
+/** Milliseconds of a slot, and of the time that is kept. */
+export const SLOT = 5_000;
 export const SPAN = 15 * 60_000;
+const MOST_ENDED = 200;
+
+/** The number of calls that began or ended, by server. */
+export const heard = signal<ReadonlyMap<string, number>>(new Map());
 
 /** Rises with each change of some server's tools. */
 export const toolsVersion = signal(0);
@@ -83,47 +102,64 @@ export const servers = computed<Server[]>(() => {
   return [...all.values()].sort((one, other) => one.name.localeCompare(other.name));
 });
 
-let stream: EventSource | undefined;
-let delay = 0;
 let last = -1;
 
-/** Begins to listen. */
+/** What the window that listens tells the others: an event, or that the stream began or ended. */
+type Told = Numbered | 'began' | 'lost';
+
+/** Begins to listen. A browser has six connections to a host, so one of several windows listens, and tells the others. */
 export function start(): void {
-  listen();
+  const name = `events of ${location.pathname}`;
+  const others = new BroadcastChannel(name);
+  others.onmessage = ({ data }: MessageEvent<Told>) => {
+    if (data === 'began') void reload();
+    else if (data === 'lost') void lose();
+    else hear(data);
+  };
+  // The lock is free when the window that listened is closed.
+  void navigator.locks.request(name, () => listen((told) => others.postMessage(told)));
+  void reload();
   document.addEventListener('visibilitychange', () => {
-    // A decision of another window sends no event.
     if (document.visibilityState === 'visible' && connection.value === 'live') refreshApprovals();
   });
-  // What leaves the span of the chart.
-  setInterval(() => {
-    const first = calls.value[0];
-    if (first?.outcome !== undefined && first.began < Date.now() - SPAN) calls.value = recent(calls.value);
-  }, 10_000);
 }
 
-function listen(): void {
-  // The numbers of another daemon say nothing, so what was missed is asked for, and not resumed.
-  stream = new EventSource('api/events');
-  stream.onopen = () => {
-    delay = 0;
-    void reload();
-  };
-  stream.onmessage = (message: MessageEvent<string>) => hear(JSON.parse(message.data) as Numbered);
-  stream.addEventListener('lagged', () => void reload());
-  stream.addEventListener('incomplete', () => void reload());
-  stream.onerror = () => {
-    stream?.close();
-    void lose();
-  };
+/** Listens until the session ends. */
+async function listen(tell: (told: Told) => void): Promise<void> {
+  for (let delay = 500; !hasEnded.value; delay = Math.min(delay * 2, 8_000)) {
+    // The numbers of another daemon say nothing, so what was missed is asked for, and not resumed.
+    const hasBegun = await new Promise<boolean>((resolve) => {
+      let isOpen = false;
+      const stream = new EventSource('api/events');
+      const begin = () => {
+        isOpen = true;
+        tell('began');
+        void reload();
+      };
+      stream.onopen = begin;
+      stream.onmessage = (message: MessageEvent<string>) => {
+        const event = JSON.parse(message.data) as Numbered;
+        tell(event);
+        hear(event);
+      };
+      stream.addEventListener('lagged', begin);
+      stream.addEventListener('incomplete', begin);
+      stream.onerror = () => {
+        stream.close();
+        resolve(isOpen);
+      };
+    });
+    tell('lost');
+    await lose();
+    if (hasBegun) delay = 250;
+    await new Promise((resolve) => setTimeout(resolve, delay));
+  }
 }
 
 async function lose(): Promise<void> {
   if (connection.value === 'live') connection.value = 'lost';
   // A stream does not say why it was refused; a request does.
   await control('daemon.status', {}).catch(() => (connection.value = 'lost'));
-  if (hasEnded.value) return;
-  delay = Math.min(delay * 2 || 500, 8_000);
-  setTimeout(listen, delay);
 }
 
 /** Asks for everything. */
@@ -142,7 +178,7 @@ async function reload(): Promise<void> {
       approvals.value = waiting(pending.approvals);
       activity.value = kept.events.filter((event) => !isOfCall(event)).reverse().slice(0, KEPT);
       last = kept.next - 1;
-      calls.value = calls.value.filter(({ outcome }) => outcome !== undefined);
+      flying.value = new Map();
     });
   } catch {
     // The stream ends as well, and says so.
@@ -155,17 +191,12 @@ const isOfCall = ({ kind }: Numbered) => kind === 'call_began' || kind === 'call
 const byName = (list: ServerState[]) => new Map(list.map((one) => [one.server, one]));
 const waiting = (list: Question[]) => list.filter(({ decision }) => !decision);
 
-function recent(list: Call[]): Call[] {
-  const since = Date.now() - SPAN;
-  return list.filter(({ began, outcome }) => outcome === undefined || began > since);
-}
-
 function hear(event: Numbered): void {
   if (event.number <= last && !isOfCall(event)) return;
   last = Math.max(last, event.number);
   if (isOfCall(event)) {
-    hearCall(event);
-    if (approvals.value.length) refreshApprovals();
+    unread.push(event);
+    readCalls();
     return;
   }
   batch(() => {
@@ -174,16 +205,42 @@ function hear(event: Numbered): void {
   });
 }
 
-function hearCall(event: Numbered): void {
-  if (event.kind === 'call_began') {
-    const { call, server, tool, time } = event;
-    calls.value = [...calls.value, { call: String(call), server, tool, began: time }];
-  } else if (event.kind === 'call_ended') {
-    const { call, server, tool, outcome, milliseconds, time } = event;
-    const ended: Call = { call: String(call), server, tool, began: time - milliseconds, outcome, milliseconds };
-    const rest = calls.value.filter((one) => one.call !== ended.call || one.outcome !== undefined);
-    calls.value = recent([...rest, ended]);
+/** Events of calls that are not shown yet: there may be thousands in a second. */
+let unread: Numbered[] = [];
+
+function takeCalls(): void {
+  const now = new Map(flying.value);
+  const done: Call[] = [];
+  const counts = new Map(slots.value.map((slot) => [slot.at, { ...slot }]));
+  const servers = new Map(heard.value);
+  for (const event of unread) {
+    if (event.kind !== 'call_began' && event.kind !== 'call_ended') continue;
+    const { server, tool, time } = event;
+    const call = String(event.call);
+    servers.set(server, (servers.get(server) ?? 0) + 1);
+    if (event.kind === 'call_began') {
+      now.set(call, { call, server, tool, began: time });
+      continue;
+    }
+    const { outcome, milliseconds } = event;
+    const began = now.get(call)?.began ?? time - milliseconds;
+    now.delete(call);
+    done.push({ call, server, tool, began, outcome, milliseconds });
+    const at = Math.floor(began / SLOT) * SLOT;
+    const slot = counts.get(at) ?? { at, good: 0, bad: 0 };
+    slot[outcome === 'ok' ? 'good' : 'bad'] += 1;
+    counts.set(at, slot);
   }
+  unread = [];
+  const since = Date.now() - SPAN - 60_000;
+  batch(() => {
+    flying.value = now;
+    ended.value = [...done.reverse(), ...ended.value].slice(0, MOST_ENDED);
+    slots.value = [...counts.values()].filter(({ at }) => at > since).sort((one, other) => one.at - other.at);
+    heard.value = servers;
+  });
+  // A call that was waiting may be among them.
+  if (approvals.value.length) refreshApprovals();
 }
 
 function hearOther(event: Numbered): void {
@@ -225,18 +282,24 @@ function setState(server: string, state: string, reason?: string): void {
   refreshServers();
 }
 
-/** Runs once for many requests within the time: at its end. */
+/** Runs once for many requests within the time: at its end, and never twice at a time, since an older answer would come over a newer one. */
 function once(wait: number, what: () => Promise<void>): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isPlanned = false;
+  let last = Promise.resolve();
   return () => {
-    timer ??= setTimeout(() => {
-      timer = undefined;
+    if (isPlanned) return;
+    isPlanned = true;
+    setTimeout(() => {
+      last = last.then(() => {
+        isPlanned = false;
+        return what();
       // The stream tells of a daemon that is gone.
-      what().catch(() => undefined);
+      }).catch(() => undefined);
     }, wait);
   };
 }
 
+const readCalls = once(150, async () => takeCalls());
 const refreshServers = once(400, async () => {
   const { servers: shown } = await control('servers.list', {});
   running.value = byName(shown);
@@ -257,12 +320,12 @@ const refreshAfterAction = once(1500, async () => {
 });
 
 interface Listed { servers: { name: string; state: string; type?: string; target?: string; description?: string | null }[] }
-interface Told { servers: { name: string; state: string; reason?: string; last_failure?: { reason: string }; tools: number; software?: string }[] }
+interface Shown { servers: { name: string; state: string; reason?: string; last_failure?: { reason: string }; tools: number; software?: string }[] }
 
 /** Reads the servers of the configuration again. */
 export const readConfiguration = once(50, async () => {
   try {
-    const [listed, told] = await Promise.all([read<Listed>('list'), read<Told>('status')]);
+    const [listed, told] = await Promise.all([read<Listed>('list'), read<Shown>('status')]);
     const found = new Map<string, Configured>();
     for (const { name, state, type, target, description } of listed.servers) {
       found.set(name, { state, tools: 0, ...(type ? { type } : {}), ...(target ? { target } : {}), ...(description ? { description } : {}) });

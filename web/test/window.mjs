@@ -2,14 +2,24 @@
 import { createRequire } from 'node:module';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { Home, HOSTILE, PATIENCE, browser, wait } from './support.mjs';
+import { Home, HOSTILE, PATIENCE, browser, overlay, wait } from './support.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const named = process.argv.slice(2);
 const failures = [];
 let passed = 0;
 const chromium = await browser();
+/** A registry with one server. */
+const registry = createServer((request, response) => {
+  const server = { name: 'io.github.test/weather', title: 'Weather', version: '1.2.0', description: `Tells the weather. ${HOSTILE[0]}`, remotes: [{ type: 'streamable-http', url: 'http://127.0.0.1:9/mcp' }] };
+  const entry = { server, _meta: { 'io.modelcontextprotocol.registry/official': { status: 'active' } } };
+  const isOne = /\/versions\//.test(request.url);
+  const isFound = new URL(request.url, 'http://registry').searchParams.get('search') !== 'nothing';
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(isOne ? entry : { servers: isFound ? [entry] : [], metadata: { count: 1 } }));
+});
+await new Promise((resolve) => registry.listen(0, '127.0.0.1', resolve));
 let home = new Home();
+home.env.MCPZIP_REGISTRY = `http://127.0.0.1:${registry.address().port}/`;
 let session = await home.session();
 let opened = await enter(home);
 
@@ -17,12 +27,15 @@ let opened = await enter(home);
 async function enter(of, options = [], context) {
   const { link, child, origin } = await of.window(options);
   const own = context ?? (await chromium.newContext({ viewport: { width: 1280, height: 860 }, permissions: [] }));
+  await overlay(own);
   const tab = await own.newPage();
   tab.setDefaultTimeout(PATIENCE);
   const errors = [];
   tab.on('pageerror', (error) => errors.push(error.message));
   tab.on('console', (message) => message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()) && errors.push(message.text()));
   await tab.goto(link);
+  // What a link leads to is not overlaid.
+  if (process.env.FILES === '1') await tab.goto(tab.url());
   await tab.getByText('Live').first().waitFor();
   return { tab, context: own, base: tab.url(), link, child, origin, errors };
 }
@@ -84,6 +97,7 @@ async function test(name, what) {
 
 await test('a link works once, and what has no cookie sees nothing', async () => {
   const other = await chromium.newContext();
+  await overlay(other);
   const tab = await other.newPage();
   const again = await tab.goto(opened.link);
   expect(again.status() === 403, `a used link is answered with ${again.status()}`);
@@ -124,6 +138,7 @@ await test('overview: reload and restart of the daemon are commands', async () =
 
 await test('approvals: a call is denied, another allowed', async () => {
   await open('#/approvals');
+  void session.call('create_note', { title: 'one' });
   await opened.tab.getByRole('button', { name: /^Deny create_note/ }).click();
   expect((await dialog().innerText()).includes('"title":"one"'), 'the question is shown whole');
   expect((await violations()).length === 0, `axe in the dialog: ${await violations()}`);
@@ -155,6 +170,20 @@ await test('approvals: changed tools are shown, one is rejected, the others appr
   await confirm(/mcpzip approve .*wiki read_page/, 'Approve');
   const left = home.run('approve', '--all');
   expect(Array.isArray(left) && left.every(({ tool, rejected }) => tool === 'send_page' && rejected), `what is left: ${JSON.stringify(left).slice(0, 300)}`);
+});
+
+await test('approvals: a server that an agent added starts only when a person says so', async () => {
+  const { tab } = opened;
+  const added = await session.call('mcpzip__servers', { operation: 'add', servers: { sneaky: { command: process.execPath, args: [home.write('other.mjs', readFileSync(home.script, 'utf8')), home.write('other.json', readFileSync(home.hostile, 'utf8'))] } } });
+  expect(!added.result?.isError, JSON.stringify(added));
+  await open('#/approvals');
+  await tab.getByRole('button', { name: 'Look again' }).click();
+  await tab.getByText('An agent has added this server.').waitFor();
+  expect(/no server|not/.test(JSON.stringify(home.run('logs', 'sneaky'))) || !JSON.stringify(home.run('logs', 'sneaky')).includes('scripted server starts'), 'it does not run');
+  await tab.getByRole('button', { name: 'Approve all of sneaky' }).click();
+  await confirm('mcpzip approve', 'Approve');
+  await until('it runs', () => JSON.stringify(home.run('tools', 'sneaky')).includes('evil_0'));
+  home.run('remove', 'sneaky');
 });
 
 await test('servers: filter, detail, tools, log', async () => {
@@ -200,10 +229,27 @@ await test('servers: disable, enable, stop, add, remove', async () => {
   expect(JSON.parse(read().replace(/^\s*\/\/.*$|\/\/ asked.*$/gm, '')).mcpServers.second.args.at(-1) === `${home.path}/a b`, 'quotes keep words together');
   expect(read().includes('// Servers of the demo'), 'comments stay');
   await tab.getByRole('button', { name: 'Remove' }).click();
-  expect((await tab.evaluate(() => document.activeElement?.textContent)) === 'Cancel', 'a dangerous action is not one key away');
+  await until('a dangerous action is not one key away', async () => (await tab.evaluate(() => document.activeElement?.textContent)) === 'Cancel');
   await confirm('mcpzip remove', 'Remove');
   await tab.getByRole('heading', { name: 'Servers' }).waitFor();
   await until('it is gone', async () => !(await rows(tab, /^second/).count()));
+});
+
+await test('servers: found in the registry, and added', async () => {
+  const { tab } = opened;
+  await open('#/add');
+  await tab.getByLabel('Part of the name').fill('nothing');
+  await tab.keyboard.press('Enter');
+  await tab.getByText('No server has this in its name.').waitFor();
+  await tab.getByLabel('Part of the name').fill('weather');
+  await tab.keyboard.press('Enter');
+  await tab.locator('.cards li', { hasText: HOSTILE[0] }).waitFor();
+  expect((await violations()).length === 0, `axe with what was found: ${await violations()}`);
+  await tab.getByRole('button', { name: 'Add io.github.test/weather' }).click();
+  await confirm(/mcpzip add .*io.github.test\/weather/, 'Add', tab, /Done|It failed with exit code 4/);
+  expect(read().includes('http://127.0.0.1:9/mcp'), 'its entry is written');
+  await tab.getByRole('heading', { name: /^weather/ }).waitFor();
+  home.run('remove', 'weather');
 });
 
 await test('servers: a failure is told in words', async () => {
@@ -272,8 +318,9 @@ await test('search: hits with their reasons, a tool called by a form and as JSON
 
 await test('audit: filtered, followed and exported', async () => {
   const { tab } = opened;
+  await session.call('convert_units', { value: 3, from: 'mi', to: 'km' });
   await open('#/audit');
-  await rows(tab).first().waitFor();
+  await rows(tab, 'convert_units').first().waitFor();
   await choice(tab, 'Kind').selectOption('call');
   const before = await tab.getByRole('status').filter({ hasText: 'of' }).innerText();
   await session.call('count_words', { text: 'one two' });
@@ -403,7 +450,7 @@ await test('without a mouse: pages, lists, dialogs', async () => {
   await tab.getByRole('button', { name: 'Stop' }).focus();
   await tab.keyboard.press('Enter');
   await dialog().locator('.line code').waitFor();
-  expect((await tab.evaluate(() => document.activeElement?.textContent)) === 'Stop', 'the dialog begins with its action');
+  await until('the dialog begins with its action', async () => (await tab.evaluate(() => document.activeElement?.textContent)) === 'Stop' && (await dialog().isVisible()));
   await tab.keyboard.press('Escape');
   await until('Escape closes it', async () => !(await dialog().isVisible()));
   expect((await tab.evaluate(() => document.activeElement?.textContent)) === 'Stop', 'and the focus is back');
@@ -426,13 +473,13 @@ await test('two windows see the same', async () => {
   const { tab } = other;
   try {
     await open('#/approvals', tab);
-    await open('#/overview');
+    await open('#/approvals');
     void session.call('create_note', { title: 'both' });
-    await tab.getByRole('button', { name: /^Allow create_note/ }).waitFor();
-    await opened.tab.getByRole('link', { name: /1 call waits/ }).waitFor();
-    await tab.getByRole('button', { name: /^Allow create_note/ }).click();
+    const [here, there] = [opened.tab, tab].map((one) => one.locator('.cards li', { hasText: '"title":"both"' }));
+    await here.waitFor();
+    await there.getByRole('button', { name: /^Allow create_note/ }).click();
     await confirm(/mcpzip approvals allow/, 'Allow', tab);
-    await opened.tab.getByRole('link', { name: /0 calls wait/ }).waitFor();
+    await here.waitFor({ state: 'detached' });
     await open('#/servers/notes', tab);
     await tab.getByRole('button', { name: 'Stop' }).click();
     await confirm('mcpzip daemon stop notes', 'Stop', tab);
@@ -441,6 +488,40 @@ await test('two windows see the same', async () => {
     expect(other.errors.length === 0, other.errors.join('; '));
   } finally {
     await other.context.close();
+  }
+});
+
+await test('eight windows of one browser all hear, and no window asks while nothing happens', async () => {
+  const tabs = [];
+  try {
+    for (let count = 0; count < 7; count += 1) {
+      const tab = await opened.context.newPage();
+      tab.setDefaultTimeout(PATIENCE);
+      await tab.goto(`${opened.base.split('#')[0]}#/overview`);
+      await tab.getByText('Live').first().waitFor();
+      tabs.push(tab);
+    }
+    await session.call('count_words', { text: 'heard' });
+    for (const tab of tabs) await tab.getByRole('row', { name: /count_words ok/ }).first().waitFor();
+    await wait(2500);
+    const asked = [];
+    for (const tab of [opened.tab, ...tabs]) tab.on('request', (request) => asked.push(`${request.method()} ${request.url()} ${request.postData() ?? ''}`));
+    await wait(4000);
+    expect(asked.length === 0, `without a reason: ${asked.slice(0, 5).join(', ')}`);
+    // The one that listens is closed: another one listens.
+    await opened.tab.goto('about:blank');
+    for (const tab of tabs) {
+      await until('it hears again', async () => {
+        // Calls that come in between are not kept.
+        await session.call('convert_units', { value: 5, from: 'mi', to: 'km' });
+        await wait(300);
+        return tab.getByRole('row', { name: /convert_units ok/ }).first().isVisible();
+      });
+    }
+  } finally {
+    for (const tab of tabs) await tab.close();
+    await opened.tab.goto(opened.base);
+    await opened.tab.getByText('Live').first().waitFor();
   }
 });
 
@@ -483,6 +564,20 @@ await test('a thousand servers and fifty thousand tools stay usable', async () =
   opened = await enter(home, ['--large']);
   const { tab } = opened;
   try {
+    // Two thousand calls in each second.
+    await open('#/overview');
+    await until('the calls are counted', async () => /[\d,]{5,} calls in the last minute/.test(await tab.locator('main').innerText()));
+    const answered = await tab.evaluate(async () => {
+      const times = [];
+      for (let turn = 0; turn < 10; turn += 1) {
+        const from = performance.now();
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        times.push(performance.now() - from - 100);
+      }
+      return Math.max(...times);
+    });
+    console.log(`      with two thousand calls a second the page is busy for ${Math.round(answered)} ms at most`);
+    expect(answered < 500, `the page is busy for ${answered} ms`);
     await open('#/servers');
     await rows(tab, /^server-0000/).waitFor();
     expect((await rows(tab).count()) < 100, 'only the rows in sight are in the page');
@@ -505,5 +600,6 @@ await test('a thousand servers and fifty thousand tools stay usable', async () =
 });
 
 await chromium.close();
+registry.close();
 console.log(failures.length ? `${failures.length} of ${passed + failures.length} fail: ${failures.join('; ')}` : `${passed} tests passed`);
 process.exit(failures.length ? 1 : 0);

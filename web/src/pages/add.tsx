@@ -83,7 +83,7 @@ function FromRegistry() {
           <li key={name}>
             <strong class="break">{title ?? name}</strong> <span class="faint">{title && `${name}, `}{version}</span> {isDeprecated && <span class="tag bad">deprecated</span>}
             <p>{description}</p>
-            <p class="buttons"><span class="faint">{ways.join(', ') || 'mcpzip cannot run it'}</span><button type="button" disabled={!ways.length} aria-label={`Add ${name}`} onClick={() => act({ title: `Add ${name}`, word: 'Add', action: 'add_from_registry', args: { name: name.split('/').at(-1) ?? name, id: name }, body: <p>The registry says where its program comes from. It is written to the configuration, and tried.</p> })}>Add…</button></p>
+            <p class="buttons"><span class="faint">{ways.join(', ') || 'mcpzip cannot run it'}</span><button type="button" disabled={!ways.length} aria-label={`Add ${name}`} onClick={() => act({ title: `Add ${name}`, word: 'Add', action: 'add_from_registry', args: { name: name.split('/').at(-1) ?? name, id: name }, body: <p>The registry says where its program comes from. It is written to the configuration, and tried.</p>, onDone: ({ exit }) => (exit === 0 || exit === 4) && go(to('servers', [name.split('/').at(-1) ?? name])) })}>Add…</button></p>
           </li>
         ))}
       </ul>

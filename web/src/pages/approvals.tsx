@@ -75,19 +75,27 @@ function Differences() {
       <Failed text={failure} again={again} />
       {isBusy && !value && <p class="faint">Reading…</p>}
       {value?.length === 0 && <p class="faint">Nothing differs from what was approved or first seen. <code>"trust": "pin"</code> in a server’s entry holds changes back until you approve them.</p>}
-      {[...servers].map(([server, all]) => <OfServer key={server} server={server} all={all} again={again} />)}
+      {[...servers].map(([server, all]) => <OfServer key={server} server={server} all={all} again={again} isBusy={isBusy} />)}
     </section>
   );
 }
 
-function OfServer({ server, all, again }: { server: string; all: Differing[]; again: () => void }) {
+function OfServer({ server, all, again, isBusy }: { server: string; all: Differing[]; again: () => void; isBusy: boolean }) {
+  // An agent has added it, and nothing of it is known before it is started.
+  const isAdded = all.some(({ change, tool, entry }) => change === 'added' && !tool && !entry);
   const digest = all.find((one) => one.approve_digest)?.approve_digest;
   const decide = (action: 'approve' | 'reject', tools?: string[]) => {
     const word = action === 'approve' ? 'Approve' : 'Reject';
-    const what = tools ? `${tools.join(', ')} of ${server}` : counted(all.length, `difference of ${server}`, `differences of ${server}`);
+    const shown = tools ? all.filter(({ tool, entry }) => tools.includes(tool ?? entry ?? '')) : [];
+    const what = isAdded ? `the start of ${server}` : tools ? `${tools.join(', ')} of ${server}` : counted(all.length, `difference of ${server}`, `differences of ${server}`);
     act({
       title: `${word} ${what}?`, word, isDangerous: action === 'reject',
-      body: <p>{action === 'approve' ? 'Agents see this from now on. Read the texts before: they are written by the server, for agents.' : 'Agents do not see this.'}</p>,
+      body: (
+        <>
+          <p>{isAdded ? 'It is started, and its tools are listed.' : action === 'approve' ? 'Agents see this from now on. Read the texts before: they are written by the server, for agents.' : 'Agents do not see this.'}</p>
+          {shown.map((one) => <Difference key={one.change} before={one.before ?? null} after={one.after ?? null} label={`What is decided on of ${one.tool ?? one.entry}`} />)}
+        </>
+      ),
       action, args: { server, ...(tools ? { tools } : {}), ...(digest ? { digest } : {}) },
       onDone: again,
     });
@@ -95,16 +103,21 @@ function OfServer({ server, all, again }: { server: string; all: Differing[]; ag
   return (
     <div class="card">
       <div class="title"><h3><a href={to('servers', [server])}>{server}</a> <span class="faint">{counted(all.length, 'difference')}</span></h3>
-        {digest && <span class="buttons"><button type="button" class="primary" onClick={() => decide('approve')} aria-label={`Approve all of ${server}`}>Approve all…</button><button type="button" onClick={() => decide('reject')} aria-label={`Reject all of ${server}`}>Reject all…</button></span>}
+        {digest && <span class="buttons">
+          <button type="button" class="primary" disabled={isBusy} onClick={() => decide('approve')} aria-label={`Approve all of ${server}`}>{isAdded ? 'Approve…' : 'Approve all…'}</button>
+          {isAdded
+            ? <button type="button" class="danger" aria-label={`Remove ${server}`} onClick={() => act({ title: `Remove ${server}`, word: 'Remove', action: 'remove', args: { server }, isDangerous: true, onDone: again })}>Remove…</button>
+            : <button type="button" disabled={isBusy} onClick={() => decide('reject')} aria-label={`Reject all of ${server}`}>Reject all…</button>}
+        </span>}
       </div>
-      {!digest && <p class="warn">An agent has added this server. It is not started before a person approves it: <code>mcpzip approve {server}</code></p>}
+      {isAdded && <p class="warn">An agent has added this server. It is not started before you approve it.</p>}
       {all.map((one) => {
         const name = one.tool ?? one.entry;
         const title = name ?? one.change.replaceAll('_', ' ');
         return (
           <article key={`${one.tool}/${one.entry}/${one.change}`} aria-label={title}>
             <div class="title"><h4><code>{title}</code> <span class={`tag ${one.change === 'removed' ? '' : 'warn'}`}>{one.change.replaceAll('_', ' ')}</span>{one.from && <span class="faint"> it was probably called {one.from}</span>}{one.rejected && <span class="tag bad">rejected before</span>}</h4>
-              {name && digest && <span class="buttons"><button type="button" class="small" onClick={() => decide('approve', [name])} aria-label={`Approve ${name} of ${server}`}>Approve…</button><button type="button" class="small" onClick={() => decide('reject', [name])} aria-label={`Reject ${name} of ${server}`}>Reject…</button></span>}
+              {name && digest && <span class="buttons"><button type="button" class="small" disabled={isBusy} onClick={() => decide('approve', [name])} aria-label={`Approve ${name} of ${server}`}>Approve…</button><button type="button" class="small" disabled={isBusy} onClick={() => decide('reject', [name])} aria-label={`Reject ${name} of ${server}`}>Reject…</button></span>}
             </div>
             <Difference before={one.before ?? null} after={one.after ?? null} label={`Difference of ${title}`} />
           </article>

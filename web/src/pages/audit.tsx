@@ -1,10 +1,10 @@
 // The audit log: filtered, followed and exported.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { activity, calls } from '../live';
+import { activity, heard } from '../live';
 import { List } from '../parts/list';
 import { CommandLine } from '../parts/command';
-import { useRead } from '../parts/read';
+import { useRead, useSlow } from '../parts/read';
 import { Fact, Facts, Failed } from '../parts/text';
 import { replace, route, to } from '../route';
 import { isNarrow } from '../theme';
@@ -28,6 +28,9 @@ interface Line {
   [key: string]: unknown;
 }
 
+/** The last lines that are read. */
+const LIMIT = 20_000;
+
 const SINCE: [string, string][] = [['', 'today'], ['7d', '7 days'], ['30d', '30 days'], ['365d', 'a year']];
 
 export function Audit() {
@@ -39,8 +42,8 @@ export function Audit() {
   const filter = { since: get('since'), kind: get('kind'), outcome: get('outcome'), server: get('server'), q: words };
   const set = (change: Partial<typeof filter>) => replace(to('audit', [], { ...filter, ...change }));
   // What was recorded is read again when something happened, at most once a second.
-  const version = useSlow(isFollowed ? (activity.value[0]?.number ?? 0) + calls.value.filter(({ outcome }) => outcome).length + (calls.value.at(-1)?.began ?? 0) : 0, 1000);
-  const args: Record<string, unknown> = {};
+  const version = useSlow(isFollowed ? (activity.value[0]?.number ?? 0) + [...heard.value.values()].reduce((sum, one) => sum + one, 0) : 0, 1000);
+  const args: Record<string, unknown> = { limit: LIMIT };
   if (filter.since) args['since'] = filter.since;
   if (filter.server) args['server'] = filter.server;
   if (filter.outcome === 'denied' || filter.outcome === 'errors') args[filter.outcome] = true;
@@ -73,7 +76,7 @@ export function Audit() {
         {select('Server', 'server', [['', 'all'], ...servers.map((server): [string, string] => [server, server])])}
         <label class="check"><input type="checkbox" checked={isFollowed} onChange={({ currentTarget }) => setFollowed(currentTarget.checked)} /> Follow</label>
         <button type="button" onClick={again} disabled={isBusy}>Read again</button>
-        <span class="faint" role="status">{value && (shown.length === value.length ? counted(value.length, 'line') : `${count(shown.length)} of ${counted(value.length, 'line')}`)}</span>
+        <span class="faint" role="status">{value && (shown.length === value.length ? counted(value.length, 'line') : `${count(shown.length)} of ${counted(value.length, 'line')}`)}{value?.length === LIMIT && ', the last ones'}</span>
       </div>
       <p class="line"><CommandLine command={`${command}${isFollowed ? ' --follow' : ''}`} /></p>
       {/there is no audit log/.test(failure ?? '') ? <p>No audit log is written. <code>"audit": {'{}'}</code> in the <a href={to('configuration', [], { key: 'audit' })}>configuration</a> turns it on.</p> : <Failed text={failure} again={again} />}
@@ -115,19 +118,6 @@ function Detail({ line, close }: { line: Line | undefined; close: () => void }) 
       )}
     </dialog>
   );
-}
-
-/** A value that changes at most once within the time. */
-function useSlow(value: number, wait: number): number {
-  const [slow, setSlow] = useState(value);
-  const latest = useRef(value);
-  latest.current = value;
-  useEffect(() => {
-    if (slow === value) return undefined;
-    const timer = setTimeout(() => setSlow(latest.current), wait);
-    return () => clearTimeout(timer);
-  }, [slow, slow === value]);
-  return slow;
 }
 
 const COLUMNS = ['time', 'kind', 'outcome', 'session', 'client', 'version', 'identity', 'directory', 'profile', 'server', 'tool', 'ms', 'sent', 'received', 'rule', 'arguments', 'detail'];

@@ -2,7 +2,7 @@
 import { act } from '../parts/action';
 import { controlAs } from '../api';
 import type { Numbered } from '../generated/control';
-import { activity, approvals, calls, isRead, servers, SPAN, status, type Server } from '../live';
+import { activity, approvals, flying, isRead, servers, SPAN, status, type Server } from '../live';
 import { Calls } from '../parts/calls';
 import { Prose, StateMark } from '../parts/text';
 import { to } from '../route';
@@ -13,7 +13,6 @@ const ORDER = ['failed', 'faulty', 'connecting', 'ready', 'idle', 'elsewhere', '
 export function Overview() {
   const all = servers.value;
   const failed = all.filter(({ state }) => state === 'failed' || state === 'faulty');
-  const inFlight = calls.value.filter(({ outcome }) => outcome === undefined);
   const now = status.value;
   const tools = all.reduce((sum, server) => sum + (server.state === 'disabled' ? 0 : server.tools), 0);
   return (
@@ -22,7 +21,7 @@ export function Overview() {
       <ul class="tiles">
         <Tile address={to('servers')} value={all.length} word={all.length === 1 ? 'server' : 'servers'} note={states(all)} isKnown={isRead.value} />
         <Tile address={to('search')} value={tools} word={tools === 1 ? 'tool' : 'tools'} note="behind three meta-tools" isKnown={isRead.value} />
-        <Tile address={to('overview')} value={now?.sessions.length} word={now?.sessions.length === 1 ? 'session' : 'sessions'} note={counted(inFlight.length, 'call in flight', 'calls in flight')} isKnown={now !== undefined} />
+        <Tile address={to('overview')} value={now?.sessions.length} word={now?.sessions.length === 1 ? 'session' : 'sessions'} note={counted(flying.value.size, 'call in flight', 'calls in flight')} isKnown={now !== undefined} />
         <Tile address={to('approvals')} value={approvals.value.length} word={approvals.value.length === 1 ? 'call waits' : 'calls wait'} note="for your approval" isKnown={now !== undefined} tone={approvals.value.length ? 'warn' : ''} />
       </ul>
       {failed.length > 0 && (

@@ -148,16 +148,17 @@ function Tools({ stats, gain }: { stats: Stats; gain: Gain | undefined }) {
     return stats.tools.map((tool) => ({ ...tool, saved: tokens.get(`${tool.server}/${tool.tool}`) ?? 0 })).sort((one, other) => other[order] - one[order]);
   }, [stats, gain, order]);
   if (!rows.length) return null;
+  const most = Math.max(...rows.map((row) => Math.abs(row.saved)), 1);
   const head = (key: typeof order, words: string) => <th scope="col" class="number" aria-sort={order === key ? 'descending' : 'none'}><button type="button" class="quiet" onClick={() => setOrder(key)}>{words}{order === key && <span aria-hidden="true"> ↓</span>}</button></th>;
   return (
     <section aria-labelledby="by-tool">
       <h2 id="by-tool">By tool</h2>
       <div class="scroll" tabIndex={0} role="region" aria-label="Calls by tool">
         <table>
-          <thead><tr><th scope="col">Tool</th>{head('calls', 'Calls')}{head('errors', 'Errors')}{head('p95_ms', 'Time (p95)')}{head('received_bytes', 'Bytes')}{head('saved', 'Tokens saved')}</tr></thead>
+          <thead><tr><th scope="col">Tool</th>{head('calls', 'Calls')}{head('errors', 'Errors')}{head('p95_ms', 'Time (p95)')}{head('received_bytes', 'Bytes')}{head('saved', 'Tokens saved')}<th scope="col"><span class="hidden">Bar</span></th></tr></thead>
           <tbody>
             {rows.slice(0, isWhole ? 1000 : ROWS).map(({ server, tool, calls, errors, p95_ms: time, received_bytes: bytes, saved: total }) => (
-              <tr key={`${server}/${tool}`}><th scope="row"><a href={to('servers', [server])}>{server}</a> <code>{tool}</code></th><td class="number">{count(calls)}</td><td class={`number ${errors ? 'bad' : ''}`}>{count(errors)}</td><td class="number">{milliseconds(time)}</td><td class="number">{short(bytes)}</td><td class="number">{count(total)}</td></tr>
+              <tr key={`${server}/${tool}`}><th scope="row"><a href={to('servers', [server])}>{server}</a> <code>{tool}</code></th><td class="number">{count(calls)}</td><td class={`number ${errors ? 'bad' : ''}`}>{count(errors)}</td><td class="number">{milliseconds(time)}</td><td class="number">{short(bytes)}</td><td class="number">{count(total)}</td><td class="bars narrow"><Bar value={total} most={most} tone={total < 0 ? 'cost' : 'accent'} /></td></tr>
             ))}
           </tbody>
         </table>

@@ -2,16 +2,16 @@
 import { useMemo, useState } from 'preact/hooks';
 
 import { controlAs, quoted } from '../api';
-import { activity, isRead, loginsWanted, servers, toolsVersion, type Server } from '../live';
+import { activity, ended, flying, heard, isRead, loginsWanted, servers, toolsVersion, type Server } from '../live';
 import { act, type Doing } from '../parts/action';
+import { CallOutcome } from '../parts/calls';
 import { List } from '../parts/list';
-import { useRead } from '../parts/read';
+import { useRead, useSlow } from '../parts/read';
 import { Failed, Fact, Facts, Prose, Signature, StateMark, Tabs } from '../parts/text';
 import { Event } from './overview';
 import { go, replace, route, to } from '../route';
 import { isNarrow } from '../theme';
 import { count, counted, milliseconds, moment } from '../words';
-import { calls } from '../live';
 
 export interface ToolLine {
   name: string;
@@ -117,7 +117,7 @@ function Buttons({ server: { name, state, type, sessions } }: { server: Server }
 
 function State({ server }: { server: Server }) {
   const events = activity.value.filter((event) => 'server' in event && event.server === server.name).slice(0, 30);
-  const own = calls.value.filter((call) => call.server === server.name).slice(-10).reverse();
+  const own = [...flying.value.values(), ...ended.value].filter((call) => call.server === server.name).slice(0, 10);
   return (
     <>
       {server.reason && <p class="box bad pre"><Prose text={server.reason} /></p>}
@@ -136,7 +136,7 @@ function State({ server }: { server: Server }) {
           <h2 id="its-calls">Calls</h2>
           {own.length === 0 && <p class="faint">No call since this window opened.</p>}
           <ul class="plain rows">
-            {own.map((call) => <li key={call.call}><time class="faint">{moment(call.began)}</time> <code>{call.tool}</code> <span class={call.outcome === 'ok' ? 'good' : call.outcome ? 'bad' : 'warn'}>{call.outcome ?? 'in flight'}</span> {call.milliseconds !== undefined && milliseconds(call.milliseconds)}</li>)}
+            {own.map((call) => <li key={call.call}><time class="faint">{moment(call.began)}</time> <code>{call.tool}</code> <CallOutcome outcome={call.outcome} /> {call.milliseconds !== undefined && milliseconds(call.milliseconds)}</li>)}
           </ul>
         </section>
         <section aria-labelledby="its-events">
@@ -171,7 +171,7 @@ const LINES = 2000;
 
 function Log({ server }: { server: string }) {
   // Each event of the server is a reason to look at its log again.
-  const version = (activity.value.find((event) => 'server' in event && event.server === server)?.number ?? 0) + calls.value.filter((call) => call.server === server).reduce((sum, call) => sum + (call.outcome ? 2 : 1), 0);
+  const version = useSlow((activity.value.find((event) => 'server' in event && event.server === server)?.number ?? 0) + (heard.value.get(server) ?? 0), 500);
   const { value, failure, again, isBusy } = useRead<LogLines>('logs', { server, lines: LINES }, version);
   const [words, setWords] = useState('');
   const [isFollowed, setFollowed] = useState(true);

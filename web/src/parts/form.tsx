@@ -159,10 +159,21 @@ function fits(kind: Kind, value: unknown, choices: unknown[] | undefined): boole
   }
 }
 
+/** Members that most entries of a server need. */
+const COMMON = ['command', 'args', 'env', 'url', 'headers', 'description', 'disabled', 'cwd', 'tools', 'trust'];
+
+/** How early a member is shown; tools have an order of their own. */
+function place(key: string, members: Record<string, unknown>): number {
+  const common = COMMON.includes(key) && 'command' in members !== 'url' in members ? COMMON.length - COMMON.indexOf(key) : 0;
+  return (members[key] !== undefined ? 100 : 0) + common;
+}
+
 /** An object whose members are known. */
 function Group({ schema, root, name, value, path, set, depth = 0, isRequired }: Props) {
   const members = (value ?? {}) as Record<string, unknown>;
-  const fields = Object.entries(schema.properties ?? {}).map(([key, member]) => (
+  // What is set comes first, and stays where it is while the form is open.
+  const [order] = useState(() => Object.keys(schema.properties ?? {}).sort((one, other) => place(other, members) - place(one, members)));
+  const fields = order.map((key): [string, Schema] => [key, schema.properties?.[key] ?? {}]).map(([key, member]) => (
     <Field key={key} schema={member} root={root} name={key} value={members[key]} path={[...path, key]} set={set} isRequired={schema.required?.includes(key) ?? false} depth={depth + 1} />
   ));
   if (depth === 0) return <>{fields}</>;

@@ -35,3 +35,16 @@ export function useRead<T>(action: string, args: Arguments | undefined, version:
   }, [action, key, version, turn, isLost]);
   return { ...state, again: () => setTurn((count) => count + 1) };
 }
+
+/** A value that changes at most once within the time. */
+export function useSlow(value: number, wait: number): number {
+  const [slow, setSlow] = useState(value);
+  const latest = useRef(value);
+  latest.current = value;
+  useEffect(() => {
+    if (slow === value) return undefined;
+    const timer = setTimeout(() => setSlow(latest.current), wait);
+    return () => clearTimeout(timer);
+  }, [slow, slow === value]);
+  return slow;
+}
