@@ -23,6 +23,11 @@ site:
     cargo build --locked --release
     cd website && MCPZIP_BIN="$(realpath "${CARGO_TARGET_DIR:-../target}/release/mcpzip")" npm test
 
+# The pages of `mcpzip ui`, with their tests in a browser. `npm run build` in web/ makes the files that the program carries.
+window:
+    cargo build --locked --release
+    cd web && MCPZIP_BIN="$(realpath "${CARGO_TARGET_DIR:-../target}/release/mcpzip")" npm test
+
 # Latency, throughput, memory and size.
 bench *ARGUMENTS:
     cargo build --locked --release

@@ -70,6 +70,8 @@ mod daemon;
 #[cfg(feature = "cli")]
 mod app;
 mod runner;
+#[cfg(feature = "cli")]
+mod ui;
 
 mod downstream;
 

@@ -17,6 +17,7 @@ pub(crate) struct Filter {
     pub(crate) tool: Option<String>,
     pub(crate) client: Option<String>,
     pub(crate) user: Option<String>,
+    pub(crate) kind: Option<String>,
     /// Only refusals.
     pub(crate) denied: bool,
     /// Only failures.
@@ -68,6 +69,7 @@ impl Filter {
         is(&self.server, &line.server)
             && is(&self.tool, &line.tool)
             && is(&self.client, &line.client)
+            && is(&self.kind, &line.kind)
             && (is(&self.user, &line.identity) || is(&self.user, name))
             && (!self.denied || line.outcome == "refused")
             && (!self.errors || matches!(line.outcome.as_str(), "error" | "failed" | "cancelled"))

@@ -1,6 +1,7 @@
 //! `mcpzip add`: writes a server's entry to the configuration and connects to the server once.
 
 use std::cell::RefCell;
+use std::io::Read as _;
 use std::path::{Path, is_separator};
 
 use clap::{Args, ValueEnum};
@@ -54,7 +55,7 @@ const KEY_STARTS: &[&str] = &[
 pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,
-    /// A URL, or a command and its arguments after `--`, or the entry as JSON
+    /// A URL, or a command and its arguments after `--`, or the entry as JSON; `-` reads the entry from stdin
     #[arg(value_name = "TARGET", required_unless_present_any = ["from_registry", "openapi", "graphql", "skills"])]
     target: Vec<String>,
     /// Environment variable for the command; may be given several times
@@ -282,6 +283,27 @@ fn kept_hint(
     (!hints.is_empty()).then(|| hints.join("; "))
 }
 
+/// Whether a target is an entry in JSON.
+fn is_json(target: &str) -> bool {
+    target.trim_start().starts_with('{')
+}
+
+/// The entry on stdin, which other users cannot read as they can a command line.
+fn entry_of_stdin() -> Result<String, Exit> {
+    const LARGEST: u64 = 1024 * 1024;
+    let mut text = String::new();
+    std::io::stdin()
+        .lock()
+        .take(LARGEST)
+        .read_to_string(&mut text)?;
+    match is_json(&text) {
+        true => Ok(text),
+        false => Err(Exit::bad_usage(
+            "stdin has no entry in JSON, such as `{\"url\": \"https://…\"}`",
+        )),
+    }
+}
+
 /// A hint if tools of the server `name` wait for a person.
 pub(super) fn approval_hint(name: &str, config: &Config) -> Option<String> {
     let server = ServerName::new(name).ok()?;
@@ -294,9 +316,7 @@ pub(super) fn approval_hint(name: &str, config: &Config) -> Option<String> {
 impl Arguments {
     /// Whether `--json` precedes an entry. Otherwise it selects the output format.
     pub(super) fn has_json(&self) -> bool {
-        self.target
-            .first()
-            .is_some_and(|first| first.trim_start().starts_with('{'))
+        self.target.first().is_some_and(|first| is_json(first))
     }
 
     /// Rejects words that were meant for the option before them, such as the second of `--env A=1 B=2`.
@@ -337,7 +357,15 @@ impl Arguments {
             return self.interface(location);
         }
         let (first, rest) = self.target.split_first().expect("clap asks for one");
-        if self.has_json() {
+        let read;
+        let first = match first.as_str() {
+            "-" => {
+                read = entry_of_stdin()?;
+                &read
+            }
+            _ => first,
+        };
+        if is_json(first) {
             if self.has_own_members() || !rest.is_empty() {
                 return Err(Exit::bad_usage(
                     "an entry in JSON has all settings; remove the other options",

@@ -229,7 +229,8 @@ async fn starts(
         .mask(&whole_entry(&entry.transport))
         .into_owned();
     if output.is_json_asked() {
-        let shown = json!({ "server": server.as_str(), "change": "added", "after": way });
+        let digest = entry.hash.to_string();
+        let shown = json!({ "server": server.as_str(), "change": "added", "after": way, "approve_digest": digest });
         output.json(&[shown]);
         return Ok(false);
     }

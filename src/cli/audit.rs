@@ -49,6 +49,9 @@ pub(super) struct Arguments {
     /// Only actions of this person
     #[arg(long)]
     user: Option<String>,
+    /// Only actions of this kind, such as call, approval, login or change
+    #[arg(long)]
+    kind: Option<String>,
     /// Only actions that a rule, a pin or a person refused
     #[arg(long)]
     denied: bool,
@@ -58,6 +61,9 @@ pub(super) struct Arguments {
     /// First day to show: 7d, 4w or a date [default: today]
     #[arg(long, value_parser = since)]
     since: Option<Day>,
+    /// Only the last lines, of those that there are at the start
+    #[arg(long, short = 'n', value_name = "NUMBER")]
+    limit: Option<usize>,
     /// Keep printing new lines until Ctrl-C
     #[arg(long, short)]
     follow: bool,
@@ -133,6 +139,7 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Ex
         tool: arguments.tool,
         client: arguments.client,
         user: arguments.user,
+        kind: arguments.kind,
         denied: arguments.denied,
         errors: arguments.errors,
         since: arguments.since.or_else(|| Some(Day::today())),
@@ -142,7 +149,11 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Ex
     let is_plain = !arguments.csv && !output.is_json();
     let mut is_empty = true;
     loop {
-        for line in reader.lines().with_context(unreadable)? {
+        let mut lines = reader.lines().with_context(unreadable)?;
+        if is_empty && let Some(limit) = arguments.limit {
+            lines.drain(..lines.len().saturating_sub(limit));
+        }
+        for line in lines {
             is_empty = false;
             match is_plain {
                 true => output.line(form(&line)),

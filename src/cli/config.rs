@@ -1,4 +1,5 @@
-//! `mcpzip config`: prints the configuration's path or schema, opens it in an editor, or moves secrets out of it.
+//! `mcpzip config`: prints the configuration's path, text or schema, checks or replaces it, opens it in an editor, or moves secrets out
+//! of it.
 
 use std::path::Path;
 use std::process::Command as Process;
@@ -6,6 +7,7 @@ use std::process::Command as Process;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::config_text;
 use super::diagnostics::Exit;
 use super::extract_secrets;
 use super::migrate::older_note;
@@ -20,6 +22,12 @@ pub(super) enum Command {
     Path(PathArguments),
     /// Open the configuration in your editor, then check it
     Edit(EditArguments),
+    /// Print the configuration without its secrets, and its faults
+    Show(config_text::ShowArguments),
+    /// Check a configuration, and show its faults with their lines
+    Check(config_text::CheckArguments),
+    /// Replace the configuration by a text, if it is still the one that you saw
+    Write(config_text::WriteArguments),
     /// Move literal secrets of servers to a private file, and write `${NAME}` instead
     ExtractSecrets(extract_secrets::Arguments),
     /// Print the JSON Schema of the configuration
@@ -63,6 +71,13 @@ pub(super) fn run(
         Command::Schema(SchemaArguments {}) => output.json(&json_schema()),
         Command::Path(PathArguments {}) => show(paths, output),
         Command::Edit(EditArguments {}) => return edit(paths, environment, output),
+        Command::Show(_) => return config_text::show(paths, environment, output),
+        Command::Check(arguments) => {
+            return config_text::check(arguments, paths, environment, output);
+        }
+        Command::Write(arguments) => {
+            return config_text::write(arguments, paths, environment, output);
+        }
         Command::ExtractSecrets(arguments) => {
             return extract_secrets::run(arguments, paths, environment, output);
         }

@@ -109,6 +109,7 @@ pub(super) struct Status {
     socket: std::path::PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
     http: Option<Http>,
+    windows: usize,
     sessions: Vec<Session>,
 }
 
@@ -229,7 +230,11 @@ pub(super) fn sentence(status: &Status) -> String {
     let sessions = counted(status.sessions.len(), "session");
     let url = status.http.as_ref().and_then(|http| http.url.as_deref());
     let http = url.map_or_else(String::new, |url| format!(", HTTP on {url}"));
-    format!("process {}, {sessions}{http}", status.process)
+    let windows = match status.windows {
+        0 => String::new(),
+        count => format!(", {}", counted(count, "window")),
+    };
+    format!("process {}, {sessions}{windows}{http}", status.process)
 }
 
 /// The reason why the daemon serves no HTTP clients although an address is configured.

@@ -13,7 +13,10 @@ use super::{Call, Cli, call_arguments};
 
 /// Every command that the help shows, each in exactly one group.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Get started", &["init", "demo", "doctor", "status"]),
+    (
+        "Get started",
+        &["init", "demo", "ui", "top", "doctor", "status"],
+    ),
     ("Use tools", &["search", "describe", "call", "tools"]),
     (
         "Servers and logins",
@@ -39,6 +42,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Clients",
         &[
+            "clients",
             "migrate",
             "connect",
             "disconnect",

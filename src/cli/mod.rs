@@ -8,8 +8,10 @@ mod auth;
 mod browser;
 mod call;
 mod call_arguments;
+mod clients;
 mod completions;
 mod config;
+mod config_text;
 mod connect;
 mod daemon;
 mod daemon_option;
@@ -53,8 +55,10 @@ mod status_identities;
 mod status_profiles;
 mod tokens;
 mod tools;
+mod top;
 mod trial;
 mod twins;
+mod ui;
 mod undo;
 mod unknown;
 mod update;
@@ -187,6 +191,10 @@ enum Configured {
     /// Show or control the process that serves all sessions
     #[command(subcommand)]
     Daemon(daemon::Command),
+    /// Open the window in the browser: servers, activity, approvals, savings
+    Ui(ui::Arguments),
+    /// Show servers, calls in flight, approvals and the log in the terminal, live
+    Top(top::Arguments),
     /// Run the daemon on a listener that another process passes
     #[command(name = crate::daemon::COMMAND, hide = true)]
     StartedDaemon,
@@ -209,6 +217,8 @@ enum Machine {
     Doctor(doctor::Arguments),
     /// Take over the servers that clients have
     Migrate(migrate::Arguments),
+    /// Show which clients this machine has, and which use mcpzip
+    Clients(clients::Arguments),
     /// Add mcpzip's entry to a client
     Connect(connect::ConnectArguments),
     /// Remove mcpzip's entry from a client
@@ -522,7 +532,7 @@ impl Configured {
         environment: Environment,
         output: &Output,
     ) -> Result<(), Exit> {
-        let paths = Paths::resolve(flags, &environment)?;
+        let paths = Paths::resolve(flags.clone(), &environment)?;
         // The daemon has the variables of its first session.
         if !matches!(self, Self::StartedDaemon) {
             remember_options(&paths, &environment);
@@ -543,6 +553,10 @@ impl Configured {
             Self::Daemon(command) => {
                 let commands = Arc::new(OverDaemon);
                 Box::pin(daemon::run(command, paths, &environment, output, commands)).await
+            }
+            Self::Top(_) => top::run(&paths, &environment),
+            Self::Ui(arguments) => {
+                Box::pin(ui::run(&arguments, &flags, &paths, &environment, output)).await
             }
             Self::StartedDaemon => {
                 Box::pin(daemon::run_started(
@@ -594,6 +608,7 @@ impl Machine {
                 machine.around.claude_config = arguments.claude_config()?;
                 migrate::run(&arguments, &machine, output).await
             }
+            Self::Clients(_) => clients::run(&machine, output),
             Self::Connect(arguments) => connect::run_connect(&arguments, &machine, output),
             Self::Disconnect(arguments) => connect::run_disconnect(&arguments, &machine, output),
             Self::Secret(arguments) => secret::run(&arguments, &machine, output).await,
@@ -751,6 +766,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn each_action_of_the_window_is_a_command() {
+        for (action, words) in crate::ui::samples() {
+            let words = std::iter::once("mcpzip".to_owned()).chain(words);
+            let words: Vec<OsString> = words.map(Into::into).collect();
+            let parsed = parse(&words).map(drop);
+            let error = parsed.err().filter(clap::Error::use_stderr);
+            assert!(error.is_none(), "{action}: {}", error.unwrap());
+        }
     }
 
     #[test]

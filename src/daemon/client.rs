@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
 use super::endpoint::{self, Blocking};
 use super::message::{self, Hello};
@@ -70,13 +71,49 @@ pub(crate) fn ask(
         // The daemon was ending.
         _ => return Ok(Answer::None),
     };
-    let response: Response<'_> = serde_json::from_str(&line).map_err(Error::Answer)?;
+    result_of(&line).map(Answer::Result)
+}
+
+/// Sends a request to the daemon, which is started if there is none. Returns the result as JSON.
+///
+/// # Errors
+/// When the daemon cannot be started or reached, or its answer cannot be read.
+pub(crate) async fn ask_started(
+    paths: &Paths,
+    environment: &Environment,
+    method: &str,
+    params: &str,
+) -> Result<String, Error> {
+    let location = SocketLocation::find(paths, environment).map_err(election::Error::from)?;
+    let way = election::Way {
+        location: &location,
+        paths,
+        environment,
+    };
+    let connect = async |location: &_| endpoint::connect(location).await;
+    let mut socket = election::reach(&way, connect).await?;
+    let asked = async {
+        message::send_async(&mut socket, &Hello::Control).await?;
+        let request = request(method, params);
+        socket.write_all(request.as_bytes()).await?;
+        let mut line = String::new();
+        let mut reader = tokio::io::BufReader::new(socket);
+        reader.read_line(&mut line).await?;
+        Ok(line)
+    };
+    let asked = tokio::time::timeout(LIMIT, asked).await;
+    let line = asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    result_of(&line.map_err(Error::Silent)?)
+}
+
+fn result_of(line: &str) -> Result<String, Error> {
+    let response: Response<'_> = serde_json::from_str(line).map_err(Error::Answer)?;
     let refusal = || match &response.error {
         Some(error) => Error::Refused(error.message.to_string()),
-        None => Error::NoResult(line.clone()),
+        None => Error::NoResult(line.to_owned()),
     };
     let result = response.result.ok_or_else(refusal)?;
-    Ok(Answer::Result(result.get().to_owned()))
+    Ok(result.get().to_owned())
 }
 
 /// The part of the answer that is read.
@@ -94,10 +131,12 @@ struct Refusal<'a> {
     message: Cow<'a, str>,
 }
 
+fn request(method: &str, params: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{params}}}\n")
+}
+
 fn write_request(socket: &mut Blocking, method: &str, params: &str) -> io::Result<()> {
-    let request =
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{params}}}\n");
-    socket.write_all(request.as_bytes())
+    socket.write_all(request(method, params).as_bytes())
 }
 
 /// Passes each event of the daemon to `heard` as JSON, until the daemon ends or `heard` returns false. Kept events from

@@ -13,6 +13,7 @@ use super::endpoint::{self, Stream};
 use super::http::HttpState;
 use crate::approvals::{self, Approvals, Question};
 use crate::events::{Events, Heard, Listener, Numbered, Past};
+use crate::ui::{Opening, WindowLink};
 
 /// Maximum length of a request, in bytes.
 const LONGEST: u64 = 1024 * 1024;
@@ -52,6 +53,8 @@ pub(super) struct Status {
     /// How it serves HTTP clients; absent if no address is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) http: Option<HttpState>,
+    /// The number of open windows.
+    pub(super) windows: usize,
     pub(super) sessions: Vec<Shown>,
 }
 
@@ -126,7 +129,7 @@ pub(super) struct WhichApproval {
     pub(super) id: String,
 }
 
-/// The number of connections that were ended, or of sessions that read their configuration again.
+/// The number of connections that were ended, of sessions that read their configuration again, or of windows that were closed.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Count {
@@ -210,6 +213,15 @@ pub(super) trait Daemon {
     /// The questions about calls of all sessions.
     fn approvals(&self) -> Approvals;
 
+    /// Makes a link to the window.
+    ///
+    /// # Errors
+    /// When it cannot listen.
+    fn open_window(&self, opening: Opening) -> io::Result<WindowLink>;
+
+    /// Ends all sessions of the window. Returns their number.
+    fn close_window(&self) -> usize;
+
     /// The source of events.
     fn events(&self) -> &Arc<Events>;
 
@@ -267,6 +279,29 @@ pub(super) async fn serve(daemon: &impl Daemon, socket: Stream) -> io::Result<()
             daemon.order(order);
         }
     }
+}
+
+/// Answers one request that does not come over a connection, and returns the order to carry out afterwards.
+pub(super) fn answer(
+    daemon: &impl Daemon,
+    process: Option<i32>,
+    method: &str,
+    params: Option<&RawValue>,
+) -> (Result<String, (i32, String)>, Option<Order>) {
+    let mut connection = Connection {
+        daemon,
+        process,
+        listener: None,
+        order: None,
+    };
+    let request = Request {
+        id: None,
+        method: method.to_owned(),
+        params,
+    };
+    let outcome = connection.outcome(&request);
+    let outcome = outcome.map_err(|Refusal { code, message }| (code, message));
+    (outcome, connection.order)
 }
 
 /// Waits for the next event; without a subscription, forever.
@@ -340,6 +375,20 @@ impl<D: Daemon> Connection<'_, D> {
             }
             "approvals.allow" => self.decide(params, true),
             "approvals.deny" => self.decide(params, false),
+            "ui.open" => {
+                let opening: Opening = of(params)?;
+                let opened = self.daemon.open_window(opening);
+                let opened = opened.map_err(|error| {
+                    refusal(-32603, format!("the window cannot listen: {error}"))
+                })?;
+                self.record("ui.open", None);
+                Ok(json(&opened))
+            }
+            "ui.close" => none(params).map(|()| {
+                self.record("ui.close", None);
+                let count = self.daemon.close_window();
+                json(&Count { count })
+            }),
             "events.list" => {
                 let Since { since } = of(params)?;
                 Ok(kept(self.daemon.events().since(since.unwrap_or(0))))
@@ -492,6 +541,10 @@ mod tests {
         allow: Method<WhichApproval, Question>,
         #[schemars(rename = "approvals.deny")]
         deny: Method<WhichApproval, Question>,
+        #[schemars(rename = "ui.open")]
+        open: Method<Opening, WindowLink>,
+        #[schemars(rename = "ui.close")]
+        close: Method<Nothing, Count>,
         #[schemars(rename = "events.list")]
         events: Method<Since, Kept>,
         #[schemars(rename = "events.subscribe")]

@@ -48,7 +48,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
 pub(crate) use alone::reasons;
-pub(crate) use client::{Answer, Error, ask, listen};
+pub(crate) use client::{Answer, Error, ask, ask_started, listen};
 pub(crate) use launch::COMMAND;
 #[cfg(unix)]
 pub(crate) use survey::{SocketFault, survey};

@@ -50,7 +50,7 @@ impl Records {
     }
 
     /// Uses the settings of a session. The first line is the start of the daemon.
-    fn configure(&self, session: &str, config: &Config) {
+    pub(super) fn configure(&self, session: &str, config: &Config) {
         let mut state = self.state.lock();
         if !config.audit.is_on {
             state.recording.remove(session);

@@ -1,6 +1,8 @@
 //! The daemon: accepts connections of its user's processes and serves their sessions. It ends after a time without
 //! sessions.
 
+mod window;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -31,6 +33,7 @@ use crate::events::{Event, Events};
 use crate::proxy::{ProcessMetric, ProcessMetrics};
 use crate::shutdown::{self, Tasks};
 use crate::tool::ServerName;
+use crate::ui::{Opening, Window, WindowLink};
 
 /// Time limit for the first message of a process.
 const GREETING: Duration = Duration::from_secs(5);
@@ -66,6 +69,7 @@ struct Daemon {
     http: Arc<Http>,
     records: Records,
     commands: Arc<dyn Commands>,
+    window: Arc<Window>,
     events: Arc<Events>,
     sessions: Mutex<BTreeMap<u64, Served>>,
     /// The relayed sessions that wait for the connection of their bytes.
@@ -147,6 +151,7 @@ pub(super) async fn run(mut listener: Listener, start: Start<'_>) -> io::Result<
         records,
         events,
         commands,
+        window: Window::new(this.clone(), tasks.clone()),
         sessions: Mutex::default(),
         relayed: relay::Expected::default(),
         connections: AtomicU64::new(0),
@@ -167,6 +172,7 @@ pub(super) async fn run(mut listener: Listener, start: Start<'_>) -> io::Result<
     let ordered = daemon.accept(&mut listener, &location, own).await;
     let next = daemon.for_next();
     drop(listener);
+    daemon.window.end();
     daemon.part().await;
     daemon.http.end().await;
     daemon.shared.app.servers.finish().await;
@@ -456,6 +462,7 @@ impl control::Daemon for Daemon {
             uptime: self.began.elapsed().as_secs(),
             idle: self.idle().as_secs_f64(),
             http: self.http.state(),
+            windows: self.window.count(),
             sessions: self
                 .sessions
                 .lock()
@@ -467,6 +474,14 @@ impl control::Daemon for Daemon {
 
     fn approvals(&self) -> Approvals {
         Approvals::below(&self.paths.state_dir)
+    }
+
+    fn open_window(&self, opening: Opening) -> io::Result<WindowLink> {
+        self.opened_window(opening)
+    }
+
+    fn close_window(&self) -> usize {
+        self.window.close()
     }
 
     fn servers(&self) -> Vec<ServerState> {

@@ -89,6 +89,8 @@ mod surfaces;
 mod tasks;
 mod traces;
 mod transports;
+#[cfg(target_os = "linux")]
+mod ui;
 mod unconfigured;
 mod upstream;
 

@@ -61,6 +61,11 @@ impl Shared {
         Self(setup)
     }
 
+    /// A home with its own settings of the daemon.
+    pub(crate) fn over(setup: Setup) -> Self {
+        Self(setup)
+    }
+
     /// Processes of its sessions relay the bytes of their clients, as on systems that pass no descriptors.
     fn relayed(setup: Setup) -> Self {
         Self::new(setup.variable("MCPZIP_TEST_FAULT", "relay"))
@@ -84,7 +89,7 @@ impl Shared {
             .map_or(0, Vec::len)
     }
 
-    fn kill_daemon(&self) {
+    pub(crate) fn kill_daemon(&self) {
         let daemon = self.process();
         process::signal(daemon, rustix::process::Signal::KILL);
         until("the daemon is gone", || is_gone(daemon).then_some(()));

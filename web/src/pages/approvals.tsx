@@ -1,0 +1,128 @@
+// What waits for a person: calls that a rule asks about, and tools that differ from the approved ones.
+import { approvals, refreshApprovals, toolsVersion } from '../live';
+import type { Question } from '../generated/control';
+import { act } from '../parts/action';
+import { Difference } from '../parts/difference';
+import { useRead } from '../parts/read';
+import { Failed } from '../parts/text';
+import { to } from '../route';
+import { counted, moment } from '../words';
+
+export function Approvals() {
+  return (
+    <>
+      <h1>Approvals</h1>
+      <Calls />
+      <Differences />
+    </>
+  );
+}
+
+function Calls() {
+  const all = approvals.value;
+  return (
+    <section aria-labelledby="waiting">
+      <h2 id="waiting">Calls that wait <span class="faint" role="status">{all.length || 'none'}</span></h2>
+      {all.length === 0 && <p class="faint">A rule in <code>tools.ask</code> makes calls wait here, if their client cannot ask you itself.</p>}
+      <ul class="plain cards">{all.map((one) => <Waiting key={one.id} question={one} />)}</ul>
+    </section>
+  );
+}
+
+function Waiting({ question: one }: { question: Question }) {
+  const { id, server, tool, question, client, directory, person, rule, asked, profiles = [] } = one;
+  const whole = <pre class="box" tabIndex={0} aria-label="The question">{question}</pre>;
+  const decide = (action: 'allow' | 'deny', word: string) => act({
+    title: `${word} this call?`, word, isDangerous: action === 'deny', body: <>{whole}<p class="faint">{action === 'allow' ? 'It is made once, with exactly these arguments.' : 'The agent is told that you refused.'}</p></>,
+    action, args: { id }, onDone: refreshApprovals,
+  });
+  return (
+    <li>
+      <div class="title"><h3><a href={to('servers', [server])}>{server}</a> <code>{tool}</code></h3>
+        <span class="buttons">
+          <button type="button" class="primary" onClick={() => decide('allow', 'Allow')} aria-label={`Allow ${tool}, ${id}`}>Allow…</button>
+          <button type="button" onClick={() => decide('deny', 'Deny')} aria-label={`Deny ${tool}, ${id}`}>Deny…</button>
+        </span>
+      </div>
+      {whole}
+      <p class="faint">
+        {[client && `asked by ${client}`, person && `for ${person}`, directory && `in ${directory}`, rule && `by the rule ${rule}`, profiles.length && `under ${profiles.join(', ')}`, `at ${moment(asked * 1000)}`, `id ${id}`].filter(Boolean).join(', ')}
+      </p>
+    </li>
+  );
+}
+
+interface Differing {
+  server: string;
+  tool?: string;
+  entry?: string;
+  change: string;
+  from?: string | null;
+  before?: string | null;
+  after?: string | null;
+  digest?: string;
+  rejected?: boolean;
+  approve_digest?: string;
+}
+
+function Differences() {
+  const { value, failure, again, isBusy } = useRead<Differing[]>('differences', {}, toolsVersion.value);
+  const servers = new Map<string, Differing[]>();
+  for (const one of value ?? []) servers.set(one.server, [...(servers.get(one.server) ?? []), one]);
+  return (
+    <section aria-labelledby="changed">
+      <div class="title"><h2 id="changed">Changed tools <span class="faint" role="status">{value ? value.length || 'none' : ''}</span></h2><button type="button" onClick={again} disabled={isBusy}>Look again</button></div>
+      <Failed text={failure} again={again} />
+      {isBusy && !value && <p class="faint">Reading…</p>}
+      {value?.length === 0 && <p class="faint">Nothing differs from what was approved or first seen. <code>"trust": "pin"</code> in a server’s entry holds changes back until you approve them.</p>}
+      {[...servers].map(([server, all]) => <OfServer key={server} server={server} all={all} again={again} isBusy={isBusy} />)}
+    </section>
+  );
+}
+
+function OfServer({ server, all, again, isBusy }: { server: string; all: Differing[]; again: () => void; isBusy: boolean }) {
+  // An agent has added it, and nothing of it is known before it is started.
+  const isAdded = all.some(({ change, tool, entry }) => change === 'added' && !tool && !entry);
+  const digest = all.find((one) => one.approve_digest)?.approve_digest;
+  const decide = (action: 'approve' | 'reject', tools?: string[]) => {
+    const word = action === 'approve' ? 'Approve' : 'Reject';
+    const shown = tools ? all.filter(({ tool, entry }) => tools.includes(tool ?? entry ?? '')) : [];
+    const what = isAdded ? `the start of ${server}` : tools ? `${tools.join(', ')} of ${server}` : counted(all.length, `difference of ${server}`, `differences of ${server}`);
+    act({
+      title: `${word} ${what}?`, word, isDangerous: action === 'reject',
+      body: (
+        <>
+          <p>{isAdded ? 'It is started, and its tools are listed.' : action === 'approve' ? 'Agents see this from now on. Read the texts before: they are written by the server, for agents.' : 'Agents do not see this.'}</p>
+          {shown.map((one) => <Difference key={one.change} before={one.before ?? null} after={one.after ?? null} label={`What is decided on of ${one.tool ?? one.entry}`} />)}
+        </>
+      ),
+      action, args: { server, ...(tools ? { tools } : {}), ...(digest ? { digest } : {}) },
+      onDone: again,
+    });
+  };
+  return (
+    <div class="card">
+      <div class="title"><h3><a href={to('servers', [server])}>{server}</a> <span class="faint">{counted(all.length, 'difference')}</span></h3>
+        {digest && <span class="buttons">
+          <button type="button" class="primary" disabled={isBusy} onClick={() => decide('approve')} aria-label={`Approve all of ${server}`}>{isAdded ? 'Approve…' : 'Approve all…'}</button>
+          {isAdded
+            ? <button type="button" class="danger" aria-label={`Remove ${server}`} onClick={() => act({ title: `Remove ${server}`, word: 'Remove', action: 'remove', args: { server }, isDangerous: true, onDone: again })}>Remove…</button>
+            : <button type="button" disabled={isBusy} onClick={() => decide('reject')} aria-label={`Reject all of ${server}`}>Reject all…</button>}
+        </span>}
+      </div>
+      {isAdded && <p class="warn">An agent has added this server. It is not started before you approve it.</p>}
+      {all.map((one) => {
+        const name = one.tool ?? one.entry;
+        const title = name ?? one.change.replaceAll('_', ' ');
+        return (
+          <article key={`${one.tool}/${one.entry}/${one.change}`} aria-label={title}>
+            <div class="title"><h4><code>{title}</code> <span class={`tag ${one.change === 'removed' ? '' : 'warn'}`}>{one.change.replaceAll('_', ' ')}</span>{one.from && <span class="faint"> it was probably called {one.from}</span>}{one.rejected && <span class="tag bad">rejected before</span>}</h4>
+              {name && digest && <span class="buttons"><button type="button" class="small" disabled={isBusy} onClick={() => decide('approve', [name])} aria-label={`Approve ${name} of ${server}`}>Approve…</button><button type="button" class="small" disabled={isBusy} onClick={() => decide('reject', [name])} aria-label={`Reject ${name} of ${server}`}>Reject…</button></span>}
+            </div>
+            <Difference before={one.before ?? null} after={one.after ?? null} label={`Difference of ${title}`} />
+          </article>
+        );
+      })}
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+// A command as text, to be copied.
+import { useEffect, useState } from 'preact/hooks';
+
+import { preview, type Arguments } from '../api';
+
+export function CommandLine({ command }: { command: string }) {
+  return <span class="command"><code>{command}</code> <Copied text={command} /></span>;
+}
+
+/** A button that copies a text, and says so. */
+export function Copied({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [said, setSaid] = useState('');
+  useEffect(() => {
+    if (!said) return undefined;
+    const timer = setTimeout(() => setSaid(''), 1500);
+    return () => clearTimeout(timer);
+  }, [said]);
+  const copy = () => navigator.clipboard.writeText(text).then(() => setSaid('Copied'), () => setSaid('Not copied'));
+  const short = text.length > 60 ? `${text.slice(0, 60)}…` : text;
+  return <button type="button" class="small quiet" onClick={copy} aria-label={`${said || label}: ${short}`}>{said || label}</button>;
+}
+
+/** The command of an action with these arguments, asked for when they have not changed for a moment. */
+export function usePreview(action: string, args: Arguments | undefined): string | undefined {
+  const [line, setLine] = useState<string>();
+  const key = args && JSON.stringify(args);
+  useEffect(() => {
+    setLine(undefined);
+    if (!key) return undefined;
+    let isCurrent = true;
+    const timer = setTimeout(() => {
+      preview(action, JSON.parse(key) as Arguments).then((command) => isCurrent && setLine(command), () => undefined);
+    }, 250);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [action, key]);
+  return line;
+}
