@@ -27,7 +27,7 @@ pub(super) struct Mounts<'a> {
     around: &'a Around,
 }
 
-/// What the sandbox of each server has to respect.
+/// The paths that the sandbox of each server has to respect.
 #[derive(Debug, Default)]
 pub(super) struct Around {
     /// Files and directories of mcpzip that no server may change.

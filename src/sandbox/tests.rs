@@ -321,7 +321,7 @@ fn a_link_that_another_server_could_have_made_is_never_followed() {
             assert!(refusal.contains("could put a link"), "{path}: {refusal}");
         }
     }
-    // The directory itself is no place of another server's links, and below one that both may change nothing is followed.
+    // No other server puts a link in the place of the directory itself, and below one that both may change nothing is followed.
     assert_eq!(
         open(&[&at("others")], &[]).unwrap(),
         [own.clone(), at("others")]

@@ -217,6 +217,8 @@ impl UpstreamContext {
 struct Settings {
     /// Whether scripts of packages run at the installation.
     has_scripts: bool,
+    /// Those that go before all others.
+    fixed: &'static [(&'static str, &'static str)],
     /// The hash of all of them.
     hash: String,
 }
@@ -228,9 +230,14 @@ impl Settings {
         let all = session.iter().chain(own);
         let variables: BTreeMap<&str, &str> = all.filter(|(name, _)| is_setting(name)).collect();
         let has_scripts = stdio.sandbox.is_none();
+        let fixed: &[_] = match has_scripts {
+            true => &[],
+            false => WITHOUT_CODE,
+        };
         Self {
             has_scripts,
-            hash: record::hash(&format!("{has_scripts} {variables:?}")),
+            fixed,
+            hash: record::hash(&format!("{fixed:?} {variables:?}")),
         }
     }
 }
@@ -383,10 +390,7 @@ impl Fetch<'_> {
                 package,
             });
         };
-        let fixed: &[(&str, &str)] = match self.has_scripts() {
-            true => &[],
-            false => WITHOUT_CODE,
-        };
+        let fixed = self.settings.fixed;
         // A package manager gets its own settings, and none of the server's secrets.
         let is_given = |name: &str| {
             let is_fixed = fixed.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))

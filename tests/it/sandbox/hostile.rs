@@ -410,10 +410,10 @@ fn a_link_that_one_server_left_leads_another_one_nowhere() {
         json!({ "command": command, "sandbox": sandbox }).to_string()
     };
     let setup = with_hostile(setup, Some(&json!({ "write": [work] })))
-        .entry("reads", &entry(&program, json!({ "read": [planted] })))
-        .entry("writes", &entry(&program, json!({ "write": [planted] })))
+        .entry("reads", &entry(program, json!({ "read": [planted] })))
+        .entry("writes", &entry(program, json!({ "write": [planted] })))
         .entry("runs", &entry(&work.join("tool"), json!("strict")))
-        .entry("beside", &entry(&program, json!({ "read": [work] })));
+        .entry("beside", &entry(program, json!({ "read": [work] })));
     let mut client = setup.connect();
     let link = format!("{} to {}", text(&planted), text(&home.join(".ssh")));
     let made =
