@@ -402,7 +402,7 @@ fn warnings_about_permissions_are_about_the_surface_that_the_client_gets() {
         let command = [&["connect", "claude-code", "--dry-run"], arguments].concat();
         let said = setup.run(&command).code(0).stderr;
         said.lines()
-            .find(|line| line.contains("under their own names"))
+            .find(|line| line.contains("may get the servers' tools under"))
             .map(str::to_owned)
     };
     let of_profile = |said: Option<String>| {
