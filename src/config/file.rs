@@ -163,7 +163,7 @@ pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::error
     Ok(jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &SYNTAX)?.value)
 }
 
-/// What was read of `key`, unless the object has it twice.
+/// The value of `key` as it was read, or a fault if the object has it twice.
 fn once<T>(object: &ast::Object<'_>, key: &str, read: Read<T>) -> Read<T> {
     let written = object.properties.iter();
     let mut written = written.filter(|property| property.name.as_str() == key);

@@ -78,7 +78,7 @@ fn a_large_set_and_one_of_unknown_size_are_shown_by_the_three_tools() {
 }
 
 #[test]
-fn no_tools_and_a_server_that_waits_for_approval_are_of_unknown_size() {
+fn no_tools_are_of_unknown_size_and_those_that_wait_for_approval_count() {
     let automatic = || Setup::new().setting("surface", json!("auto"));
     let quarantined = json!({ "trust": "quarantine" });
     let prompts = Server::new()
@@ -96,12 +96,6 @@ fn no_tools_and_a_server_that_waits_for_approval_are_of_unknown_size() {
             "quarantine",
             automatic().server_with("a", few(), quarantined.clone()),
         ),
-        (
-            "one in quarantine",
-            automatic()
-                .server("b", few())
-                .server_with("a", few(), quarantined),
-        ),
     ] {
         fill_cache(&setup);
         assert_eq!(of_session(&setup, "x"), THREE, "{what}");
@@ -112,6 +106,16 @@ fn no_tools_and_a_server_that_waits_for_approval_are_of_unknown_size() {
         .server_with("a", few(), denied);
     fill_cache(&setup);
     assert_eq!(of_session(&setup, "x"), ["b__first"]);
+    let many = (0..100).fold(Server::new(), |server, at| {
+        server.tool(&format!("tool{at}"), [answer("done")])
+    });
+    for (waiting, expected) in [(few(), &["b__first"][..]), (many, &THREE)] {
+        let setup = automatic()
+            .server("b", few())
+            .server_with("a", waiting, quarantined.clone());
+        fill_cache(&setup);
+        assert_eq!(of_session(&setup, "x"), expected);
+    }
 }
 
 #[test]
@@ -402,7 +406,7 @@ fn warnings_about_permissions_are_about_the_surface_that_the_client_gets() {
         let command = [&["connect", "claude-code", "--dry-run"], arguments].concat();
         let said = setup.run(&command).code(0).stderr;
         said.lines()
-            .find(|line| line.contains("under their own names"))
+            .find(|line| line.contains("may get the servers' tools under"))
             .map(str::to_owned)
     };
     let of_profile = |said: Option<String>| {

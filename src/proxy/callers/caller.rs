@@ -305,7 +305,7 @@ impl Host for StandingHost {
 /// The refusal of a question with a secret that cannot be taken out of it.
 const BEYOND_MASKING: &str = "the question contains a secret of the configuration";
 
-/// What a server sent, without the secrets of the masker; `None` if they cannot be taken out of it.
+/// The parameters of a message of a server without the secrets of the masker; `None` if they cannot be taken out of it.
 fn masked<'p>(masker: Option<&Masker>, params: &'p RawValue) -> Option<Cow<'p, RawValue>> {
     match masker.map(|masker| masker.mask_json(params.get())) {
         None | Some(Some(Cow::Borrowed(_))) => Some(Cow::Borrowed(params)),

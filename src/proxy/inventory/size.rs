@@ -12,13 +12,13 @@ use crate::tool::tokens_of;
 pub(in crate::proxy) struct ToolsSize {
     /// The number of tools.
     pub(in crate::proxy) tools: usize,
-    /// The tokens of their definitions, estimated.
+    /// The tokens of their definitions and of those that wait for approval, estimated.
     pub(in crate::proxy) tokens: usize,
 }
 
 impl Inventory {
-    /// The size of the tools that `config` shows; `None` if a server was never listed, if every tool of one waits for a person's
-    /// approval, or if there are no tools: more may come at any time. It reads the cache, not the servers.
+    /// The size of the tools that `config` shows; `None` if a server was never listed, or if there are no tools: some may come at any
+    /// time. It reads the cache, not the servers.
     pub(in crate::proxy) fn size(&self, config: &Config) -> Option<ToolsSize> {
         let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
         let keys: Vec<Key> = used
@@ -39,20 +39,22 @@ impl Inventory {
             let listed = lists.iter().cloned();
             servers.extend(listed.map(|tools| (tools.name().clone(), tools)));
         });
-        let is_held = |server: &ServerTools| {
-            let mut entries = server.entries().iter();
-            !server.entries().is_empty()
-                && entries.all(|entry| self.pins.is_held(server.name(), entry))
-        };
-        if snapshot.len() == 0 || lists.iter().any(|server| is_held(server)) {
+        if snapshot.len() == 0 {
             return None;
         }
+        // One that waits for a person's approval may come at any time.
+        let held = lists.iter().flat_map(|server| {
+            let entries = server.entries().iter();
+            let held = entries.filter(move |entry| self.pins.is_held(server.name(), entry));
+            held.filter_map(move |entry| Some(tokens_of(server.json(entry).ok()?.get())))
+        });
+        let held: usize = held.sum();
         let tokens = snapshot
             .tools()
             .filter_map(|tool| Some(tokens_of(self.definition(&tool)?.get())));
         Some(ToolsSize {
             tools: snapshot.len(),
-            tokens: tokens.sum(),
+            tokens: tokens.sum::<usize>() + held,
         })
     }
 }

@@ -104,9 +104,11 @@ impl Setup {
         self
     }
 
-    /// Adds a setting outside of the servers.
+    /// Sets a setting outside of the servers, in place of an earlier one.
     pub(crate) fn setting(mut self, key: &str, value: serde_json::Value) -> Self {
-        self.settings.push(format!("{}:{value}", json!(key)));
+        let key = format!("{}:", json!(key));
+        self.settings.retain(|setting| !setting.starts_with(&key));
+        self.settings.push(format!("{key}{value}"));
         self
     }
 
