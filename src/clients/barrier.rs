@@ -93,11 +93,18 @@ pub(crate) fn barrier(
                 path.display()
             ))
         }
+        Client::Zed => zed(settings?, &own.name).map(|value| {
+            format!(
+                "`agent.tool_permissions.default` in {} is {value}, which refuses the tools of mcpzip, too; `\"mcp:{}:execute_tool\": \
+                 {{\"default\": \"confirm\"}}` in its `tools`, and the other two, permit them",
+                location.path.display(),
+                own.name
+            )
+        }),
         // These clients have no known settings that would keep mcpzip out.
         Client::ClaudeDesktop
         | Client::Windsurf
         | Client::Codex
-        | Client::Zed
         | Client::Cline
         | Client::Roo
         | Client::Continue
@@ -121,6 +128,21 @@ fn gemini(name: &str, path: &Path, settings: &Node, is_own: bool) -> Option<Stri
         !is_editable && list.names(name) != Some(true)
     });
     is_missing.then(|| format!("`mcp.allowed` in {} does not have `{name}`", path.display()))
+}
+
+/// Zed's default for tools if it refuses those of the server `name`, which may be permitted one by one.
+fn zed(settings: &Node, name: &str) -> Option<String> {
+    let permissions = settings.at(&["agent", "tool_permissions"])?;
+    let default = permissions.get("default")?;
+    let permits = |node: &Node| matches!(node.as_text(), Some("allow" | "confirm"));
+    let is_permitted = |tool: &&str| {
+        let key = format!("mcp:{name}:{tool}");
+        let own = permissions.at(&["tools", key.as_str()]);
+        own.is_some_and(|own| own.get("default").is_some_and(permits))
+    };
+    let is_open = *default == Node::Null || permits(default);
+    let refuses = !is_open && !entry::META_TOOLS.iter().all(is_permitted);
+    refuses.then(|| default.to_json())
 }
 
 /// Whether a list has `name`, or is not understood.

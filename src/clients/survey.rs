@@ -74,7 +74,9 @@ impl Survey {
             };
             let named = text.as_ref().and_then(|text| text.node().get("projects"));
             let named = named.map(Node::members).unwrap_or_default();
-            projects.extend(named.into_iter().map(|(key, _)| PathBuf::from(key)));
+            // Most of them may be gone.
+            let named = named.into_iter().map(|(key, _)| PathBuf::from(key));
+            projects.extend(named.filter(|directory| directory.is_dir()));
         }
         projects.sort();
         projects.dedup();

@@ -268,7 +268,7 @@ fn config_edit_opens_the_editor_and_checks_what_it_left() {
 #[test]
 fn config_edit_at_a_terminal_opens_one_of_the_usual_editors() {
     use std::os::unix::fs::PermissionsExt as _;
-    let setup = setup();
+    let setup = Setup::new();
     let bin = setup.home().path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     let nano = bin.join("nano");

@@ -85,7 +85,8 @@ fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<Path
         for file in ["config.json", "opencode.json", "opencode.jsonc"] {
             let path = directory.join(file);
             let is_own = file != "config.json" || project.is_none();
-            if is_own && !all.iter().any(|(known, _)| *known == path) {
+            let is_there = project.is_none() || path.exists();
+            if is_own && is_there && !all.iter().any(|(known, _)| *known == path) {
                 all.push((path, project.map(Path::to_owned)));
             }
         }

@@ -95,7 +95,7 @@ fn add_part(key: &str, part: Part, file: &RuleFile<'_>, found: &Found, rules: &m
     }
 }
 
-/// What becomes of a server that a file switches off.
+/// The fate of a server that a file switches off.
 pub(super) fn off(file: &RuleFile<'_>) -> Carried {
     match file.project {
         Some(project) => Carried::NotIn(project.to_owned()),

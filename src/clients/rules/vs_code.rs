@@ -43,7 +43,7 @@ pub(super) fn find(
             continue;
         };
         asked(&file, &settings, rules);
-        // Where the user's settings start no server, none moves.
+        // If the user's settings start no server, none moves.
         if list != user
             && let Some((key, value)) = refused_access(&settings)
         {

@@ -177,6 +177,22 @@ fn a_server_that_is_limited_in_one_project_has_that_limit() {
 }
 
 #[test]
+fn zed_keeps_its_servers_where_it_would_refuse_mcpzips_tools() {
+    let machine = Machine::new();
+    let agent = r#""agent": {"tool_permissions": {"default": "deny"}}"#;
+    machine.put(
+        user_file("zed"),
+        &ZED.replacen('{', &format!("{{{agent}, "), 1),
+    );
+    let report = migrate(&machine, "");
+    let (said, why) = verdict(&report, "gh");
+    assert!(
+        said == "stays" && why.contains("tool_permissions.default"),
+        "{why}"
+    );
+}
+
+#[test]
 fn projects_that_a_file_of_the_user_names_are_read_from_everywhere() {
     let row = &OFF[0];
     let (machine, hidden) = machine(row);

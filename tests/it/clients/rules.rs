@@ -577,7 +577,7 @@ fn a_rule_also_holds_for_the_same_program_in_a_project() {
 
 #[test]
 fn another_server_of_the_same_name_has_none_of_its_rules_and_the_plan_says_so() {
-    let entry = r#"{"command": "git-mcp", "args": ["--all"]}"#;
+    let entry = r#"{"command": "git-mcp", "args": ["all"]}"#;
     let deny = r#"{"permissions": {"deny": ["mcp__git__get-env"]}}"#;
     let machine = two_gits(entry, deny, "[mcp_servers.git]\ncommand = \"git-mcp\"\n");
     let report = machine.migrate(&[]);
