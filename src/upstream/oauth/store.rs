@@ -117,7 +117,7 @@ fn name_of(server: &str, url: &str, person: Option<&str>) -> String {
     format!("{server}-{hash}")
 }
 
-/// The name that a written record has if it is that of this person; `None` if it is no record.
+/// The name that a written record has if it is that of this person; `None` if it is not a record.
 #[cfg(feature = "cli")]
 pub(super) fn written_name(written: &[u8], person: &str) -> Option<String> {
     let Envelope { server, url, .. } = serde_json::from_slice(written).ok()?;
