@@ -18,6 +18,7 @@ use crate::audit::{Kind, Outcome};
 use crate::config::{Claims, Config, Environment, Paths};
 use crate::identity::authorization::KeyFile;
 use crate::identity::{Grant, Known, NewToken, Revoked, Stored, TokenError, TokenFile, is_name};
+use crate::upstream::oauth;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -124,6 +125,7 @@ pub(super) async fn run(
         Command::Create(create) => {
             let config = Config::load(paths, environment)?;
             let new = checked(create, &config)?;
+            forget_predecessor(&file, "token", &new.name, paths).await?;
             let (stored, text) = file.create(new).map_err(|error| failed(&error))?;
             let detail = format!("a token for {} was made: {}", stored.name, rights(&stored));
             record(&detail, config.clone(), paths, output).await;
@@ -167,6 +169,7 @@ pub(super) async fn run(
                 expires,
             };
             let new = checked(create, &config)?;
+            forget_predecessor(&file, "person", &new.name, paths).await?;
             let (invitation, secret) = file.invite(new).map_err(|error| failed(&error))?;
             let rights = rights_of(&invitation.roles, invitation.profile.as_deref());
             let detail = format!("{} was invited: {rights}", invitation.name);
@@ -188,7 +191,12 @@ pub(super) async fn run(
             Ok(())
         }
         Command::Revoke { name } => {
-            let Revoked { tokens, others } = file.revoke(&name).map_err(|error| failed(&error))?;
+            let Revoked {
+                tokens,
+                others,
+                accounts,
+            } = file.revoke(&name).map_err(|error| failed(&error))?;
+            forget(&accounts, paths).await?;
             let ids = tokens.iter().map(|token| token.id.as_str());
             let ids: Vec<&str> = ids
                 .chain(others.iter().map(|(id, ..)| id.as_str()))
@@ -228,6 +236,31 @@ pub(super) async fn run(
     }
 }
 
+/// Removes the logins at servers that an earlier person with the same name left behind.
+async fn forget_predecessor(
+    file: &TokenFile,
+    kind: &str,
+    name: &str,
+    paths: &Paths,
+) -> Result<(), Exit> {
+    let left = file.read().map_err(|error| failed(&error))?.left(name);
+    let own = left.into_iter().filter(|account| account.starts_with(kind));
+    forget(&own.collect(), paths).await
+}
+
+/// Removes the logins of people at servers that are used in each person's name.
+async fn forget(accounts: &BTreeSet<String>, paths: &Paths) -> Result<(), Exit> {
+    let directory = paths.state_dir.join(oauth::DIRECTORY).join(oauth::PEOPLE);
+    let forgotten = oauth::forget(&directory, accounts).await;
+    let failed = |error| {
+        Exit::failed(format!(
+            "the logins of the person at servers cannot be removed from `{}`: {error}",
+            directory.display()
+        ))
+    };
+    forgotten.map(drop).map_err(failed)
+}
+
 /// The URL of the authorization server, if people may be invited to it.
 fn inviting(config: &Config) -> Result<String, Exit> {
     let auth = config
@@ -261,7 +294,7 @@ fn checked(create: Create, config: &Config) -> Result<NewToken, Exit> {
     } = create;
     if !is_name(&name) {
         return Err(Exit::bad_usage(
-            "a name has no spaces and no hidden characters, and at most 256 bytes",
+            "a name has no spaces, no hidden characters, each letter with its accents as one character, and at most 256 bytes",
         ));
     }
     let roles: BTreeSet<String> = role.into_iter().collect();

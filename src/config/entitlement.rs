@@ -15,6 +15,8 @@ use crate::secret::Secret;
 pub(crate) struct Entitlement {
     /// The identity, unique among all ways to show one.
     pub(crate) identity: String,
+    /// The issuer that says so, if there is one: another one may mean another person by the same identity.
+    pub(crate) issuer: Option<String>,
     /// Its name and roles, as rules know them.
     pub(crate) person: Arc<Person>,
     /// The profiles that its roles give; `None` gives the whole configuration.
@@ -42,6 +44,12 @@ impl Entitlement {
     pub(crate) fn is_everything(&self) -> bool {
         self.profiles.is_none() && self.limit.is_none()
     }
+
+    /// The name under which things are kept for this person alone.
+    #[must_use]
+    pub(crate) fn account(&self) -> String {
+        account(&self.identity, self.issuer.as_deref())
+    }
 }
 
 /// The facts about an identity that decide its roles.
@@ -49,6 +57,8 @@ impl Entitlement {
 pub(crate) struct Claims {
     /// The identity, unique among all ways to show one.
     pub(crate) identity: String,
+    /// The issuer that says so, if there is one.
+    pub(crate) issuer: Option<String>,
     /// The name.
     pub(crate) name: String,
     /// The groups that its provider says.
@@ -59,6 +69,22 @@ pub(crate) struct Claims {
     pub(crate) profile: Option<String>,
     /// Its token, if that can be exchanged for another.
     pub(crate) token: Option<SubjectToken>,
+}
+
+impl Claims {
+    /// As [`Entitlement::account`].
+    #[must_use]
+    pub(crate) fn account(&self) -> String {
+        account(&self.identity, self.issuer.as_deref())
+    }
+}
+
+fn account(identity: &str, issuer: Option<&str>) -> String {
+    // Neither has line breaks.
+    match issuer {
+        Some(issuer) => format!("{identity}\n{issuer}"),
+        None => identity.to_owned(),
+    }
 }
 
 /// The reason why an identity gets nothing, for the operator.
@@ -117,6 +143,7 @@ impl Config {
         };
         let entitlement = Entitlement {
             identity: claims.identity.clone(),
+            issuer: claims.issuer.clone(),
             person: Arc::new(Person {
                 name: claims.name.clone(),
                 roles: names,

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 /// The caller of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Subject {
@@ -59,7 +61,8 @@ impl Named {
             Some(name) => (Self::User, name),
             None => (Self::Role, word.strip_prefix("@role:")?),
         };
-        (!name.is_empty()).then(|| named(name.to_owned()))
+        // The form that names of people have.
+        (!name.is_empty()).then(|| named(name.nfc().collect()))
     }
 
     /// Whether the person is meant. Names that differ in letter case alone count as equal where `is_alike`.
@@ -169,6 +172,7 @@ mod tests {
             ("!@role:DEV push", "push", &anna, true, false),
             ("@user:anna x", "x", &Subject::Local, false, false),
             ("!@user:anna x", "x", &Subject::Local, true, false),
+            ("@user:Jose\u{301} x", "x", &person("José", &[]), true, true),
             ("x", "x", &Subject::Local, true, true),
             ("@user:anna x", "x", &Subject::Unidentified, true, false),
             ("!@role:dev x", "x", &Subject::Unidentified, true, false),

@@ -20,6 +20,9 @@ const MOST: usize = 10_000;
 /// The number of questions to the issuer at one time.
 const TURNS: usize = 16;
 
+/// How long a token that is not in use waits for its turn.
+const WAIT: Duration = Duration::from_secs(5);
+
 /// The latest answers of an issuer.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
@@ -42,17 +45,19 @@ impl Answers {
         self.is_failing.swap(false, Ordering::Relaxed)
     }
 
-    /// Waits for the turn to ask about a token, which may be one in use.
+    /// Waits for the turn to ask about a token, which may be one in use. `None` if others take too long.
     pub(super) async fn turn(
         &self,
         fingerprint: &Fingerprint,
         is_in_use: bool,
-    ) -> tokio::sync::MutexGuard<'_, ()> {
-        let turns = match is_in_use {
-            true => &self.known_turns,
-            false => &self.turns,
-        };
-        turns[usize::from(fingerprint[0]) % TURNS].lock().await
+    ) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let place = usize::from(fingerprint[0]) % TURNS;
+        match is_in_use {
+            true => Some(self.known_turns[place].lock().await),
+            false => tokio::time::timeout(WAIT, self.turns[place].lock())
+                .await
+                .ok(),
+        }
     }
 
     /// Whether the issuer has refused this token just now.

@@ -101,6 +101,10 @@ impl Issuer {
     /// When it is not one of the issuer's for this server, or the keys are not known.
     pub(super) async fn check(&self, token: &str) -> Result<Checked, Denial> {
         let (key, members) = self.members(token).await?;
+        // A token that is bound to a key counts only with a proof of it (RFC 7800), which clients do not send here.
+        if members.contains_key("cnf") {
+            return Err(Denial::Invalid);
+        }
         let expires = time(members.get("exp")).ok_or(Denial::Invalid)?;
         let expires = expires + Duration::from_secs(SKEW);
         let (claims, scopes) = self.claims(&members)?;
@@ -221,6 +225,7 @@ impl Issuer {
         };
         let claims = Claims {
             identity,
+            issuer: Some(options.issuer.clone()),
             name: name.to_owned(),
             groups: texts(member(members, &options.groups))
                 .into_iter()

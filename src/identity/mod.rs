@@ -326,7 +326,8 @@ impl Authenticator {
         fingerprint: Fingerprint,
     ) -> Result<Arc<Pass>, Denial> {
         let is_in_use = self.passes.lock().contains_key(&fingerprint);
-        let _turn = issuer.answers.turn(&fingerprint, is_in_use).await;
+        let turn = issuer.answers.turn(&fingerprint, is_in_use).await;
+        let _turn = turn.ok_or(Denial::Unavailable)?;
         // Another request has just asked.
         if let Some(known) = self.known(&fingerprint) {
             return Ok(known);
@@ -544,6 +545,23 @@ impl Authenticator {
         self.end_passes(|_, pass| pass.has_ended() || is_done(pass) || is_unused(pass));
     }
 
+    /// Whether an identity with these claims gets anything.
+    #[must_use]
+    pub(crate) fn is_entitled(&self, claims: &Claims) -> bool {
+        let state = self.state.read();
+        let entitlement = state.config.entitlement(claims);
+        let refused = entitlement.inspect_err(|reason| {
+            let identity = &claims.identity;
+            tracing::error!(identity, %reason, "an identity is refused");
+        });
+        refused.is_ok()
+    }
+
+    /// Ends the identities by certificates, whose authority counts no more.
+    pub(crate) fn end_certificates(&self) {
+        self.end_passes(|_, pass| matches!(pass.shown, Shown::Certificate));
+    }
+
     /// Whether a pass has this part of the configuration.
     #[must_use]
     pub(crate) fn is_in_use(&self, entitlement: &Entitlement) -> bool {
@@ -628,11 +646,17 @@ impl State {
             Shown::Certificate => ways.certificates && is_entitled(&pass.claims),
             // The members that say the name and the groups may be others now.
             Shown::Issued(_) | Shown::Introspected { .. } => {
-                self.issuer.is_some() && is_entitled(&pass.claims)
+                let issuer = self.issuer.as_ref().map(|issuer| &issuer.options.issuer);
+                issuer.is_some()
+                    && issuer == pass.claims.issuer.as_ref()
+                    && is_entitled(&pass.claims)
             }
             Shown::Granted { grant, .. } => {
-                let tokens = self.tokens.as_ref().filter(|_| self.server.is_some());
-                let grant = tokens.and_then(|tokens| tokens.grant(grant));
+                let grant = self.tokens.as_ref().and_then(|tokens| tokens.grant(grant));
+                let grant = grant.filter(|grant| {
+                    let server = self.server.as_ref();
+                    server.is_some_and(|server| server.takes(grant))
+                });
                 grant.is_some_and(|grant| is_entitled(&grant.claims()))
             }
         }
@@ -680,10 +704,9 @@ pub(crate) fn claims_of(token: &Stored) -> Claims {
     Claims {
         identity: format!("token:{}", token.name),
         name: token.name.clone(),
-        groups: BTreeSet::new(),
         roles: token.roles.clone(),
         profile: token.profile.clone(),
-        token: None,
+        ..Claims::default()
     }
 }
 

@@ -28,6 +28,9 @@ const FILE: &str = "tokens.json";
 /// The beginning of every token, by which scanners for leaked secrets can find it.
 pub(super) const PREFIX: &str = "mcpzip_";
 
+/// The beginning of the identity of a person who was invited.
+pub(super) const INVITED: &str = "person:";
+
 /// The version of the file's form; the first one has tokens alone, and is written as long as there is nothing else.
 const VERSION: u32 = 2;
 
@@ -110,6 +113,9 @@ pub(crate) struct Grant {
     /// The id of the browser in which the person let it in; none for a login at a provider, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) browser: Option<String>,
+    /// The provider at which the person has logged in; none for an invitation, and in older files, whose logins do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) issuer: Option<String>,
     /// The name that the client gives itself.
     pub(crate) client: String,
     /// The hash of the client's id.
@@ -164,6 +170,8 @@ pub(crate) struct Revoked {
     pub(crate) tokens: Vec<Stored>,
     /// The id, the person's name and the kind of everything else.
     pub(crate) others: Vec<(String, String, &'static str)>,
+    /// The accounts of people of whom nothing is left.
+    pub(crate) accounts: BTreeSet<String>,
 }
 
 /// A token to make.
@@ -281,7 +289,7 @@ impl Known {
     #[must_use]
     pub(crate) fn claims(&self) -> Claims {
         Claims {
-            identity: format!("person:{}", self.name),
+            identity: format!("{INVITED}{}", self.name),
             name: self.name.clone(),
             roles: self.roles.clone(),
             profile: self.profile.clone(),
@@ -301,6 +309,7 @@ impl Grant {
     pub(crate) fn claims(&self) -> Claims {
         Claims {
             identity: self.identity.clone(),
+            issuer: self.issuer.clone(),
             name: self.name.clone(),
             groups: self.groups.clone(),
             roles: self.roles.clone(),
@@ -327,6 +336,12 @@ impl Tokens {
     pub(super) fn find(&self, fingerprint: &Fingerprint) -> Option<&Stored> {
         let token = self.list.get(*self.valid.get(fingerprint)?)?;
         token.is_valid().then_some(token)
+    }
+
+    /// The accounts of tokens and of invitations with this name, where nothing with it counts.
+    #[must_use]
+    pub(crate) fn left(&self, name: &str) -> Vec<String> {
+        left(&self.list, &self.people, name)
     }
 
     /// All tokens, also those that do not count any more.
@@ -497,8 +512,16 @@ impl TokenFile {
                 is_meant(&one.id, &one.name) || browser.is_some_and(|id| browsers.contains(id))
             };
             for one in people.grants.extract_if(.., is_over) {
+                if !is_id {
+                    revoked.accounts.insert(one.claims().account());
+                }
                 revoked.others.push((one.id, one.name, "client"));
             }
+            let owners = revoked.tokens.iter().map(|token| token.name.as_str());
+            let owners = owners.chain(revoked.others.iter().map(|(_, name, _)| name.as_str()));
+            let owners: BTreeSet<&str> = owners.collect();
+            let left = owners.iter().flat_map(|owner| left(tokens, people, owner));
+            revoked.accounts.extend(left);
             Ok(revoked)
         })?;
         match revoked.tokens.is_empty() && revoked.others.is_empty() {
@@ -549,6 +572,17 @@ impl TokenFile {
         files::replace(&self.0, &[&text]).map_err(failed)?;
         Ok(outcome)
     }
+}
+
+/// The accounts of tokens and of invitations with this name, where nothing with it counts: the next person with the name is another one.
+fn left(tokens: &[Stored], people: &People, name: &str) -> Vec<String> {
+    let mut tokens = tokens.iter();
+    let has_token = tokens.any(|token| token.name == name && token.is_valid());
+    let mut known = people.invitations.iter().chain(&people.browsers);
+    let is_known = known.any(|one| one.name == name && one.expires > now());
+    let left = [("token", has_token), ("person", is_known)];
+    let left = left.into_iter().filter(|(_, is_there)| !is_there);
+    left.map(|(kind, _)| format!("{kind}:{name}")).collect()
 }
 
 /// A secret of 256 random bits, as text.

@@ -19,6 +19,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 #[cfg(feature = "cli")]
 use tokio_rustls::TlsAcceptor;
+#[cfg(feature = "cli")]
+use tokio_util::sync::CancellationToken;
 
 use super::access::LetIn;
 use super::admission::Peer;
@@ -125,18 +127,22 @@ pub(super) async fn accept(
     tokio::select! {
         () = taking => {}
         () = tidy(&shared) => {}
-        () = renew(tls.as_deref()) => {}
+        () = renew(tls.as_deref(), &shared) => {}
     }
 }
 
-/// Reads a changed certificate again.
-async fn renew(tls: Option<&Tls>) {
+/// Reads a changed certificate again, and ends what certificates of a replaced authority have opened.
+async fn renew(tls: Option<&Tls>, shared: &Shared) {
     let Some(tls) = tls else {
         return std::future::pending().await;
     };
     loop {
         tokio::time::sleep(LOOK).await;
-        tls.renew();
+        if tls.renew()
+            && let Some(authenticator) = &shared.access.authenticator
+        {
+            authenticator.end_certificates();
+        }
     }
 }
 
@@ -165,7 +171,7 @@ fn keep_alive(stream: &TcpStream) {
 /// Serves a connection with TLS, after its handshake.
 #[cfg(feature = "cli")]
 async fn encrypted(
-    acceptor: TlsAcceptor,
+    (acceptor, replaced): (TlsAcceptor, CancellationToken),
     stream: SlowReaderGuard<TcpStream>,
     mut peer: Peer,
     router: Router,
@@ -189,7 +195,12 @@ async fn encrypted(
     let certificate = certificates.and_then(|certificates| certificates.first());
     let identity = certificate.and_then(|der| ClientCertificate::of(der));
     peer.certificate = identity.map(Arc::new);
-    serve(stream, peer, router, tasks, connection, is_second).await;
+    let has_certificate = peer.certificate.is_some();
+    tokio::select! {
+        () = serve(stream, peer, router, tasks, connection, is_second) => {}
+        // The certificate was checked with authorities that count no more.
+        () = replaced.cancelled(), if has_certificate => {}
+    }
 }
 
 /// Serves a connection; over HTTP/2 if it `is_second`.
@@ -206,6 +217,7 @@ async fn serve(
     let permit_of = permit.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer.clone());
+        request.extensions_mut().insert(permit_of.clone());
         let ongoing = permit_of.begin();
         let answer = router.call(request.map(|body| RequestBody::new(body, permit_of.clone())));
         async move { answer.await.map(|answer| held(answer, ongoing)) }

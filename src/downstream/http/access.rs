@@ -19,6 +19,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::connections::Connection;
 use super::{identities, refusal};
 use crate::identity::Authenticator;
 use crate::secret::{Secret, is_same_secret};
@@ -38,7 +39,7 @@ const CROSS_ORIGIN: [(HeaderName, &str); 4] = [
     (ACCESS_CONTROL_MAX_AGE, "600"),
 ];
 
-/// Marks the response to a permitted request.
+/// Marks the response of a page to a person whom it knows. Other requests are counted when they are permitted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LetIn;
 
@@ -203,9 +204,11 @@ impl Access {
 /// Passes a permitted request on, and refuses others.
 pub(super) async fn check(
     State(access): State<Arc<Access>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
+    let connection = request.extensions_mut().remove::<Arc<Connection>>();
+    let connection = connection.as_deref();
     let listed = access.listed(request.headers());
     let is_preflight = request.method() == Method::OPTIONS
         && request
@@ -219,14 +222,13 @@ pub(super) async fn check(
     } else {
         match access.refusal(request.headers(), request.uri()) {
             Some(refusal) => refusal,
-            None => {
-                let mut response = match &access.authenticator {
-                    None => next.run(request).await,
-                    Some(authenticator) => identities::admit(authenticator, request, next).await,
-                };
-                response.extensions_mut().insert(LetIn);
-                response
-            }
+            None => match &access.authenticator {
+                Some(authenticator) => {
+                    identities::admit(authenticator, connection, request, next).await
+                }
+                None if connection.is_none_or(|one| one.let_in(None)) => next.run(request).await,
+                None => refusal::all_in_use(),
+            },
         }
     };
     if let Some(origin) = listed {

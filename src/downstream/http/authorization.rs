@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::page::shown;
 use super::refusal::{self, Refusal};
 use super::shared::Shared;
+use crate::config::Claims;
 use crate::identity::Authenticator;
 use crate::identity::authorization::{
     Answer, AuthorizationServer, BROWSER, EndpointError, Fields, Visit,
@@ -187,8 +188,11 @@ async fn authorize(State(shared): State<Arc<Shared>>, request: Request) -> Respo
     };
     let browser = asked.browser(request.headers());
     let scopes = asked.scopes();
-    let visit = asked.server.authorize(&fields, browser.as_deref(), &scopes);
-    let visit = visit.await;
+    let is_entitled = |claims: &Claims| asked.authenticator.is_entitled(claims);
+    let visit = asked
+        .server
+        .authorize(&fields, browser.as_deref(), &scopes, &is_entitled)
+        .await;
     asked.shown(&shared, visit)
 }
 
@@ -201,7 +205,11 @@ async fn callback(State(shared): State<Arc<Shared>>, request: Request) -> Respon
         return refusal::bad_request("a member of the query is there twice");
     };
     let browser = asked.browser(request.headers());
-    let visit = asked.server.callback(&fields, browser.as_deref()).await;
+    let is_entitled = |claims: &Claims| asked.authenticator.is_entitled(claims);
+    let visit = asked
+        .server
+        .callback(&fields, browser.as_deref(), &is_entitled)
+        .await;
     asked.shown(&shared, visit)
 }
 

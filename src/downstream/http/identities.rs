@@ -13,6 +13,7 @@ use http_body::{Body as _, Frame};
 use reqwest::Url;
 
 use super::admission::Peer;
+use super::connections::Connection;
 use super::refusal;
 use crate::identity::{Authenticator, Denial, Pass, Resource};
 
@@ -22,6 +23,7 @@ pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 /// Passes a request on if it shows an identity, for as long as that counts.
 pub(super) async fn admit(
     authenticator: &Authenticator,
+    connection: Option<&Connection>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -36,6 +38,10 @@ pub(super) async fn admit(
         Ok(pass) => pass,
         Err(denial) => return refused(authenticator, denial),
     };
+    let identity = pass.entitlement().identity.as_str();
+    if !connection.is_none_or(|one| one.let_in(Some(identity))) {
+        return refusal::all_in_use();
+    }
     request.extensions_mut().insert(pass.clone());
     let response = tokio::select! {
         response = next.run(request) => response,

@@ -16,7 +16,7 @@ impl Tls {
         Err(TlsError)
     }
 
-    pub(super) fn renew(&self) {
+    pub(super) fn renew(&self) -> bool {
         match *self {}
     }
 }

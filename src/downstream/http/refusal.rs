@@ -102,6 +102,11 @@ pub(super) fn full(id: Option<&RequestId>) -> Response {
     refusal.answer(id)
 }
 
+/// 503: all connections are in use.
+pub(super) fn all_in_use() -> Response {
+    unavailable("all connections are in use; send the request again later")
+}
+
 /// 429: a limit is used up; 503 where the limits are not known.
 pub(super) fn limited(exceeded: &Exceeded) -> Response {
     let message = exceeded.to_string();

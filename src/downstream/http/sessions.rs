@@ -19,8 +19,9 @@ use crate::secret::random_token;
 use crate::shutdown::Tasks;
 
 /// The maximum number of sessions. Beyond it, the one that was unused for longest ends, if it was unused for
-/// [`LONG`], or for [`SHORT`] since its handshake.
+/// [`LONG`], or for [`SHORT`] since its handshake. An identity with more than its share loses one before that.
 const MOST: usize = 1024;
+const SHARE: usize = MOST / 8;
 const LONG: Duration = Duration::from_secs(10 * 60);
 const SHORT: Duration = Duration::from_secs(10);
 
@@ -84,12 +85,9 @@ impl Sessions {
     ) -> Result<(String, SessionGuard), Full> {
         let mut entries = self.entries();
         if entries.len() >= MOST {
-            // Sessions that were only opened go first, so that opening many cannot end one that is used.
-            let may_go = entries.iter().filter(|(_, entry)| entry.may_go());
-            let oldest = may_go.min_by_key(|(_, entry)| (!entry.is_only_opened(), *entry.used()));
-            let oldest = oldest.map(|(id, _)| id.clone()).ok_or(Full)?;
+            let least = least(&entries).ok_or(Full)?;
             entries
-                .remove(&oldest)
+                .remove(&least)
                 .iter()
                 .for_each(|entry| entry.close());
         }
@@ -256,6 +254,37 @@ impl Drop for SessionGuard {
         *self.0.used() = Instant::now();
         self.0.guards.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// The session to end for a new one.
+fn least(entries: &HashMap<String, Arc<SessionEntry>>) -> Option<String> {
+    let passes = entries
+        .values()
+        .filter_map(|entry| entry.pass.lock().clone());
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for pass in passes {
+        let identity = &pass.entitlement().identity;
+        match counts.get_mut(identity) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(identity.clone(), 1)),
+        }
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    let all = entries.iter();
+    let least = match most.filter(|(_, count)| *count > SHARE) {
+        Some((identity, _)) => all
+            .filter(|(_, entry)| {
+                let pass = entry.pass.lock();
+                pass.as_ref()
+                    .is_some_and(|pass| pass.entitlement().identity == identity)
+            })
+            .min_by_key(|(_, entry)| (entry.is_in_use(), *entry.used())),
+        // Sessions that were only opened go first, so that opening many cannot end one that is used.
+        None => all
+            .filter(|(_, entry)| entry.may_go())
+            .min_by_key(|(_, entry)| (!entry.is_only_opened(), *entry.used())),
+    };
+    least.map(|(id, _)| id.clone())
 }
 
 /// The session of a Streamable HTTP request, with its id.

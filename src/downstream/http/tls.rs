@@ -12,6 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::TlsOptions;
 use crate::files;
@@ -33,6 +34,10 @@ pub(super) struct Tls {
 struct State {
     config: Arc<ServerConfig>,
     stamp: Stamp,
+    /// The file of the authorities of clients.
+    authorities: Option<Vec<u8>>,
+    /// Cancelled when they are replaced.
+    replaced: CancellationToken,
 }
 
 /// The state of the files, as far as their directory shows it.
@@ -66,24 +71,38 @@ impl Tls {
     /// When one of them cannot be used.
     pub(super) fn new(options: TlsOptions) -> Result<Self, TlsError> {
         let stamp = stamp(&options);
+        // Read before, so that a change meanwhile counts as one.
+        let authorities = authorities(&options);
         let config = Arc::new(load(&options)?);
+        let state = State {
+            config,
+            stamp,
+            authorities,
+            replaced: CancellationToken::new(),
+        };
         Ok(Self {
             options,
-            state: Mutex::new(State { config, stamp }),
+            state: Mutex::new(state),
         })
     }
 
-    /// Accepts a connection with the current certificate.
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.state.lock().config.clone())
+    /// Accepts a connection with the current certificate; the token is cancelled when the authorities of clients are replaced.
+    pub(super) fn acceptor(&self) -> (TlsAcceptor, CancellationToken) {
+        let state = self.state.lock();
+        (
+            TlsAcceptor::from(state.config.clone()),
+            state.replaced.clone(),
+        )
     }
 
-    /// Reads the files again if one has changed. The certificate in use stays where the new one cannot be used.
-    pub(super) fn renew(&self) {
+    /// Reads the files again if one has changed. The certificate in use stays where the new one cannot be used. Returns whether the
+    /// authorities of clients are others now.
+    pub(super) fn renew(&self) -> bool {
         let stamp = stamp(&self.options);
         if self.state.lock().stamp == stamp {
-            return;
+            return false;
         }
+        let authorities = authorities(&self.options);
         let loaded = load(&self.options);
         let mut state = self.state.lock();
         state.stamp = stamp;
@@ -91,12 +110,24 @@ impl Tls {
             Ok(config) => {
                 state.config = Arc::new(config);
                 tracing::info!("new connections get the changed certificate");
+                let is_replaced = state.authorities != authorities;
+                if is_replaced {
+                    state.authorities = authorities;
+                    std::mem::take(&mut state.replaced).cancel();
+                }
+                is_replaced
             }
             Err(error) => {
                 tracing::error!(%error, "the certificate in use stays, until the files are correct");
+                false
             }
         }
     }
+}
+
+/// The text of the file of authorities; `None` without one.
+fn authorities(options: &TlsOptions) -> Option<Vec<u8>> {
+    read("client_ca", options.client_ca.as_deref()?).ok()
 }
 
 fn stamp(options: &TlsOptions) -> Stamp {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -17,7 +18,7 @@ use tokio::sync::Semaphore;
 use super::keys::Keys;
 use crate::config::AuthorizationServer as Options;
 use crate::tool::is_hidden;
-use crate::upstream::oauth::public_document;
+use crate::upstream::oauth::{Unfetched, public_document};
 
 /// The purpose of the seal of an id.
 const PURPOSE: &str = "client";
@@ -36,9 +37,15 @@ const LONGEST_NAME: usize = 80;
 const FRESH: Duration = Duration::from_secs(5 * 60);
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The most documents that are kept, and that are fetched at one time.
+/// The most documents that are kept, and that are fetched at one time: of hosts that the configuration names, and of others.
 const MOST_DOCUMENTS: usize = 1000;
 const MOST_FETCHES: usize = 4;
+
+/// How long a client waits until its document can be fetched.
+const WAIT: Duration = Duration::from_secs(3);
+
+/// The code of a fault that may pass.
+pub(super) const NOT_NOW: &str = "temporarily_unavailable";
 
 /// A client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +75,10 @@ type Fetched = (Instant, Result<Client, ClientFault>);
 #[derive(Debug)]
 pub(super) struct Documents {
     known: Mutex<HashMap<String, Fetched>>,
-    fetches: Semaphore,
+    /// Held while a document of the host is fetched: a host that stalls holds one place.
+    hosts: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    /// The places for hosts that the configuration names, and for others.
+    fetches: [Semaphore; 2],
 }
 
 fn fault(code: &'static str, reason: impl Into<String>) -> ClientFault {
@@ -189,8 +199,21 @@ impl Documents {
     pub(super) fn new() -> Self {
         Self {
             known: Mutex::default(),
-            fetches: Semaphore::new(MOST_FETCHES),
+            hosts: Mutex::default(),
+            fetches: [MOST_FETCHES, MOST_FETCHES].map(Semaphore::new),
         }
+    }
+
+    /// The lock of a host.
+    fn host(&self, host: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut hosts = self.hosts.lock();
+        if let Some(lock) = hosts.get(host).and_then(Weak::upgrade) {
+            return lock;
+        }
+        hosts.retain(|_, lock| lock.strong_count() > 0);
+        let lock = Arc::default();
+        hosts.insert(host.to_owned(), Arc::downgrade(&lock));
+        lock
     }
 
     /// The client with this id.
@@ -246,17 +269,34 @@ impl Documents {
             // The list may have become shorter.
             return client;
         }
-        let Ok(_place) = self.fetches.acquire().await else {
-            return Err(unusable("the server ends".to_owned()));
+        let lock = self.host(&host);
+        let turn = tokio::time::timeout(WAIT, async {
+            let turn = lock.lock().await;
+            let place = self.fetches[usize::from(is_named)].acquire().await;
+            (turn, place)
+        });
+        let Ok(_turn) = turn.await else {
+            let reason = "too many descriptions of clients are being fetched; try again later";
+            return Err(fault(NOT_NOW, reason));
         };
         if let Some(client) = known(&self.known.lock()) {
             return client;
         }
         let fetched = public_document(&url, &options.network, is_named).await;
         let client = match fetched {
-            Err(reason) => Err(unusable(format!(
+            Err(Unfetched::Forbidden(reason)) => Err(unusable(format!(
                 "its document cannot be fetched: {reason}"
             ))),
+            // Strangers must not learn by it what the network around the server looks like.
+            Err(Unfetched::Failed(reason)) => {
+                tracing::info!(
+                    client = id,
+                    reason,
+                    "the document of a client cannot be fetched"
+                );
+                let reason = "its document cannot be fetched; the log of the server has the reason";
+                Err(unusable(reason.to_owned()))
+            }
             Ok(document) if document["client_id"] != id => Err(unusable(
                 "the `client_id` in its document is not the document's URL".to_owned(),
             )),
@@ -269,6 +309,10 @@ impl Documents {
             }
         };
         let mut all = self.known.lock();
+        if all.len() >= MOST_DOCUMENTS {
+            // Those of clients stay, as far as possible.
+            all.retain(|_, (at, client)| client.is_ok() && at.elapsed() < FRESH);
+        }
         if all.len() >= MOST_DOCUMENTS {
             all.clear();
         }

@@ -28,13 +28,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::issuer::time;
 use super::jwt_crypto::install;
-use super::tokens::{Grant, Known, People, Stamp, TokenFile, Tokens, now, random_secret, sha256};
+use super::tokens::{
+    Grant, INVITED, Known, People, Stamp, TokenFile, Tokens, now, random_secret, sha256,
+};
 use super::{Denial, Found, Shown};
 use crate::config::{AuthorizationServer as Options, Claims};
 use crate::identity::html::Page;
 use crate::sealing::{Key, Sealed};
 use crate::secret::{is_same_secret, random_bytes, random_token};
-use client::{Client, ClientFault, Documents};
+use client::{Client, ClientFault, Documents, NOT_NOW};
 use keys::Keys;
 use provider::{Login, Provider};
 use request::{Refused, Request, is_resource, redirect_to};
@@ -209,6 +211,14 @@ impl Visit {
         )
     }
 
+    /// For a person without a role.
+    fn not_entitled(name: &str) -> Self {
+        let sentence = format!(
+            "You are {name}, who may use nothing here. The administrator of the server gives you a role; then start again in your client.",
+        );
+        Self::page(403, "You may use nothing here", &sentence)
+    }
+
     fn unavailable() -> Self {
         Self::page(
             503,
@@ -353,12 +363,13 @@ impl AuthorizationServer {
         Ok(Client::register(members, &keys, &self.options)?)
     }
 
-    /// Begins an authorization in the browser with this secret.
+    /// Begins an authorization in the browser with this secret. `is_entitled` says whether a person gets anything here.
     pub(crate) async fn authorize(
         &self,
         fields: &Fields,
         browser: Option<&str>,
         offered: &BTreeSet<String>,
+        is_entitled: &(dyn Fn(&Claims) -> bool + Sync),
     ) -> Visit {
         let Some(keys) = self.keys() else {
             return Visit::unavailable();
@@ -368,6 +379,7 @@ impl AuthorizationServer {
             Err(Refused::Page(reason)) => {
                 return Visit::page(400, "This client is refused", &reason);
             }
+            Err(Refused::NotNow(reason)) => return Visit::page(503, "Not now", &reason),
             Err(Refused::Client {
                 redirect,
                 state,
@@ -391,6 +403,9 @@ impl AuthorizationServer {
         });
         let browser = sha256(secret);
         let answer = match (known, &self.provider) {
+            (Some(person), _) if !is_entitled(&person.claims) => {
+                return Visit::not_entitled(&person.claims.name);
+            }
             (Some(person), _) => match self.ask(request, browser, person) {
                 Some(answer) => answer,
                 None => return Visit::unavailable(),
@@ -439,8 +454,13 @@ impl AuthorizationServer {
         (is_theirs && age < FLOW.as_secs()).then_some(returned)
     }
 
-    /// Goes on with a person who comes back from the provider.
-    pub(crate) async fn callback(&self, fields: &Fields, browser: Option<&str>) -> Visit {
+    /// Goes on with a person who comes back from the provider. `is_entitled` says whether a person gets anything here.
+    pub(crate) async fn callback(
+        &self,
+        fields: &Fields,
+        browser: Option<&str>,
+        is_entitled: &(dyn Fn(&Claims) -> bool + Sync),
+    ) -> Visit {
         let (Some(state), Some(browser), Some(provider)) =
             (fields.get("state"), browser, &self.provider)
         else {
@@ -469,8 +489,17 @@ impl AuthorizationServer {
                 return denied("server_error");
             }
         };
+        if self.regroup(&person.claims).is_err() {
+            return Visit::unavailable();
+        }
         let event = format!("{} logged in at the provider", person.claims.name);
         let event = (person.claims.identity.clone(), event);
+        if !is_entitled(&person.claims) {
+            return Visit {
+                event: Some(event),
+                ..Visit::not_entitled(&person.claims.name)
+            };
+        }
         let Some(answer) = self.ask(returned.request, returned.browser, person) else {
             return Visit::unavailable();
         };
@@ -478,6 +507,43 @@ impl AuthorizationServer {
             event: Some(event),
             ..Visit::of(answer)
         }
+    }
+
+    /// Gives all that a person has let in before the groups of the latest login.
+    fn regroup(&self, claims: &Claims) -> Result<(), EndpointError> {
+        let regroup = |person: &mut Person| {
+            if person.claims.account() == claims.account() {
+                person.claims.groups.clone_from(&claims.groups);
+            }
+        };
+        for consent in self.consents.lock().values_mut() {
+            regroup(&mut consent.person);
+        }
+        for code in self.codes.lock().values_mut() {
+            regroup(&mut code.person);
+        }
+        let is_other = |grant: &Grant| {
+            grant.claims().account() == claims.account() && grant.groups != claims.groups
+        };
+        let tokens = self.file.read().map_err(|error| {
+            tracing::error!(%error, "no person can log in");
+            EndpointError::unavailable()
+        })?;
+        if tokens.people().grants.iter().any(is_other) {
+            self.change(|people| {
+                let all = people.grants.iter_mut();
+                all.filter(|grant| is_other(grant))
+                    .for_each(|grant| grant.groups.clone_from(&claims.groups));
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the provider of a grant still is the one at which people log in. An invitation has none.
+    pub(super) fn takes(&self, grant: &Grant) -> bool {
+        let is_invited = grant.identity.starts_with(INVITED);
+        let provider = self.provider.as_ref().map(Provider::url);
+        is_invited || provider.is_some() && grant.issuer.as_deref() == provider
     }
 
     /// Ends an authorization by the decision of its person.
@@ -682,6 +748,7 @@ impl AuthorizationServer {
         let members = self.members(token, &keys)?;
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let grant = text("sid").and_then(|id| tokens.grant(id));
+        let grant = grant.filter(|grant| self.takes(grant));
         let grant = grant.ok_or(Denial::Invalid)?;
         let header = decode_header(token).map_err(|_| Denial::Invalid)?;
         let shown = Shown::Granted {
@@ -730,7 +797,13 @@ impl AuthorizationServer {
         let id = fields.get("client_id");
         let id = id.ok_or_else(|| Refused::Page("The request names no client.".to_owned()))?;
         let client = self.documents.client(id, keys, &self.options).await;
-        let client = client.map_err(|fault| Refused::Page(format!("{}.", fault.reason)))?;
+        let client = client.map_err(|fault| {
+            let reason = format!("{}.", fault.reason);
+            match fault.code {
+                NOT_NOW => Refused::NotNow(reason),
+                _ => Refused::Page(reason),
+            }
+        })?;
         let redirect = fields.get("redirect_uri").unwrap_or_default();
         if !client.has_redirect(redirect, &self.options) {
             let reason =
@@ -858,6 +931,7 @@ impl AuthorizationServer {
             id,
             name: claims.name,
             identity: claims.identity,
+            issuer: claims.issuer,
             groups: claims.groups,
             roles: claims.roles,
             profile: claims.profile,
@@ -905,7 +979,10 @@ impl AuthorizationServer {
         let rotated = self.change(|people| {
             let at = people.grants.iter().position(|grant| grant.id == id);
             let at = at
-                .filter(|at| people.grants[*at].client_sha256 == hash)
+                .filter(|at| {
+                    let grant = &people.grants[*at];
+                    grant.client_sha256 == hash && self.takes(grant)
+                })
                 .ok_or(None)?;
             let grant = &mut people.grants[at];
             if turn == grant.turn {

@@ -67,6 +67,11 @@ impl Provider {
         }
     }
 
+    /// The URL by which it is known.
+    pub(super) fn url(&self) -> &str {
+        &self.options.issuer.issuer
+    }
+
     async fn metadata(&self) -> Result<Value, RequestError> {
         let known = self.metadata.lock().clone();
         if let Some((known, _)) = known.filter(|(_, at)| at.elapsed() < FRESH) {

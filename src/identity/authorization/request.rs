@@ -71,6 +71,8 @@ pub(super) struct Request {
 pub(super) enum Refused {
     /// For the person, on a page: the client or its redirect is not known, so that nothing may be sent there.
     Page(String),
+    /// For the person, on a page: the client cannot be known now.
+    NotNow(String),
     /// For the client, at its redirect.
     Client {
         redirect: String,
@@ -88,9 +90,7 @@ impl Request {
         audience: &str,
         offered: &BTreeSet<String>,
     ) -> Result<Self, Refused> {
-        let state = fields
-            .get("state")
-            .filter(|state| state.len() <= LONGEST_STATE);
+        let state = fields.get("state");
         let refused = |code, reason: &str| Refused::Client {
             redirect: redirect.to_owned(),
             state: state.map(str::to_owned),
@@ -99,6 +99,10 @@ impl Request {
                 reason: reason.to_owned(),
             },
         };
+        if state.is_some_and(|state| state.len() > LONGEST_STATE) {
+            let reason = "`state` is longer than 2048 bytes";
+            return Err(refused("invalid_request", reason));
+        }
         if fields.get("response_type") != Some("code") {
             let reason = "`response_type` must be `code`";
             return Err(refused("unsupported_response_type", reason));

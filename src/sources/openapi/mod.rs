@@ -93,7 +93,7 @@ impl OpenApiSource {
             .person
             .as_ref()
             .filter(|_| !remote.identity.is_shared());
-        let person = person.map_or("", |person| person.identity());
+        let person = person.map_or_else(String::new, |person| person.entitlement.account());
         let kept = Kept::of(directory, &format!("{key}{person}"));
         let description = Description::of(server, remote, openapi, &interface, kept, context)?;
         let query = interface

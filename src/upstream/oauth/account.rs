@@ -86,14 +86,15 @@ impl Account {
             .headers
             .keys()
             .any(|name| name.eq_ignore_ascii_case("authorization"));
-        let (vault, person) = match &remote.identity {
+        let person = context.person.as_ref();
+        let account = person.map(|person| person.entitlement.account());
+        let (vault, account) = match &remote.identity {
             UpstreamIdentity::Shared => (&context.logins, None),
             UpstreamIdentity::PerUser => {
-                let person = context.person.as_ref();
-                let person = person.ok_or_else(|| LoginError::OfPeople {
+                let account = account.ok_or_else(|| LoginError::OfPeople {
                     server: server.to_string(),
                 })?;
-                (&context.logins_of_people, Some(person.identity()))
+                (&context.logins_of_people, Some(account))
             }
             UpstreamIdentity::Forward(_) | UpstreamIdentity::Exchange(_) => (&None, None),
         };
@@ -104,7 +105,7 @@ impl Account {
             server: server.to_string(),
             reason: "has a URL that cannot be used".to_owned(),
         })?;
-        let store = Store::new(vault, server, url.as_str(), person);
+        let store = Store::new(vault, server, url.as_str(), account.as_deref());
         let (server, remote, context) = (server.clone(), remote.clone(), context.clone());
         Ok(Some(Self {
             server,

@@ -22,6 +22,8 @@ mod error;
 mod exchange;
 mod fetcher;
 mod flow;
+#[cfg(feature = "cli")]
+mod forgetting;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
 mod given_token;
@@ -47,10 +49,12 @@ pub(crate) use auth_required::AuthRequired;
 pub(crate) use error::LoginError;
 pub(super) use exchange::{Exchange, Exchanges};
 pub(crate) use flow::{Flow, LoginRequest, RedirectAnswer};
+#[cfg(feature = "cli")]
+pub(crate) use forgetting::forget;
 pub(crate) use issuer::IssuerChange;
 pub(crate) use mcp_remote::Inherited;
 pub(crate) use place::{LoginPlace, Place};
-pub(crate) use public_document::public_document;
+pub(crate) use public_document::{Unfetched, public_document};
 pub(super) use session::TokenSource;
 pub(crate) use vault::{OwnKey, Vault};
 

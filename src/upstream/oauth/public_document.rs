@@ -19,18 +19,37 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The size limit of the document, in bytes.
 const LARGEST: usize = 64 * 1024;
 
+/// The reason why there is no document.
+#[derive(Debug)]
+pub(crate) enum Unfetched {
+    /// The URL may not be asked, in words for anyone.
+    Forbidden(String),
+    /// It was asked, in words for the operator.
+    Failed(String),
+}
+
 /// Gets the document. Redirects are not followed. `may_be_private` is for hosts that the configuration names.
 ///
 /// # Errors
-/// In words, when there is none, or the URL leads into a private network.
+/// When there is none, or the URL leads into a private network.
 pub(crate) async fn public_document(
     url: &Url,
     network: &Network,
     may_be_private: bool,
-) -> Result<Value, String> {
+) -> Result<Value, Unfetched> {
     if url.scheme() != "https" {
-        return Err("its URL has no `https`".to_owned());
+        return Err(Unfetched::Forbidden("its URL has no `https`".to_owned()));
     }
+    if !may_be_private {
+        let nowhere = Url::parse("https://stranger.invalid/").expect("it is a URL");
+        let permitted = permitted(&nowhere, true, url);
+        permitted.map_err(|error| Unfetched::Forbidden(error.to_string()))?;
+    }
+    let fetched = fetched(url, network, may_be_private).await;
+    fetched.map_err(Unfetched::Failed)
+}
+
+async fn fetched(url: &Url, network: &Network, may_be_private: bool) -> Result<Value, String> {
     let builder = tls::begin()
         .user_agent(concat!("mcpzip/", env!("CARGO_PKG_VERSION")))
         .timeout(LIMIT)
@@ -40,8 +59,6 @@ pub(crate) async fn public_document(
     let builder = if may_be_private {
         builder
     } else {
-        let nowhere = Url::parse("https://stranger.invalid/").expect("it is a URL");
-        permitted(&nowhere, true, url).map_err(|error| error.to_string())?;
         builder.dns_resolver(AddressGuard::sparing(network.proxies()))
     };
     let builder = network.with_certificates(builder, None);

@@ -110,6 +110,23 @@ impl Record {
     }
 }
 
+/// The name of a record.
+fn name_of(server: &str, url: &str, person: Option<&str>) -> String {
+    let (text, length) = match person {
+        None => (format!("{server}\n{url}"), 6),
+        Some(person) => (format!("{server}\n{url}\n{person}"), 16),
+    };
+    let hash = HEXLOWER.encode(&Sha256::digest(text)[..length]);
+    format!("{server}-{hash}")
+}
+
+/// The name that a written record has if it is that of this person; `None` if it is not a record.
+#[cfg(feature = "cli")]
+pub(super) fn written_name(written: &[u8], person: &str) -> Option<String> {
+    let Envelope { server, url, .. } = serde_json::from_slice(written).ok()?;
+    Some(name_of(&server, &url, Some(person)))
+}
+
 impl Store {
     /// The storage of the logins of `server` at `url` in `vault`; with `person`, those of this identity alone.
     pub(super) fn new(
@@ -118,14 +135,9 @@ impl Store {
         url: &str,
         person: Option<&str>,
     ) -> Self {
-        let (text, length) = match person {
-            None => (format!("{server}\n{url}"), 6),
-            Some(person) => (format!("{server}\n{url}\n{person}"), 16),
-        };
-        let hash = HEXLOWER.encode(&Sha256::digest(text)[..length]);
         Self {
             vault: vault.clone(),
-            name: format!("{server}-{hash}"),
+            name: name_of(server.as_str(), url, person),
             server: server.clone(),
             url: url.to_owned(),
             person: person.map(str::to_owned),

@@ -168,8 +168,8 @@ impl OnBehalf {
             None => {
                 let name = &person.entitlement.person.name;
                 // A name with other characters would be read differently by different servers.
-                let value = HeaderValue::from_str(name)
-                    .map_err(|_| unusable(IdentityError::Name.to_string()))?;
+                let value = HeaderValue::from_str(name).ok().filter(|_| name.is_ascii());
+                let value = value.ok_or_else(|| unusable(IdentityError::Name.to_string()))?;
                 Ok(Self::Named(header, value))
             }
         }

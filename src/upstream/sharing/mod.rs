@@ -244,7 +244,8 @@ pub(super) fn sharing(entry: &Server, session: &UpstreamContext) -> Sharing {
 pub(super) fn list_key(entry: &Server, session: &UpstreamContext) -> String {
     if entry.is_for_people() {
         let person = session.person.as_ref();
-        let parts = person.map(|person| (person.identity(), person.entitlement.grant.as_deref()));
+        let parts = person.map(|person| &person.entitlement);
+        let parts = parts.map(|part| (part.account(), part.grant.as_deref()));
         let digest = Sha256::digest(format!("person\n{parts:?}"));
         return format!("{}+{}", entry.hash, hex(&digest[..16]));
     }

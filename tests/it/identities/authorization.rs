@@ -786,16 +786,153 @@ impl Provider {
     /// Brings anna back from where she was sent.
     #[track_caller]
     fn come_back(&self, gateway: &Gateway, browser: &mut Browser, onward: &Answer) -> Answer {
-        let asked = members(onward.header("location"));
-        *self.next.lock() = json!({
-            "iss": self.url(), "aud": "gateway", "sub": "7", "login": "anna", "nonce": asked["nonce"],
-            "groups": ["developers"], "exp": now() + 600,
-        });
-        let back = format!("/oauth/callback?state={}&code=x", asked["state"]);
-        let page = browser.send(call(gateway, "GET", &back));
+        let page = self.come_back_of(gateway, browser, onward, &json!(["developers"]));
         assert_eq!(page.status, 200, "{page:?}");
         page
     }
+
+    /// Brings anna back as a member of these groups.
+    fn come_back_of(
+        &self,
+        gateway: &Gateway,
+        browser: &mut Browser,
+        onward: &Answer,
+        groups: &Value,
+    ) -> Answer {
+        let asked = members(onward.header("location"));
+        *self.next.lock() = json!({
+            "iss": self.url(), "aud": "gateway", "sub": "7", "login": "anna", "nonce": asked["nonce"],
+            "groups": groups, "exp": now() + 600,
+        });
+        let back = format!("/oauth/callback?state={}&code=x", asked["state"]);
+        browser.send(call(gateway, "GET", &back))
+    }
+}
+
+#[test]
+fn the_groups_of_the_latest_login_count_and_without_a_role_there_is_no_consent() {
+    let provider = Provider::start();
+    let setup = provider.setup();
+    let gateway = setup.serve(&[]);
+    let client = registered(&gateway);
+    let (mut anna, mut elsewhere) = (Browser::default(), Browser::default());
+    let page = provider.log_in(&gateway, &mut anna, &client);
+    let back = anna.consent(&gateway, &page, "allow");
+    let (access, _) = tokens(&exchange(&gateway, &client, &back["code"]));
+    assert_eq!(execute(&gateway, "git__log", &access), "200 the log");
+    let open = provider.log_in(&gateway, &mut anna, &client);
+    // Meanwhile she has left the group.
+    let onward = elsewhere.authorize(&gateway, &[("client_id", &client)]);
+    let page = provider.come_back_of(&gateway, &mut elsewhere, &onward, &json!([]));
+    assert_eq!(page.status, 403, "{page:?}");
+    assert!(
+        page.body.contains("may use nothing here") && !page.body.contains("<form"),
+        "{page:?}"
+    );
+    until("the earlier login to end", || {
+        execute(&gateway, "git__log", &access)
+            .starts_with("403")
+            .then_some(())
+    });
+    // Nor does a page that was open get the group back.
+    let back = anna.consent(&gateway, &open, "allow");
+    let (access, _) = tokens(&exchange(&gateway, &client, &back["code"]));
+    assert!(execute(&gateway, "git__log", &access).starts_with("403"));
+}
+
+#[test]
+fn what_a_login_opened_ends_when_the_provider_is_replaced_or_removed() {
+    let provider = Provider::start();
+    let setup = provider.setup();
+    let gateway = setup.serve(&[]);
+    let client = registered(&gateway);
+    let mut anna = Browser::default();
+    let page = provider.log_in(&gateway, &mut anna, &client);
+    let back = anna.consent(&gateway, &page, "allow");
+    let (access, refresh_token) = tokens(&exchange(&gateway, &client, &back["code"]));
+    assert_eq!(execute(&gateway, "git__log", &access), "200 the log");
+    let file = setup.home().path("state/identity/tokens.json");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(kept.contains(&provider.url()), "{kept}");
+    let ends = |with: Setup| {
+        with.save();
+        until("the login to end", || {
+            execute(&gateway, "git__log", &access)
+                .starts_with("401")
+                .then_some(())
+        });
+        assert_eq!(refresh(&gateway, &client, &refresh_token).status, 400);
+        with
+    };
+    let other = json!({ "issuer": Provider::start().url(), "client_id": "gateway", "client_secret": "s3cret" });
+    let server = |login: Option<&Value>| {
+        let mut server = json!({ "url": URL });
+        if let Some(login) = login {
+            server["login"] = login.clone();
+        }
+        json!({ "auth": { "authorization_server": server } })
+    };
+    let setup = ends(setup.setting("http", server(Some(&other))));
+    let setup = ends(setup.setting("http", server(None)));
+    // It counts again where it was made.
+    let own =
+        json!({ "issuer": provider.url(), "client_id": "gateway", "client_secret": "s3cret" });
+    let setup = setup.setting("http", server(Some(&own)));
+    setup.save();
+    until("the provider to be back", || {
+        (execute(&gateway, "git__log", &access) == "200 the log").then_some(())
+    });
+    // A login of which the provider is not known ends.
+    let unknown = kept.replace(&format!("\"issuer\": \"{}\",", provider.url()), "");
+    assert_ne!(kept, unknown);
+    std::fs::write(&file, unknown).unwrap();
+    let _setup = ends(setup);
+}
+
+#[test]
+fn a_host_that_stalls_delays_no_client_of_another() {
+    let documents = json!({ "client_documents": ["127.0.0.1", "localhost"] });
+    let setup = with_server(&documents);
+    let gateway = setup.serve(&[]);
+    let stalling = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = stalling.local_addr().unwrap().port();
+    let path = |id: String| authorize_path(&[("client_id", id.as_str())]);
+    let stalled = |number: u32| path(format!("https://127.0.0.1:{port}/{number}"));
+    let waiting: Vec<_> = (0..24)
+        .map(|number| call(&gateway, "GET", &stalled(number)).begin())
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let start = std::time::Instant::now();
+    let other = path("https://localhost:9/client".to_owned());
+    let page = call(&gateway, "GET", &other).send();
+    assert!(start.elapsed() < Duration::from_secs(2), "{page:?}");
+    // A stranger does not learn how the network answered.
+    assert_eq!(page.status, 400);
+    assert!(
+        page.body.contains("the log of the server has the reason")
+            && !page.body.contains("refused:")
+            && !page.body.contains("connect"),
+        "{page:?}"
+    );
+    let page = call(&gateway, "GET", &stalled(100)).send();
+    assert_eq!(page.status, 503, "{page:?}");
+    assert!(start.elapsed() < Duration::from_secs(8));
+    drop(waiting);
+}
+
+#[test]
+fn a_state_that_is_too_long_is_an_error_with_the_state() {
+    let setup = with_server(&json!({}));
+    let gateway = setup.serve(&[]);
+    let client = registered(&gateway);
+    let state = "s".repeat(2049);
+    let changes = [("client_id", client.as_str()), ("state", state.as_str())];
+    let back = Browser::default().authorize(&gateway, &changes);
+    let back = members(back.header("location"));
+    assert_eq!(
+        (&*back["error"], &*back["state"]),
+        ("invalid_request", &*state)
+    );
 }
 
 #[test]

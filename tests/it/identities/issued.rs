@@ -155,6 +155,11 @@ fn a_token_counts_only_if_everything_in_it_is_as_configured() {
         ("nbf", json!(now() + 300)),
         ("sub", Value::Null),
         ("sub", json!("an na")),
+        (
+            "cnf",
+            json!({ "jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I" }),
+        ),
+        ("cnf", Value::Bool(false)),
     ] {
         refused(
             &key.token(&with(&good, member, value.clone())),

@@ -4,6 +4,7 @@
 mod always;
 mod authorization;
 mod cost;
+mod crowds;
 mod forwarded;
 mod introspection;
 mod isolation;

@@ -218,3 +218,43 @@ fn tls_that_cannot_be_used_keeps_the_server_from_starting() {
     let outcome = setup.run(&["serve", "--http", "127.0.0.1:0"]);
     assert!(outcome.stderr.contains("client_ca"), "{}", outcome.stderr);
 }
+
+#[test]
+fn a_replaced_authority_of_clients_ends_open_connections() {
+    let authority = Authority::new();
+    let server = Secure::start(with_tls(&authority, &json!({ "certificates": true })));
+    let anna = authority.identity("client", |params| {
+        use rcgen::{DnType, ExtendedKeyUsagePurpose};
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "anna");
+        let unit = DnType::OrganizationalUnitName;
+        params.distinguished_name.push(unit, "developers");
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let root = reqwest::Certificate::from_pem(authority.pem().as_bytes()).unwrap();
+        let identity = reqwest::Identity::from_pem(anna.pem().as_bytes()).unwrap();
+        let client = Client::builder()
+            .no_proxy()
+            .tls_certs_only([root])
+            .identity(identity)
+            .build()
+            .unwrap();
+        let url = server.url.replace("/mcp", "/sse");
+        let request = client.get(url).header("accept", "text/event-stream");
+        let mut stream = request.send().await.unwrap();
+        assert_eq!(stream.status(), 200);
+        assert!(stream.chunk().await.unwrap().is_some());
+        let path = server.setup.home().path("authority.pem");
+        std::fs::write(path, Authority::new().pem()).unwrap();
+        let end = async { while let Ok(Some(_)) = stream.chunk().await {} };
+        let ended = tokio::time::timeout(Duration::from_secs(10), end).await;
+        assert!(ended.is_ok(), "the stream goes on");
+    });
+    assert!(server.ask(&authority, None, Some(&anna)).is_err());
+}

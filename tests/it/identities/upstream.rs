@@ -879,3 +879,110 @@ fn a_client_that_opens_urls_is_sent_to_the_page() {
     let answer = call(&more);
     assert!(answer.contains("fine"), "{answer}");
 }
+
+#[test]
+fn a_name_with_other_characters_than_ascii_is_not_forwarded() {
+    let apart = Apart::start(named);
+    let forward = json!({ "identity": { "forward": { "header": "X-User" } } });
+    let setup = setup(&apart.web, forward);
+    let jose = token(&setup, &["josé", "--role", "all"]);
+    let gateway = setup.serve(&[]);
+    let said = execute(&gateway, "apart__whoami", &jose);
+    assert!(!said.starts_with("200 jos"), "{said}");
+    let said = search(&gateway, "whoami", &jose);
+    assert!(!said.contains("josé"), "{said}");
+    let seen = apart.web.requests();
+    assert!(seen.is_empty(), "{seen:?}");
+    // The other form of the letter would be another name to rules, and the same to people.
+    let made = setup.run(&["token", "create", "jose\u{301}", "--role", "all"]);
+    assert!(made.code(2).stderr.contains("accents"));
+}
+
+/// Logs a person in at `web`, and waits until that is noticed.
+#[track_caller]
+fn logged_in(gateway: &Gateway, token: &str) {
+    let back = log_in(gateway, token);
+    assert_eq!(gateway.call("GET", &back).by(token).send().status, 303);
+    until("the login to be noticed", || {
+        (execute(gateway, "web__t", token) == "200 fine").then_some(())
+    });
+}
+
+#[test]
+fn a_new_person_with_an_old_name_has_none_of_the_old_logins() {
+    let authority = Authority::start(Manner::default());
+    let setup = people(&authority);
+    let old = token(&setup, &["alex", "--role", "all"]);
+    let bob = token(&setup, &["bob", "--role", "all"]);
+    let gateway = setup.serve(&[]);
+    logged_in(&gateway, &old);
+    logged_in(&gateway, &bob);
+    // Another token of the person keeps the login.
+    let second = token(&setup, &["alex", "--role", "all"]);
+    let listed = setup.run(&["token", "list", "--json"]).code(0).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    assert_eq!(listed[0]["name"], "alex");
+    let _ = setup.run(&["token", "revoke", id]).code(0);
+    assert_eq!(execute(&gateway, "web__t", &second), "200 fine");
+    let _ = setup.run(&["token", "revoke", "alex"]).code(0);
+    let new = token(&setup, &["alex", "--role", "all"]);
+    until("the login to be gone", || {
+        let said = execute(&gateway, "web__t", &new);
+        said.contains("login needed").then_some(())
+    });
+    assert_eq!(execute(&gateway, "web__t", &bob), "200 fine");
+    // A token that has expired leaves nothing to the next person either.
+    logged_in(&gateway, &new);
+    let file = setup.home().path("state/identity/tokens.json");
+    let mut written: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    for token in written["tokens"].as_array_mut().unwrap() {
+        if token["name"] == "alex" {
+            token["expires"] = json!(now() - 10);
+        }
+    }
+    std::fs::write(&file, written.to_string()).unwrap();
+    let next = token(&setup, &["alex", "--role", "all"]);
+    until("the login to be gone", || {
+        let said = execute(&gateway, "web__t", &next);
+        said.contains("login needed").then_some(())
+    });
+}
+
+#[test]
+fn a_login_of_one_issuers_person_is_none_of_another_issuers() {
+    let authority = Authority::start(Manner::default());
+    let (key, other_key) = (Key::new("one"), Key::new("two"));
+    let (issuer, other) = (Issuer::start(&[&key]), Issuer::start(&[&other_key]));
+    let by = |issuer: &Issuer| {
+        let oauth = json!({ "issuer": issuer.url(), "jwks_url": issuer.keys(), "audience": "https://mcp.example.com/mcp" });
+        json!({ "auth": { "oauth": oauth } })
+    };
+    let all = json!({ "all": { "profiles": ["*"], "groups": ["developers"] } });
+    let setup = people(&authority).setting("roles", all);
+    let setup = setup.setting("http", by(&issuer));
+    // The public URL, by which the browser comes back, is that of the audience: the path is the same.
+    let gateway = setup.serve(&[]);
+    let hers = key.token(&issuer.members("1001"));
+    let page = gateway.call("GET", "/logins").by(&hers).send();
+    assert_eq!(page.status, 200, "{page:?}");
+    let fields = [("mark", &*mark(&page.body)), ("server", "web")];
+    let onward = submit(&gateway, "/logins/begin", &fields).by(&hers).send();
+    let link = onward.body.split("<a href=\"").nth(1).unwrap();
+    let link = link.split('"').next().unwrap().replace("&amp;", "&");
+    let back = Url::parse(&location(&get(&link)).unwrap()).unwrap();
+    let back = format!("{}?{}", back.path(), back.query().unwrap());
+    assert_eq!(gateway.call("GET", &back).by(&hers).send().status, 303);
+    until("the login to be noticed", || {
+        (execute(&gateway, "web__t", &hers) == "200 fine").then_some(())
+    });
+    let setup = setup.setting("http", by(&other));
+    setup.save();
+    let theirs = other_key.token(&other.members("1001"));
+    until("the other issuer to count", || {
+        let said = execute(&gateway, "web__t", &theirs);
+        assert!(!said.contains("fine"), "{said}");
+        said.contains("login needed").then_some(())
+    });
+    assert!(execute(&gateway, "web__t", &hers).starts_with("401"));
+}

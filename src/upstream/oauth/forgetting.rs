@@ -1,0 +1,48 @@
+//! The end of the logins of people of whom nothing else is left. It needs no server's entry and no key: a record's name says whose it is.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use super::lock::lock_file;
+use super::store::written_name;
+use crate::files;
+
+/// Removes the logins of these accounts, which are files of `directory`. Returns their number.
+///
+/// # Errors
+/// When one of them cannot be read or removed.
+pub(crate) async fn forget(directory: &Path, accounts: &BTreeSet<String>) -> io::Result<usize> {
+    let listing = match std::fs::read_dir(directory) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut removed = 0;
+    for file in listing {
+        let path = file?.path();
+        if path.extension().is_none_or(|end| end != "json") {
+            continue;
+        }
+        let bytes = match files::read_any(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let name = path.file_stem();
+        let is_of = |account: &String| {
+            let own = written_name(&bytes, account);
+            own.is_some_and(|own| name.is_some_and(|name| name == own.as_str()))
+        };
+        if accounts.iter().any(is_of) {
+            // A process that renews the login would write it again.
+            let _lock = lock_file(&path.with_extension("lock")).await?;
+            match std::fs::remove_file(&path) {
+                Ok(()) => removed += 1,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(removed)
+}
