@@ -189,8 +189,16 @@ export class Home {
   async end() {
     this.run('daemon', 'stop');
     for (const child of this.children) if (child.exitCode === null) child.kill();
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    rmSync(this.path, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+    // Servers that are ending still write their logs.
+    for (const until = Date.now() + PATIENCE; ;) {
+      try {
+        rmSync(this.path, { recursive: true, force: true });
+        return;
+      } catch (error) {
+        if (Date.now() > until) throw error;
+        await wait(200);
+      }
+    }
   }
 
   changeTools() {
