@@ -1,1 +1,0 @@
-import{A as e,B as t,c as n,i as r,nt as i}from"./first-DOQ7NmCH.js";n();var a=document.getElementById(`app`);if(!a)throw Error(`the page has no #app`);a.replaceChildren(),i(e(r,{}),a),t();
