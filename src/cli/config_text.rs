@@ -89,7 +89,8 @@ pub(super) fn show(paths: &Paths, environment: &Environment, output: &Output) ->
     match &hidden {
         Some(hidden) => output.verbatim(hidden.text.trim_end()),
         None => {
-            output.note("it is not JSON, so the secrets in it cannot be found, and it is not shown")
+            output
+                .note("it is not JSON, so the secrets in it cannot be found, and it is not shown");
         }
     }
     checked.show(file, output);

@@ -3,8 +3,13 @@
 use super::control::ServerState;
 use crate::proxy::ProcessMetric;
 
-/// The metrics of a daemon with so many sessions, these servers, and so many sessions of daemons that ended.
-pub(super) fn all(sessions: usize, servers: &[ServerState], taken_over: u64) -> Vec<ProcessMetric> {
+/// The metrics of a daemon with so many sessions and windows, these servers, and so many sessions of daemons that ended.
+pub(super) fn all(
+    sessions: usize,
+    windows: usize,
+    servers: &[ServerState],
+    taken_over: u64,
+) -> Vec<ProcessMetric> {
     let shared = servers.iter().filter(|server| server.sessions.len() > 1);
     let gauge = |name, help, value: usize| ProcessMetric {
         name,
@@ -17,6 +22,11 @@ pub(super) fn all(sessions: usize, servers: &[ServerState], taken_over: u64) -> 
             "mcpzip_daemon_sessions",
             "Sessions that the daemon serves, without HTTP clients.",
             sessions,
+        ),
+        gauge(
+            "mcpzip_daemon_windows",
+            "Open windows of `mcpzip ui`.",
+            windows,
         ),
         gauge(
             "mcpzip_daemon_shared_servers",

@@ -589,7 +589,9 @@ impl ProcessMetrics for Daemon {
     fn all(&self) -> Vec<ProcessMetric> {
         let servers = control::Daemon::servers(self);
         let sessions = self.sessions.lock().len();
-        metrics::all(sessions, &servers, self.taken_over.load(Ordering::Relaxed))
+        let windows = self.window.count();
+        let taken_over = self.taken_over.load(Ordering::Relaxed);
+        metrics::all(sessions, windows, &servers, taken_over)
     }
 }
 

@@ -750,7 +750,10 @@ mod tests {
     use super::*;
 
     fn made(action: &str, arguments: Value) -> Result<Prepared, String> {
-        prepare(action, arguments.as_object().unwrap(), &[])
+        let Value::Object(arguments) = arguments else {
+            panic!("arguments are an object")
+        };
+        prepare(action, &arguments, &[])
     }
 
     #[test]

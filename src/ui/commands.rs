@@ -52,7 +52,7 @@ pub(super) async fn run(
         Work::Command { arguments, input } => {
             let ran = process(opening, &arguments, input, note);
             match tokio::time::timeout(prepared.limit, ran).await {
-                Ok(Ok(ended)) => answer.ended(ended, prepared.has_lines),
+                Ok(Ok(ended)) => answer.ended(&ended, prepared.has_lines),
                 Ok(Err(error)) => answer.error = format!("the command cannot be run: {error}"),
                 Err(_) => {
                     let seconds = prepared.limit.as_secs();
@@ -141,7 +141,7 @@ impl Answer {
         }
     }
 
-    fn ended(&mut self, ended: Ended, has_lines: bool) {
+    fn ended(&mut self, ended: &Ended, has_lines: bool) {
         self.exit = ended.exit;
         self.error = ended.stderr.trim_end().to_owned();
         let text = match has_lines {

@@ -130,7 +130,7 @@ pub(super) async fn events(
     };
     let (past, listener) = host.events().listen(since);
     let stream = EventStream {
-        ready: begin(past),
+        ready: begin(&past),
         listener,
         session,
         _stay: host.stay(),
@@ -167,7 +167,7 @@ impl EventStream {
 }
 
 /// The first texts of a stream. There is always one, so that the browser sees the stream begin.
-fn begin(past: Past) -> VecDeque<String> {
+fn begin(past: &Past) -> VecDeque<String> {
     let first = match past.is_incomplete {
         true => "event: incomplete\ndata: {}\n\n",
         false => ":\n\n",

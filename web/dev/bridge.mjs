@@ -1,6 +1,6 @@
 // Serves the built window and the doors of the daemon's window for development: each door runs the given program, or asks the
 // daemon's socket. `node dev/bridge.mjs --bin mcpzip [--port N] [--dist DIR] [--key KEY] [--large] [-- GLOBAL OPTIONS]` prints the link.
-// The program serves the window itself; this file is no part of it.
+// The program serves the window itself, without this file.
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const text = (name, isRequired = false) => ({ name, type: 'string', is_required:
 const optional = (flag, value) => (value === undefined || value === '' ? [] : [flag, String(value)]);
 const dry = (given) => (given.dry_run ? ['--dry-run'] : []);
 const named = (name) => ({ ...text(name, true) });
-/** Name: [parameters, arguments of the program, whether it changes something, what else decides how it runs]. */
+/** Name: [parameters, arguments of the program, whether it changes something, how it runs otherwise]. */
 const ACTIONS = {
   status: [[], () => ['status']],
   list: [[], () => ['list']],

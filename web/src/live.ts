@@ -1,4 +1,4 @@
-// The state that changes by itself: what the daemon says of its servers, sessions, calls and approvals. Events change it, and where an
+// The live state: the daemon's servers, sessions, calls and approvals. Events change it, and where an
 // event says too little the state is asked for again, once for many events. Nothing is asked for at intervals.
 import { batch, computed, signal } from '@preact/signals';
 
@@ -104,7 +104,7 @@ export const servers = computed<Server[]>(() => {
 
 let last = -1;
 
-/** What the window that listens tells the others: an event, or that the stream began or ended. */
+/** A message of the window that listens to the others: an event, or that the stream began or ended. */
 type Told = Numbered | 'began' | 'lost';
 
 /** Begins to listen. A browser has six connections to a host, so one of several windows listens, and tells the others. */
@@ -127,7 +127,7 @@ export function start(): void {
 /** Listens until the session ends. */
 async function listen(tell: (told: Told) => void): Promise<void> {
   for (let delay = 500; !hasEnded.value; delay = Math.min(delay * 2, 8_000)) {
-    // The numbers of another daemon say nothing, so what was missed is asked for, and not resumed.
+    // The numbers of another daemon say nothing, so the state is read again, and the old stream is not resumed.
     const hasBegun = await new Promise<boolean>((resolve) => {
       let isOpen = false;
       const stream = new EventSource('api/events');
@@ -283,7 +283,7 @@ function setState(server: string, state: string, reason?: string): void {
 }
 
 /** Runs once for many requests within the time: at its end, and never twice at a time, since an older answer would come over a newer one. */
-function once(wait: number, what: () => Promise<void>): () => void {
+function once(wait: number, work: () => Promise<void>): () => void {
   let isPlanned = false;
   let last = Promise.resolve();
   return () => {
@@ -292,7 +292,7 @@ function once(wait: number, what: () => Promise<void>): () => void {
     setTimeout(() => {
       last = last.then(() => {
         isPlanned = false;
-        return what();
+        return work();
       // The stream tells of a daemon that is gone.
       }).catch(() => undefined);
     }, wait);

@@ -1,4 +1,4 @@
-// The window of mcpzip. Everything that it shows and does goes through `api.ts`; what changes by itself comes from `live.ts`.
+// The window of mcpzip. All requests go through `api.ts`; `live.ts` has the live state.
 import { render } from 'preact';
 
 import { App } from './app';

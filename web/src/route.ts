@@ -1,4 +1,4 @@
-// Where the page is: `#/servers/github?tab=tools`.
+// The address of the page: `#/servers/github?tab=tools`.
 import { computed, signal } from '@preact/signals';
 
 const hash = signal(location.hash);

@@ -1,4 +1,4 @@
-// What the tests share: a home with real servers, a client's session over the daemon, the window, and the browser.
+// Shared by the tests: a home with real servers, a client's session over the daemon, the window, and the browser.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 export const web = dirname(dirname(fileURLToPath(import.meta.url)));
 export const repository = dirname(web);
 
-/** How long anything may take, in milliseconds: a busy machine is no failure. */
+/** How long anything may take, in milliseconds: a busy machine does not fail a test. */
 export const PATIENCE = 30_000;
 
 export function fail(why) {
@@ -121,7 +121,7 @@ export class Home {
     return path;
   }
 
-  /** What a command prints as JSON. */
+  /** The JSON that a command prints. */
   run(...args) {
     const { stdout, stderr, status } = spawnSync(this.binary, ['--json', ...args], { env: this.env, encoding: 'utf8', cwd: this.path });
     try {
@@ -189,8 +189,16 @@ export class Home {
   async end() {
     this.run('daemon', 'stop');
     for (const child of this.children) if (child.exitCode === null) child.kill();
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    rmSync(this.path, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+    // Servers that are ending still write their logs.
+    for (const until = Date.now() + PATIENCE; ;) {
+      try {
+        rmSync(this.path, { recursive: true, force: true });
+        return;
+      } catch (error) {
+        if (Date.now() > until) throw error;
+        await wait(200);
+      }
+    }
   }
 
   changeTools() {

@@ -1,4 +1,4 @@
-// What a person does in the window, in a real browser, against the real program with real servers.
+// The actions of a person in the window, in a real browser, against the real program with real servers.
 import { createRequire } from 'node:module';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -34,7 +34,7 @@ async function enter(of, options = [], context) {
   tab.on('pageerror', (error) => errors.push(error.message));
   tab.on('console', (message) => message.type() === 'error' && !/Failed to load resource|ERR_/.test(message.text()) && errors.push(message.text()));
   await tab.goto(link);
-  // What a link leads to is not overlaid.
+  // A redirected page has no overlay.
   if (process.env.FILES === '1') await tab.goto(tab.url());
   await tab.getByText('Live').first().waitFor();
   return { tab, context: own, base: tab.url(), link, child, origin, errors };
@@ -44,8 +44,8 @@ async function enter(of, options = [], context) {
 const rows = (tab, text) => tab.locator('[role=option]').filter(text ? { hasText: text } : {});
 /** A choice of the page. */
 const choice = (tab, name) => tab.getByRole('combobox', { name, exact: true });
-const expect = (isSo, what) => {
-  if (!isSo) throw new Error(what);
+const expect = (isSo, fault) => {
+  if (!isSo) throw new Error(fault);
 };
 const read = () => readFileSync(home.config, 'utf8');
 
@@ -79,11 +79,11 @@ async function violations(tab = opened.tab) {
   return found.violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 200)}`);
 }
 
-async function test(name, what) {
+async function test(name, steps) {
   if (named.length && !named.some((one) => name.includes(one))) return;
   const begun = Date.now();
   try {
-    await what();
+    await steps();
     expect(opened.errors.length === 0, `the page says: ${opened.errors.join('; ')}`);
     passed += 1;
     console.log(`ok    ${name} (${Date.now() - begun} ms)`);
@@ -95,7 +95,7 @@ async function test(name, what) {
   }
 }
 
-await test('a link works once, and what has no cookie sees nothing', async () => {
+await test('a link works once, and a request without a cookie sees nothing', async () => {
   const other = await chromium.newContext();
   await overlay(other);
   const tab = await other.newPage();
@@ -252,7 +252,7 @@ await test('servers: found in the registry, and added', async () => {
   home.run('remove', 'weather');
 });
 
-await test('servers: a failure is told in words', async () => {
+await test('servers: a failure has its reason in words', async () => {
   const { tab } = opened;
   await open('#/servers/units');
   await tab.getByRole('button', { name: 'Update' }).click();
@@ -525,7 +525,7 @@ await test('eight windows of one browser all hear, and no window asks while noth
   }
 });
 
-await test('a daemon that dies is told, and its window', async () => {
+await test('the window says that the daemon is gone, and comes back', async () => {
   await open('#/overview');
   const { tab } = opened;
   const { daemon } = home.run('daemon', 'status');

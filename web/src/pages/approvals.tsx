@@ -1,4 +1,4 @@
-// What waits for a person: calls that a rule asks about, and tools that differ from the approved ones.
+// Decisions that wait for a person: calls that a rule asks about, and tools that differ from the approved ones.
 import { approvals, refreshApprovals, toolsVersion } from '../live';
 import type { Question } from '../generated/control';
 import { act } from '../parts/action';
@@ -33,7 +33,7 @@ function Waiting({ question: one }: { question: Question }) {
   const { id, server, tool, question, client, directory, person, rule, asked, profiles = [] } = one;
   const whole = <pre class="box" tabIndex={0} aria-label="The question">{question}</pre>;
   const decide = (action: 'allow' | 'deny', word: string) => act({
-    title: `${word} this call?`, word, isDangerous: action === 'deny', body: <>{whole}<p class="faint">{action === 'allow' ? 'It is made once, with exactly these arguments.' : 'The agent is told that you refused.'}</p></>,
+    title: `${word} this call?`, word, isDangerous: action === 'deny', body: <>{whole}<p class="faint">{action === 'allow' ? 'It is made once, with exactly these arguments.' : 'The agent learns that you refused.'}</p></>,
     action, args: { id }, onDone: refreshApprovals,
   });
   return (

@@ -41,7 +41,7 @@ export function Audit() {
   const [open, setOpen] = useState<Line>();
   const filter = { since: get('since'), kind: get('kind'), outcome: get('outcome'), server: get('server'), q: words };
   const set = (change: Partial<typeof filter>) => replace(to('audit', [], { ...filter, ...change }));
-  // What was recorded is read again when something happened, at most once a second.
+  // The log is read again after events, at most once a second.
   const version = useSlow(isFollowed ? (activity.value[0]?.number ?? 0) + [...heard.value.values()].reduce((sum, one) => sum + one, 0) : 0, 1000);
   const args: Record<string, unknown> = { limit: LIMIT };
   if (filter.since) args['since'] = filter.since;

@@ -1,4 +1,4 @@
-// The clients of this machine: which there are, which use mcpzip, and what would change before it does.
+// The clients of this machine: which there are, which use mcpzip, and a preview of each change.
 import { useState } from 'preact/hooks';
 
 import { failureOf, run, wordsOf, type Arguments, type Ran } from '../api';
@@ -91,7 +91,7 @@ export function Clients() {
   );
 }
 
-/** What would change. */
+/** The changes that an action would make. */
 function Plan({ ran }: { ran: Ran<Connected & Moved & Run> }) {
   const plan = ran.output;
   if (!plan) return null;

@@ -1,4 +1,4 @@
-// The configuration: a form made of its schema, next to the text. The text is what counts: the form changes places of it, so comments stay.
+// The configuration: a form made of its schema, next to the text. The form edits the text in place, so comments stay.
 import { applyEdits, findNodeAtLocation, modify, parseTree, getNodeValue, type JSONPath, type ParseError } from 'jsonc-parser';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
@@ -20,7 +20,7 @@ interface Shown extends Checked {
   path: string;
   /** `null` if it is not JSON: the secrets in it could not be hidden. */
   text: string | null;
-  /** What `config_write` compares with. */
+  /** The digest of the file, which `config_write` compares. */
   digest: string;
 }
 
@@ -57,7 +57,7 @@ function Both({ shown, schema, again }: { shown: Shown; schema: Schema; again: (
   const base = useRef(before);
   const isChanged = text !== base.current;
   useEffect(() => {
-    // It was written by this page or by another program. What was typed here stays.
+    // This page or another program wrote the file. Unsaved text stays.
     if (shown.text === null || shown.text === base.current) return;
     if (text === base.current || text === shown.text) setText(shown.text);
     base.current = shown.text;

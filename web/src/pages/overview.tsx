@@ -1,4 +1,4 @@
-// What runs now: servers, sessions, calls, approvals, and what happened.
+// The current state: servers, sessions, calls, approvals, and the newest events.
 import { act } from '../parts/action';
 import { controlAs } from '../api';
 import type { Numbered } from '../generated/control';

@@ -1,4 +1,4 @@
-// What mcpzip saved and cost, in tokens: by day, by server and by tool.
+// Saved and spent tokens: by day, by server and by tool.
 import { useMemo, useState } from 'preact/hooks';
 
 import { Bar } from '../parts/bar';
@@ -37,7 +37,7 @@ const COST: [keyof Sum, string][] = [['own', 'mcpzip’s own definitions'], ['se
 const SINCE: [string, string][] = [['7d', '7 days'], ['30d', '30 days'], ['90d', '90 days'], ['', 'all days']];
 
 const saved = (sum: Sum) => SAVED.reduce((total, [key]) => total + sum[key], 0);
-/** What it cost, below zero. */
+/** The cost, a negative number. */
 const cost = (sum: Sum) => COST.reduce((total, [key]) => total - Math.abs(sum[key]), 0);
 
 export function Savings() {

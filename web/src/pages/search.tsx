@@ -97,7 +97,7 @@ function Hits({ answer, texts }: { answer: Answer; texts: Map<string, string> | 
       {repairs.length > 0 && <p>Read as: {repairs.map(({ written, meant }) => `${written} → ${meant}`).join(', ')}</p>}
       {needs.length > 1 && <p>Needs: {needs.join(' · ')}</p>}
       {!isByMeaning && <p class="warn">By words alone: the tools have no vectors yet.</p>}
-      {!fits && hits.length > 0 && <p class="warn">No tool fits well; an agent is told so.</p>}
+      {!fits && hits.length > 0 && <p class="warn">No tool fits well, and the answer to an agent says so.</p>}
       {hits.length === 0 && <p>No tool fits.</p>}
       <ol class="hits">
         {hits.map((hit, at) => (

@@ -18,10 +18,10 @@ export interface Doing {
   args?: Arguments;
   /** Runs it in another way than by `action`. */
   perform?: () => Promise<Ran>;
-  /** What a person should know before. */
+  /** Text above the command. */
   body?: ComponentChildren;
   isDangerous?: boolean;
-  /** What to show of the output, in place of its text. */
+  /** Shows the output in another way than as text. */
   show?: (ran: Ran) => ComponentChildren;
   onDone?: (ran: Ran) => void;
 }
@@ -105,7 +105,7 @@ function Content({ doing, close }: { doing: Doing; close: () => void }) {
   );
 }
 
-/** What a command printed, as text. */
+/** The output of a command, as text. */
 export function Said({ ran }: { ran: Ran }) {
   const isFailure = ran.output !== null && typeof ran.output === 'object' && 'error' in ran.output;
   const json = ran.output === null || isFailure ? '' : JSON.stringify(ran.output, null, 2);

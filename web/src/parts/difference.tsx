@@ -1,4 +1,4 @@
-// What changed between two texts, line by line.
+// The difference of two texts, line by line.
 import { diffLines } from 'diff';
 
 /** JSON in lines; another text as it is. */

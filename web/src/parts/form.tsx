@@ -171,7 +171,7 @@ function place(key: string, members: Record<string, unknown>): number {
 /** An object whose members are known. */
 function Group({ schema, root, name, value, path, set, depth = 0, isRequired }: Props) {
   const members = (value ?? {}) as Record<string, unknown>;
-  // What is set comes first, and stays where it is while the form is open.
+  // Members with values come first. The order stays while the form is open.
   const [order] = useState(() => Object.keys(schema.properties ?? {}).sort((one, other) => place(other, members) - place(one, members)));
   const fields = order.map((key): [string, Schema] => [key, schema.properties?.[key] ?? {}]).map(([key, member]) => (
     <Field key={key} schema={member} root={root} name={key} value={members[key]} path={[...path, key]} set={set} isRequired={schema.required?.includes(key) ?? false} depth={depth + 1} />

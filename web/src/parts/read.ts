@@ -1,4 +1,4 @@
-// What a command printed, read when a part of a page appears.
+// Reads the output of a command when a part of a page appears.
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { read, wordsOf, type Arguments } from '../api';
@@ -24,7 +24,7 @@ export function useRead<T>(action: string, args: Arguments | undefined, version:
     latest.current += 1;
     const own = latest.current;
     if (key === undefined || isLost) return;
-    // What other arguments gave is not shown for these.
+    // An answer to other arguments is not shown for these.
     const isOther = shown.current !== `${action} ${key}`;
     shown.current = `${action} ${key}`;
     setState((before) => (isOther ? { isBusy: true } : { ...before, isBusy: true }));

@@ -1,1 +1,0 @@
-import{u as e}from"./text-CZGLSQZa.js";function t({value:t,most:n,tone:r=``}){let i=n>0?Math.min(1,Math.abs(t)/n):0;return e(`span`,{class:`bar`,"aria-hidden":`true`,children:e(`span`,{class:r,style:{width:`${(i*100).toFixed(1)}%`}})})}export{t};
