@@ -62,7 +62,7 @@ export function Clients() {
       {all && (
         <div class="scroll" tabIndex={0} role="region" aria-label="Clients">
           <table class="clients">
-            <thead><tr><th scope="col">Client</th><th scope="col">State</th><th scope="col">File</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
+            <thead><tr><th scope="col">Client</th><th scope="col">State</th><th scope="col" class="wide">File</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
             <tbody>
               {sorted.map(({ client, title, installed, file, entries, servers, problem }) => (
                 <tr key={client}>
@@ -73,7 +73,7 @@ export function Clients() {
                         : installed ? <span class="warn">not connected</span> : <span class="faint">not found</span>}
                     {servers.length > 0 && <div class="faint">starts itself: {servers.join(', ')}</div>}
                   </td>
-                  <td>{installed && <code class="break faint">{file}</code>}</td>
+                  <td class="wide">{installed && <code class="break faint">{file}</code>}</td>
                   <td>
                     <span class="buttons">
                       {entries.length === 0 && <button type="button" class={installed ? 'primary' : ''} disabled={busy !== ''} onClick={() => plan(`Connect ${title}`, 'Connect', 'connect', { client })} aria-label={`Connect ${title}`}>{busy === `connect ${client}` ? 'Looking…' : 'Connect…'}</button>}

@@ -52,7 +52,7 @@ export function Overview() {
           <h2 id="events">Events</h2>
           {activity.value.length === 0 && <p class="faint">Nothing has happened yet.</p>}
           <ol class="plain rows events">
-            {activity.value.slice(0, 30).map((event) => <Event key={event.number} event={event} />)}
+            {condensed(activity.value, 30).map(({ event, times }) => <Event key={event.number} event={event} times={times} />)}
           </ol>
         </section>
       </div>
@@ -95,8 +95,29 @@ function Server({ name }: { name: string }) {
   return <a href={to('servers', [name])}>{name}</a>;
 }
 
-export function Event({ event }: { event: Numbered }) {
-  return <li><time class="faint" dateTime={new Date(event.time).toISOString()}>{moment(event.time)}</time> <Words event={event} /></li>;
+/** The newest events. A failure that repeats stands once, and a start whose outcome is known is left out. */
+export function condensed(events: Numbered[], most: number): { event: Numbered; times: number }[] {
+  const shown: { event: Numbered; times: number }[] = [];
+  const failures = new Map<string, { times: number }>();
+  const known = new Set<string>();
+  for (const event of events) {
+    if (shown.length >= most) break;
+    if (event.kind === 'server_starting' && known.has(event.server)) continue;
+    if (event.kind === 'server_failed' || event.kind === 'server_ready') known.add(event.server);
+    const key = event.kind === 'server_failed' ? `${event.server} ${event.reason}` : event.kind === 'login_wanted' ? event.server : undefined;
+    const before = key === undefined ? undefined : failures.get(key);
+    if (before) before.times += 1;
+    else {
+      const one = { event, times: 1 };
+      if (key !== undefined) failures.set(key, one);
+      shown.push(one);
+    }
+  }
+  return shown;
+}
+
+export function Event({ event, times }: { event: Numbered; times: number }) {
+  return <li><time class="faint" dateTime={new Date(event.time).toISOString()}>{moment(event.time)}</time> <Words event={event} /> {times > 1 && <span class="faint">({times} times)</span>}</li>;
 }
 
 function Words({ event }: { event: Numbered }) {

@@ -8,7 +8,7 @@ import { CallOutcome } from '../parts/calls';
 import { List } from '../parts/list';
 import { useRead, useSlow } from '../parts/read';
 import { Failed, Fact, Facts, Prose, Signature, StateMark, Tabs } from '../parts/text';
-import { Event } from './overview';
+import { condensed, Event } from './overview';
 import { go, replace, route, to } from '../route';
 import { isNarrow } from '../theme';
 import { count, counted, milliseconds, moment } from '../words';
@@ -116,7 +116,7 @@ function Buttons({ server: { name, state, type, sessions } }: { server: Server }
 }
 
 function State({ server }: { server: Server }) {
-  const events = activity.value.filter((event) => 'server' in event && event.server === server.name).slice(0, 30);
+  const events = condensed(activity.value.filter((event) => 'server' in event && event.server === server.name), 30);
   const own = [...flying.value.values(), ...ended.value].filter((call) => call.server === server.name).slice(0, 10);
   return (
     <>
@@ -142,7 +142,7 @@ function State({ server }: { server: Server }) {
         <section aria-labelledby="its-events">
           <h2 id="its-events">Events</h2>
           {events.length === 0 && <p class="faint">No event is kept.</p>}
-          <ol class="plain rows events">{events.map((event) => <Event key={event.number} event={event} />)}</ol>
+          <ol class="plain rows events">{events.map(({ event, times }) => <Event key={event.number} event={event} times={times} />)}</ol>
         </section>
       </div>
     </>
