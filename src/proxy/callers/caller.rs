@@ -112,8 +112,9 @@ impl CallHost {
         caller: &Caller,
         progress_token: Option<&str>,
         questions: Questions,
+        masker: Option<Masker>,
     ) -> Arc<Self> {
-        let mut host = Self::new(caller, progress_token, questions);
+        let mut host = Self::new(caller, progress_token, questions, masker);
         if let (Some(common), Some(host)) = (caller.common.get(server), Arc::get_mut(&mut host)) {
             host.extensions.clone_from(common);
         }

@@ -187,7 +187,8 @@ impl Relay {
         // A later client could be asked in the answer to its call, but that has been sent already.
         let context = context.filter(|context| !context.caller.revision.is_modern());
         let context = context.ok_or_else(unable)?;
-        let host = CallHost::new(&context.caller, None, Questions::Requested);
+        let masker = context.view.config().masker_of(server);
+        let host = CallHost::new(&context.caller, None, Questions::Requested, masker);
         let mut answers = Vec::new();
         for (key, raw) in questions.members() {
             if !answered.insert(key.get().to_owned()) {
@@ -221,7 +222,10 @@ impl Relay {
         relayed: &Relayed<'_>,
         context: Option<&RequestContext>,
     ) -> Result<ServerReply, CallError> {
-        let host = context.map(|context| CallHost::new(&context.caller, None, Questions::Refused));
+        let host = context.map(|context| {
+            let masker = context.view.config().masker_of(server);
+            CallHost::new(&context.caller, None, Questions::Refused, masker)
+        });
         self.send(server, relayed, context, host).await
     }
 
