@@ -77,12 +77,16 @@ pub(super) async fn run(
         Some(name) => vec![configured(name, &config, app.paths())?],
         None => config.servers.keys().cloned().collect(),
     };
-    let mut all = Vec::new();
+    let (mut added, mut all) = (Vec::new(), Vec::new());
     for server in servers {
-        if proxy.inventory.is_unstarted(&server)
-            && !starts(&server, is_approval, app, output).await?
-        {
-            continue;
+        if proxy.inventory.is_unstarted(&server) {
+            if output.is_json_asked() {
+                added.extend(added_json(&server, &config));
+                continue;
+            }
+            if !starts(&server, is_approval, app, output).await? {
+                continue;
+            }
         }
         let pending = pending_of(&server, selection, app).await?;
         if !pending.is_empty() {
@@ -98,10 +102,10 @@ pub(super) async fn run(
         ));
     }
     if output.is_json_asked() {
-        let shown = all
+        let differences = all
             .iter()
             .flat_map(|(server, pending)| json_of(server, pending));
-        output.json(&shown.collect::<Vec<_>>());
+        output.json(&added.into_iter().chain(differences).collect::<Vec<_>>());
         return Ok(());
     }
     if all.is_empty() {
@@ -224,16 +228,7 @@ async fn starts(
     let Some(entry) = config.servers.get(server) else {
         return Ok(false);
     };
-    let way = config
-        .masker
-        .mask(&whole_entry(&entry.transport))
-        .into_owned();
-    if output.is_json_asked() {
-        let digest = entry.hash.to_string();
-        let shown = json!({ "server": server.as_str(), "change": "added", "after": way, "approve_digest": digest });
-        output.json(&[shown]);
-        return Ok(false);
-    }
+    let way = shown_entry(&entry.transport, &config);
     output.line(format!("{} was added by an agent:", strong(server)));
     for line in way.lines() {
         output.line(format!("  {}", printable(line)));
@@ -247,6 +242,20 @@ async fn starts(
     }
     app.proxy().inventory.approve_start(server)?;
     Ok(true)
+}
+
+/// A server that an agent added, as a difference in JSON.
+fn added_json(server: &ServerName, config: &Config) -> Option<Value> {
+    let entry = config.servers.get(server)?;
+    let way = shown_entry(&entry.transport, config);
+    let digest = entry.hash.to_string();
+    Some(
+        json!({ "server": server.as_str(), "change": "added", "after": way, "approve_digest": digest }),
+    )
+}
+
+fn shown_entry(transport: &Transport, config: &Config) -> String {
+    config.masker.mask(&whole_entry(transport)).into_owned()
 }
 
 /// Everything of an entry that decides what runs: agents write no secrets into it.

@@ -650,7 +650,7 @@ fn what_is_so_already_is_not_reported_as_done() {
     let health = setup
         .run(&["healthcheck", &port.address().to_string()])
         .code(4);
-    for text in ["refused", "`mcpzip serve --http`"] {
+    for text in ["refused", "`mcpzip serve --http"] {
         assert!(health.stderr.contains(text), "{health}");
     }
 }

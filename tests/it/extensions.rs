@@ -163,7 +163,6 @@ fn rules_hold_for_requests_of_extensions() {
     );
     // A server whose tools are all denied has no extension either.
     setup
-        .clone()
         .setting("tools", json!({ "deny": ["disk__*"] }))
         .save();
     until("the rule", || {
@@ -181,7 +180,7 @@ fn a_profile_without_the_server_has_no_extension_of_it() {
     let mut client = setup.start();
     listed(&mut client);
     client.finish();
-    let gateway = setup.clone().alone().serve(&[]);
+    let gateway = setup.alone().serve(&[]);
     let at = |path: &str, method: &str| {
         let call = gateway.modern_with("test", ABLE, method, "");
         call.to(path).send()

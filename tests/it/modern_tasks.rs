@@ -200,7 +200,7 @@ fn a_task_is_there_in_the_next_session_of_a_daemon() {
     assert_eq!(get(&mut client, &id).value()["status"], "completed");
     client.finish();
     let _ = setup.run(&["daemon", "stop"]).code(0);
-    let mut client = setup.clone().alone().start();
+    let mut client = setup.alone().start();
     assert_eq!(get(&mut client, &id).value()["status"], "completed");
     client.finish();
 }

@@ -339,6 +339,7 @@ mod tests {
         assert!(!late[0].let_in(None));
         drop(work.remove(7));
         assert_eq!(gone(&connections), 0);
+        let _more = late[0].begin();
         assert!(late[0].let_in(None) && !late[1].let_in(None));
         assert_eq!(gone(&connections), 1);
         assert!(connections[7].end.is_cancelled());

@@ -39,7 +39,7 @@ impl Inventory {
             let listed = lists.iter().cloned();
             servers.extend(listed.map(|tools| (tools.name().clone(), tools)));
         });
-        if snapshot.len() == 0 {
+        if snapshot.is_empty() {
             return None;
         }
         // One that waits for a person's approval may come at any time.

@@ -77,7 +77,7 @@ fn requests_of_other_pages_are_refused() {
     let window = Window::open(&setup);
     let body = json!({ "method": "servers.list" });
     let own = window.post("api/control", &body);
-    assert_eq!(own.clone().send().status, 200);
+    assert_eq!(own.send().status, 200);
     let port = window.gateway.address().port();
     for host in [
         format!("localhost:{port}"),
