@@ -48,7 +48,7 @@ pub(crate) struct ClientOptions {
     pub form: Option<ResultForm>,
     /// Its profile.
     pub profile: Option<String>,
-    /// Whether its entry has an unknown key, or a key twice: a profile may be meant.
+    /// Whether its entry is there twice, or has an unknown key or a key twice: a profile may be meant.
     pub is_unclear: bool,
 }
 
@@ -114,10 +114,7 @@ impl SurfaceOptions {
                 .map(|profile| profile.value),
                 is_unclear: entry.is_unclear,
             };
-            if let Some(before) = options.clients.insert(name.clone(), own) {
-                let both = options.clients.get_mut(&name).expect("it was just added");
-                both.is_unclear |= before.is_unclear || before != *both;
-            }
+            options.clients.insert(name, own);
         }
         options
     }
@@ -236,6 +233,10 @@ pub(super) fn surface(field: &Field<'_>) -> Result<SurfaceEntry, At<EntryError>>
 
 /// Reads `clients`.
 pub(super) fn clients(field: &Field<'_>) -> Result<Vec<(String, ClientEntry)>, At<EntryError>> {
+    let mut names = BTreeSet::new();
+    let all = field.object()?.properties.iter();
+    let all = all.map(|property| property.name.as_str().to_owned());
+    let twice: BTreeSet<String> = all.filter(|name| !names.insert(name.clone())).collect();
     field.members(|name, field| {
         let scope = format!("clients.{name}.");
         let object = field.object()?;
@@ -247,7 +248,7 @@ pub(super) fn clients(field: &Field<'_>) -> Result<Vec<(String, ClientEntry)>, A
             .properties
             .iter()
             .map(|property| property.name.as_str());
-        let is_unclear = written.any(is_slip);
+        let is_unclear = written.any(is_slip) || twice.contains(name);
         let mut members = Members::new(object, keys::CLIENT, &scope, "", field.report());
         let entry = ClientEntry {
             surface: members.read("surface", surface_name),

@@ -1,7 +1,7 @@
 //! Limits on the number of connections, and which connection is closed for a new one.
 //!
 //! A connection is known once a request on it was permitted. Unknown ones hold no place: when there are too many, the oldest is closed,
-//! also if its request waits for an answer. So a health check is always answered, and strangers keep nobody out.
+//! also if its request waits for an answer. So a health check is always answered, and no stranger takes a place.
 //!
 //! A known connection without a request in flight, or with a request whose body is incomplete, holds its place without need. When places
 //! are short, such a connection is closed: first one of the client with the most connections, then the one that was silent for longest.

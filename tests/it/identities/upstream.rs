@@ -924,7 +924,9 @@ fn a_new_person_with_an_old_name_has_none_of_the_old_logins() {
     let id = listed[0]["id"].as_str().unwrap();
     assert_eq!(listed[0]["name"], "alex");
     let _ = setup.run(&["token", "revoke", id]).code(0);
-    assert_eq!(execute(&gateway, "web__t", &second), "200 fine");
+    until("the tokens to be read again", || {
+        (execute(&gateway, "web__t", &second) == "200 fine").then_some(())
+    });
     let _ = setup.run(&["token", "revoke", "alex"]).code(0);
     let new = token(&setup, &["alex", "--role", "all"]);
     until("the login to be gone", || {
