@@ -302,8 +302,6 @@ fn a_slip_in_the_entry_of_a_client_does_not_widen_its_sessions() {
         r#""clients":{"test":{"profil":"review"}}"#,
         r#""clients":{"test":{"profile":"review","profile":null}}"#,
         r#""clients":{"test":{"profile":"review"},"test":{}}"#,
-        r#""clients":{"test":{"profile":"review"}},"clients":{}"#,
-        r#""clients":{"test":{"profile":"review"}},"clients":null"#,
     ] {
         let setup = whole();
         setup.save();
@@ -320,6 +318,17 @@ fn a_slip_in_the_entry_of_a_client_does_not_widen_its_sessions() {
             "{written}: {greeting:?} {reached:?}"
         );
         client.finish();
+    }
+    for written in [r#""clients":{}"#, r#""clients":null"#] {
+        let setup = whole();
+        setup.save();
+        let text = std::fs::read_to_string(setup.config_path()).unwrap();
+        let text = text.strip_suffix('}').unwrap();
+        let first = r#""clients":{"test":{"profile":"review"}}"#;
+        setup.save_text(&format!("{text},{first},{written}}}"));
+        let refused = crate::support::command::run(setup.command(&["serve"]), "").code(3);
+        let expected = "it is unknown which profile the session has";
+        assert!(refused.stderr.contains(expected), "{written}: {refused}");
     }
     for written in [
         format!(r#""profiles":{{"review":{{{two}}}}}"#),
