@@ -182,7 +182,9 @@ await test('approvals: a server that an agent added starts only when a person sa
   expect(/no server|not/.test(JSON.stringify(home.run('logs', 'sneaky'))) || !JSON.stringify(home.run('logs', 'sneaky')).includes('scripted server starts'), 'it does not run');
   await tab.getByRole('button', { name: 'Approve all of sneaky' }).click();
   await confirm('mcpzip approve', 'Approve');
-  await until('it runs', () => JSON.stringify(home.run('tools', 'sneaky')).includes('evil_0'));
+  // It runs, and what it shows waits for a decision of its own.
+  await tab.getByText('evil_0').first().waitFor();
+  await until('its tools wait', () => JSON.stringify(home.run('approve', 'sneaky', '--json')).includes('evil_0'));
   home.run('remove', 'sneaky');
 });
 
