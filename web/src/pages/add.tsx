@@ -1,5 +1,5 @@
 // Adds a server: by a form, or from the registry.
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 
 import { act } from '../parts/action';
 import { usePreview } from '../parts/command';
@@ -67,13 +67,15 @@ interface Found { servers: { name: string; version: string; title?: string; desc
 
 function FromRegistry() {
   const [words, setWords] = useState('');
+  // Enter may come before what was just typed is drawn: the field knows it already.
+  const box = useRef<HTMLInputElement>(null);
   const [query, setQuery] = useState<string>();
   const { value, failure, isBusy, again } = useRead<Found>('registry', query === undefined ? undefined : { query });
   return (
     <section aria-labelledby="from-registry">
       <h2 id="from-registry">From the registry</h2>
-      <form class="filters" onSubmit={(event) => { event.preventDefault(); if (words.trim()) setQuery(words.trim()); }}>
-        <label>Part of the name <input type="search" required value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} /></label>
+      <form class="filters" onSubmit={(event) => { event.preventDefault(); const need = box.current?.value.trim(); if (need) setQuery(need); }}>
+        <label>Part of the name <input ref={box} type="search" required value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} /></label>
         <button type="submit">Search</button>
       </form>
       <div role="status">{isBusy && query !== undefined && <p class="faint">Asking the registry…</p>}{value && value.servers.length === 0 && <p>No server has this in its name.</p>}</div>

@@ -56,7 +56,7 @@ export function Search() {
   return (
     <div class={query ? '' : 'page-list'}>
       <h1>Search</h1>
-      <form class="filters need" role="search" onSubmit={(event) => { event.preventDefault(); ask(words.trim(), server); }}>
+      <form class="filters need" role="search" onSubmit={(event) => { event.preventDefault(); ask(box.current?.value.trim() ?? '', server); }}>
         <label class="grow">What do you need done? <input ref={box} type="search" autocomplete="off" value={words} onInput={({ currentTarget }) => { setWords(currentTarget.value); if (!currentTarget.value) ask('', server); }} /></label>
         <label>Server
           <select value={server} onChange={({ currentTarget }) => ask(words.trim(), currentTarget.value)}>
