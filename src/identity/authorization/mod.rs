@@ -7,6 +7,7 @@
 //! *Invariant*: nothing here gives rights. A grant has a name, groups and roles; the configuration decides what they give, each second again.
 
 mod client;
+mod grants;
 mod keys;
 mod page;
 mod provider;
@@ -14,38 +15,28 @@ mod request;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use data_encoding::HEXLOWER;
-use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use parking_lot::{Mutex, RwLock};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
+use serde_json::{Value, json};
 
-use super::issuer::time;
 use super::jwt_crypto::install;
 use super::tokens::{
     Grant, INVITED, Known, People, Stamp, TokenFile, Tokens, now, random_secret, sha256,
 };
-use super::{Denial, Found, Shown};
 use crate::config::{AuthorizationServer as Options, Claims};
 use crate::identity::html::Page;
 use crate::sealing::{Key, Sealed};
-use crate::secret::{is_same_secret, random_bytes, random_token};
+use crate::secret::{is_same_secret, random_token};
 use client::{Client, ClientFault, Documents, NOT_NOW};
 use keys::Keys;
 use provider::{Login, Provider};
-use request::{Refused, Request, is_resource, redirect_to};
+use request::{Refused, Request, redirect_to};
 
 pub(crate) use keys::KeyFile;
 pub(crate) use request::Fields;
-
-/// How long an access token counts.
-const ACCESS: Duration = Duration::from_secs(600);
 
 /// How long a code counts.
 const CODE: Duration = Duration::from_secs(60);
@@ -63,14 +54,8 @@ const MOST: usize = 1000;
 /// How long a browser that accepted an invitation is its person's, in seconds.
 pub(crate) const BROWSER: u64 = 180 * 24 * 60 * 60;
 
-/// How long the refresh token before is answered like the current one, in seconds: a client may not have got the answer.
-const GRACE: u64 = 10;
-
 /// The interval at which the age of keys is looked at.
 const LOOK: Duration = Duration::from_secs(60 * 60);
-
-/// The most grants of one person; the oldest end.
-const MOST_GRANTS: usize = 100;
 
 /// The authorization server of mcpzip itself.
 #[derive(Debug)]
@@ -682,105 +667,6 @@ impl AuthorizationServer {
         }
     }
 
-    /// Changes a code or a refresh token into tokens. The second value is an event for the audit log.
-    ///
-    /// # Errors
-    /// When it does not count.
-    pub(crate) fn token(
-        &self,
-        fields: &Fields,
-    ) -> Result<(Value, Option<(String, String)>), EndpointError> {
-        let keys = self.keys().ok_or_else(EndpointError::unavailable)?;
-        if !is_resource(fields, &self.options.audience()) {
-            let reason = "`resource` must be the URL of this server";
-            return Err(EndpointError::new("invalid_target", reason));
-        }
-        match fields.get("grant_type") {
-            Some("authorization_code") => self.change_code(fields, &keys),
-            Some("refresh_token") => Ok((self.rotate(fields, &keys)?, None)),
-            _ => Err(EndpointError::new(
-                "unsupported_grant_type",
-                "`grant_type` must be `authorization_code` or `refresh_token`",
-            )),
-        }
-    }
-
-    /// Ends the grant of a refresh or access token (RFC 7009). Unknown tokens have ended already.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub(crate) fn revoke(
-        &self,
-        fields: &Fields,
-    ) -> Result<Option<(String, String)>, EndpointError> {
-        let keys = self.keys().ok_or_else(EndpointError::unavailable)?;
-        let token = fields.get("token").unwrap_or_default();
-        let grant = match parsed_refresh(token, &keys) {
-            Some((grant, _)) => Some(grant.to_owned()),
-            None => self.members(token, &keys).ok().and_then(|members| {
-                members
-                    .get("sid")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned)
-            }),
-        };
-        let client = fields.get("client_id").map(sha256);
-        let Some(id) = grant else { return Ok(None) };
-        let ended = self.file.change_people(|people| {
-            let at = people.grants.iter().position(|grant| {
-                grant.id == id
-                    && client
-                        .as_ref()
-                        .is_none_or(|client| *client == grant.client_sha256)
-            })?;
-            Some(people.grants.remove(at))
-        });
-        let ended = ended.map_err(|error| {
-            tracing::error!(%error, "a grant cannot be ended");
-            EndpointError::unavailable()
-        })?;
-        Ok(ended.map(|grant| (grant.identity, format!("{} logged out", grant.client))))
-    }
-
-    /// The identity of an access token, whose key is one of its own.
-    pub(super) fn check(&self, token: &str, tokens: &Tokens) -> Result<Found, Denial> {
-        let keys = self.keys().ok_or(Denial::Unavailable)?;
-        let members = self.members(token, &keys)?;
-        let text = |name: &str| members.get(name).and_then(Value::as_str);
-        let grant = text("sid").and_then(|id| tokens.grant(id));
-        let grant = grant.filter(|grant| self.takes(grant));
-        let grant = grant.ok_or(Denial::Invalid)?;
-        let header = decode_header(token).map_err(|_| Denial::Invalid)?;
-        let shown = Shown::Granted {
-            grant: grant.id.clone(),
-            key: header.kid.ok_or(Denial::Invalid)?,
-        };
-        let scopes = text("scope").unwrap_or_default().split_whitespace();
-        let found = Found::new(grant.claims(), shown, time(members.get("exp")));
-        Ok(Found {
-            outlasts: Some(UNIX_EPOCH + Duration::from_secs(grant.expires)),
-            ..found.with_scopes(scopes.map(str::to_owned).collect())
-        })
-    }
-
-    /// The members of an access token that counts.
-    fn members(&self, token: &str, keys: &Keys) -> Result<Map<String, Value>, Denial> {
-        let header = decode_header(token).map_err(|_| Denial::Invalid)?;
-        let key = header.kid.as_deref().and_then(|id| keys.find(id));
-        let key = key.ok_or(Denial::Invalid)?;
-        if header.crit.is_some() || header.typ.as_deref() != Some("at+jwt") {
-            return Err(Denial::Invalid);
-        }
-        let mut validation = Validation::new(Algorithm::ES256);
-        // The clock is our own.
-        validation.leeway = 0;
-        validation.set_issuer(&[&self.options.url]);
-        validation.set_audience(&[&self.options.audience()]);
-        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        let decoded = decode::<Map<String, Value>>(token, key, &validation);
-        Ok(decoded.map_err(|_| Denial::Invalid)?.claims)
-    }
-
     /// The person of an invitation that this browser has accepted.
     fn known<'t>(&self, tokens: &'t Tokens, secret: &str) -> Option<&'t Known> {
         let mut browsers = tokens.people().browsers.iter();
@@ -882,192 +768,6 @@ impl AuthorizationServer {
         };
         Answer::Redirect(url)
     }
-
-    fn change_code(
-        &self,
-        fields: &Fields,
-        keys: &Keys,
-    ) -> Result<(Value, Option<(String, String)>), EndpointError> {
-        let invalid = || EndpointError::new("invalid_grant", "the code does not count");
-        let code = sha256(fields.get("code").ok_or_else(invalid)?);
-        let id = HEXLOWER.encode(&random_bytes::<8>());
-        let (request, person) = {
-            let mut codes = self.codes.lock();
-            let given = codes.get_mut(&code).ok_or_else(invalid)?;
-            if let Some(used) = &given.used {
-                // The code was stolen by one of the two.
-                let (used, identity) = (used.clone(), given.person.claims.identity.clone());
-                drop(codes);
-                self.end(&used);
-                return Err(EndpointError {
-                    event: Some((
-                        identity,
-                        "a code was used twice: what it gave has ended".to_owned(),
-                    )),
-                    ..invalid()
-                });
-            }
-            let request = &given.request;
-            let is_right = fields
-                .get("client_id")
-                .is_some_and(|id| sha256(id) == request.client.sha256)
-                && fields.get("redirect_uri") == Some(request.redirect.as_str())
-                && given.given.elapsed() < CODE
-                && fields.get("code_verifier").is_some_and(|verifier| {
-                    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
-                    (43..=128).contains(&verifier.len())
-                        && is_same_secret(&hash, &request.challenge)
-                });
-            // A wrong attempt is the last one.
-            if !is_right {
-                codes.remove(&code);
-                return Err(invalid());
-            }
-            given.used = Some(id.clone());
-            (request.clone(), given.person.clone())
-        };
-        let claims = person.claims.clone();
-        let grant = Grant {
-            id,
-            name: claims.name,
-            identity: claims.identity,
-            issuer: claims.issuer,
-            groups: claims.groups,
-            roles: claims.roles,
-            profile: claims.profile,
-            browser: match &person.by {
-                By::Browser(id) => Some(id.clone()),
-                By::Login(_) => None,
-            },
-            client: request.client.name,
-            client_sha256: request.client.sha256,
-            scopes: request.scopes,
-            created: now(),
-            expires: now().saturating_add(self.options.lifetime.as_secs()),
-            turn: 1,
-            turned: now(),
-        };
-        let tokens = self.tokens(&grant, fields.get("client_id").unwrap_or_default(), keys);
-        let event = format!("{} got tokens for {}", grant.client, grant.name);
-        let event = (grant.identity.clone(), event);
-        // Under the lock, so that no revocation comes between.
-        let is_known = self.change(|people| {
-            if !person.is_known(people) {
-                return false;
-            }
-            let is_theirs = |one: &&Grant| one.identity == grant.identity;
-            if people.grants.iter().filter(is_theirs).count() >= MOST_GRANTS
-                && let Some(at) = people.grants.iter().position(|one| is_theirs(&one))
-            {
-                people.grants.remove(at);
-            }
-            people.grants.push(grant);
-            true
-        })?;
-        match is_known {
-            true => Ok((tokens, Some(event))),
-            false => Err(invalid()),
-        }
-    }
-
-    fn rotate(&self, fields: &Fields, keys: &Keys) -> Result<Value, EndpointError> {
-        let invalid = || EndpointError::new("invalid_grant", "the refresh token does not count");
-        let token = fields.get("refresh_token").unwrap_or_default();
-        let (id, turn) = parsed_refresh(token, keys).ok_or_else(invalid)?;
-        let client = fields.get("client_id").ok_or_else(invalid)?;
-        let hash = sha256(client);
-        let rotated = self.change(|people| {
-            let at = people.grants.iter().position(|grant| grant.id == id);
-            let at = at
-                .filter(|at| {
-                    let grant = &people.grants[*at];
-                    grant.client_sha256 == hash && self.takes(grant)
-                })
-                .ok_or(None)?;
-            let grant = &mut people.grants[at];
-            if turn == grant.turn {
-                (grant.turn, grant.turned) = (turn + 1, now());
-            } else if turn + 1 != grant.turn || now() > grant.turned + GRACE {
-                return Err(Some(Box::new(people.grants.remove(at))));
-            }
-            Ok(people.grants[at].clone())
-        })?;
-        match rotated {
-            Ok(grant) => Ok(self.tokens(&grant, client, keys)),
-            Err(None) => Err(invalid()),
-            Err(Some(grant)) => {
-                let grant = *grant;
-                let identity = &grant.identity;
-                tracing::error!(
-                    identity,
-                    client = grant.client,
-                    "a refresh token was used twice: its grant has ended"
-                );
-                let event = format!(
-                    "a refresh token of {} was used twice: its grant has ended",
-                    grant.client
-                );
-                Err(EndpointError {
-                    event: Some((grant.identity, event)),
-                    ..invalid()
-                })
-            }
-        }
-    }
-
-    /// The answer with tokens of a grant.
-    fn tokens(&self, grant: &Grant, client: &str, keys: &Keys) -> Value {
-        let scopes: Vec<&str> = grant.scopes.iter().map(String::as_str).collect();
-        let scope = scopes.join(" ");
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        // The grant may end before.
-        let left = grant.expires.saturating_sub(now.as_secs());
-        let lifetime = ACCESS.as_secs().min(left);
-        let access = keys.sign(&json!({
-            "iss": self.options.url,
-            "aud": self.options.audience(),
-            "sub": grant.identity,
-            "client_id": client,
-            "sid": grant.id,
-            "scope": scope,
-            "jti": random_token(),
-            "iat": now.as_secs(),
-            "exp": now.as_secs() + lifetime,
-        }));
-        let refresh = format!("{}.{}", grant.id, grant.turn);
-        let seal = keys.seal("refresh", &refresh);
-        json!({
-            "access_token": access,
-            "token_type": "Bearer",
-            "expires_in": lifetime,
-            "refresh_token": format!("{refresh}.{seal}"),
-            "scope": scope,
-        })
-    }
-
-    /// Ends a grant.
-    fn end(&self, id: &str) {
-        // A failure is in the log.
-        let _ = self.change(|people| people.grants.retain(|grant| grant.id != id));
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut People) -> T) -> Result<T, EndpointError> {
-        self.file.change_people(change).map_err(|error| {
-            tracing::error!(%error, "the authorization server gives no tokens");
-            EndpointError::unavailable()
-        })
-    }
-}
-
-/// The grant and the number of a refresh token with our seal.
-fn parsed_refresh<'t>(token: &'t str, keys: &Keys) -> Option<(&'t str, u64)> {
-    let (content, seal) = token.rsplit_once('.')?;
-    let (grant, turn) = content.split_once('.')?;
-    let turn = turn.parse().ok()?;
-    keys.is_sealed("refresh", content, seal)
-        .then_some((grant, turn))
 }
 
 /// A redirect as a person reads it.
