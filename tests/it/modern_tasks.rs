@@ -458,7 +458,7 @@ fn a_server_that_demands_tasks_is_waited_for_by_other_clients() {
         1
     );
     client.finish();
-    // One that cannot be asked is told so, and the task is cancelled.
+    // A client that cannot be asked gets an error that says so, and the task is cancelled.
     let setup = Setup::new().server("lab", demanding);
     let mut client = setup.connect();
     let told = client.execute("lab__research").tool_error();

@@ -72,7 +72,7 @@ fn the_inspector_verifies_skills_through_mcpzip() {
     let server = peers.script("skills_server.mjs");
     let directory = scratch.path().join("skills");
     let entry = json!({ "command": peers.new_node, "args": [server, directory] });
-    // The same folder once more, as one of this machine.
+    // The skills of the same folder, from the local disk.
     let setup = Setup::new()
         .entry("shop", &entry.to_string())
         .entry("team", &json!({ "skills": directory }).to_string())

@@ -61,7 +61,7 @@ fn claude_code_reads_the_page_of_a_tool_and_calls_for_it_in_both_eras() {
     let basic = Entry::new(peers.npm("mcp-server-basic-vanillajs"), &["--stdio"]);
     let debug = Entry::new(peers.npm("mcp-server-debug"), &["--stdio"]);
     for is_legacy in [false, true] {
-        // The same page twice, so that both servers have its URI.
+        // Both servers have the same page, with the same URI.
         let setup = Setup::new()
             .entry("basic", &basic.to_json())
             .entry("again", &basic.to_json())
