@@ -764,18 +764,28 @@ pub(crate) fn sum(faulty: &[String], warnings: usize, paths: &Paths) {
 
 /// The files and directories of mcpzip that no server in a sandbox may change.
 fn closed(paths: &Paths, session: &SessionEnv) -> Vec<PathBuf> {
-    let secrets = config::secrets_file(&paths.config_file);
+    let own = |directory: &Path| directory.ends_with(crate::sandbox::OWN_NAME);
+    // The directory of the configuration, if that is mcpzip's own.
+    let directory = paths.config_file.parent().filter(|parent| own(parent));
+    let files = [
+        paths.config_file.clone(),
+        config::secrets_file(&paths.config_file),
+    ];
+    let configuration = match directory {
+        Some(directory) => vec![directory.to_owned()],
+        None => files.to_vec(),
+    };
     #[cfg(unix)]
     let runtime = session
         .environment
         .runtime_directory(Path::new("/run/user"));
     #[cfg(not(unix))]
     let runtime: Option<PathBuf> = None;
-    let runtime = runtime.map(|directory| directory.join("mcpzip"));
-    [&paths.config_file, &paths.cache_dir, &paths.state_dir]
+    let runtime = runtime.map(|directory| directory.join(crate::sandbox::OWN_NAME));
+    [&paths.cache_dir, &paths.state_dir]
         .into_iter()
         .cloned()
-        .chain([secrets])
+        .chain(configuration)
         .chain(runtime)
         .filter(|path| path.is_absolute())
         .collect()

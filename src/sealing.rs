@@ -121,33 +121,6 @@ impl Key {
         }
     }
 
-    /// Encrypts `plain` for `context` only, as one text of letters, digits, `-` and `_`.
-    ///
-    /// # Panics
-    /// When the system has no randomness.
-    pub(crate) fn seal_text(&self, context: &str, plain: &[u8]) -> String {
-        let nonce = random_bytes::<NONCE_LEN>();
-        let mut text = plain.to_vec();
-        let aad = Aad::from(context);
-        let tag = self.cipher().seal_in_place_separate_tag(
-            Nonce::assume_unique_for_key(nonce),
-            aad,
-            &mut text,
-        );
-        let tag = tag.expect("what is kept is far smaller than the cipher can take");
-        URL_SAFE_NO_PAD.encode([&nonce[..], &text, tag.as_ref()].concat())
-    }
-
-    /// Decrypts a text of [`Self::seal_text`]. `None` if it was changed, or is for another context or key.
-    pub(crate) fn open_text(&self, context: &str, text: &str) -> Option<Vec<u8>> {
-        let mut text = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (nonce, text) = text.split_at_mut_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let aad = Aad::from(context);
-        let plain = self.cipher().open_in_place(nonce, aad, text).ok()?;
-        Some(plain.to_vec())
-    }
-
     /// Decrypts data that was encrypted for `context`. `None` if it was changed, or is for another context or key.
     pub(crate) fn open(&self, context: &str, sealed: &Sealed) -> Option<Vec<u8>> {
         let nonce: [u8; NONCE_LEN] = URL_SAFE_NO_PAD
@@ -178,13 +151,17 @@ mod tests {
         let sealed = key(1).seal("a", b"the-access-token");
         assert_eq!(key(1).open("a", &sealed).unwrap(), b"the-access-token");
         assert!(key(1).open("b", &sealed).is_none() && key(2).open("a", &sealed).is_none());
-        let text = key(1).seal_text("a", b"a-task");
-        assert_eq!(key(1).open_text("a", &text).unwrap(), b"a-task");
-        let changed = format!("{text}A");
-        for (key, context, text) in [(1, "b", &text), (2, "a", &text), (1, "a", &changed)] {
-            assert!(self::tests::key(key).open_text(context, text).is_none());
+        let text = sealed.to_text();
+        let opened = |text: &str| key(1).open("a", &Sealed::parse(text)?);
+        assert_eq!(opened(&text).unwrap(), b"the-access-token");
+        for text in [
+            format!("{text}A"),
+            format!("{text}.A"),
+            "AAAA".into(),
+            "!.!.!".into(),
+        ] {
+            assert!(opened(&text).is_none(), "{text}");
         }
-        assert!(key(1).open_text("a", "AAAA").is_none() && key(1).open_text("a", "!").is_none());
         assert_ne!(key(1).id, key(2).id);
         assert_ne!(key(1).seal("a", b"x").text, key(1).seal("a", b"x").text);
         for text in [&b""[..], b"AAAA", b"\xff"] {

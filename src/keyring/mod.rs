@@ -16,6 +16,7 @@ mod written;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(not(any(windows, target_os = "macos")))]
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -33,6 +34,7 @@ use crate::secret::Secret;
 pub(crate) const LARGEST_SECRET: usize = 64 * 1024;
 
 /// For this time a keychain that did not answer is not asked again.
+#[cfg(not(any(windows, target_os = "macos")))]
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// The place of a secret.
@@ -76,6 +78,7 @@ pub(crate) struct Store {
     keychain: Option<Keychain>,
     /// The values that were read last, for a keychain that was locked since.
     read: Mutex<BTreeMap<SecretName, Secret<String>>>,
+    #[cfg(not(any(windows, target_os = "macos")))]
     silent: Mutex<Option<(Instant, Duration)>>,
 }
 
@@ -102,6 +105,7 @@ impl Store {
             variable: variable.map(|key| Secret::new(key.to_owned())),
             keychain: Keychain::of(environment),
             read: Mutex::default(),
+            #[cfg(not(any(windows, target_os = "macos")))]
             silent: Mutex::default(),
         }
     }

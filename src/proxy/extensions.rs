@@ -22,7 +22,15 @@ pub(super) fn offered(view: &View, inventory: &Inventory) -> Offered {
     let (config, snapshot) = (view.config(), view.snapshot());
     let servers = config.servers.iter().filter(|(_, entry)| !entry.disabled);
     for (server, _) in servers {
+        // A server that clients may not use takes no extension from another one.
+        if inventory.is_quarantined(server) {
+            continue;
+        }
         for (extension, settings) in inventory.other_extensions(&snapshot, server) {
+            let decide = |name| config.decide(&name, Hints::default(), None).0;
+            if as_tool(server, &extension).map(decide) != Some(Verdict::Allowed) {
+                continue;
+            }
             let first = Some((server.clone(), settings));
             let entry = found.entry(extension);
             entry.and_modify(|known| *known = None).or_insert(first);
@@ -31,12 +39,7 @@ pub(super) fn offered(view: &View, inventory: &Inventory) -> Offered {
     let single = found
         .into_iter()
         .filter_map(|(name, found)| Some((name, found?)));
-    let permitted = single.filter(|(extension, (server, _))| {
-        let name = as_tool(server, extension);
-        let decide = |name| config.decide(&name, Hints::default(), None).0;
-        !inventory.is_quarantined(server) && name.map(decide) == Some(Verdict::Allowed)
-    });
-    permitted.collect()
+    single.collect()
 }
 
 /// The extensions that a client which declares `declared` has in common with servers.

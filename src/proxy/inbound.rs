@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use serde_json::value::RawValue;
-
-use super::callers::caller::{StandingHost, named_log};
+use super::callers::caller::{StandingHost, masked, named_log};
 use super::{Proxy, extensions};
 use crate::mcp::{ClientCapabilities, Frame, LogLevel};
 use crate::tool::{ServerName, ToolHash, ToolName};
@@ -99,7 +97,13 @@ impl upstream::Audience for Inbound {
                 }
             }
             Notice::Extension(method, params) => {
-                let params = params.map_or("{}", RawValue::get);
+                let masker = proxy.unscoped().config().masker_of(server);
+                let masked = params.map(|params| masked(masker.as_ref(), params));
+                let params = match &masked {
+                    None => "{}",
+                    Some(Some(params)) => params.get(),
+                    Some(None) => return,
+                };
                 for client in proxy.callers.seeing(server) {
                     let view = proxy.callers.view(&client);
                     let declared = client.extensions();

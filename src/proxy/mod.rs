@@ -237,6 +237,7 @@ impl Proxy {
             let person = profiles.person(&figures.people);
             let identity = person.as_ref().map(|person| person.identity().to_owned());
             let pool = pool(&config, directories, &session, servers, person, proxy);
+            pool.note_whole(&profiles.whole());
             let session_id = directories.owner.session();
             let events = Source::new(servers.events.clone(), session_id);
             let notifier = Notifier::new(session.environment.clone(), tasks.clone());
@@ -330,6 +331,7 @@ impl Proxy {
     /// Applies an edited configuration, as far as the profiles permit.
     pub(crate) fn configure(&self, config: Config) {
         let _turn = self.profiles.turn.lock();
+        self.relay.note_whole(&config);
         self.apply(&self.profiles.part_of(config));
     }
 

@@ -99,6 +99,8 @@ pub(crate) enum Refusal {
     Io(#[from] io::Error),
 }
 
+pub(crate) use mounts::OWN_NAME;
+
 /// The directory of the data of servers in sandboxes, in the state directory.
 pub(crate) const DIRECTORY: &str = "sandboxes";
 
@@ -165,10 +167,27 @@ impl Sandboxes {
             Some(home) => mounts::project(at, Some(home)).is_ok(),
             None => !mounts::is_of_system(at),
         });
-        let boxed: Vec<&Sandbox> = config
-            .servers
-            .values()
-            .filter_map(|entry| match &entry.transport {
+        let by_all_names = |path: &PathBuf| [Some(path.clone()), path.canonicalize().ok()];
+        let project = project.into_iter().flat_map(by_all_names).flatten();
+        let sandboxes = Self {
+            data,
+            project: project.collect(),
+            around: mounts::Around {
+                closed,
+                ..mounts::Around::default()
+            },
+            ..Self::default()
+        };
+        sandboxes.note(config);
+        sandboxes
+    }
+
+    /// Adds the directories that servers of a configuration may change. Those of an earlier one stay: a server may have left a link there.
+    /// It is the whole configuration, because servers that one session does not see run in others.
+    pub(crate) fn note(&self, config: &Config) {
+        let transports = config.servers.values().map(|entry| &entry.transport);
+        let boxed: Vec<&Sandbox> = transports
+            .filter_map(|transport| match transport {
                 Transport::Stdio(stdio) => stdio.sandbox.as_deref(),
                 _ => None,
             })
@@ -178,28 +197,23 @@ impl Sandboxes {
         // A path with files of mcpzip refuses its server.
         let written = written.filter(|path| {
             let real = path.canonicalize().unwrap_or_else(|_| (*path).clone());
-            !mounts::has_closed(&real, &closed)
+            !mounts::has_closed(&real, &self.around.closed)
         });
-        let changeable = written.chain(project.filter(|_| has_project)).chain(&data);
+        let project = self.project.iter().filter(|_| has_project);
+        let changeable = written.chain(project).chain(&self.data);
         let by_all_names = |path: &PathBuf| [Some(path.clone()), path.canonicalize().ok()];
-        let changeable = changeable.flat_map(by_all_names).flatten().collect();
-        Self {
-            data,
-            project: project
-                .into_iter()
-                .flat_map(by_all_names)
-                .flatten()
-                .collect(),
-            around: mounts::Around { closed, changeable },
-            ..Self::default()
-        }
+        let changeable: Vec<PathBuf> = changeable.flat_map(by_all_names).flatten().collect();
+        self.around.changeable.write().extend(changeable);
     }
 
     /// Whether a server could have put the file of `path` there.
     fn is_changeable(&self, path: &Path) -> bool {
-        let changeable = || self.around.changeable.iter().chain(&self.project);
-        let is_in = |step: &PathBuf| changeable().any(|at| step.starts_with(at));
-        mounts::steps(path).iter().any(is_in)
+        let steps = mounts::steps(path);
+        let changeable = self.around.changeable.read();
+        steps.iter().any(|step| {
+            let mut all = changeable.iter().chain(&self.project);
+            all.any(|at| step.starts_with(at))
+        })
     }
 
     /// The directories of `path` whose programs may run outside of a sandbox.

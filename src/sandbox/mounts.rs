@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use parking_lot::RwLock;
+
 use super::Refusal;
 use crate::config::Sandbox;
+use crate::files::create_private_directory;
 
 /// The access of a server to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,9 +35,12 @@ pub(super) struct Mounts<'a> {
 pub(super) struct Around {
     /// Files and directories of mcpzip that no server may change.
     pub(super) closed: Vec<PathBuf>,
-    /// Directories that a server of the session may change, by all names.
-    pub(super) changeable: Vec<PathBuf>,
+    /// Directories that a server of the configuration may change, or of an earlier one, by all names.
+    pub(super) changeable: RwLock<BTreeSet<PathBuf>>,
 }
+
+/// The name of mcpzip's own directories in those of the user.
+pub(crate) const OWN_NAME: &str = "mcpzip";
 
 /// Directories that a sandbox makes itself.
 const OWN: &[&str] = &["/proc", "/dev", "/sys"];
@@ -87,21 +93,43 @@ impl<'a> Mounts<'a> {
                 self.open(path, access)?;
             }
         }
-        self.hide_closed();
-        Ok(())
+        self.hide_closed()
     }
 
-    /// Takes the files of mcpzip out of directories that are open: they have its secrets, and those of other servers. One that the entry names
-    /// itself stays open.
-    fn hide_closed(&mut self) {
+    /// Hides the directories of mcpzip in directories that are open, by each name that leads to them: they have its secrets, and those of other
+    /// servers. One that the entry names itself stays open.
+    ///
+    /// A single file cannot be hidden, because the next edit puts another one in its place.
+    fn hide_closed(&mut self) -> Result<(), Refusal> {
         for closed in &self.around.closed {
-            let Ok(closed) = closed.canonicalize() else {
+            let real = real_name(closed);
+            let inside = self.opened.keys().filter_map(|outer| {
+                let rest = real.strip_prefix(outer.canonicalize().ok()?).ok()?;
+                Some((outer.clone(), rest.to_owned()))
+            });
+            let inside: Vec<(PathBuf, PathBuf)> = inside.collect();
+            if inside.iter().any(|(_, rest)| rest.as_os_str().is_empty()) {
                 continue;
-            };
-            if self.opens(&closed) {
-                self.opened.entry(closed).or_insert(Access::None);
+            }
+            for (outer, rest) in inside {
+                let name = outer.join(rest);
+                if !self.opens(&name) {
+                    continue;
+                }
+                if !real.exists() && real.ends_with(OWN_NAME) {
+                    // It may come while the server runs.
+                    create_private_directory(&real)?;
+                }
+                if !real.is_dir() {
+                    return Err(Refusal::Path {
+                        path: outer,
+                        problem: "has files of mcpzip that cannot be hidden there: name the parts that the server needs",
+                    });
+                }
+                self.opened.insert(name, Access::None);
             }
         }
+        Ok(())
     }
 
     fn open(&mut self, path: &Path, access: Access) -> Result<(), Refusal> {
@@ -174,8 +202,8 @@ impl<'a> Mounts<'a> {
     }
 
     fn is_of_others(&self, step: &Path) -> bool {
-        let mut others = self.around.changeable.iter();
-        others.any(|outer| is_inside(step, outer))
+        let others = self.around.changeable.read();
+        others.iter().any(|outer| is_inside(step, outer))
     }
 
     /// Refuses to let a server change the files of mcpzip, or a link on the way to them.
@@ -239,6 +267,13 @@ pub(super) fn has_closed(real: &Path, closed: &[PathBuf]) -> bool {
     })
 }
 
+/// The name of a path without links; its last part may be missing.
+fn real_name(path: &Path) -> PathBuf {
+    let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    let real = path.canonicalize().ok().or_else(parent);
+    real.unwrap_or_else(|| path.to_owned())
+}
+
 /// Whether `path` is in the directory `outer`, and not the directory itself.
 fn is_inside(path: &Path, outer: &Path) -> bool {
     path != outer && path.starts_with(outer)
@@ -291,11 +326,23 @@ const OF_SYSTEM: &[&str] = &[
     "/sbin",
     "/sys",
     "/usr/bin",
+    "/usr/include",
     "/usr/lib",
     "/usr/lib32",
     "/usr/lib64",
     "/usr/libexec",
+    "/usr/local/bin",
+    "/usr/local/etc",
+    "/usr/local/lib",
+    "/usr/local/libexec",
+    "/usr/local/sbin",
+    "/usr/local/share",
     "/usr/sbin",
+    "/usr/share",
+    "/var/cache",
+    "/var/lib/dpkg",
+    "/var/log",
+    "/var/spool",
 ];
 
 /// Directories that belong to many programs or users. One in them may be a project.

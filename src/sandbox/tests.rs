@@ -1,5 +1,7 @@
 use std::path::{Path, PathBuf};
 
+use parking_lot::RwLock;
+
 use super::mounts::{Around, Mounts, project};
 use super::runtime::Needs;
 use super::{Sandboxes, lookup, seatbelt};
@@ -17,7 +19,7 @@ fn sandbox(read: &[&Path], write: &[&Path]) -> Sandbox {
 fn opened(data: &Path, closed: &[PathBuf], sandbox: &Sandbox) -> Result<Vec<PathBuf>, String> {
     let around = Around {
         closed: closed.to_vec(),
-        changeable: Vec::new(),
+        changeable: RwLock::default(),
     };
     opened_around(data, &around, sandbox)
 }
@@ -305,7 +307,7 @@ fn a_link_that_another_server_could_have_made_is_never_followed() {
     symlink(at("others"), at("alias")).unwrap();
     let around = Around {
         closed: Vec::new(),
-        changeable: vec![at("data"), at("others"), at("both")],
+        changeable: RwLock::new([at("data"), at("others"), at("both")].into()),
     };
     let own = at("data/own");
     let open =
@@ -364,10 +366,8 @@ fn the_directories_that_servers_may_change_are_those_of_all_entries() {
         let config = config.unwrap();
         let data = Some(home.join("state/sandboxes"));
         let sandboxes = Sandboxes::new(data, vec![home.join("state")], &config, &session);
-        let mut paths = sandboxes.around.changeable;
-        paths.sort();
-        paths.dedup();
-        paths
+        let paths = sandboxes.around.changeable.read().clone();
+        Vec::from_iter(paths)
     };
     // The home directory has files of mcpzip, so no server may change it.
     let (data, write) = (home.join("state/sandboxes"), home.join("write"));
@@ -463,7 +463,7 @@ fn a_profile_of_macos_opens_what_is_named_and_denies_the_rest() {
     let root = home.path().canonicalize().unwrap();
     let closed = Around {
         closed: vec![root.clone()],
-        changeable: Vec::new(),
+        changeable: RwLock::default(),
     };
     let mut mounts_of_all = Mounts::new(&root.join("da\"ta"), &closed);
     let above = root.parent().unwrap();

@@ -89,6 +89,11 @@ impl Pool {
         }
     }
 
+    /// Learns from the whole configuration which directories servers may change, also those outside of this pool.
+    pub(crate) fn note_whole(&self, config: &Config) {
+        self.context.sandboxes.note(config);
+    }
+
     /// Applies the servers of `config`. Connections of unchanged entries stay open; those of changed or removed
     /// entries close after their last call. Every server starts from here, so the log masker learns the secrets here.
     pub(crate) fn configure(&self, config: &Config) {

@@ -78,7 +78,7 @@ fn begin(client: &mut Client, more: &str) -> String {
 fn id_of(task: &Value) -> String {
     assert_eq!(task["resultType"], "task", "{task}");
     let id = task["taskId"].as_str().unwrap();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     assert!(id.bytes().all(is_plain) && id.len() < 4096, "{id}");
     id.to_owned()
 }

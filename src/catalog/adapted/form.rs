@@ -49,12 +49,6 @@ impl Adapted {
         self.form
     }
 
-    /// Whether the user sets the value of an argument.
-    pub(crate) fn has_values(&self) -> bool {
-        let mut presets = self.arguments.values();
-        presets.any(|preset| *preset != Preset::Hidden)
-    }
-
     /// All arguments for the server: those that an agent sent, in their own bytes, and those that the user sets.
     ///
     /// # Errors

@@ -307,7 +307,10 @@ impl Host for StandingHost {
 const BEYOND_MASKING: &str = "the question contains a secret of the configuration";
 
 /// The parameters of a message of a server without the secrets of the masker; `None` if they cannot be taken out of it.
-fn masked<'p>(masker: Option<&Masker>, params: &'p RawValue) -> Option<Cow<'p, RawValue>> {
+pub(in crate::proxy) fn masked<'p>(
+    masker: Option<&Masker>,
+    params: &'p RawValue,
+) -> Option<Cow<'p, RawValue>> {
     match masker.map(|masker| masker.mask_json(params.get())) {
         None | Some(Some(Cow::Borrowed(_))) => Some(Cow::Borrowed(params)),
         Some(Some(Cow::Owned(masked))) => RawValue::from_string(masked).ok().map(Cow::Owned),

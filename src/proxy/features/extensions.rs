@@ -8,7 +8,7 @@ use crate::limits::Request;
 use crate::mcp::extensions::may_be;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::ledger::{Reached, RequestEvent};
-use crate::proxy::relay::Relayed;
+use crate::proxy::relay::{Relayed, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext, extensions};
 use crate::tool::{Hints, QualifiedName};
@@ -98,6 +98,7 @@ impl Features {
         if let Ok(ServerReply::Result(result)) = &outcome {
             permit.count_bytes(arguments.len() + result.len());
         }
+        let outcome = outcome.map(|reply| without_secrets(&config, &name.server, reply));
         self.relayed(view, outcome, &format!("`{method}`"))
     }
 }

@@ -7,7 +7,7 @@ use crate::limits::{Exceeded, Request};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::error;
-use crate::proxy::relay::Relayed;
+use crate::proxy::relay::{Relayed, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Reply, RequestContext};
 use crate::tool::ServerName;
@@ -80,7 +80,8 @@ impl Features {
         if let Ok(upstream::ServerReply::Result(result)) = &outcome {
             permit.count_bytes(sent + result.len());
         }
-        outcome
+        let config = context.view.config();
+        outcome.map(|reply| without_secrets(&config, server, reply))
     }
 
     /// The answer to a request for `what`.

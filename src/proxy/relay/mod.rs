@@ -13,6 +13,7 @@ pub(in crate::proxy) mod open_calls;
 mod question;
 mod tasks;
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -208,6 +209,11 @@ impl Relay {
         self.asked.close();
         let written = self.tasks.spawn_blocking(move || statistics.flush());
         let ((), _) = tokio::join!(self.pool.close(), written);
+    }
+
+    /// See [`Pool::note_whole`].
+    pub(in crate::proxy) fn note_whole(&self, config: &Config) {
+        self.pool.note_whole(config);
     }
 
     /// Sends the clients' log level to the servers.
@@ -410,6 +416,33 @@ impl Relay {
             }
             refusal @ ServerReply::Error(_) => refusal,
         }
+    }
+}
+
+/// An answer of `server` without values of variables that the user set as arguments of its tools: it may repeat them.
+pub(in crate::proxy) fn without_secrets(
+    config: &Config,
+    server: &ServerName,
+    reply: ServerReply,
+) -> ServerReply {
+    let Some(masker) = config.masker_of(server) else {
+        return reply;
+    };
+    let (ServerReply::Result(bytes) | ServerReply::Error(bytes)) = &reply;
+    let Ok(json) = std::str::from_utf8(bytes) else {
+        return reply;
+    };
+    let masked = match masker.mask_json(json) {
+        Some(Cow::Borrowed(_)) => return reply,
+        Some(Cow::Owned(masked)) => Bytes::from(masked),
+        None => {
+            let message = "the answer cannot be shown, because it has a secret of the configuration that cannot be taken out of it";
+            return error(ErrorCode::INTERNAL, message);
+        }
+    };
+    match reply {
+        ServerReply::Result(_) => ServerReply::Result(masked),
+        ServerReply::Error(_) => ServerReply::Error(masked),
     }
 }
 

@@ -14,7 +14,7 @@ use super::instrument::InstrumentedPool;
 use super::{Relay, Relayed, RequestContext, error};
 use crate::catalog::Tool;
 use crate::mcp::object::text;
-use crate::mcp::{ErrorCode, Frame, Object, Revision, TASKS};
+use crate::mcp::{ErrorCode, Frame, Object, TASKS};
 use crate::proxy::callers::caller::{CallHost, Questions};
 use crate::shutdown::Tasks;
 use crate::telemetry::trace::{Hop, Trace};
@@ -43,9 +43,9 @@ impl Relay {
         if tool.needs_task() {
             return Box::pin(self.call_as_task(server, relayed, context)).await;
         }
-        // Only servers of this revision refuse a call for the lack of tasks.
-        let is_modern = tool.server().revision().is_some_and(Revision::is_modern);
-        if relayed.takes_task || !is_modern {
+        // Only servers with the extension refuse a call for the lack of tasks.
+        let may_refuse = tool.server().capabilities().has_extension(TASKS);
+        if relayed.takes_task || !may_refuse {
             return self.request(server, relayed, context).await;
         }
         match self.request(server, relayed.clone(), context).await? {

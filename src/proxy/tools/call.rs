@@ -1,6 +1,5 @@
 //! One call, step by step: find the tool, check the arguments, ask the user, send the call.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -16,12 +15,12 @@ use crate::audit::{Kind, Outcome};
 use crate::catalog::{Rejected, Tool};
 use crate::limits::{Permit, Request};
 use crate::mcp::object::quoted;
-use crate::mcp::{ErrorCode, Frame, Object};
+use crate::mcp::{Frame, Object};
 use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::failure::Failure;
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::consent::{Agreement, Consent, ScriptCall, needs_decision};
-use crate::proxy::relay::{self, Relayed};
+use crate::proxy::relay::{Relayed, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::statistics::CallPath;
@@ -356,12 +355,13 @@ impl Tools {
             },
             limit: limit.unwrap_or_else(|| self.relay.limit(call.view, &name.server)),
             is_repeatable: tool.entry().hints.is_repeatable(),
-            takes_task: self.takes_task(call.context, call.task),
+            takes_task: self.takes_task(call.view, call.context, (tool, arguments), call.task),
         };
         let (sent, start) = (relayed.params.body.len(), Instant::now());
         let context = consent.context(call.context);
         let answered = self.send(tool, relayed, context).await;
-        let answered = answered.map(|reply| without_secrets(call.view, tool, reply));
+        let answered =
+            answered.map(|reply| without_secrets(&call.view.config(), tool.server().name(), reply));
         let answered = self.unchanged(call.view, tool, answered);
         if let (Consent::Given(given), Ok(reply)) = (consent, &answered) {
             self.relay
@@ -419,32 +419,6 @@ pub(super) fn completed(tool: &Tool, sent: &RawValue) -> Result<Option<Box<RawVa
     let adapted = tool.adapted().map(|adapted| adapted.complete(sent));
     let adapted = adapted.transpose();
     adapted.map_err(|rejected| preset(tool, rejected))
-}
-
-/// The answer of an adapted tool's server, without values of variables that the user set as its arguments: the server may repeat
-/// them.
-pub(super) fn without_secrets(view: &View, tool: &Tool, reply: ServerReply) -> ServerReply {
-    let (ServerReply::Result(bytes) | ServerReply::Error(bytes)) = &reply;
-    let config = view.config();
-    let masker = tool.adapted().filter(|adapted| adapted.has_values());
-    let Some((masker, json)) = masker
-        .map(|_| &config.masker)
-        .zip(std::str::from_utf8(bytes).ok())
-    else {
-        return reply;
-    };
-    let masked = match masker.mask_json(json) {
-        Some(Cow::Borrowed(_)) => return reply,
-        Some(Cow::Owned(masked)) => Bytes::from(masked),
-        None => {
-            let message = "the answer cannot be shown, because it has a secret of the configuration that cannot be taken out of it";
-            return relay::error(ErrorCode::INTERNAL, message);
-        }
-    };
-    match reply {
-        ServerReply::Result(_) => ServerReply::Result(masked),
-        ServerReply::Error(_) => ServerReply::Error(masked),
-    }
 }
 
 fn preset(tool: &Tool, rejected: Rejected) -> Failure {

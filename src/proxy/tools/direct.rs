@@ -15,8 +15,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::Tools;
-use super::call::{Call, TaskWish, completed, has_scopes, size_of_answer, without_secrets};
-use super::listable::Listable;
+use super::call::{Call, TaskWish, completed, has_scopes, size_of_answer};
 use super::shown::is_listed;
 use crate::catalog::{Adapted, ServerTools, Snapshot, Tool};
 use crate::config::{BUILT_IN_SERVER, Server};
@@ -28,7 +27,7 @@ use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::own_uris;
 use crate::proxy::relay::consent::{Agreement, Consent};
-use crate::proxy::relay::{Relayed, RequestContext};
+use crate::proxy::relay::{Relayed, RequestContext, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Failure, Reply};
 use crate::statistics::CallPath;
@@ -170,13 +169,7 @@ impl Tools {
         named.get(&name)?;
         let json = self.inventory.definition(tool)?;
         let server = tool.server().name();
-        let json = match Listable::of(&json) {
-            Ok(listable) => listable.json,
-            Err(reason) => {
-                tracing::warn!(%server, tool = name, reason, "clients could not read the list with this definition, so it is left out");
-                return None;
-            }
-        };
+        let json = self.listables.of(tool, &json)?;
         let renamed =
             own_uris::for_clients(server, &json).and_then(|json| RawValue::from_string(json).ok());
         // An entry in the catalog was parsed as an object.
@@ -320,7 +313,7 @@ impl Tools {
             params: frame,
             limit: self.relay.limit(view, &name.server),
             is_repeatable: tool.entry().hints.is_repeatable(),
-            takes_task: self.takes_task(Some(&context), wish),
+            takes_task: self.takes_task(view, Some(&context), (&tool, raw), wish),
         };
         let permit = self.permit(view, Some(&context), &name).await?;
         let (bytes, start) = (sent.len(), Instant::now());
@@ -340,7 +333,8 @@ impl Tools {
         if let Err(upstream::CallError::Changed { server, .. }) = &outcome {
             self.inventory.poke(server);
         }
-        let outcome = outcome.map(|reply| without_secrets(view, &tool, reply));
+        let outcome =
+            outcome.map(|reply| without_secrets(&view.config(), tool.server().name(), reply));
         if let Some(made) = self.made_task(view, context, (&tool, raw), wish, &outcome) {
             return made;
         }

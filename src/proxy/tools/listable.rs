@@ -4,20 +4,24 @@
 //! malformed part that may be absent is left out, and so is a tool whose schema of arguments cannot be used.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::portable;
+use crate::catalog::Tool;
 use crate::mcp::Object;
 use crate::mcp::object::nesting;
 use crate::proxy::arguments;
+use crate::tool::ToolHash;
 
 /// The nesting above which a definition is not listed. Parsers with a limit, such as those of Python and Rust, would refuse the
 /// whole list.
 const DEEPEST: usize = 100;
-
-/// The escapes of letters and digits that JavaScript's patterns have.
-const LETTER_ESCAPES: &str = "bBcdDfknpPrsStuvwWx0123456789";
 
 /// A definition as it is listed.
 #[derive(Debug)]
@@ -86,6 +90,61 @@ impl<'a> Listable<'a> {
         }
         let json = json.0;
         Ok(Self { json, left_out })
+    }
+}
+
+/// The findings about definitions, by their hashes: schemas are compiled once, and a malformed one is in the log once.
+#[derive(Debug, Default)]
+pub(in crate::proxy) struct Listables(Mutex<HashMap<ToolHash, Found>>);
+
+#[derive(Debug, Clone)]
+enum Found {
+    AsItIs,
+    Changed(Arc<RawValue>),
+    LeftOut,
+}
+
+/// The number of definitions above which all findings are forgotten.
+const MOST_KNOWN: usize = 100_000;
+
+impl Listables {
+    /// The definition `json` of a tool as clients can read it; `None` if they cannot.
+    pub(super) fn of<'a>(&self, tool: &Tool, json: &'a RawValue) -> Option<Cow<'a, RawValue>> {
+        // The form of an adapted tool depends on the configuration, too.
+        let hash = tool.adapted().is_none().then(|| tool.entry().hash);
+        let known = hash.and_then(|hash| self.0.lock().get(&hash).cloned());
+        let found = known.unwrap_or_else(|| {
+            let found = Found::of(tool, json);
+            if let Some(hash) = hash {
+                let mut all = self.0.lock();
+                if all.len() >= MOST_KNOWN {
+                    all.clear();
+                }
+                all.insert(hash, found.clone());
+            }
+            found
+        });
+        match found {
+            Found::AsItIs => Some(Cow::Borrowed(json)),
+            Found::Changed(changed) => Some(Cow::Owned((*changed).to_owned())),
+            Found::LeftOut => None,
+        }
+    }
+}
+
+impl Found {
+    fn of(tool: &Tool, json: &RawValue) -> Self {
+        match Listable::of(json) {
+            Ok(listable) => match listable.json {
+                Cow::Borrowed(_) => Self::AsItIs,
+                Cow::Owned(changed) => Self::Changed(changed.into()),
+            },
+            Err(reason) => {
+                let server = tool.server().name();
+                tracing::warn!(%server, tool = %tool.qualified_name(), reason, "clients could not read the list with this definition, so it is left out");
+                Self::LeftOut
+            }
+        }
     }
 }
 
@@ -208,77 +267,12 @@ fn output_schema(raw: &RawValue) -> Result<Option<String>, String> {
         return Err(format!("cannot be used: {fault}"));
     }
     let schema: Value = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
-    match is_portable(&schema) {
-        true => Ok(changed),
-        false => Err(
-            "has a pattern that JavaScript does not know, or `nullable` without `type`".to_owned(),
-        ),
+    match portable::fault_of(&schema) {
+        None => Ok(changed),
+        Some(keyword) => Err(format!(
+            "has a `{keyword}` that some clients cannot compile"
+        )),
     }
-}
-
-/// Whether the clients in JavaScript compile a schema that others compile.
-fn is_portable(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => {
-            let keys = members.get("patternProperties").and_then(Value::as_object);
-            let mut patterns = keys
-                .into_iter()
-                .flat_map(|keys| keys.keys().map(String::as_str));
-            let pattern = members.get("pattern").and_then(Value::as_str);
-            pattern.is_none_or(is_javascript)
-                && patterns.all(is_javascript)
-                && (!members.contains_key("nullable") || members.contains_key("type"))
-                && members.values().all(is_portable)
-        }
-        Value::Array(items) => items.iter().all(is_portable),
-        _ => true,
-    }
-}
-
-/// Whether a regular expression that compiled is also one of JavaScript with the flag `u`, as far as its escapes, groups and brackets
-/// tell. Inline flags and free escapes are none.
-fn is_javascript(pattern: &str) -> bool {
-    let (mut rest, mut is_class) = (pattern, false);
-    while let Some(character) = rest.chars().next() {
-        rest = &rest[character.len_utf8()..];
-        let braced = |rest: &str| rest.strip_prefix('{')?.find('}').map(|end| end + 2);
-        match character {
-            '\\' => {
-                let Some(escaped) = rest.chars().next() else {
-                    return false;
-                };
-                rest = &rest[escaped.len_utf8()..];
-                if matches!(escaped, 'p' | 'P' | 'u') {
-                    rest = &rest[braced(rest).unwrap_or(0)..];
-                }
-                let is_syntax = "^$\\.*+?()[]{}|/".contains(escaped) || is_class && escaped == '-';
-                if !is_syntax && !LETTER_ESCAPES.contains(escaped) {
-                    return false;
-                }
-            }
-            '[' => is_class = true,
-            ']' if !is_class => return false,
-            ']' => is_class = false,
-            _ if is_class => {}
-            '(' => {
-                let group = rest.strip_prefix('?');
-                if group.is_some_and(|group| !group.starts_with([':', '=', '!', '<'])) {
-                    return false;
-                }
-            }
-            '{' => {
-                let bounds = rest.split_once('}');
-                let is_bounds = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == ',');
-                match bounds.filter(|(bounds, _)| !bounds.is_empty() && is_bounds(bounds)) {
-                    Some((_, after)) => rest = after,
-                    None => return false,
-                }
-            }
-            '}' => return false,
-            _ => {}
-        }
-    }
-    true
 }
 
 /// A JSON object under edit.
@@ -297,27 +291,5 @@ impl Edited<'_> {
         let edited = Object::parse(&self.0).map(|object| edit(&object));
         let edited = edited.and_then(RawValue::from_string);
         self.0 = Cow::Owned(edited.expect("members of an object are those of an object"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_of_other_languages_are_not_those_of_javascript() {
-        for (pattern, expected) in [
-            (r"^[\w\-.]{1,20}$", true),
-            (r"^\p{L}+(?:a|b)(?=c)(?<n>d)\/$", true),
-            (r"a{2,}\u{1F600}\cA", true),
-            ("(?i)abc", false),
-            (r"\Aabc\Z", false),
-            (r"a\-b", false),
-            ("(?P<n>a)", false),
-            ("^{a}$", false),
-            ("a]", false),
-        ] {
-            assert_eq!(is_javascript(pattern), expected, "{pattern}");
-        }
     }
 }

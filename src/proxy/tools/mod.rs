@@ -9,6 +9,7 @@ mod execute;
 mod find;
 mod folder;
 pub(in crate::proxy) mod listable;
+mod portable;
 mod reranking;
 mod script;
 pub(in crate::proxy) mod search;
@@ -24,6 +25,7 @@ use bytes::Bytes;
 use self::builtin::Builtin;
 use self::call::Schemas;
 use self::direct::DirectNames;
+use self::listable::Listables;
 use self::reranking::Reranking;
 use self::skill::RefusedSkills;
 use self::tasks::{TaskIds, Watches};
@@ -54,6 +56,7 @@ pub(crate) struct Tools {
     schemas: Schemas,
     reranking: Reranking,
     direct_names: DirectNames,
+    listables: Listables,
     refused_skills: RefusedSkills,
     scripts: Running,
     builtin: Builtin,
@@ -103,6 +106,7 @@ impl Tools {
             schemas: Schemas::default(),
             reranking: Reranking::new(variables.clone(), tasks.clone()),
             direct_names: DirectNames::default(),
+            listables: Listables::default(),
             refused_skills: RefusedSkills::default(),
             scripts: Running::new(scripts),
             ledger,

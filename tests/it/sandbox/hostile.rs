@@ -413,28 +413,50 @@ fn a_link_that_one_server_left_leads_another_one_nowhere() {
         .entry("reads", &entry(program, json!({ "read": [planted] })))
         .entry("writes", &entry(program, json!({ "write": [planted] })))
         .entry("runs", &entry(&work.join("tool"), json!("strict")))
-        .entry("beside", &entry(program, json!({ "read": [work] })));
+        .entry("beside", &entry(program, json!({ "read": [work] })))
+        .setting(
+            "profiles",
+            json!({ "only": { "servers": ["reads", "writes", "runs"] } }),
+        );
     let mut client = setup.connect();
     let link = format!("{} to {}", text(&planted), text(&home.join(".ssh")));
     let made =
         json!({ "link": [link], "run": [format!("cp /bin/true {}", text(&work.join("tool")))] });
     assert_eq!(attempts(&mut client, &made).len(), 2);
     let key = json!({ "read": [planted.join("key")] }).to_string();
-    for (server, words) in [
-        ("reads", "could put a link there"),
-        ("writes", "could put a link there"),
-        ("runs", "could put another one there"),
-    ] {
-        let answer = client.execute_with(&format!("{server}__attempt"), &key);
-        let said = answer.as_str();
-        assert!(
-            said.contains(words) && said.contains("did not start"),
-            "{server}: {said}"
-        );
-    }
+    let are_refused = |client: &mut Client| {
+        for (server, words) in [
+            ("reads", "could put a link there"),
+            ("writes", "could put a link there"),
+            ("runs", "could put another one there"),
+        ] {
+            let answer = client.execute_with(&format!("{server}__attempt"), &key);
+            let said = answer.as_str();
+            assert!(
+                said.contains(words) && said.contains("did not start"),
+                "{server}: {said}"
+            );
+        }
+    };
+    are_refused(&mut client);
+    // Also where a profile hides the server that left it.
+    let mut narrowed = setup.start_with(&["serve", "--profile", "only"]);
+    narrowed.shake_hands("2025-11-25");
+    are_refused(&mut narrowed);
+    narrowed.finish();
     // The directory as a whole is opened; the link in it leads nowhere.
     let said = client.execute_with("beside__attempt", &key).text();
     assert!(said.contains("false"), "{said}");
+    // Its link stays when its entry goes.
+    let written = std::fs::read_to_string(setup.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&written).unwrap();
+    config["mcpServers"].as_object_mut().unwrap().remove("h");
+    std::fs::write(setup.config_path(), config.to_string()).unwrap();
+    until("the entry to be gone", || {
+        let answer = client.execute_with("h__attempt", "{}");
+        answer.as_str().contains("there is no").then_some(())
+    });
+    are_refused(&mut client);
     client.finish();
 }
 
@@ -445,33 +467,49 @@ fn an_open_directory_shows_none_of_the_files_of_mcpzip_in_it() {
     }
     let setup = Setup::new().alone();
     let home = setup.home().path("");
-    std::fs::write(home.join("plain"), "text").unwrap();
-    std::fs::create_dir_all(home.join("state")).unwrap();
-    std::fs::write(home.join("state/secrets.json"), "{}").unwrap();
-    let setup = with_hostile(setup, Some(&json!({ "read": [home] })));
-    let mut client = setup.connect();
-    let data = home.join("state/sandboxes/h/note");
-    let worked = attempts(
-        &mut client,
-        &json!({
-            "read": [home.join("plain"), home.join("config.json"), home.join("state/secrets.json")],
-            "list": [home.join("state/logs"), home.join("cache")],
-            "write": [data, home.join("state/planted")],
-        }),
-    );
-    let expected = [
-        format!("read {}", text(&home.join("plain"))),
-        format!("write {}", text(&data)),
-    ];
-    assert_eq!(worked, expected);
-    client.finish();
+    let (kept, alias) = (home.join("kept"), home.join("alias"));
+    std::fs::create_dir_all(kept.join("state")).unwrap();
+    std::fs::write(kept.join("plain"), "text").unwrap();
+    std::fs::write(kept.join("state/secrets.json"), "{}").unwrap();
+    std::os::unix::fs::symlink(&kept, &alias).unwrap();
+    let setup = setup
+        .variable("MCPZIP_STATE_DIR", &text(&kept.join("state")))
+        .variable("MCPZIP_CACHE_DIR", &text(&kept.join("cache")));
+    // By the name of a link, too.
+    for named in [&kept, &alias] {
+        let setup = with_hostile(setup.clone(), Some(&json!({ "read": [named] })));
+        let mut client = setup.connect();
+        let data = kept.join("state/sandboxes/h/note");
+        let read = [&kept, &alias].map(|outer| outer.join("state/secrets.json"));
+        let list = [&kept, &alias].map(|outer| outer.join("state/logs"));
+        let worked = attempts(
+            &mut client,
+            &json!({
+                "read": [named.join("plain"), read[0], read[1]],
+                "list": [list[0], list[1], kept.join("cache"), alias.join("cache")],
+                "write": [data, kept.join("state/planted")],
+            }),
+        );
+        let expected = [
+            format!("read {}", text(&named.join("plain"))),
+            format!("write {}", text(&data)),
+        ];
+        assert_eq!(worked, expected);
+        client.finish();
+    }
     // A part that the entry names is open.
-    let secrets = home.join("state/secrets.json");
-    let setup = with_hostile(setup, Some(&json!({ "read": [home, secrets] })));
-    let mut client = setup.connect();
+    let secrets = kept.join("state/secrets.json");
+    let sandbox = json!({ "read": [kept, secrets] });
+    let mut client = with_hostile(setup.clone(), Some(&sandbox)).connect();
     assert_eq!(
         attempts(&mut client, &json!({ "read": [secrets] })).len(),
         1
     );
+    client.finish();
+    // The file of the configuration cannot be hidden: an edit puts another one in its place.
+    let setup = with_hostile(setup, Some(&json!({ "read": [home] })));
+    let mut client = setup.connect();
+    let said = client.execute_with("h__attempt", "{}");
+    assert!(said.as_str().contains("cannot be hidden there"), "{said:?}");
     client.finish();
 }

@@ -15,7 +15,7 @@ use crate::config::{Environment, env};
 use crate::files;
 use crate::proxy::Caller;
 use crate::proxy::view::View;
-use crate::sealing::Key;
+use crate::sealing::{Key, Sealed};
 use crate::secret::Secret;
 use crate::tool::{QualifiedName, ServerName, ToolName};
 
@@ -29,7 +29,7 @@ const LARGEST: u64 = 4096;
 pub(super) const LONGEST_ID: usize = 1024;
 
 /// The longest arguments that are kept, in bytes.
-const LONGEST_ARGUMENTS: usize = 1024;
+pub(super) const LONGEST_ARGUMENTS: usize = 1024;
 
 /// The longest selection of a call that may become a task, in bytes.
 pub(super) const LONGEST_SELECT: usize = 512;
@@ -119,7 +119,7 @@ impl TaskIds {
     pub(super) fn seal(&self, view: &View, caller: &Caller, handle: &Handle) -> io::Result<String> {
         let plain = serde_json::to_vec(handle)?;
         let keys = self.keys()?;
-        let sealed = keys[0].seal_text(&self.caller(view, caller), &plain);
+        let sealed = keys[0].seal(&self.caller(view, caller), &plain).to_text();
         Ok(format!("{PREFIX}{sealed}"))
     }
 
@@ -133,11 +133,11 @@ impl TaskIds {
         caller: &Caller,
         id: &str,
     ) -> io::Result<Option<Handle>> {
-        let Some(sealed) = id.strip_prefix(PREFIX) else {
+        let Some(sealed) = id.strip_prefix(PREFIX).and_then(Sealed::parse) else {
             return Ok(None);
         };
         let (keys, caller) = (self.keys()?, self.caller(view, caller));
-        let mut plain = keys.iter().filter_map(|key| key.open_text(&caller, sealed));
+        let mut plain = keys.iter().filter_map(|key| key.open(&caller, &sealed));
         Ok(plain
             .next()
             .and_then(|plain| serde_json::from_slice(&plain).ok()))

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use self::handle::{Handle, LONGEST_ID, LONGEST_SELECT};
 use self::watch::{Change, MOST_TASKS};
 use super::Tools;
-use super::call::{TaskWish, has_scopes, size_of_answer, without_secrets};
+use super::call::{TaskWish, has_scopes, size_of_answer};
 use crate::catalog::{Adapted, Tool};
 use crate::config::Verdict;
 use crate::mcp::object::quoted;
@@ -25,7 +25,7 @@ use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::callers::caller::named;
 use crate::proxy::failure::{Failure, Withheld};
 use crate::proxy::ledger::CallEvent;
-use crate::proxy::relay::{Relayed, RequestContext, task_in};
+use crate::proxy::relay::{Relayed, RequestContext, task_in, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
@@ -50,7 +50,9 @@ impl Tools {
     /// Whether the server of a call may answer with a task.
     pub(super) fn takes_task(
         &self,
+        view: &View,
         context: Option<&RequestContext>,
+        (tool, arguments): (&Tool, &RawValue),
         wish: Option<TaskWish<'_>>,
     ) -> bool {
         let takes = |context: &RequestContext| {
@@ -59,7 +61,15 @@ impl Tools {
             is_alone && context.caller.extensions.takes_tasks()
         };
         let fits = |wish: TaskWish<'_>| wish.select.is_none_or(|one| one.len() <= LONGEST_SELECT);
-        wish.is_some_and(fits) && context.is_some_and(takes) && self.task_ids.is_ready()
+        // Without the arguments, rules about them would keep the result from its caller.
+        let is_kept = || {
+            arguments.get().len() <= handle::LONGEST_ARGUMENTS
+                || !view.config().inspects(tool.server().name())
+        };
+        wish.is_some_and(fits)
+            && context.is_some_and(takes)
+            && is_kept()
+            && self.task_ids.is_ready()
     }
 
     /// The reply to a call that its server answered with a task; `None` if it is another answer.
@@ -74,10 +84,13 @@ impl Tools {
         let Ok(ServerReply::Result(result)) = answered else {
             return None;
         };
-        // Results of older servers are their own.
-        let takes = self.takes_task(context, wish);
+        let task = task_in(result)?;
+        let takes = self.takes_task(view, context, (tool, arguments), wish);
         let is_modern = tool.server().revision().is_some_and(Revision::is_modern);
-        let task = (takes || is_modern).then(|| task_in(result))??;
+        // Results of older servers are their own.
+        if !takes && !is_modern {
+            return None;
+        }
         let failed = |message: &str| Failure::Refused {
             name: tool.qualified_name(),
             message: message.to_owned(),
@@ -277,7 +290,7 @@ impl Tools {
         let malformed = || Failure::Malformed {
             name: tool.qualified_name(),
         };
-        let ServerReply::Result(params) = without_secrets(view, &tool, params) else {
+        let ServerReply::Result(params) = without_secrets(&view.config(), server, params) else {
             return Err(malformed());
         };
         let raw: &RawValue = serde_json::from_slice(&params).map_err(|_| malformed())?;
@@ -366,7 +379,7 @@ impl Tools {
             name: name.clone(),
             error: Box::new(error),
         })?;
-        let result = match without_secrets(view, tool, reply) {
+        let result = match without_secrets(&view.config(), &own.server, reply) {
             ServerReply::Result(result) => result,
             ServerReply::Error(error) => {
                 let reply = Reply::RelayedError(error);
