@@ -16,7 +16,15 @@ use crate::tool::{NameError, ServerName};
 const SERVERS: &str = "mcpServers";
 
 /// Keys that restrict a server. An entry that replaces another one keeps them.
-pub(crate) const RESTRICTING: [&str; 5] = ["disabled", "projects", "sandbox", "tools", "trust"];
+pub(crate) const RESTRICTING: [&str; 7] = [
+    "client_capabilities",
+    "disabled",
+    "expose",
+    "projects",
+    "sandbox",
+    "tools",
+    "trust",
+];
 
 /// A change of one server's entry; entries are JSON texts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -81,6 +81,11 @@ impl Skill {
         files.map(|file| self.path(file)).collect()
     }
 
+    /// The URI of its folder.
+    pub(super) fn folder(&self) -> &str {
+        &self.folder
+    }
+
     /// Whether this is the URI of something in its folder.
     pub(super) fn has(&self, uri: &str) -> bool {
         uri.starts_with(&self.folder)

@@ -346,8 +346,8 @@ impl Policy {
         });
         let names = std::iter::once(name.clone()).chain(shown);
         let names = names.map(move |name| {
-            let tool = name.tool.as_str().to_lowercase();
-            let other = written.map(|written| format!("{written}{SEPARATOR}{tool}"));
+            let tool = || name.tool.as_str().to_lowercase();
+            let other = written.map(|written| format!("{written}{SEPARATOR}{}", tool()));
             (name, other)
         });
         let names: Vec<(QualifiedName, Option<String>)> = names.collect();

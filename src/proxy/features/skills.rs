@@ -249,13 +249,15 @@ impl Features {
         }
         let snapshot = view.snapshot();
         let tools = snapshot.tools().filter(|tool| tool.entry().is_skill);
-        let mut skills = tools
+        let skills = tools
             .filter(|tool| tool.server().name() == server)
             .filter_map(|tool| {
                 let definition = self.inventory.definition(&tool)?;
                 Skill::of(skill_of_definition(definition.get().as_bytes())?)
             });
-        skills.find(|skill| skill.has(own))
+        // A skill may be in the folder of another one.
+        let holding = skills.filter(|skill| skill.has(own));
+        holding.max_by_key(|skill| skill.folder().len())
     }
 
     /// Whether `own` is a file of a skill of `server` that the client may not see.
