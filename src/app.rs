@@ -203,23 +203,35 @@ impl App {
 
     /// Builds a run for a session that shares servers with other sessions of this process. `paths` are those of the
     /// session's own process. `id` names the session in every process that serves it. `profile` is that of its command line.
+    /// A session that `is_continued` from another process has no server until its configuration can be used again.
     ///
     /// # Errors
-    /// When the configuration cannot be used at all, or a profile cannot.
+    /// When the configuration cannot be used at all, or a profile cannot, and the session is new.
     pub(crate) fn for_session(
         paths: Paths,
         session: SessionEnv,
         surface: SurfaceRequest,
         profile: Option<String>,
         id: SessionId,
+        is_continued: bool,
         shared: &Shared,
     ) -> Result<Self, config::Error> {
-        let config = Config::load(&paths, &session.environment)?;
+        let config = match Config::load(&paths, &session.environment) {
+            Err(error) if is_continued => {
+                tracing::error!(%error, "the session has no servers until the configuration can be used");
+                Config::parse("{}", &paths.config_file, &session.environment)?
+            }
+            loaded => loaded?,
+        };
         telemetry::hide(&config.masker);
         write_logs(&config);
         report(&config, &paths);
         let request = request_of(&session, surface, profile);
-        request.profiles.narrow(&config)?;
+        match request.profiles.narrow(&config) {
+            // The session shows nothing as long as its profile cannot be used.
+            Err(error) if is_continued => tracing::error!(%error, "the session has no servers"),
+            narrowed => drop(narrowed?),
+        }
         let build = shared.build(request, Owner::Session(id));
         Ok(Self::build(config, paths, session, build))
     }

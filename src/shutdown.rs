@@ -19,6 +19,9 @@ const ENDING: Duration = Duration::from_secs(3);
 /// starts no more.
 static HAS_THREAD: AtomicBool = AtomicBool::new(false);
 
+/// Whether signals no longer end the process by themselves.
+static HANDLES_SIGNALS: AtomicBool = AtomicBool::new(false);
+
 /// Receives the log lines of the tasks that run for it, in addition to the log of the process.
 pub(crate) trait LogLines: Send + Sync {
     /// Whether it receives lines of this level.
@@ -182,6 +185,7 @@ fn can_start_thread() -> bool {
 /// # Errors
 /// When the signals cannot be received.
 pub(crate) fn signal() -> impl Future<Output = std::io::Result<()>> {
+    HANDLES_SIGNALS.store(true, Ordering::Relaxed);
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -218,4 +222,33 @@ pub(crate) fn signal() -> impl Future<Output = std::io::Result<()>> {
             Ok(())
         }
     }
+}
+
+/// Calls `ask`, which waits for a person at the terminal, and ends the process by `end` if a signal comes first that would be
+/// lost otherwise.
+pub(crate) fn interruptible<T>(ask: impl FnOnce() -> T, end: fn() -> !) -> T {
+    if !HANDLES_SIGNALS.load(Ordering::Relaxed) {
+        return ask();
+    }
+    let (answered, answer) = tokio::sync::oneshot::channel::<()>();
+    let heard = signal();
+    let watch = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let is_over = |runtime: tokio::runtime::Runtime| {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = answer => true,
+                    signal = heard => signal.is_err(),
+                }
+            })
+        };
+        if !runtime.is_ok_and(is_over) {
+            end()
+        }
+    };
+    // Without a thread the question is asked all the same.
+    let _ = spawn_thread("signal", watch);
+    let asked = ask();
+    drop(answered);
+    asked
 }

@@ -113,6 +113,25 @@ pub(crate) struct Event<'a> {
 }
 
 impl Kind {
+    /// The names of all kinds, for the person who asks for one.
+    pub(crate) const NAMES: [&str; 15] = [
+        "call",
+        "refusal",
+        "prompt",
+        "resource",
+        "task",
+        "extension",
+        "approval",
+        "login",
+        "identity",
+        "configuration",
+        "trust",
+        "finding",
+        "session",
+        "daemon",
+        "log",
+    ];
+
     /// As it stands in the log, in quotes.
     #[must_use]
     const fn json(self) -> &'static str {

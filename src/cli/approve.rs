@@ -500,7 +500,8 @@ fn rejected(change: &Change) -> &'static str {
 
 fn text_of(change: &Change) -> String {
     match (&change.before, &change.after, &change.kind) {
-        (None, Some(now), ChangeKind::New) => whole(now, "new:"),
+        // Before it was in quarantine, the server may have been seen with the same text.
+        (_, Some(now), ChangeKind::New) => whole(now, "new:"),
         (None, Some(now), _) => whole(
             now,
             "the earlier definition is not known any more; the current one:",

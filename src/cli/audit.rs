@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -12,7 +13,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use super::printable::printable;
 use super::since::since;
-use crate::audit::{Directories, Filter, Line, Reader, delete_before, verify};
+use crate::audit::{Directories, Filter, Kind, Line, Reader, delete_before, verify};
 use crate::config::{Config, Environment, Paths};
 use crate::day::Day;
 use crate::proxy::counted;
@@ -49,8 +50,8 @@ pub(super) struct Arguments {
     /// Only actions of this person
     #[arg(long)]
     user: Option<String>,
-    /// Only actions of this kind, such as call, approval, login or change
-    #[arg(long)]
+    /// Only actions of this kind
+    #[arg(long, value_parser = PossibleValuesParser::new(Kind::NAMES))]
     kind: Option<String>,
     /// Only actions that a rule, a pin or a person refused
     #[arg(long)]
@@ -175,7 +176,8 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Ex
 /// A log line as text.
 fn text(line: &Line) -> String {
     let subject = match (line.server.as_str(), line.tool.as_str()) {
-        ("", _) => line.kind.clone(),
+        ("", "") => line.kind.clone(),
+        ("", tool) => format!("{} {tool}", line.kind),
         (server, "") => format!("{} {server}", line.kind),
         (server, tool) => format!("{server}__{tool}"),
     };

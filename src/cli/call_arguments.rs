@@ -321,6 +321,9 @@ fn several(words: &[String]) -> Exit {
     })
 }
 
+/// The length of a text in an error, in characters.
+const SHOWN: usize = 200;
+
 /// The error for arguments that are not JSON. `title=hi` gets an example in the right form.
 fn not_json(text: &str, error: &serde_json::Error) -> Exit {
     let pair = pair(text);
@@ -331,10 +334,17 @@ fn not_json(text: &str, error: &serde_json::Error) -> Exit {
         shell_quoted(value),
         shell_quoted(&json)
     );
+    let shown: String = text.chars().take(SHOWN).collect();
+    let rest = if shown.len() < text.len() { "…" } else { "" };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let advice = match text.chars().all(is_name) {
+        true => format!("\nA tool is named by one word, such as `SERVER__{shown}`."),
+        false => String::new(),
+    };
     Exit::failed(match pair {
-        Some(_) => format!("the arguments are not JSON: `{text}`; write {examples}"),
+        Some(_) => format!("the arguments are not JSON: `{shown}{rest}`; write {examples}"),
         None => format!(
-            "the arguments are not JSON ({error}): {text}\nWrite them as flags or as JSON, such as {examples}"
+            "the arguments are not JSON ({error}): {shown}{rest}\nWrite them as flags or as JSON, such as {examples}{advice}"
         ),
     })
 }

@@ -106,12 +106,23 @@ pub(super) fn check(
 ) -> Result<(), Exit> {
     let file = &paths.config_file;
     let own = current(file)?;
+    if arguments.file.is_none() && !file.exists() {
+        let path = file.clone();
+        return Err(anyhow::Error::from(Error::Missing { path }).into());
+    }
     let hidden = hidden(&own, file, environment);
     let (text, place) = match &arguments.file {
         None => (own, file),
         Some(other) => (restored(&read(other)?, hidden.as_ref())?, other),
     };
-    let checked = Checked::of(&text, hidden.as_ref(), file, environment);
+    let mut checked = Checked::of(&text, hidden.as_ref(), file, environment);
+    if text.trim().is_empty() {
+        checked.warnings.push(Remark {
+            line: 1,
+            column: 1,
+            message: "the text is empty: it has no servers".to_owned(),
+        });
+    }
     if output.is_json() {
         output.json(&checked);
     } else {

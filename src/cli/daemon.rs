@@ -317,7 +317,11 @@ impl Order {
             ),
         };
         let before = match method == "daemon.restart" {
-            true => status(paths, environment)?,
+            true => {
+                // Sessions would have no servers in the next daemon.
+                Config::load_or_default(paths, environment).map_err(anyhow::Error::from)?;
+                status(paths, environment)?
+            }
             false => None,
         };
         let asked = daemon::ask(paths, environment, &method, &params.to_string());
@@ -372,6 +376,8 @@ fn is_followed(before: u32, paths: &Paths, environment: &Environment) -> bool {
 }
 
 fn reload(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
+    // Sessions would keep the configuration that they have, without a word here.
+    Config::load(paths, environment).map_err(anyhow::Error::from)?;
     let answer = daemon::ask(paths, environment, "daemon.reload", "{}")?;
     let count = match answer {
         Answer::None => None,

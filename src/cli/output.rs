@@ -15,6 +15,7 @@ use super::diagnostics::{Exit, Reported};
 use super::printable::{on_terminal, printable, printable_json};
 use super::wrap::{columns, wrap, wrap_row};
 use crate::config::with_options;
+use crate::shutdown::interruptible;
 
 /// Number of log lines that a terminal does not show again.
 const LINES_KNOWN: usize = 64;
@@ -301,7 +302,7 @@ impl Output {
             write!(err, "{} ", wrapped(&format!("{question} [y/N]")))?;
             err.flush()?;
             let mut answer = String::new();
-            if io::stdin().read_line(&mut answer)? == 0 {
+            if interruptible(|| io::stdin().read_line(&mut answer), interrupted)? == 0 {
                 writeln!(err)?;
             }
             match answer.trim().to_ascii_lowercase().as_str() {
@@ -321,7 +322,7 @@ impl Output {
         write!(err, "{}: ", on_terminal(question))?;
         err.flush()?;
         let mut answer = String::new();
-        if io::stdin().read_line(&mut answer)? == 0 {
+        if interruptible(|| io::stdin().read_line(&mut answer), interrupted)? == 0 {
             writeln!(err)?;
             let ended = "the input ended without an answer";
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, ended));
@@ -336,7 +337,8 @@ impl Output {
     pub(super) fn ask_secret(&self, question: &str) -> io::Result<String> {
         let terminal = console::Term::stderr();
         terminal.write_str(&format!("{}: ", on_terminal(question)))?;
-        Ok(terminal.read_secure_line()?.trim().to_owned())
+        let line = interruptible(|| terminal.read_secure_line(), interrupted)?;
+        Ok(line.trim().to_owned())
     }
 
     /// Prints a message to stderr in full colour.
@@ -457,8 +459,11 @@ impl Spinners {
 
 impl Drop for Spinners {
     fn drop(&mut self) {
-        // This fails if nothing was drawn.
-        let _ = self.all.clear();
+        // Each for itself: clearing all would also clear the lines above of bars that are gone already.
+        for bar in &self.bars {
+            bar.finish_and_clear();
+            self.all.remove(bar);
+        }
     }
 }
 
@@ -471,6 +476,13 @@ impl Drop for Spinner {
             }
         }
     }
+}
+
+/// Ends the process, because a signal came while a person was asked.
+fn interrupted() -> ! {
+    // The cursor is behind the question.
+    eprintln!();
+    std::process::exit(i32::from(Exit::interrupted_with("interrupted").code()))
 }
 
 /// Style of a name or number that matters.

@@ -8,7 +8,9 @@ use super::PathFlags;
 use super::browser::Browser;
 use super::diagnostics::Exit;
 use super::output::{Output, good};
-use crate::config::{DaemonMode, DaemonOptions, Environment, Paths, SessionEnv, env, is_inline};
+use crate::config::{
+    Config, DaemonMode, DaemonOptions, Environment, Paths, SessionEnv, env, is_inline,
+};
 use crate::daemon::{self, Answer};
 use crate::proxy::counted;
 
@@ -69,6 +71,10 @@ pub(super) async fn run(
         ));
     }
     let is_off = DaemonOptions::load(paths, environment).mode == DaemonMode::Off;
+    // A configuration that cannot be read switches the daemon off, too.
+    if is_off && let Err(error) = Config::load_or_default(paths, environment) {
+        return Err(anyhow::Error::from(error).into());
+    }
     if is_off && !daemon::is_there(paths, environment) {
         return Err(Exit::failed(
             "the window is served by the daemon, which is switched off here: run `mcpzip daemon run` in another terminal",

@@ -74,7 +74,8 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
                 .and_then(|end| inner[..end].strip_prefix("env:"))
                 .filter(|name| is_name(name));
             if let (Some(name), Some(end)) = (name, end) {
-                out.push_str(&format!("${{{name}}}"));
+                // opencode puts an empty text where the variable is not set.
+                out.push_str(&format!("${{{name}:-}}"));
                 rest = &inner[end + 1..];
             } else if inner.starts_with("file:") {
                 return Err(only_there(end.map_or(rest, |end| &rest[..end + 2])));

@@ -144,7 +144,8 @@ pub(super) fn build(session: &message::Session, shared: &SharedResources) -> Res
     config::remember_options(&paths, &env.environment);
     let (surface, profile) = (session.surface(), session.profile.clone());
     let id = SessionId::parse(&session.id).ok_or(Error::Name)?;
-    let app = App::for_session(paths, env, surface, profile, id, &shared.app)?;
+    let is_continued = session.generation > 0;
+    let app = App::for_session(paths, env, surface, profile, id, is_continued, &shared.app)?;
     Ok(app)
 }
 

@@ -93,7 +93,7 @@ impl Extensions {
 #[must_use]
 pub(crate) fn others(capabilities: &RawValue) -> Others {
     let passing = declared(capabilities).filter(|(name, settings)| {
-        let is_plain = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic());
+        let is_plain = |part: &str| !part.is_empty() && is_plain(part);
         let Some((vendor, own)) = name.split_once('/') else {
             return false;
         };
@@ -108,18 +108,23 @@ pub(crate) fn others(capabilities: &RawValue) -> Others {
     passing.take(MOST).collect()
 }
 
+/// Whether a name has only the characters that names of extensions and methods have.
+fn is_plain(name: &str) -> bool {
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte))
+}
+
 /// Whether a method may be one of an extension.
 #[must_use]
 pub(crate) fn may_be(method: &str) -> bool {
-    let plain = method.bytes().all(|byte| byte.is_ascii_graphic());
-    plain && method.contains('/') && !TAKEN.iter().any(|taken| method.starts_with(taken))
+    is_plain(method) && method.contains('/') && !TAKEN.iter().any(|taken| method.starts_with(taken))
 }
 
 /// Whether a notification may be one of an extension.
 #[must_use]
 pub(crate) fn may_notify(method: &str) -> bool {
     match method.strip_prefix("notifications/") {
-        Some(own) if !own.contains('/') => !TAKEN_NOTIFICATIONS.contains(&own),
+        Some(own) if !own.contains('/') => is_plain(own) && !TAKEN_NOTIFICATIONS.contains(&own),
         own => may_be(own.unwrap_or(method)),
     }
 }
@@ -142,10 +147,19 @@ mod tests {
 
     #[test]
     fn a_method_of_the_protocol_is_none_of_an_extension() {
-        for taken in ["tools/call", "tasks/get", "ping", "x y/z", "skills/other"] {
+        for taken in [
+            "tools/call",
+            "tasks/get",
+            "ping",
+            "x y/z",
+            "skills/other",
+            r#"x/y","method":"tools\u002fcall"#,
+            "x/y\n{}",
+        ] {
             assert!(!may_be(taken), "{taken}");
         }
         assert!(may_be("x.example/files/get") && may_notify("notifications/files/changed"));
+        assert!(!may_notify(r#"notifications/x","params":{}}"#));
         assert!(may_notify("notifications/files") && may_notify("x.example/changed"));
         for taken in [
             "notifications/tools/list_changed",

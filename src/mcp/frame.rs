@@ -86,7 +86,8 @@ impl Frame {
         // Writing to memory cannot fail.
         let _ = write!(
             head,
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":"#,
+            quoted(method)
         );
         head.extend_from_slice(&params.head);
         let mut tail = params.tail;
@@ -102,7 +103,8 @@ impl Frame {
     #[must_use]
     pub fn notification(method: &str, params: &str) -> Self {
         Self::from(format!(
-            r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#
+            r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#,
+            quoted(method)
         ))
     }
 
@@ -168,16 +170,18 @@ pub(crate) fn one_line(json: Bytes) -> Bytes {
     if memchr2(b'\n', b'\r', &json).is_none() {
         return json;
     }
-    json.iter()
-        .map(|byte| {
-            if matches!(byte, b'\n' | b'\r') {
-                b' '
-            } else {
-                *byte
-            }
-        })
-        .collect::<Vec<u8>>()
-        .into()
+    let mut line = Vec::from(json);
+    without_line_breaks(&mut line);
+    line.into()
+}
+
+/// The same for bytes in place.
+pub(super) fn without_line_breaks(json: &mut [u8]) {
+    let mut start = 0;
+    while let Some(at) = memchr2(b'\n', b'\r', &json[start..]) {
+        start += at;
+        json[start] = b' ';
+    }
 }
 
 /// The part of a JSON object after its opening brace and leading white space.

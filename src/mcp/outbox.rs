@@ -14,6 +14,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
 use super::budget::{ByteBudget, OverBudget};
+use super::frame::{one_line, without_line_breaks};
 use super::{Frame, Receipt};
 
 /// The size from which a payload is written without a copy; smaller ones are copied together.
@@ -414,15 +415,20 @@ struct Batch {
 }
 
 impl Batch {
+    /// Each message becomes one line. A message that came over HTTP may have line breaks between its tokens, which the
+    /// peer would read as the ends of messages.
     fn fill(&mut self, frames: VecDeque<Frame>) {
         for frame in frames {
+            let start = self.small.len();
             self.small.extend_from_slice(&frame.head);
             if frame.body.len() < COPY_BELOW {
                 self.small.extend_from_slice(&frame.body);
             } else {
-                self.large.push((self.small.len(), frame.body));
+                let payload = one_line(frame.body);
+                self.large.push((self.small.len(), payload));
             }
             self.small.extend_from_slice(&frame.tail);
+            without_line_breaks(&mut self.small[start..]);
             self.small.push(b'\n');
         }
     }
@@ -474,6 +480,23 @@ mod tests {
             format!("<a>\n<{large}>\n<b>\n")
         );
         assert_eq!(outbox.send(frame("c")).await, Err(Closed));
+    }
+
+    #[tokio::test]
+    async fn a_message_is_one_line_in_all_its_parts() {
+        let outbox = Outbox::new();
+        let large = format!("\r{}", " ".repeat(COPY_BELOW));
+        for body in ["{\n}", &large] {
+            let mut message = frame(body);
+            message.head.extend_from_slice(b"\n");
+            message.tail.extend_from_slice(b"\r\n");
+            outbox.push(message).unwrap();
+        }
+        outbox.close();
+        let mut written = Vec::new();
+        outbox.write_to(&mut written).await.unwrap();
+        assert_eq!(written.iter().filter(|&&byte| byte == b'\n').count(), 2);
+        assert!(!written.contains(&b'\r'));
     }
 
     #[tokio::test]

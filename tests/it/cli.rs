@@ -161,8 +161,10 @@ fn a_configuration_that_cannot_be_used_is_its_own_code() {
         assert!(outcome.stderr.contains("config.json"), "{outcome}");
     }
     std::fs::remove_file(setup.config_path()).unwrap();
-    let outcome = command::run(setup.command(&["servers"]), "").code(3);
-    assert!(outcome.stderr.contains("config.json"), "{outcome}");
+    for words in [&["servers"][..], &["config", "check"]] {
+        let outcome = command::run(setup.command(words), "").code(3);
+        assert!(outcome.stderr.contains("config.json"), "{outcome}");
+    }
 }
 
 #[cfg(unix)]

@@ -163,6 +163,40 @@ fn a_server_without_a_login_takes_a_token_that_is_typed() {
 }
 
 #[test]
+fn a_person_may_leave_the_question_for_a_token() {
+    let server = server_with_token("sesame-open");
+    let setup = Setup::new()
+        .entry("web", &server.entry(json!({})))
+        .log_level("error");
+    let Some(terminal) = terminal(&setup, &["login", "web"]) else {
+        return;
+    };
+    terminal.shows("Token for web (not shown):");
+    terminal.press("C-c");
+    terminal.shows("[exit 130]");
+}
+
+#[test]
+fn a_server_that_refuses_registration_in_json_is_asked_for_a_token() {
+    let server = HttpServer::start(|request, reply| match request.path.as_str() {
+        "/mcp" => reply.whole("401 Unauthorized", "www-authenticate: Bearer\r\n", ""),
+        _ => reply.whole(
+            "404 Not Found",
+            "content-type: application/json\r\n",
+            r#"{"error":"not found"}"#,
+        ),
+    });
+    let setup = Setup::new()
+        .entry("web", &server.entry(json!({})))
+        .log_level("error");
+    let advised = setup.run(&["login", "web"]).code(1);
+    assert!(
+        advised.stderr.contains("mcpzip login web --with-token"),
+        "{advised}"
+    );
+}
+
+#[test]
 fn a_token_comes_through_a_pipe_and_is_kept_only_when_it_is_accepted() {
     let server = server_with_token("sesame-open");
     let setup = Setup::new()

@@ -330,6 +330,27 @@ fn a_server_in_quarantine_is_in_quarantine_under_a_second_name() {
 
 #[cfg(unix)]
 #[test]
+fn a_server_that_was_seen_before_its_quarantine_is_shown_in_full() {
+    let script = || Server::new().tool("read_page", [echo()]);
+    let seen = Setup::new().server("web", script());
+    let _ = seen.run(&["servers"]).code(0);
+    seen.save();
+    let mut entry = entry_of(&seen, "web");
+    entry["trust"] = json!("quarantine");
+    let setup = seen.entry("web", &entry.to_string());
+    setup.save();
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "web"])) else {
+        return;
+    };
+    let screen = terminal.shows("[y/N]");
+    assert!(
+        screen.contains("new:") && screen.contains("inputSchema"),
+        "{screen}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
 fn a_quarantine_holds_under_a_second_name_that_is_listed_first() {
     for trust in ["report", "pin"] {
         for is_disabled in [true, false] {

@@ -34,7 +34,7 @@ export function sections(help) {
   const [, about, rest] = help.match(/^([\s\S]*?)\n\n(Usage:[\s\S]*)$/) ?? fail(`this is no help text: ${help.slice(0, 60)}`);
   const parts = [];
   for (const line of rest.split('\n')) {
-    const title = line.match(/^(\S[^:]*):\s*(.*)$/);
+    const title = line.match(/^(Usage|\S[^:]*(?=:$)):\s*(.*)$/);
     if (title) parts.push({ title: title[1], lines: title[2] ? [title[2]] : [] });
     else parts.at(-1).lines.push(line);
   }

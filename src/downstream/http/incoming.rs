@@ -14,6 +14,7 @@ use super::admission::Admission;
 use super::refusal::Refusal;
 use crate::downstream::Exchange;
 use crate::mcp::budget::{ByteBudget, LEAST, Reservation, SHORT};
+use crate::mcp::frame::one_line;
 use crate::mcp::{Outbox, headers};
 use crate::telemetry::trace::Context;
 
@@ -41,7 +42,7 @@ pub(super) fn own_exchange(map: &HeaderMap, outbox: &Outbox, admission: &Admissi
     }
 }
 
-/// Reads the body of a request: one JSON text, with its reservation in `budget`.
+/// Reads the body of a request: one JSON text on one line, with its reservation in `budget`.
 pub(super) async fn read(
     budget: &ByteBudget,
     map: &HeaderMap,
@@ -109,14 +110,14 @@ async fn collect(budget: &ByteBudget, mut body: Body, length: usize) -> Result<B
             reservation.add(reserve(budget, data.len(), total).await?);
         }
         if all.is_empty() && body.is_end_stream() {
-            return Ok(reservation.with(data));
+            return Ok(reservation.with(one_line(data)));
         }
         if all.is_empty() {
             all.reserve(length.max(data.len()));
         }
         all.extend_from_slice(&data);
     }
-    Ok(reservation.with(all.freeze()))
+    Ok(reservation.with(one_line(all.freeze())))
 }
 
 async fn reserve(budget: &ByteBudget, length: usize, total: usize) -> Result<Reservation, Refusal> {

@@ -529,11 +529,10 @@ async fn identity(
     let client = Client::register(fetcher, authority, endpoint, &redirect, port.is_none())
         .await
         .map_err(|error| match error {
-            LoginError::Refused { code, .. } if authority.is_guessed && code.is_empty() => {
-                LoginError::NoOAuth {
-                    server: account.server.to_string(),
-                }
-            }
+            // Nothing said that this is an authorization server.
+            LoginError::Refused { .. } if authority.is_guessed => LoginError::NoOAuth {
+                server: account.server.to_string(),
+            },
             error => error,
         })?;
     // Stored at once, so that an aborted login does not leave a new client behind each time.

@@ -111,7 +111,8 @@ impl TokenSource {
             return if challenge.wants_more_scopes() {
                 self.step_up(challenge, sent).await
             } else {
-                self.give_up(AuthRequired::Rights)
+                // Without a login, one may help.
+                self.give_up(sent.map_or(AuthRequired::Login, |_| AuthRequired::Rights))
             };
         }
         if self.account.logs_in_alone() {

@@ -202,7 +202,7 @@ fn opencode() {
         "opencode",
         "{\n  \"$schema\": \"https://opencode.example/config.json\",\n  \"mcp\": {\n    \"local\": { \"type\": \"local\", \"command\": [\"npx\", \"-y\", \"local-mcp\"], \"environment\": { \"T\": \"{env:T_TOKEN}\" } },\n    \"far\": { \"type\": \"remote\", \"url\": \"https://far.example/mcp\", \"enabled\": false }\n  }\n}\n",
     )
-    .moves("local", json!({ "command": "npx", "args": ["-y", "local-mcp"], "env": { "T": "${T_TOKEN}" } }))
+    .moves("local", json!({ "command": "npx", "args": ["-y", "local-mcp"], "env": { "T": "${T_TOKEN:-}" } }))
     .moves("far", json!({ "url": "https://far.example/mcp", "disabled": true }))
     .after("{\n  \"$schema\": \"https://opencode.example/config.json\",\n  \"mcp\": {\n    \"mcpzip\": {\n      \"type\": \"local\",\n      \"command\": [\"MCPZIP\", \"serve\"],\n      \"enabled\": true\n    }\n  }\n}\n")
     .check();

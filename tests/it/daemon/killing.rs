@@ -3,9 +3,9 @@
 use rustix::process::Signal;
 
 use super::{Shared, Way, each_way, is_gone};
-use crate::support::process;
 use crate::support::script::{answer, hang, sleep};
 use crate::support::{Server, Setup, until};
+use crate::support::{command, process};
 
 fn one(shared: Way) -> Shared {
     let server = Server::new()
@@ -129,6 +129,34 @@ fn a_stopped_daemon_leaves_its_sessions_to_their_own_processes(shared: Way) {
     client.finish();
 }
 
+fn sessions_outlive_a_configuration_that_cannot_be_used(shared: Way) {
+    let setup = one(shared);
+    let mut client = setup.connect();
+    client.execute("a__t");
+    let (path, daemon) = (setup.config_path(), setup.process());
+    let good = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{good} broken")).unwrap();
+    // A command that would need the configuration says that it is broken, and changes nothing.
+    for words in [["daemon", "restart"], ["daemon", "reload"]] {
+        let refused = command::run(setup.command(&words), "").code(3);
+        assert!(
+            refused.stderr.contains("more than one JSON value"),
+            "{refused}"
+        );
+    }
+    assert_eq!(setup.process(), daemon);
+    assert!(client.execute("a__t").text().contains("done"));
+    setup.kill_daemon();
+    let lost = client.execute("a__t").tool_error();
+    assert!(lost.contains("a__t"), "{lost}");
+    std::fs::write(&path, good).unwrap();
+    until("the server is back", || {
+        let answer = client.execute("a__t");
+        (!answer.is_tool_error()).then_some(())
+    });
+    client.finish();
+}
+
 fn a_restarted_daemon_has_the_same_sessions(shared: Way) {
     let setup = one(shared);
     let mut clients = [setup.connect(), setup.connect()];
@@ -193,6 +221,7 @@ each_way! {
     a_daemon_that_gets_a_signal_to_end_does_so_without_a_fault,
     a_killed_daemon_leaves_no_process_and_its_sessions_go_on,
     a_stopped_daemon_leaves_its_sessions_to_their_own_processes,
+    sessions_outlive_a_configuration_that_cannot_be_used,
     a_restarted_daemon_has_the_same_sessions,
     a_restart_lets_calls_under_way_end_and_leaves_later_ones_to_the_new_daemon,
     a_client_that_does_not_read_delays_no_other,
