@@ -231,14 +231,16 @@ pub(crate) fn interruptible<T>(ask: impl FnOnce() -> T, end: fn() -> !) -> T {
         return ask();
     }
     let (answered, answer) = tokio::sync::oneshot::channel::<()>();
-    let heard = signal();
+    // The caller's runtime hears nothing while its thread waits for the person.
     let watch = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         let is_over = |runtime: tokio::runtime::Runtime| {
             runtime.block_on(async {
                 tokio::select! {
                     _ = answer => true,
-                    signal = heard => signal.is_err(),
+                    signal = signal() => signal.is_err(),
                 }
             })
         };

@@ -108,7 +108,7 @@ pub(super) fn check(
     let own = current(file)?;
     if arguments.file.is_none() && !file.exists() {
         let path = file.clone();
-        return Err(anyhow::Error::from(Error::Missing { path }).into());
+        return Err(Error::Missing { path }.into());
     }
     let hidden = hidden(&own, file, environment);
     let (text, place) = match &arguments.file {

@@ -319,7 +319,7 @@ impl Order {
         let before = match method == "daemon.restart" {
             true => {
                 // Sessions would have no servers in the next daemon.
-                Config::load_or_default(paths, environment).map_err(anyhow::Error::from)?;
+                Config::load_or_default(paths, environment)?;
                 status(paths, environment)?
             }
             false => None,
@@ -377,7 +377,7 @@ fn is_followed(before: u32, paths: &Paths, environment: &Environment) -> bool {
 
 fn reload(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
     // Sessions would keep the configuration that they have, without a word here.
-    Config::load(paths, environment).map_err(anyhow::Error::from)?;
+    Config::load(paths, environment)?;
     let answer = daemon::ask(paths, environment, "daemon.reload", "{}")?;
     let count = match answer {
         Answer::None => None,

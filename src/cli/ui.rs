@@ -73,7 +73,7 @@ pub(super) async fn run(
     let is_off = DaemonOptions::load(paths, environment).mode == DaemonMode::Off;
     // A configuration that cannot be read switches the daemon off, too.
     if is_off && let Err(error) = Config::load_or_default(paths, environment) {
-        return Err(anyhow::Error::from(error).into());
+        return Err(error.into());
     }
     if is_off && !daemon::is_there(paths, environment) {
         return Err(Exit::failed(

@@ -113,7 +113,7 @@ fn line_breaks_of_a_client_reach_no_server() {
             .send();
         assert_eq!(answer.status, 200);
     }
-    let log = setup.log("disk");
+    let log = setup.home().log("disk");
     let calls: Vec<_> = log
         .lines()
         .filter(|line| line.contains("tools/call"))
