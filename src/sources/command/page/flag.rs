@@ -36,6 +36,8 @@ pub(in crate::sources::command) struct Value {
     pub(in crate::sources::command) is_attached: bool,
     /// The only values, if the page names them.
     pub(in crate::sources::command) choices: Vec<String>,
+    /// How many more values follow the first one: one for `--arg NAME VALUE`.
+    pub(in crate::sources::command) more: usize,
 }
 
 /// The type of a value.
@@ -58,14 +60,14 @@ struct Spec {
     is_repeated: bool,
     /// The default of `--name=default:`, as kubectl writes it.
     default: Option<String>,
-    /// It takes several values at once.
-    is_several: bool,
+    /// The further words after the value.
+    more: Vec<String>,
 }
 
 const INTEGERS: &[&str] = &[
     "int", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "integer", "n", "num",
     "number", "count", "port", "lines", "level", "depth", "bytes", "cols", "columns", "seconds",
-    "secs", "nr", "jobs", "nlines",
+    "secs", "nr", "jobs", "nlines", "intmax", "uintmax",
 ];
 const NUMBERS: &[&str] = &["float", "float32", "float64", "double", "decimal"];
 const LISTS: &[&str] = &[
@@ -90,7 +92,8 @@ impl Flag {
             both => both,
         };
         let column = text.map(|text| line.chars().count() - text.chars().count());
-        let spec = Spec::read(spec)?;
+        let mut spec = Spec::read(spec)?;
+        spec.drop_glued();
         let mut longs = spec.names.iter().filter(|name| name.len() > 2);
         let long = longs.next();
         let mut shorts = spec.names.iter().filter(|name| name.len() == 2);
@@ -99,7 +102,14 @@ impl Flag {
             Some(_) => longs.cloned().collect(),
             None => shorts.cloned().collect(),
         };
-        if long.is_none() && short.is_none() || spec.is_several {
+        // More words than values are running text.
+        let are_values = spec
+            .more
+            .iter()
+            .chain(&spec.metavar)
+            .all(|word| is_metavar(word));
+        let is_text = !spec.more.is_empty() && !(are_values && spec.more.len() < 3);
+        if long.is_none() && short.is_none() || is_text {
             return None;
         }
         let mut flag = Self {
@@ -122,6 +132,7 @@ impl Flag {
                     is_optional: spec.is_optional,
                     is_attached: spec.is_attached,
                     choices: choices_of(metavar),
+                    more: spec.more.len(),
                 });
             }
             (None, None) => {}
@@ -216,11 +227,52 @@ impl Flag {
             long: is_long.then(|| name.to_owned()),
             short: (!is_long).then(|| name.to_owned()),
             value: metavar.map(|metavar| Value {
-                kind: kind(&metavar.to_lowercase()),
+                kind: kind(metavar.trim_matches(['<', '>']).to_lowercase().as_str()),
+                choices: choices_of(metavar),
                 ..Value::default()
             }),
             ..Self::default()
         }
+    }
+
+    /// The flag, which may be given several times or not.
+    pub(super) fn repeated(self, is_repeated: bool) -> Self {
+        Self {
+            is_repeated,
+            ..self
+        }
+    }
+
+    /// Takes from the same flag of a fuller page the spellings and the text that are missing.
+    pub(super) fn complete(&mut self, other: Self) {
+        self.long = self.long.take().or(other.long);
+        self.short = self.short.take().or(other.short);
+        if self.about.is_empty() {
+            self.about = other.about;
+        }
+    }
+
+    /// Takes the value that the usage gives to the same flag.
+    pub(super) fn take_value(&mut self, of_usage: Self) {
+        if self.value.is_none() && of_usage.value.is_some() {
+            self.value = of_usage.value;
+            self.is_repeated = of_usage.is_repeated;
+        }
+    }
+
+    /// Whether the other flag is `--no-NAME` of this switch, which is then known to have it.
+    pub(super) fn is_negated_by(&mut self, other: &Self) -> bool {
+        let positive = other
+            .long
+            .as_deref()
+            .and_then(|long| long.strip_prefix("--no-"));
+        let own = self
+            .long
+            .as_deref()
+            .and_then(|long| long.strip_prefix("--"));
+        let is_same = self.value.is_none() && positive.is_some() && positive == own;
+        self.is_negatable |= is_same;
+        is_same
     }
 
     /// Leaves the short spelling alone, as a switch. Returns whether there is one.
@@ -271,7 +323,14 @@ pub(super) fn table(line: &str) -> Option<Vec<Flag>> {
             [name] => flags.push(Flag::of_usage(name, None)),
             // `N` may be `+N` there.
             [name, _] => flags.push(Flag::of_usage(name, Some(""))),
-            // Several values at once are no argument.
+            [name, values @ ..] if values.iter().all(|value| is_metavar(value)) => {
+                let mut flag = Flag::of_usage(name, Some(""));
+                if let Some(value) = &mut flag.value {
+                    value.more = values.len() - 1;
+                }
+                flags.push(flag);
+            }
+            // A command up to a `;` is no argument: it would make the tool a shell.
             _ => {}
         }
     }
@@ -341,20 +400,80 @@ impl Spec {
     fn read(text: &str) -> Option<Self> {
         let mut spec = Self::default();
         let mut rest = text.chars().peekable();
+        // Whether a comma or a bar precedes.
+        let mut is_listed = true;
         while let Some(c) = rest.peek().copied() {
             match c {
                 ' ' | ',' | '|' | '/' => {
                     rest.next();
+                    is_listed |= c != ' ';
+                    if c == '/' {
+                        spec.alternative(&mut rest);
+                    }
+                    continue;
                 }
-                '-' => spec.name(&mut rest)?,
+                '-' if spec.is_name_next(&rest, is_listed) => spec.name(&mut rest)?,
                 _ if spec.names.is_empty() => return None,
                 _ => {
                     let word = token(&mut rest);
-                    spec.word(&word);
+                    // `--color / -C and --monochrome / -M`
+                    let is_between = ["and", "or"].contains(&word.as_str())
+                        && rest.clone().find(|c| *c != ' ') == Some('-');
+                    if !is_between {
+                        spec.word(&word);
+                    }
                 }
             }
+            is_listed = false;
         }
         Some(spec)
+    }
+
+    /// Whether the dash that comes next begins a spelling. In `-perm -mode` it begins a value.
+    fn is_name_next(&self, rest: &Peekable<Chars<'_>>, is_listed: bool) -> bool {
+        let word: String = rest.clone().take_while(|c| !" ,|/=".contains(*c)).collect();
+        let is_usual = word.starts_with("--") || word.len() == 2;
+        let is_after_long = self
+            .names
+            .last()
+            .is_some_and(|name| name.len() > 2 && !name.starts_with("--"));
+        is_usual || is_listed || !is_after_long
+    }
+
+    /// Takes a spelling without dashes that follows a `/`: `-sS/sT`, `--min-rate/max-rate`.
+    fn alternative(&mut self, rest: &mut Peekable<Chars<'_>>) {
+        let word: String = rest
+            .clone()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .collect();
+        let Some(last) = self.names.last().filter(|_| self.metavar.is_none()) else {
+            return;
+        };
+        let bare = last.trim_start_matches('-');
+        let dashes = &last[..last.len() - bare.len()];
+        let is_alike = match dashes {
+            "--" => word.starts_with(|c: char| c.is_ascii_lowercase()) && bare.contains('-'),
+            _ => bare.len() > 1 && word.len() == bare.len() && !word.starts_with('-'),
+        };
+        if is_alike {
+            self.names.push(format!("{dashes}{word}"));
+            rest.nth(word.len() - 1);
+        }
+    }
+
+    /// Drops `-Lfile` beside `-L file`.
+    fn drop_glued(&mut self) {
+        let shorts: Vec<String> = self
+            .names
+            .iter()
+            .filter(|name| name.len() == 2)
+            .cloned()
+            .collect();
+        self.names.retain(|name| {
+            name.starts_with("--")
+                || name.len() == 2
+                || !shorts.iter().any(|short| name.starts_with(short))
+        });
     }
 
     fn name(&mut self, rest: &mut Peekable<Chars<'_>>) -> Option<()> {
@@ -472,9 +591,10 @@ impl Spec {
             }
             // `-f FILE, --file FILE` has it twice; argparse writes `--x A [A ...]`.
             Some(known)
-                if known.trim_matches(['[', ']']) == word.trim_matches(['[', ']', '.', ' ']) => {}
+                if known.trim_matches(['[', ']'])
+                    == word.trim_matches(['[', ']', '.', ' ', ':']) => {}
             Some(_) if word.starts_with('[') => self.is_repeated = true,
-            Some(_) => self.is_several = true,
+            Some(_) => self.more.push(word.trim_end_matches(':').to_owned()),
         }
     }
 }
@@ -508,6 +628,14 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
 /// Whether the comma that comes next is followed by more of the word.
 fn is_in_word(rest: &Peekable<Chars<'_>>) -> bool {
     rest.clone().nth(1).is_some_and(char::is_alphanumeric)
+}
+
+/// Whether a word stands for a value: `<file>`, `FILE`, `a`.
+fn is_metavar(word: &str) -> bool {
+    let is_bracketed = word.starts_with('<') && word.ends_with('>');
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let is_short = word.len() == 1 || !word.chars().any(char::is_lowercase);
+    is_bracketed || is_short && !word.is_empty() && word.chars().all(is_plain)
 }
 
 fn kind(word: &str) -> Kind {

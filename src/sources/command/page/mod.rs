@@ -33,7 +33,14 @@ pub(super) struct Page {
     pub(super) is_manual: bool,
     /// The entries of a section about arguments: name and text.
     arguments: Vec<(String, String)>,
+    /// Lines of flags in brackets, without the command.
+    synopsis: Vec<String>,
+    /// The lists of a manual page that may be of subcommands, by section and indentation.
+    lists: BTreeMap<(usize, usize), Vec<String>>,
 }
+
+/// What separates a page from a fuller one of the same command.
+pub(super) const FULLER: char = '\u{c}';
 
 /// A subcommand that a page names.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +49,19 @@ pub(super) struct Command {
     pub(super) about: String,
     /// Whether it stands below a heading about commands.
     is_certain: bool,
+}
+
+impl Command {
+    /// A subcommand without a text.
+    fn named(name: String) -> Self {
+        let about = String::new();
+        let is_certain = true;
+        Self {
+            name,
+            about,
+            is_certain,
+        }
+    }
 }
 
 /// The entry that the following lines continue.
@@ -69,15 +89,25 @@ struct Reader {
     /// The indentation of the section's first flag.
     flags_at: Option<usize>,
     after_blank: bool,
+    /// Whether the section's lines have names only.
+    is_table: bool,
     /// Whether this line began a section.
     has_begun: bool,
     /// Whether the headings are groups of subcommands.
     has_groups: bool,
+    /// The number of sections before.
+    sections: usize,
 }
 
 impl Page {
-    /// Reads a page.
+    /// Reads a page, and the fuller ones that follow it after [`FULLER`].
     pub(super) fn read(text: &str) -> Self {
+        let mut pages = text.split(FULLER).map(Self::read_one);
+        let first = pages.next().unwrap_or_default();
+        pages.fold(first, Self::completed_by)
+    }
+
+    fn read_one(text: &str) -> Self {
         let all = lines(text);
         let mut reader = Reader {
             page: Self {
@@ -92,8 +122,10 @@ impl Page {
             long_at: None,
             flags_at: None,
             after_blank: true,
+            is_table: false,
             has_begun: false,
             has_groups: false,
+            sections: 0,
         };
         for (index, line) in all.iter().enumerate() {
             if line.text.is_empty() {
@@ -110,6 +142,55 @@ impl Page {
         page.flags = page.flags.into_iter().flat_map(Flag::each).collect();
         page.drop_doubtful();
         page.drop_duplicates();
+        page.add_flags_of_usage();
+        page.require_by_usage();
+        page
+    }
+
+    /// This page, with what it lacks of a fuller one.
+    fn completed_by(mut self, other: Self) -> Self {
+        for flag in other.flags {
+            let is_same = |known: &&mut Flag| {
+                let mut spellings = known.spellings();
+                spellings.any(|name| flag.spellings().any(|other| other == name))
+            };
+            match self.flags.iter_mut().find(is_same) {
+                Some(known) => known.complete(flag),
+                None => self.flags.push(flag),
+            }
+        }
+        self.drop_duplicates();
+        // Most of the names of a list are known if it is that of the subcommands.
+        let is_known = |name: &String| self.commands.iter().any(|known| known.name == *name);
+        let is_of_commands = |list: &&Vec<String>| {
+            let known = list.iter().filter(|name| is_known(name)).count();
+            known * 2 > list.len() && known * 2 > self.commands.len()
+        };
+        let list = other.lists.values().find(is_of_commands);
+        let mut named = list.cloned().unwrap_or_default();
+        named.retain(|name| !is_known(name));
+        self.commands.extend(named.into_iter().map(Command::named));
+        self
+    }
+
+    /// The page of the command `words` alone, if the usage has several commands.
+    pub(super) fn narrowed(&self, words: &[&str]) -> Self {
+        let mut page = self.clone();
+        let own = self
+            .usage
+            .iter()
+            .filter_map(|usage| usage::of_command(usage, words));
+        let own: Vec<String> = own.collect();
+        if own.is_empty() || own.len() == self.usage.len() {
+            return page;
+        }
+        if let Some(named) = usage::all_spellings(&own) {
+            page.flags.retain(|flag| {
+                let mut spellings = flag.spellings();
+                spellings.any(|name| named.iter().any(|known| known == name))
+            });
+        }
+        page.usage = own;
         page.add_flags_of_usage();
         page.require_by_usage();
         page
@@ -155,18 +236,22 @@ impl Page {
     /// Adds flags that only the usage names.
     fn add_flags_of_usage(&mut self) {
         let is_only_source = self.flags.is_empty();
-        let found: Vec<Flag> = self
-            .usage
-            .iter()
+        let all = self.usage.iter().chain(&self.synopsis);
+        let found: Vec<Flag> = all
             .flat_map(|usage| usage::flags(usage, is_only_source))
             .collect();
         for flag in found {
-            let is_known = self.flags.iter().any(|known| {
+            let known = self.flags.iter().position(|known| {
                 let mut spellings = known.spellings();
                 spellings.any(|name| flag.spellings().any(|own| own == name))
             });
-            if !is_known {
-                self.flags.push(flag);
+            match known {
+                Some(at) => self.flags[at].take_value(flag),
+                None if self
+                    .flags
+                    .iter_mut()
+                    .any(|known| known.is_negated_by(&flag)) => {}
+                None => self.flags.push(flag),
             }
         }
     }
@@ -192,6 +277,10 @@ impl Reader {
         if self.section == Section::Name {
             let (_, about) = line.text.split_once(" - ").unwrap_or(("", &line.text));
             return append(&mut self.page.about, about);
+        }
+        if line.text.starts_with("[-") && line.text.ends_with(']') && self.section == Section::Flags
+        {
+            return self.page.synopsis.push(line.text.clone());
         }
         if let Some(usage) = layout::usage(&line.text) {
             self.begin(Section::Usage);
@@ -263,9 +352,11 @@ impl Reader {
 
     fn begin(&mut self, section: Section) {
         self.section = section;
+        self.sections += 1;
         self.has_begun = true;
         self.last = Last::None;
         (self.column, self.flags_at) = (None, None);
+        self.is_table = false;
         self.indent = 0;
     }
 
@@ -337,10 +428,20 @@ impl Reader {
         if line.indent == 0 && self.section != Section::Commands || is_text {
             return false;
         }
+        self.list(line);
         match self.section {
             Section::Commands if self.page.is_manual => self.command_of_manual(line),
             Section::Commands | Section::Other | Section::About => {
                 let is_certain = self.section == Section::Commands;
+                let cells = layout::table(&line.text).filter(|_| is_certain);
+                if let Some(cells) = cells.filter(|cells| cells.len() > 2 || self.is_table) {
+                    self.is_table = true;
+                    let named = cells
+                        .into_iter()
+                        .map(|name| Command::named(name.to_owned()));
+                    self.page.commands.extend(named);
+                    return self.at(Last::None, line);
+                }
                 let found = layout::commands(line, is_certain);
                 if found.is_empty() {
                     return false;
@@ -364,18 +465,29 @@ impl Reader {
 
     /// Takes an entry of a manual's section about subcommands: `add [-f] <name> <url>`.
     fn command_of_manual(&mut self, line: &Line) -> bool {
-        let (name, rest) = line.text.split_once(' ').unwrap_or((&line.text, ""));
-        let is_usage = rest.is_empty() || rest.trim_start().starts_with(['[', '<', '(', '-']);
-        let is_entry = self.after_blank && is_usage && layout::is_command(name);
-        if !is_entry || *self.flags_at.get_or_insert(line.indent) != line.indent {
+        let Some(name) = layout::command_with_usage(&line.text).filter(|_| self.after_blank) else {
+            return false;
+        };
+        if *self.flags_at.get_or_insert(line.indent) != line.indent {
             return false;
         }
-        self.page.commands.push(Command {
-            name: name.to_owned(),
-            about: String::new(),
-            is_certain: true,
-        });
+        self.page.commands.push(Command::named(name.to_owned()));
         self.at(Last::Command, line)
+    }
+
+    /// Notes a line of a manual page that may name a subcommand, whatever its section is about.
+    fn list(&mut self, line: &Line) {
+        let is_readable =
+            self.page.is_manual && self.after_blank && self.section != Section::Ignored;
+        let name = layout::command_with_usage(&line.text).filter(|_| is_readable);
+        if let Some(name) = name {
+            let list = self
+                .page
+                .lists
+                .entry((self.sections, line.indent))
+                .or_default();
+            list.push(name.to_owned());
+        }
     }
 
     /// Takes an entry of a section about arguments; `{a,b}` are subcommands, as are entries below `<command>`.
@@ -398,11 +510,7 @@ impl Reader {
             .and_then(|name| name.strip_suffix('}'))
         {
             let names = choices.split(',').filter(|name| layout::is_command(name));
-            let commands = names.map(|name| Command {
-                name: name.to_owned(),
-                about: String::new(),
-                is_certain: true,
-            });
+            let commands = names.map(|name| Command::named(name.to_owned()));
             self.page.commands.extend(commands);
             return self.at(Last::None, line);
         }
